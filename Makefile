@@ -1,0 +1,43 @@
+# Two commands: `make demo` and `make test`. Each sets up .venv first if need be.
+# PYTHON=/path/to/python picks another interpreter (3.11 or later).
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO_OUT ?= demo
+
+.PHONY: demo test lint bench study clean
+demo: $(READY)
+	$(BIN)/brainlsap demo --out $(DEMO_OUT)
+
+# One thread for each of two processes: more threads than cores make everything slow.
+test: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/codespell brainlsap tests tutorials benchmarks README.md
+
+bench: $(READY)
+	$(BIN)/python benchmarks/epoch.py
+	$(BIN)/python benchmarks/recurrence.py
+
+# Slow: about an hour on 2 cores. Adds dated tables to benchmarks/results/.
+study: $(READY)
+	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later was found; install one, or say PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "make: $(PYTHON) cannot make virtual environments; on Debian install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group test --group style --editable .
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) $(DEMO_OUT)

@@ -1,0 +1,220 @@
+"""One cohort in one HDF5 file: arrays, names and provenance, nothing pickled.
+
+Layout, version 1: the attributes `format`, `format_version` and `about` (JSON: names,
+classes, notes, provenance, the order of columns) on the root; the datasets
+`connectomes` (one matrix where all scans share it) and `features`; the groups
+`table`, `regions` and `truth` with one dataset per column. A connectome is stored in
+the smallest type that holds it exactly, so counts of streamlines take 2 bytes each.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap._files import replace_when_whole
+from brainlsap.data.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.data.cohort_checks import is_shared
+from brainlsap.exceptions import BrainlsapError, FileFormatError
+
+if TYPE_CHECKING:
+    import h5py
+
+    from brainlsap.data.cohort import Cohort
+
+FORMAT = "brainlsap cohort"
+FORMAT_VERSION = 1
+CHUNK_BYTES = 1 << 20
+
+
+def write_cohort(cohort: "Cohort", path: str | Path) -> Path:
+    """Write a cohort to one HDF5 file, whole or not at all.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        What is written.
+    path : str or Path
+        Of the file; one that exists is replaced or read.
+
+    Returns
+    -------
+    Path
+    """
+    import h5py
+
+    path = Path(path)
+    W = cohort.connectomes
+    with replace_when_whole(path) as partial, h5py.File(partial, "w") as file:
+        file.attrs["format"] = FORMAT
+        file.attrs["format_version"] = FORMAT_VERSION
+        _write_array(file, "connectomes", _smallest(W[:1] if is_shared(W) else W))
+        _write_array(file, "features", cohort.features)
+        columns = {
+            "table": _write_table(file, "table", cohort.table),
+            "regions": _write_table(file, "regions", cohort.atlas.regions),
+        }
+        if cohort.truth is not None:
+            columns["truth"] = _write_table(file, "truth", cohort.truth)
+        about = {
+            "atlas": cohort.atlas.name,
+            "classes": cohort.classes,
+            "columns": columns,
+            "feature_names": cohort.feature_names,
+            "label_name": cohort.label_name,
+            "notes": cohort.notes,
+            "provenance": cohort.provenance,
+        }
+        # a dataset, since attributes end at 64 kB
+        file["about"] = json.dumps(about)
+    return path
+
+
+def read_cohort(path: str | Path) -> "Cohort":
+    """Read a cohort that :func:`write_cohort` has written.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the file; one that exists is replaced or read.
+
+    Returns
+    -------
+    Cohort
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is missing, cut short, damaged, or something else.
+    """
+    import h5py
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileFormatError(f"{path}: no such file; expected a cohort file (.h5).")
+    try:
+        with h5py.File(path, "r") as file:
+            _check_format(path, file)
+            return _read_parts(file)
+    except BrainlsapError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{path}: damaged cohort file ({error})") from error
+    except (
+        OSError,
+        KeyError,
+        AttributeError,
+        ValueError,
+        TypeError,
+        RuntimeError,
+    ) as error:
+        raise FileFormatError(
+            f"{path}: not a whole cohort file; expected HDF5 written by Cohort.write, "
+            f"got: {error}. Write the cohort again."
+        ) from error
+
+
+def _check_format(path: Path, file: "h5py.File") -> None:
+    kind, version = file.attrs.get("format"), file.attrs.get("format_version")
+    if kind != FORMAT:
+        raise FileFormatError(
+            f"{path}: an HDF5 file, but not a cohort; expected the attribute "
+            f"format={FORMAT!r}, got {kind!r}."
+        )
+    if version != FORMAT_VERSION:
+        raise FileFormatError(
+            f"{path}: cohort file of version {version}; this brainlsap reads version "
+            f"{FORMAT_VERSION}. Read it with the brainlsap that wrote it."
+        )
+
+
+def _read_parts(file: "h5py.File") -> "Cohort":
+    from brainlsap.data.cohort import Cohort
+
+    about = json.loads(file["about"][()])
+    columns = about["columns"]
+    table = _read_table(file["table"], columns["table"])
+    regions = _read_table(file["regions"], columns["regions"])
+    connectomes = _read_array(file["connectomes"])
+    if len(connectomes) == 1 < len(table):
+        shape = (len(table), *connectomes.shape[1:])
+        connectomes = np.broadcast_to(connectomes[0], shape)
+    return Cohort(
+        connectomes=connectomes,
+        features=_read_array(file["features"]),
+        table=table,
+        atlas=_find_atlas(about["atlas"], regions),
+        feature_names=tuple(about["feature_names"]),
+        classes=tuple(about["classes"]),
+        label_name=about["label_name"],
+        notes=tuple(about["notes"]),
+        provenance=about["provenance"],
+        truth=_read_table(file["truth"], columns["truth"])
+        if "truth" in columns
+        else None,
+    )
+
+
+def _find_atlas(name: str, regions: pd.DataFrame) -> Atlas:
+    """Return the shipped atlas of these regions, or one that has only their names."""
+    if name in available_atlases():
+        atlas = load_atlas(name)
+        if atlas.names == tuple(regions["name"]):
+            return atlas
+    return Atlas(name=name, regions=regions, folder=None)
+
+
+def _smallest(W: np.ndarray) -> np.ndarray:
+    dtypes: tuple[Any, ...] = (np.uint16, np.uint32, np.float32)
+    for dtype in dtypes:
+        # scan by scan, so that nothing as large as W is made in vain
+        limits = np.finfo(dtype) if dtype is np.float32 else np.iinfo(dtype)
+        if W.max() <= limits.max and all(np.array_equal(w.astype(dtype), w) for w in W):
+            return W.astype(dtype)
+    return W
+
+
+def _write_array(file: "h5py.File", name: str, values: np.ndarray) -> None:
+    rows = max(1, min(len(values), CHUNK_BYTES // max(1, values[0].nbytes)))
+    # the checksum turns a damaged file into an error instead of other numbers
+    file.create_dataset(
+        name, data=values, chunks=(rows, *values.shape[1:]), fletcher32=True
+    )
+
+
+def _read_array(dataset: "h5py.Dataset") -> np.ndarray:
+    values = dataset[()].astype(np.float64, copy=False)
+    values.flags.writeable = False
+    return values
+
+
+def _write_table(file: "h5py.File", name: str, table: pd.DataFrame) -> list[str]:
+    import h5py
+
+    group = file.create_group(name)
+    for number, column in enumerate(table.columns):
+        values = table[column]
+        if pd.api.types.is_numeric_dtype(values.dtype):
+            has_gaps = bool(values.isna().any())
+            group[str(number)] = values.to_numpy(dtype=float if has_gaps else None)
+        else:
+            # text that is missing is told apart from empty text by its mask
+            group[f"{number}-missing"] = values.isna().to_numpy()
+            text = ["" if pd.isna(value) else str(value) for value in values]
+            group.create_dataset(str(number), data=text, dtype=h5py.string_dtype())
+    return [str(column) for column in table.columns]
+
+
+def _read_table(group: "h5py.Group", columns: list[str]) -> pd.DataFrame:
+    table: dict[str, Any] = {}
+    for number, column in enumerate(columns):
+        dataset = group[str(number)]
+        if f"{number}-missing" in group:
+            missing = group[f"{number}-missing"][()]
+            text = pd.Series(list(dataset.asstr()[()]), dtype="str")
+            table[column] = text.mask(missing)
+        else:
+            table[column] = dataset[()]
+    return pd.DataFrame(table)

@@ -1,0 +1,247 @@
+"""Read matrices from files that can hold several: `.mat`, `.npz`, `.h5`, `.gii`.
+
+Sizes are looked at before anything is read; nothing is ever unpickled. Which array is
+what is told by :mod:`brainlsap.data.named_arrays`.
+"""
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from brainlsap.data.matlab_files import parse_matlab
+from brainlsap.data.matrices import MOST_ROWS, NamedMatrix, check_square, parse_matrix
+from brainlsap.data.named_arrays import collect_matrices
+from brainlsap.data.text_lines import split_lines
+from brainlsap.exceptions import FileFormatError
+
+# One scan's connectomes are far smaller than this; more is a fault or an attack.
+MOST_BYTES = 256 * 2**20
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+
+
+def read_gz_matrix(path: str | Path) -> tuple[NamedMatrix, ...]:
+    """Read one matrix from compressed text, as BIDS writes `_relmat.tsv.gz`.
+
+    Parameters
+    ----------
+    path : str or Path
+        `.tsv.gz`, `.csv.gz` or `.txt.gz`.
+
+    Returns
+    -------
+    tuple of NamedMatrix
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is missing, broken, too large, or no matrix.
+    """
+    path = check_size(path)
+    if Path(path.stem).suffix.lower() not in _TEXT_SUFFIXES:
+        raise FileFormatError(
+            f"{path}: compressed files are read as text only; expected a name that "
+            f"ends in .gz after {', '.join(_TEXT_SUFFIXES)}."
+        )
+    try:
+        with gzip.open(path) as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(f"{path}: cannot be unpacked: {error}.") from error
+    if len(data) > MOST_BYTES:
+        raise FileFormatError(f"{path}: unpacks to more than {MOST_BYTES >> 20} MiB.")
+    lines = [line for line in split_lines(path, data) if not line.startswith("#")]
+    return (parse_matrix(path, lines),)
+
+
+def read_npz_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
+    """Read the square matrices of a NumPy archive, and names where it holds them.
+
+    Parameters
+    ----------
+    path : str or Path
+        A `.npz` file.
+
+    Returns
+    -------
+    tuple of NamedMatrix
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is missing, broken, or holds no matrix of numbers.
+    """
+    path = check_size(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            too_large = sum(i.file_size for i in archive.infolist()) > MOST_BYTES
+        if too_large:
+            raise FileFormatError(
+                f"{path}: unpacks to more than {MOST_BYTES >> 20} MiB."
+            )
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except FileFormatError:
+        raise
+    except Exception as error:  # of zip, zlib and NumPy's header; all at once
+        raise _unreadable(path, ".npz archive of arrays", error) from error
+    return collect_matrices(path, arrays)
+
+
+def read_mat_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
+    """Read the square matrices of a MATLAB file with their names.
+
+    Parameters
+    ----------
+    path : str or Path
+        A `.mat` file of any version (7.3 is HDF5).
+
+    Returns
+    -------
+    tuple of NamedMatrix
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is missing, broken, or holds no matrix of numbers.
+    """
+    path = check_size(path)
+    data = path.read_bytes()
+    if b"MATLAB 7.3" in data[:128]:
+        return read_hdf_matrices(path)
+    try:
+        arrays = parse_matlab(data, MOST_BYTES)
+    except (ValueError, OverflowError, RecursionError, zlib.error) as error:
+        raise _unreadable(path, "MATLAB file", error) from error
+    return collect_matrices(path, arrays)
+
+
+def read_hdf_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
+    """Read the square matrices of an HDF5 file with their names.
+
+    Parameters
+    ----------
+    path : str or Path
+        A `.h5` file; data sets may lie in groups.
+
+    Returns
+    -------
+    tuple of NamedMatrix
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is missing, broken, or holds no matrix of numbers.
+    """
+    import h5py
+
+    path = check_size(path)
+    arrays: dict[str, np.ndarray] = {}
+
+    def take(key: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset) and 0 < item.size <= MOST_ROWS**2:
+            kind = item.dtype.kind
+            as_text = h5py.check_string_dtype(item.dtype) is not None
+            if as_text and item.ndim == 1:
+                arrays[key] = np.array(item.asstr()[()], dtype=str)
+            elif kind in "uifb" and sum(a.nbytes for a in arrays.values()) < MOST_BYTES:
+                arrays[key] = item[()]
+
+    try:
+        with h5py.File(path, "r") as file:
+            file.visititems(take)
+    except Exception as error:  # HDF5 reports a broken file in many ways
+        raise _unreadable(path, "HDF5 file", error) from error
+    return collect_matrices(path, arrays)
+
+
+def read_gii_matrix(path: str | Path) -> tuple[NamedMatrix, ...]:
+    """Read the one matrix of a GIFTI file, as micapipe writes `.shape.gii`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A `.gii` file with one array.
+
+    Returns
+    -------
+    tuple of NamedMatrix
+
+    Raises
+    ------
+    FileFormatError
+        Where the file is missing, broken, or holds no matrix of numbers.
+    """
+    from nibabel.gifti import GiftiImage
+
+    path = check_size(path)
+    try:
+        arrays = [array.data for array in GiftiImage.from_filename(path).darrays]
+    except Exception as error:  # the XML, base64, zlib and NumPy parsers each have own
+        raise _unreadable(path, "GIFTI file", error) from error
+    if len(arrays) != 1 or arrays[0] is None:
+        raise FileFormatError(
+            f"{path}: expected a GIFTI file with one matrix, got {len(arrays)} arrays."
+        )
+    check_square(path, arrays[0].shape)
+    return (NamedMatrix(np.asarray(arrays[0], dtype=np.float64)),)
+
+
+def check_size(path: str | Path) -> Path:
+    """Raise where a file is missing or larger than any connectome.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the file.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileFormatError
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileFormatError(f"{path}: no such file.")
+    if path.stat().st_size > MOST_BYTES:
+        raise FileFormatError(
+            f"{path}: {path.stat().st_size >> 20} MiB; a connectome has at most "
+            f"{MOST_BYTES >> 20}. Is it the right file?"
+        )
+    return path
+
+
+def alone(
+    reader: Callable[[str | Path], NamedMatrix],
+) -> Callable[[str | Path], tuple[NamedMatrix, ...]]:
+    """Return a reader of one matrix as one of several.
+
+    Parameters
+    ----------
+    reader : callable
+        From path to matrix.
+
+    Returns
+    -------
+    callable
+        From path to a tuple of the one matrix.
+    """
+
+    def read(path: str | Path) -> tuple[NamedMatrix, ...]:
+        return (reader(path),)
+
+    return read
+
+
+def _unreadable(path: Path, what: str, error: Exception) -> FileFormatError:
+    reason = str(error) or type(error).__name__
+    return FileFormatError(
+        f"{path}: cannot be read as a {what}: {reason.rstrip('.')}. The file may be "
+        "cut short."
+    )

@@ -1,0 +1,134 @@
+"""Tell the arrays of one file apart: square matrices, and the names of their rows.
+
+Known by their keys are QSIRecon and QSIPrep (`atlas_<A>_<measure>_connectivity`, with
+or without `atlas_`, beside `<A>_region_labels`) and DSI Studio (`connectivity` or
+`<measure> r2r`, beside `name`); any other file may hold square matrices and a list of
+as many names.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from brainlsap.data.matrices import MOST_ROWS, NamedMatrix
+from brainlsap.exceptions import FileFormatError
+
+NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
+_SUFFIXES = ("_connectivity", " r2r")
+# DSI Studio and QSIRecon leave out, or fill with NaN, regions that they did not find.
+_DSI_KEYS = frozenset(("connectivity",))
+
+
+def collect_matrices(
+    path: Path, arrays: Mapping[str, np.ndarray]
+) -> tuple[NamedMatrix, ...]:
+    """Return the square matrices of a file, each with its names and its measure.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file, for the message.
+    arrays : mapping of str to array
+        All that the file holds, by key.
+
+    Returns
+    -------
+    tuple of NamedMatrix
+
+    Raises
+    ------
+    FileFormatError
+        Where no array is a square matrix of numbers.
+    """
+    squares = {
+        key: value
+        for key, value in arrays.items()
+        if _is_square(value) and len(value) <= MOST_ROWS
+    }
+    if not squares:
+        shapes = ", ".join(f"{k} {v.shape}" for k, v in list(arrays.items())[:8])
+        raise FileFormatError(
+            f"{path}: expected a square matrix of numbers, found {shapes or 'nothing'}."
+        )
+    lists = {key: text_list(value) for key, value in arrays.items()}
+    texts = {key: names for key, names in lists.items() if names}
+    found = []
+    for key, values in squares.items():
+        prefix, names = _names_for(key, len(values), texts)
+        measure = key.removeprefix(prefix)
+        for suffix in _SUFFIXES:
+            measure = measure.removesuffix(suffix)
+        is_known = key.endswith(_SUFFIXES) or key in _DSI_KEYS
+        matrix = np.array(values, dtype=np.float64)
+        found.append(NamedMatrix(matrix, names, names, measure, is_known))
+    return tuple(found)
+
+
+def text_list(value: np.ndarray) -> tuple[str, ...]:
+    r"""Return the names that an array holds, in any of the ways that tools write them.
+
+    Parameters
+    ----------
+    value : array
+        Text; cells of text (MATLAB); or the bytes of lines of text (DSI Studio).
+
+    Returns
+    -------
+    tuple of str
+        Empty where the array holds something else.
+
+    Examples
+    --------
+    >>> text_list(np.frombuffer(b"lh_a\nlh_b\n", dtype=np.uint8)[None])
+    ('lh_a', 'lh_b')
+    >>> text_list(np.array(["lh_a ", "lh_b "]))
+    ('lh_a', 'lh_b')
+    >>> text_list(np.eye(2))
+    ()
+    """
+    if value.size == 0:
+        return ()
+    if value.dtype == np.uint8 and value.ndim <= 2 and min(value.shape) == 1:
+        if not set(value.ravel().tolist()) & {10}:
+            return ()
+        joined = value.tobytes().decode("utf-8", "replace")
+        return tuple(joined.replace("\0", "").strip("\n").split("\n"))
+    cells = value.ravel()
+    if value.dtype == object:
+        cells = np.array([_cell_text(cell) for cell in cells], dtype=str)
+    if cells.dtype.kind not in "US":
+        return ()
+    texts = [c.decode("utf-8", "replace") if isinstance(c, bytes) else c for c in cells]
+    if len(texts) == 1 and "\n" in texts[0]:
+        texts = texts[0].strip("\n").split("\n")
+    return tuple(str(text).strip() for text in texts)
+
+
+def _is_square(value: object) -> bool:
+    return (
+        isinstance(value, np.ndarray)
+        and value.ndim == 2
+        and value.shape[0] == value.shape[1] >= 2
+        and value.dtype.kind in "uifb"
+    )
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, np.ndarray):
+        cell = cell.ravel()[0] if cell.size == 1 else "".join(map(str, cell.ravel()))
+    return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
+
+
+def _names_for(
+    key: str, n: int, texts: Mapping[str, tuple[str, ...]]
+) -> tuple[str, tuple[str, ...] | None]:
+    """Return the prefix that a matrix shares with its names, and the names."""
+    fitting = {name: text for name, text in texts.items() if len(text) == n}
+    for wanted in NAME_KEYS:
+        for name, text in fitting.items():
+            last = name.rsplit("/", 1)[-1].lower()
+            prefix = name[: len(name) - len(wanted)]
+            if last.endswith(wanted) and key.startswith(prefix):
+                return prefix, text
+    return "", None

@@ -1,0 +1,300 @@
+"""What a cross-validation leaves behind: frozen records that hold every prediction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.evaluation.findings import Audit
+from brainlsap.evaluation.metrics import fold_scores, summarise
+from brainlsap.evaluation.splits import Split
+from brainlsap.exceptions import ParameterError
+
+
+@dataclass(frozen=True, eq=False)
+class FoldResult:
+    """One model, fitted on the training scans of one fold, and what it predicted.
+
+    Parameters
+    ----------
+    fold : int
+        Number of the fold, from 0.
+    train, test : arrays of int
+        Rows of the cohort.
+    scans, participants, truth : arrays of str of length n_test
+        Scan, person and true class of the test scans.
+    probability : array of shape (n_test, n_classes)
+        Columns in the order of `classes`.
+    classes : tuple of str
+        All classes, in order of stage.
+    scales : array of shape (n_rois,) or None
+        Learned heat scale of every region, for models that have scales.
+    scales_start : array of shape (n_rois,) or None
+        Where the scales started.
+    details : dict
+        Seed, seconds, settings, warnings, what the model reports of its fit; can be
+        written as JSON.
+
+    Examples
+    --------
+    See :func:`brainlsap.evaluation.cross_validate`.
+    """
+
+    fold: int
+    train: np.ndarray
+    test: np.ndarray
+    scans: np.ndarray
+    participants: np.ndarray
+    truth: np.ndarray
+    probability: np.ndarray
+    classes: tuple[str, ...]
+    scales: np.ndarray | None = None
+    scales_start: np.ndarray | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """Class of highest probability: object array of str, shape (n_test,)."""
+        names = np.array(self.classes, dtype=object)
+        return names[self.probability.argmax(axis=1)]
+
+    def scores(self) -> dict[str, float]:
+        """Return the scores of this fold; see :func:`fold_scores`."""
+        return fold_scores(self.truth, self.probability, self.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelResult:
+    """One model over all folds.
+
+    Parameters
+    ----------
+    name : str
+        What tables and figures call the model.
+    folds : tuple of FoldResult
+        In the order of the folds.
+    classes : tuple of str
+        All classes, in order of stage.
+    region_names : tuple of str
+        Name of every region.
+    measured : array of bool of shape (n_rois,)
+        Whether a region was measured in any scan.
+
+    Examples
+    --------
+    See :func:`brainlsap.evaluation.cross_validate`.
+    """
+
+    name: str
+    folds: tuple[FoldResult, ...]
+    classes: tuple[str, ...]
+    region_names: tuple[str, ...]
+    measured: np.ndarray
+
+    def scores(self) -> pd.DataFrame:
+        """Return one row per fold: fold (from 1), n_test, then every score."""
+        rows = [
+            {"fold": result.fold + 1, "n_test": len(result.test), **result.scores()}
+            for result in self.folds
+        ]
+        return pd.DataFrame(rows)
+
+    def summary(self) -> pd.DataFrame:
+        """Return mean and s.d. of every score; see :func:`summarise`."""
+        return summarise(self.scores())
+
+    def predictions(self) -> pd.DataFrame:
+        """Return every out-of-fold prediction, one row per test scan.
+
+        Returns
+        -------
+        DataFrame
+            Columns fold (from 1), row (of the cohort), scan, participant, truth,
+            predicted, and the probability of every class as `p_<class>`.
+        """
+        parts = []
+        for result in self.folds:
+            part = pd.DataFrame(
+                {
+                    "fold": result.fold + 1,
+                    "row": result.test,
+                    "scan": result.scans,
+                    "participant": result.participants,
+                    "truth": result.truth,
+                    "predicted": result.predicted,
+                }
+            )
+            for column, name in enumerate(self.classes):
+                part[f"p_{name}"] = result.probability[:, column]
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    def scales(self) -> np.ndarray | None:
+        """Return learned scales (n_folds, n_rois), or None for models without."""
+        found = [fold.scales for fold in self.folds if fold.scales is not None]
+        return np.stack(found) if len(found) == len(self.folds) else None
+
+    def scales_start(self) -> np.ndarray | None:
+        """Return where the scales started (n_folds, n_rois), or None if not told."""
+        found = [one.scales_start for one in self.folds if one.scales_start is not None]
+        return np.stack(found) if len(found) == len(self.folds) else None
+
+
+@dataclass(frozen=True, eq=False)
+class CohortSummary:
+    """What a report tells of a cohort, without its arrays.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per scan: scan, participant, session, label, covariates. It names
+        people: nothing of it goes into a report but counts and means.
+    classes : tuple of str
+        All classes, in order of stage.
+    label_name : str
+        What the label is, for example "diagnosis".
+    atlas_name : str
+        Name of the region set.
+    region_names : tuple of str
+        Name of every region.
+    measured : array of bool of shape (n_rois,)
+        Whether a region was measured in any scan.
+    feature_names : tuple of str
+        Name of every feature of a region.
+    notes : tuple of str
+        What was mapped, mirrored or dropped while reading.
+    provenance : dict
+        Where the cohort comes from.
+    data_hash : str
+        SHA-256 of connectomes, features and labels.
+
+    Examples
+    --------
+    See :func:`brainlsap.evaluation.cross_validate`.
+    """
+
+    table: pd.DataFrame
+    classes: tuple[str, ...]
+    label_name: str
+    atlas_name: str
+    region_names: tuple[str, ...]
+    measured: np.ndarray
+    feature_names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+    data_hash: str = ""
+
+    @property
+    def n_scans(self) -> int:
+        """Number of scans."""
+        return len(self.table)
+
+    @property
+    def n_participants(self) -> int:
+        """Number of people."""
+        return int(self.table["participant"].nunique())
+
+    def class_counts(self) -> pd.DataFrame:
+        """Return people and scans of every class.
+
+        Returns
+        -------
+        DataFrame
+            Columns class, participants, scans. A person whose label changes counts
+            in each of the classes.
+        """
+        by_label = self.table.groupby("label")
+        scans, people = by_label.size(), by_label["participant"].nunique()
+        return pd.DataFrame(
+            {
+                "class": list(self.classes),
+                "participants": [int(people.get(name, 0)) for name in self.classes],
+                "scans": [int(scans.get(name, 0)) for name in self.classes],
+            }
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Models compared on the very same folds of one cohort.
+
+    Parameters
+    ----------
+    results : mapping of str to ModelResult
+        By name; first the models that were asked for, then the baselines.
+    splits : tuple of (train, test)
+        Rows of the cohort in every fold.
+    settings : dict
+        Number of folds, seed, names of the baselines; can be written as JSON.
+    cohort : CohortSummary
+        What was evaluated.
+    audit : Audit, optional
+        What the leakage audit found before anything was fitted.
+
+    Examples
+    --------
+    See :func:`brainlsap.evaluation.cross_validate`.
+    """
+
+    results: Mapping[str, ModelResult]
+    splits: tuple[Split, ...]
+    settings: dict[str, Any]
+    cohort: CohortSummary
+    audit: Audit | None = None
+
+    @property
+    def people_shared(self) -> bool:
+        """Whether some person is on both sides of a fold: not a score by person."""
+        return bool(self.settings.get("people_shared", False))
+
+    @property
+    def main(self) -> ModelResult:
+        """The first model that was asked for."""
+        return next(iter(self.results.values()))
+
+    def baselines(self) -> tuple[str, ...]:
+        """Return the names of the baselines, in order."""
+        return tuple(self.settings.get("baselines", ()))
+
+    def best_baseline(self, score: str = "balanced_accuracy") -> ModelResult | None:
+        """Return the baseline of highest mean score, or None without baselines."""
+        candidates = [self.result(name) for name in self.baselines()]
+        if not candidates:
+            return None
+        return max(candidates, key=lambda one: float(one.scores()[score].mean()))
+
+    def result(self, name: str | None = None) -> ModelResult:
+        """Return one model by name; by default the first.
+
+        Parameters
+        ----------
+        name : str, optional
+            One of `results`.
+
+        Returns
+        -------
+        ModelResult
+
+        Raises
+        ------
+        ParameterError
+            Where there is no such model; the message lists them.
+        """
+        if name is None:
+            return self.main
+        if name not in self.results:
+            raise ParameterError(
+                f"model must be one of {', '.join(map(repr, self.results))}; "
+                f"got {name!r}."
+            )
+        return self.results[name]
+
+    def scores(self) -> pd.DataFrame:
+        """Return one row per model and fold: model, fold, n_test, every score."""
+        parts = [
+            result.scores().assign(model=name) for name, result in self.results.items()
+        ]
+        joined = pd.concat(parts, ignore_index=True)
+        return joined[["model", *[name for name in joined if name != "model"]]]

@@ -1,0 +1,250 @@
+"""Heat kernels: the slow truth, and the door to both engines."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from brainlsap._arrays import check_choice
+from brainlsap.exceptions import ParameterError
+from brainlsap.graph.bounds import KERNELS, choose_degree, error_bound
+from brainlsap.graph.expansions import EXPANSIONS
+from brainlsap.graph.laplacian import decompose
+from brainlsap.graph.recurrence import diffuse_recurrence
+from brainlsap.graph.spectral import SpectralEngine
+
+ENGINES = ("auto", "spectral", "recurrence")
+
+# Up to here one eigendecomposition (seconds) is cheaper than many sparse products.
+_SPECTRAL_ROIS = 1000
+
+# A degree given by hand brings its own error; past this the kernel is refused.
+_REFUSED_ERROR = 1e-2
+
+
+def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
+    r"""Return the heat kernel from an eigendecomposition: slow, and the truth.
+
+    .. math:: K_{pq} = \sum_i e^{-s_p \lambda_i} u_i[p] u_i[q]
+
+    Row p belongs to region p and to its own scale, so K is not symmetric where
+    scales differ. Written as plainly as it reads, in float64; every fast path is
+    tested against it.
+
+    Parameters
+    ----------
+    L : Tensor or array of shape (..., n_rois, n_rois)
+        Normalised Laplacian, dense.
+    scale : Tensor of shape (n_rois,) or float
+        Heat scale of every region, dimensionless; 0 means no diffusion.
+
+    Returns
+    -------
+    Tensor of shape (..., n_rois, n_rois)
+        In float64; differentiable with respect to `scale`.
+
+    Raises
+    ------
+    ParameterError
+        For shapes that do not fit, negative or non-finite scales.
+
+    Examples
+    --------
+    >>> L = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    >>> exact_heat_kernel(L, 0.5).round(decimals=4).tolist()
+    [[0.6839, 0.3161], [0.3161, 0.6839]]
+    """
+    L, scale = _check(L, scale)
+    eigenvalues, U = torch.linalg.eigh(L.to_dense().double())
+    response = torch.exp(-scale.double()[:, None] * eigenvalues[..., None, :])
+    return (U * response) @ U.mT
+
+
+def heat_kernel(
+    L: Tensor | np.ndarray,
+    scale: Tensor | float,
+    *,
+    kernel: str = "chebyshev",
+    degree: int | None = None,
+    tolerance: float = 1e-4,
+) -> Tensor:
+    r"""Return the heat kernel :math:`\sum_n \mathrm{diag}(c_n(s)) P_n(L)`.
+
+    Parameters
+    ----------
+    L : Tensor or array of shape (..., n_rois, n_rois)
+        Normalised Laplacian, symmetric, with spectrum in [0, 2].
+    scale : Tensor of shape (n_rois,) or float
+        Heat scale of every region; row p of the kernel is row p of
+        :math:`e^{-s_p L}`. Dimensionless, not negative.
+    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
+        Eigenvectors, or which expansion.
+    degree : int or None
+        Degree of the expansion. None chooses the lowest that keeps `tolerance`
+        at the largest scale.
+    tolerance : float
+        Largest error of the kernel, whose eigenvalues never exceed 1. Not used
+        where `degree` is given: that degree's own error holds then, and above
+        0.01 the kernel is refused.
+
+    Returns
+    -------
+    Tensor of shape (..., n_rois, n_rois)
+        In the precision of `L`; differentiable with respect to `scale`.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown kernel, shapes that do not fit, negative scales, or scales
+        that the kernel cannot reach with this degree.
+
+    Examples
+    --------
+    >>> L = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    >>> heat_kernel(L, torch.tensor([0.5, 0.0]))
+    tensor([[0.68..., 0.31...],
+            [0.0000, 1.0000]])
+    """
+    L, scale = _check(L, scale)
+    n_rois = L.shape[-1]
+    identity = torch.eye(n_rois, dtype=L.dtype, device=L.device).expand(L.shape)
+    engine = "spectral" if kernel == "exact" else "recurrence"
+    return diffuse(
+        L,
+        identity,
+        scale,
+        kernel=kernel,
+        degree=degree,
+        tolerance=tolerance,
+        engine=engine,
+    )
+
+
+def diffuse(
+    L: Tensor | np.ndarray,
+    X: Tensor | np.ndarray,
+    scale: Tensor | float,
+    *,
+    kernel: str = "chebyshev",
+    degree: int | None = None,
+    tolerance: float = 1e-4,
+    engine: str = "auto",
+) -> Tensor:
+    """Diffuse signals on regions by the heat kernel, without keeping the kernel.
+
+    Parameters
+    ----------
+    L : Tensor or array of shape (..., n_rois, n_rois)
+        Normalised Laplacian; dense with any leading axes, or one sparse CSR.
+    X : Tensor or array of shape (..., n_rois, n_channels)
+        Signals.
+    scale : Tensor of shape (n_rois,) or float
+        Heat scale of every region, dimensionless, not negative.
+    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
+        As for :func:`heat_kernel`.
+    degree : int or None
+        As for :func:`heat_kernel`.
+    tolerance : float
+        As for :func:`heat_kernel`.
+    engine : {"auto", "spectral", "recurrence"}
+        Eigenvectors once, or sparse products. `auto` takes the spectral engine
+        for dense Laplacians of up to 1,000 regions, the recurrence otherwise.
+
+    Returns
+    -------
+    Tensor of shape (..., n_rois, n_channels)
+        Differentiable with respect to `X` and `scale`.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`heat_kernel`, or if the exact kernel is asked of the recurrence.
+
+    Examples
+    --------
+    >>> L = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+    >>> diffuse(L, torch.tensor([[1.0], [0.0]]), 0.5)
+    tensor([[0.68...],
+            [0.31...]])
+    """
+    L, scale = _check(L, scale)
+    X = torch.as_tensor(X)
+    if X.ndim != L.ndim or X.shape[:-1] != L.shape[:-1]:
+        raise ParameterError(
+            f"X must have shape (..., n_rois, n_channels) to fit L of shape "
+            f"{tuple(L.shape)}, got {tuple(X.shape)}."
+        )
+    check_choice("engine", engine, ENGINES)
+    degree = _check_degree(kernel, scale, degree, tolerance)
+    sparse = L.layout != torch.strided
+    if engine == "auto":
+        small = not sparse and L.shape[-1] <= _SPECTRAL_ROIS
+        engine = "spectral" if small or kernel == "exact" else "recurrence"
+    if engine == "recurrence":
+        return _by_recurrence(L, X, scale, kernel, degree)
+    flat = L.to_dense().reshape(-1, *L.shape[-2:])
+    spectral = SpectralEngine(
+        decompose(flat), kernel=kernel, degree=degree, dtype=X.dtype
+    )
+    return spectral.diffuse(X.reshape(-1, *X.shape[-2:]), scale).reshape(X.shape)
+
+
+def _by_recurrence(
+    L: Tensor, X: Tensor, scale: Tensor, kernel: str, degree: int | None
+) -> Tensor:
+    if degree is None:
+        raise ParameterError(
+            "the exact kernel needs eigenvectors; got engine='recurrence'. Use "
+            "engine='spectral', or kernel='chebyshev' with a tight tolerance."
+        )
+    limit = EXPANSIONS[kernel].recurrence_limit.get(L.dtype, np.inf)
+    if float(scale.detach().max()) > limit:
+        raise ParameterError(
+            f"the {kernel} recurrence in {str(L.dtype).removeprefix('torch.')} is "
+            f"right up to scale {limit:g} only, got {float(scale.detach().max()):g}. "
+            "Use the chebyshev kernel, the spectral engine or smaller scales."
+        )
+    return diffuse_recurrence(L, X, scale, kernel, degree)
+
+
+def _check(
+    L: Tensor | np.ndarray, scale: Tensor | float | np.ndarray
+) -> tuple[Tensor, Tensor]:
+    L = torch.as_tensor(L)
+    if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
+        raise ParameterError(
+            f"L must have shape (..., n_rois, n_rois), got {tuple(L.shape)}."
+        )
+    s = torch.as_tensor(scale, device=L.device)
+    s = s if s.is_floating_point() else s.to(L.dtype)
+    if s.ndim == 0:
+        s = s.expand(L.shape[-1])
+    if s.shape != L.shape[-1:]:
+        raise ParameterError(
+            f"scale must have shape ({L.shape[-1]},), one for every region, "
+            f"got {tuple(s.shape)}."
+        )
+    lowest = float(s.detach().min())
+    if not (lowest >= 0 and bool(torch.isfinite(s).all())):
+        raise ParameterError(
+            f"scale must be finite and not negative, its smallest value is {lowest:g}."
+        )
+    return L, s
+
+
+def _check_degree(
+    kernel: str, scale: Tensor, degree: int | None, tolerance: float
+) -> int | None:
+    check_choice("kernel", kernel, KERNELS)
+    if kernel == "exact":
+        return None
+    largest = float(scale.detach().max())
+    if degree is None:
+        return choose_degree(kernel, largest, tolerance)
+    bound = error_bound(kernel, largest, degree)
+    if bound > _REFUSED_ERROR:
+        raise ParameterError(
+            f"the {kernel} kernel of degree {degree} can be wrong by {bound:.2g} at "
+            f"scale {largest:g} (its true values never exceed 1). Use a higher "
+            "degree, smaller scales, or the chebyshev kernel."
+        )
+    return degree

@@ -1,0 +1,267 @@
+"""Connectomes become Laplacians, and small dense Laplacians their spectra."""
+
+import hashlib
+import warnings
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from brainlsap._arrays import check_choice
+from brainlsap.exceptions import ParameterError
+
+
+def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
+    r"""Return the normalised Laplacian of undirected weighted graphs.
+
+    .. math:: L = I - D^{-1/2} W D^{-1/2}, \qquad D = \mathrm{diag}(W \mathbf 1)
+
+    Its spectrum lies in [0, 2]. An isolated node (degree 0) has a row of zeros,
+    diagonal included: it has nobody to share heat with, so its kernel row is that
+    of the identity and it keeps its own value at every scale.
+
+    Parameters
+    ----------
+    W : array, Tensor or SciPy sparse matrix of shape (..., n_rois, n_rois)
+        Symmetric, finite, non-negative weights. Self loops count towards the
+        degree. Leading axes are for many dense graphs.
+
+    Returns
+    -------
+    Tensor of shape (..., n_rois, n_rois)
+        Of the input's precision (float64 for integers); sparse CSR if `W` is
+        a SciPy sparse matrix.
+
+    Raises
+    ------
+    ParameterError
+        If `W` is not square, or not symmetric, finite and non-negative.
+
+    Examples
+    --------
+    >>> normalized_laplacian(np.array([[0.0, 4.0], [4.0, 0.0]])).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    if sparse.issparse(W):
+        return _sparse_laplacian(sparse.csr_array(W))
+    W = torch.as_tensor(W)
+    W = W if W.is_floating_point() else W.double()
+    if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
+        raise ParameterError(
+            f"W must have shape (..., n_rois, n_rois), got {tuple(W.shape)}."
+        )
+    _check_weights(bool(torch.isfinite(W).all()), float(W.min()) if W.numel() else 0.0)
+    # atol of the largest weight: sums of counts in another order differ in rounding
+    if not torch.allclose(W, W.mT, rtol=1e-5, atol=1e-6 * float(W.abs().max())):
+        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
+    degree = W.sum(dim=-1)
+    root = torch.where(degree > 0, degree, torch.inf).rsqrt()
+    laplacian = -(root[..., :, None] * W * root[..., None, :])
+    diagonal = torch.diagonal(laplacian, dim1=-2, dim2=-1)
+    diagonal += (degree > 0).to(W.dtype)
+    return laplacian + 0.0  # no -0.0 where two regions are not joined
+
+
+def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
+    if W.shape[0] != W.shape[1]:
+        raise ParameterError(f"W must have shape (n_rois, n_rois), got {W.shape}.")
+    dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.float64
+    W = W.astype(dtype)
+    _check_weights(bool(np.isfinite(W.data).all()), W.data.min(initial=0.0))
+    if abs(W - W.T).max() > 1e-6 * max(W.data.max(initial=0.0), 1e-300):
+        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
+    degree = W.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        root = np.where(degree > 0, degree**-0.5, 0.0).astype(dtype)
+    scaled = sparse.diags_array(root) @ W @ sparse.diags_array(root)
+    identity = sparse.diags_array((degree > 0).astype(dtype))
+    laplacian = sparse.csr_array(identity - scaled)
+    laplacian.sort_indices()
+    with warnings.catch_warnings():
+        # torch calls its CSR layout beta; products and gradients are tested here
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(laplacian.indptr.astype(np.int32)),
+            torch.from_numpy(laplacian.indices.astype(np.int32)),
+            torch.from_numpy(laplacian.data.astype(dtype)),
+            size=laplacian.shape,
+            check_invariants=False,
+        )
+
+
+def _check_weights(finite: bool, lowest: float) -> None:
+    if not finite:
+        raise ParameterError("W must be finite; it holds NaN or infinite weights.")
+    if lowest < 0:
+        raise ParameterError(
+            f"W must not be negative, its smallest weight is {lowest:g}. The heat "
+            "kernel needs non-negative weights; clip or square correlations first."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvalues and eigenvectors of many small graphs.
+
+    Parameters
+    ----------
+    eigenvalues : Tensor of shape (n_graphs, n_rois)
+        Ascending, in [0, 2].
+    eigenvectors : Tensor of shape (n_graphs, n_rois, n_rois)
+        Column i belongs to eigenvalue i.
+
+    Examples
+    --------
+    >>> decompose(torch.zeros(4, 3, 3)).eigenvectors.shape
+    torch.Size([4, 3, 3])
+    """
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def decompose(L: Tensor) -> Spectrum:
+    """Decompose dense Laplacians, in float64 whatever their precision.
+
+    Parameters
+    ----------
+    L : Tensor of shape (n_graphs, n_rois, n_rois)
+        Normalised Laplacians.
+
+    Returns
+    -------
+    Spectrum
+        In float64; eigenvalues are clipped to [0, 2], where the true ones lie.
+
+    Examples
+    --------
+    >>> L = normalized_laplacian(np.ones((1, 2, 2)) - np.eye(2))
+    >>> decompose(L).eigenvalues.tolist()
+    [[0.0, 2.0]]
+    """
+    eigenvalues, eigenvectors = torch.linalg.eigh(L.double())
+    return Spectrum(eigenvalues.clamp(0.0, 2.0), eigenvectors)
+
+
+def prepare_connectomes(
+    W: np.ndarray, *, threshold: float = 0.0, weights: str = "weighted"
+) -> np.ndarray:
+    """Make connectomes ready for a Laplacian, by named steps.
+
+    Symmetrise, clear the diagonal, drop weak edges, then transform weights.
+
+    Parameters
+    ----------
+    W : array of shape (n_graphs, n_rois, n_rois)
+        Streamline counts or other non-negative weights.
+    threshold : float
+        Entries below it become 0, in the unit of `W`; the paper drops those of
+        fewer than 10 streamlines.
+    weights : {"weighted", "log", "binary"}
+        Keep weights, take log(1 + w), or set every edge to 1 (the paper).
+
+    Returns
+    -------
+    array of shape (n_graphs, n_rois, n_rois)
+        In float64.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown value of `weights`.
+
+    Examples
+    --------
+    >>> W = np.array([[[5.0, 12.0], [12.0, 0.0]]])
+    >>> prepare_connectomes(W, threshold=10, weights="binary").tolist()
+    [[[0.0, 1.0], [1.0, 0.0]]]
+    """
+    check_choice("weights", weights, ("weighted", "log", "binary"))
+    prepared = (W + np.swapaxes(W, -1, -2)) / 2
+    diagonal = np.arange(W.shape[-1])
+    prepared[..., diagonal, diagonal] = 0.0
+    prepared[prepared < threshold] = 0.0
+    if weights == "log":
+        return np.log1p(prepared)
+    return (prepared > 0).astype(np.float64) if weights == "binary" else prepared
+
+
+class SpectrumCache:
+    """Spectra by the hash of the prepared connectome, the oldest dropped first.
+
+    Folds, kernels and seeds see the same graphs again and again, and a shared
+    connectome is one graph however many people use it.
+
+    Parameters
+    ----------
+    max_bytes : int
+        Memory to use at the most.
+
+    Examples
+    --------
+    >>> W = np.broadcast_to(1.0 - np.eye(3), (5, 3, 3))
+    >>> spectrum, graph_of = SpectrumCache().spectra(W)
+    >>> spectrum.eigenvalues.shape, graph_of.tolist()
+    (torch.Size([1, 3]), [0, 0, 0, 0, 0])
+    """
+
+    def __init__(self, max_bytes: int = 2_000_000_000) -> None:
+        self.max_bytes = max_bytes
+        self._spectra: OrderedDict[bytes, Spectrum] = OrderedDict()
+
+    def spectra(self, W: np.ndarray) -> tuple[Spectrum, np.ndarray]:
+        """Return the spectra of the distinct graphs, and each scan's graph.
+
+        Parameters
+        ----------
+        W : array of shape (n_scans, n_rois, n_rois)
+            Prepared connectomes.
+
+        Returns
+        -------
+        spectrum : Spectrum
+            Of the distinct graphs, in float64.
+        graph_of : int array of shape (n_scans,)
+            Row of `spectrum` that belongs to each scan.
+        """
+        if W.shape[0] > 1 and W.strides[0] == 0:
+            keys = [_key(W[0])] * W.shape[0]
+        else:
+            keys = [_key(one) for one in W]
+        distinct = list(dict.fromkeys(keys))
+        first = {key: keys.index(key) for key in distinct if key not in self._spectra}
+        found = {key: self._spectra[key] for key in distinct if key in self._spectra}
+        if first:
+            L = normalized_laplacian(W[list(first.values())])
+            fresh = decompose(L)
+            for row, key in enumerate(first):
+                one = slice(row, row + 1)
+                # clones: a view would keep every other graph of this call alive
+                found[key] = Spectrum(
+                    fresh.eigenvalues[one].clone(), fresh.eigenvectors[one].clone()
+                )
+        self._keep(found)
+        row_of = {key: row for row, key in enumerate(distinct)}
+        joined = Spectrum(
+            torch.cat([found[key].eigenvalues for key in distinct]),
+            torch.cat([found[key].eigenvectors for key in distinct]),
+        )
+        return joined, np.array([row_of[key] for key in keys])
+
+    def _keep(self, found: dict[bytes, Spectrum]) -> None:
+        for key, spectrum in found.items():
+            self._spectra[key] = spectrum
+            self._spectra.move_to_end(key)
+        while len(self._spectra) > 1 and self._bytes() > self.max_bytes:
+            self._spectra.popitem(last=False)
+
+    def _bytes(self) -> int:
+        one = next(iter(self._spectra.values()))
+        return len(self._spectra) * one.eigenvectors.numel() * 8
+
+
+def _key(W: np.ndarray) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(W).tobytes(), digest_size=16).digest()

@@ -1,0 +1,24 @@
+"""Room 3: packed scans become a fitted classifier."""
+
+from brainlsap.model.baselines import DiffusedLogisticRegression
+from brainlsap.model.classifier import LSAPClassifier
+from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer
+from brainlsap.model.network import GraphBatch, HeatNetwork
+from brainlsap.model.settings import PRESETS, Settings
+from brainlsap.model.training import History, Labelled, TrainedNetwork, train_network
+
+__all__ = [
+    "PRESETS",
+    "DiffusedLogisticRegression",
+    "GraphBatch",
+    "HeatNetwork",
+    "HeatScale",
+    "History",
+    "LSAPClassifier",
+    "Labelled",
+    "Readout",
+    "RegionStandardizer",
+    "Settings",
+    "TrainedNetwork",
+    "train_network",
+]

@@ -1,0 +1,184 @@
+"""The network: heat convolutions that share one scale, then a read-out."""
+
+import itertools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from brainlsap.graph import SpectralEngine
+from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer, drop
+from brainlsap.model.settings import Settings
+
+# A first layer's kept terms may take this much memory; beyond, they are made anew.
+_TERMS_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """Scans ready for the network: graphs, and what the first layer can precompute.
+
+    Parameters
+    ----------
+    engine : SpectralEngine
+        Over these scans.
+    signal : Tensor
+        Terms of shape `(n_items, n_rois, n_channels, order + 1)` if `has_terms`,
+        else the transform of shape `(n_items, n_rois, n_channels)`.
+    has_terms : bool
+        Which of the two `signal` is.
+
+    Examples
+    --------
+    >>> from brainlsap.graph import decompose
+    >>> engine = SpectralEngine(decompose(torch.zeros(4, 3, 3)), kernel="exact")
+    >>> batch = GraphBatch.build(engine, torch.ones(4, 3, 2))
+    >>> len(batch), batch.diffuse(torch.ones(3)).shape
+    (4, torch.Size([4, 3, 2]))
+    """
+
+    engine: SpectralEngine
+    signal: Tensor
+    has_terms: bool
+
+    @classmethod
+    def build(cls, engine: SpectralEngine, X: Tensor) -> "GraphBatch":
+        """Precompute what the first layer can.
+
+        Parameters
+        ----------
+        engine : SpectralEngine
+            Over the scans.
+        X : Tensor of shape (n_items, n_rois, n_channels)
+            Standardised features.
+
+        Returns
+        -------
+        GraphBatch
+        """
+        X_hat = engine.to_spectrum(X)
+        n_terms = 0 if engine.order is None else engine.order + 1
+        small = X.numel() * n_terms * X.element_size() <= _TERMS_BYTES
+        has_terms = n_terms > 0 and small
+        signal = engine.terms(X_hat) if has_terms else X_hat
+        return cls(engine, signal, has_terms)
+
+    def __len__(self) -> int:
+        return len(self.signal)
+
+    def select(self, items: Tensor) -> "GraphBatch":
+        """Return the batch of some items."""
+        return GraphBatch(self.engine.select(items), self.signal[items], self.has_terms)
+
+    def diffuse(self, scale: Tensor) -> Tensor:
+        """Diffuse the input features; shape `(n_items, n_rois, n_channels)`."""
+        if self.has_terms:
+            return self.engine.combine(self.signal, scale)
+        return self.engine.diffuse_spectrum(self.signal, scale)
+
+
+class HeatNetwork(nn.Module):
+    r"""LSAP for graphs: K heat convolutions, flattened, and a perceptron.
+
+    .. math:: H_k = \mathrm{ReLU}\left(\mathrm{std}(K(s) H_{k-1}) W_k + b_k\right)
+
+    Row p of the kernel K(s) has region p's own scale; all layers share the scales.
+
+    Parameters
+    ----------
+    n_rois, n_channels, n_classes : int
+        Regions, input features per region, classes.
+    settings : Settings
+        Layers, units, dropout, scales.
+    measured : bool Tensor of shape (n_rois,)
+        Regions that the read-out sees; the others only pass heat on.
+
+    Examples
+    --------
+    >>> from brainlsap.graph import decompose
+    >>> from brainlsap.model.settings import resolve_settings
+    >>> given = {"initial_scale": 2.0, "linear_penalty": 0.0}
+    >>> settings = resolve_settings("default", given)
+    >>> engine = SpectralEngine(decompose(torch.zeros(4, 3, 3)), kernel="exact")
+    >>> batch = GraphBatch.build(engine, torch.ones(4, 3, 2))
+    >>> HeatNetwork(3, 2, 5, settings, torch.tensor([True] * 3))(batch).shape
+    torch.Size([4, 5])
+    """
+
+    measured: Tensor
+
+    def __init__(
+        self,
+        n_rois: int,
+        n_channels: int,
+        n_classes: int,
+        settings: Settings,
+        measured: Tensor,
+    ) -> None:
+        super().__init__()
+        self.heat = HeatScale(
+            n_rois,
+            float(settings.initial_scale),
+            settings.max_scale or float("inf"),
+            settings.scale_mode,
+        )
+        widths = [n_channels] + [settings.hidden_units] * settings.n_layers
+        self.mix = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
+        standardizes = settings.standardize == "region"
+        self.standardize = nn.ModuleList(
+            RegionStandardizer(n_rois, width) if standardizes else nn.Identity()
+            for width in widths[:-1]
+        )
+        n_inputs = int(measured.sum()) * widths[-1]
+        self.readout = Readout(
+            n_inputs, settings.readout_units, n_classes, settings.dropout
+        )
+        self.linear = None
+        if float(settings.linear_penalty):
+            self.linear = nn.Linear(int(measured.sum()) * n_channels, n_classes)
+            nn.init.zeros_(self.linear.weight)
+        self.dropout = settings.dropout
+        self.register_buffer("measured", measured)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Return logits of shape `(n_items, n_classes)`."""
+        first = self.standardize[0](self._diffuse(batch, None))
+        H = torch.relu(self.mix[0](first))
+        for standardize, mix in zip(self.standardize[1:], self.mix[1:], strict=True):
+            H = drop(H, self.dropout, self.training)
+            H = torch.relu(mix(standardize(self._diffuse(batch, H))))
+        return self._logits(H, first)
+
+    def penalty(self, settings: Settings) -> Tensor:
+        """Return the weighted sum of squared weights that are held small."""
+        total = settings.readout_penalty * self.readout.penalty()
+        if self.linear is None:
+            return total
+        return (
+            total + float(settings.linear_penalty) * self.linear.weight.square().sum()
+        )
+
+    @torch.no_grad()
+    def remember_statistics(self, batch: GraphBatch) -> None:
+        """Store these scans' statistics, at the present scales, for prediction."""
+        was_training = self.training
+        self.eval()
+        H = None
+        for standardize, mix in zip(self.standardize, self.mix, strict=True):
+            if not isinstance(standardize, RegionStandardizer):
+                break
+            Z = self._diffuse(batch, H)
+            standardize.remember(Z)
+            if mix is not self.mix[-1]:
+                H = torch.relu(mix(standardize(Z)))
+        self.train(was_training)
+
+    def _diffuse(self, batch: GraphBatch, H: Tensor | None) -> Tensor:
+        scale = self.heat()
+        return batch.diffuse(scale) if H is None else batch.engine.diffuse(H, scale)
+
+    def _logits(self, H: Tensor, first: Tensor) -> Tensor:
+        logits = self.readout(H[:, self.measured].flatten(1))
+        if self.linear is None:
+            return logits
+        return logits + self.linear(first[:, self.measured].flatten(1))

@@ -1,0 +1,252 @@
+"""What a fit can be told, and the presets: the paper's, and one that holds up."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+
+from brainlsap._arrays import check_at_least, check_choice
+from brainlsap.exceptions import ParameterError
+from brainlsap.graph import KERNELS, choose_degree, error_bound, largest_scale
+
+AUTO = "auto"
+
+# What "auto" tries, as start: linear penalty; validation loss decides. From 2, scales
+# cannot come down in time where the network does not help. There a linear path helps
+# too (it is logistic regression); where it does, the path overfits before the rest.
+CANDIDATES = {0.2: 0.1, 1.0: 0.0, 2.0: 0.0}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting of one fit; see `LSAPClassifier` for what each means."""
+
+    kernel: str = "chebyshev"
+    degree: int | None = None
+    tolerance: float = 1e-4
+    max_scale: float | None = None
+    scale_mode: str = "region"
+    initial_scale: float | str = AUTO
+    scale_step: float = 10.0
+    scale_clip: float = 0.1
+    scale_penalty: str = "none"
+    penalty_weight: float = 1.0
+    n_layers: int = 1
+    hidden_units: int = 8
+    readout_units: int = 16
+    standardize: str = "region"
+    dropout: float = 0.3
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    readout_penalty: float = 1e-2
+    linear_penalty: float | str = AUTO
+    label_smoothing: float = 0.0
+    class_weight: str = "balanced"
+    n_epochs: int = 400
+    patience: int = 40
+    validation_fraction: float = 0.2
+    batch_size: int = 0
+    n_starts: int = 4
+    threshold: float = 0.0
+    weights: str = "weighted"
+
+
+PRESETS = {
+    "default": Settings(),
+    "paper": Settings(
+        initial_scale=2.0,
+        scale_step=1.0,
+        n_layers=2,
+        hidden_units=16,
+        readout_units=16,
+        standardize="scan",
+        dropout=0.5,
+        weight_decay=5e-4,
+        readout_penalty=0.0,
+        linear_penalty=0.0,
+        scale_penalty="barrier",
+        class_weight="none",
+        n_epochs=2000,
+        patience=0,
+        n_starts=1,
+        threshold=10.0,
+        weights="binary",
+    ),
+}
+
+# The degrees of the paper's supplement; the error they bring at the start is kept.
+PAPER_DEGREES = {"exact": None, "chebyshev": 20, "hermite": 30, "laguerre": 20}
+
+CHOICES = {
+    "class_weight": ("balanced", "none"),
+    "kernel": KERNELS,
+    "scale_mode": ("region", "global", "frozen"),
+    "scale_penalty": ("none", "barrier", "l1"),
+    "standardize": ("region", "scan"),
+    "weights": ("weighted", "log", "binary"),
+}
+
+# How far scales may go. On a brain network all regions look alike well before 10;
+# Hermite's terms cancel ever worse beyond 5.
+MAX_SCALES = {"exact": 10.0, "chebyshev": 10.0, "hermite": 5.0, "laguerre": 10.0}
+
+HIGHEST_DROPOUT = 0.9
+
+# A start that is wrong by more is refused.
+UNTRUSTED_ERROR = 1e-2
+
+LOWEST = {
+    "label_smoothing": 0.0,
+    "scale_step": 0.0,
+    "scale_clip": 0.0,
+    "penalty_weight": 0.0,
+    "n_layers": 1,
+    "hidden_units": 1,
+    "readout_units": 1,
+    "dropout": 0.0,
+    "learning_rate": 0.0,
+    "weight_decay": 0.0,
+    "readout_penalty": 0.0,
+    "n_epochs": 1,
+    "patience": 0,
+    "batch_size": 0,
+    "n_starts": 1,
+    "threshold": 0.0,
+}
+
+
+def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
+    """Return a preset with the settings that were given in place of its own.
+
+    Parameters
+    ----------
+    preset : {"default", "paper"}
+        Where the rest comes from.
+    given : dict
+        Settings by name; None means the preset's.
+
+    Returns
+    -------
+    Settings
+
+    Raises
+    ------
+    ParameterError
+        For unknown choices and numbers out of range.
+
+    Examples
+    --------
+    >>> resolve_settings("paper", {"n_epochs": 50}).n_epochs
+    50
+    """
+    check_choice("preset", preset, PRESETS)
+    names = {field.name for field in fields(Settings)}
+    chosen = {k: v for k, v in given.items() if k in names and v is not None}
+    settings = replace(PRESETS[preset], **chosen)
+    if preset == "paper" and settings.degree is None:
+        check_choice("kernel", settings.kernel, KERNELS)
+        settings = replace(settings, degree=PAPER_DEGREES[settings.kernel])
+    check_settings(settings)
+    return settings
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise for the first setting that cannot be used."""
+    for name, choices in CHOICES.items():
+        check_choice(name, getattr(settings, name), choices)
+    for name in ("initial_scale", "linear_penalty"):
+        if getattr(settings, name) != AUTO:
+            check_at_least(name, getattr(settings, name), 0.0)
+    for name, lowest in LOWEST.items():
+        check_at_least(name, getattr(settings, name), lowest)
+    if settings.max_scale is not None:
+        check_at_least("max_scale", settings.max_scale, 0.0)
+    if not settings.dropout <= HIGHEST_DROPOUT:
+        raise ParameterError(
+            f"dropout must be at most {HIGHEST_DROPOUT}, got {settings.dropout!r}."
+        )
+    if not 0 < settings.tolerance <= UNTRUSTED_ERROR:
+        raise ParameterError(
+            f"tolerance must lie above 0 and at most at {UNTRUSTED_ERROR:g}, "
+            f"got {settings.tolerance!r}."
+        )
+    if settings.batch_size == 1:
+        raise ParameterError(
+            "batch_size must be 0 (all scans) or at least 2, got 1: a scan by itself "
+            "cannot be standardised."
+        )
+    if not 0 < settings.validation_fraction < 1:
+        raise ParameterError(
+            "validation_fraction must lie between 0 and 1, "
+            f"got {settings.validation_fraction!r}."
+        )
+
+
+def candidates(settings: Settings) -> tuple[Settings, ...]:
+    """Return the settings to choose from: without "auto", the one that was given."""
+    automatic = settings.initial_scale == AUTO
+    highest = MAX_SCALES[settings.kernel]
+    if settings.max_scale is not None:
+        highest = settings.max_scale
+    within = [scale for scale in CANDIDATES if scale <= highest] or [highest]
+    scales = within if automatic else [float(settings.initial_scale)]
+    found = []
+    for scale in scales:
+        one = replace(settings, initial_scale=scale)
+        if one.linear_penalty == AUTO:
+            one = replace(one, linear_penalty=CANDIDATES.get(scale, 0.0))
+        found.append(one)
+    return tuple(found)
+
+
+def settle_kernel(settings: Settings) -> Settings:
+    """Fill in degree and largest scale, so that each is known and trusted.
+
+    Without a degree, the lowest is taken that keeps the tolerance up to `max_scale`.
+    With one, scales may go as far as that degree keeps the tolerance, or its error
+    at the start if that is larger (the paper's Laguerre-20: 2e-4 at scale 2).
+
+    Parameters
+    ----------
+    settings : Settings
+        As resolved.
+
+    Returns
+    -------
+    Settings
+        `degree` is None for the exact kernel only; `max_scale` is a number.
+
+    Raises
+    ------
+    ParameterError
+        If the start cannot be trusted, or lies above `max_scale`.
+
+    Examples
+    --------
+    >>> settle_kernel(Settings(kernel="hermite", degree=30)).max_scale < 4
+    True
+    """
+    kernel = settings.kernel
+    start = max(float(one.initial_scale) for one in candidates(settings))
+    wanted = settings.max_scale
+    if wanted is None:
+        wanted = MAX_SCALES[kernel]
+    if wanted < start:
+        raise ParameterError(
+            f"initial_scale {start:g} lies above max_scale {wanted:g}; raise max_scale."
+        )
+    if kernel == "exact":
+        return replace(settings, degree=None, max_scale=wanted)
+    if settings.degree is None:
+        degree = choose_degree(kernel, wanted, settings.tolerance)
+        return replace(settings, degree=degree, max_scale=wanted)
+    at_start = error_bound(kernel, start, settings.degree, dtype=torch.float64)
+    if at_start > UNTRUSTED_ERROR:
+        raise ParameterError(
+            f"the {kernel} kernel of degree {settings.degree} can be wrong by "
+            f"{at_start:.2g} at initial_scale {start:g}. Leave degree at None, raise "
+            "it, or start at a smaller scale."
+        )
+    tolerance = max(settings.tolerance, at_start)
+    trusted = max(largest_scale(kernel, settings.degree, tolerance), start)
+    return replace(settings, max_scale=min(wanted, trusted))

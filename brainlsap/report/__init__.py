@@ -1,0 +1,43 @@
+"""Room 5: numbers become tables, figures and one page; the only room that draws."""
+
+from brainlsap.report.audit_tables import audit_table, info_sheet
+from brainlsap.report.figures import plot_confusion, plot_scores
+from brainlsap.report.folder import check_results_folder
+from brainlsap.report.page import write_report
+from brainlsap.report.ranking_figures import plot_ranks, plot_scales
+from brainlsap.report.score_tables import score_numbers, score_table
+from brainlsap.report.statistics_tables import (
+    class_rate_table,
+    comparison_table,
+    division_table,
+    interval_table,
+)
+from brainlsap.report.surface import plot_regions
+from brainlsap.report.tables import (
+    demographics_table,
+    region_table,
+    seed_table,
+)
+from brainlsap.report.text_tables import table_text
+
+__all__ = [
+    "audit_table",
+    "check_results_folder",
+    "class_rate_table",
+    "comparison_table",
+    "demographics_table",
+    "division_table",
+    "info_sheet",
+    "interval_table",
+    "plot_confusion",
+    "plot_ranks",
+    "plot_regions",
+    "plot_scales",
+    "plot_scores",
+    "region_table",
+    "score_numbers",
+    "score_table",
+    "seed_table",
+    "table_text",
+    "write_report",
+]

@@ -1,0 +1,193 @@
+"""What a run was: versions, settings, data and scores, as JSON takes them."""
+
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.evaluation import Evaluation, ModelResult
+from brainlsap.evaluation.fitting import plain
+
+PACKAGES = (
+    "brainlsap",
+    "numpy",
+    "scipy",
+    "pandas",
+    "scikit-learn",
+    "torch",
+    "nibabel",
+    "nilearn",
+    "matplotlib",
+)
+
+
+def run_record(
+    evaluation: Evaluation, withhold: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """Return what it takes to know a run again, without a person's name.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was evaluated.
+    withhold : function of str
+        Takes names out of text, as :func:`brainlsap.report.folder.name_filter` does.
+
+    Returns
+    -------
+    dict
+        Keys date (UTC), versions, cohort, settings and models, ready for JSON.
+    """
+    cohort = evaluation.cohort
+    record = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": installed_versions(),
+        "cohort": {
+            "scans": cohort.n_scans,
+            "participants": cohort.n_participants,
+            "classes": cohort.class_counts().to_dict("records"),
+            "label": cohort.label_name,
+            "atlas": cohort.atlas_name,
+            "regions": len(cohort.region_names),
+            "regions_measured": int(cohort.measured.sum()),
+            "features": list(cohort.feature_names),
+            "data_sha256": cohort.data_hash,
+            "notes": list(cohort.notes),
+        },
+        "settings": evaluation.settings,
+        "models": {
+            name: _model_record(result) for name, result in evaluation.results.items()
+        },
+    }
+    return _without_names(plain(record), withhold)
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that matter, unimported.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> sorted(installed_versions())[:3]
+    ['brainlsap', 'matplotlib', 'nibabel']
+    """
+    versions = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def fit_table(result: ModelResult) -> pd.DataFrame:
+    """Return what a model reported of its fit, one row per fold.
+
+    Parameters
+    ----------
+    result : ModelResult
+        One model over all folds.
+
+    Returns
+    -------
+    DataFrame
+        Columns fold, seconds, and every single value of the model's own `fit_report_`.
+    """
+    rows = []
+    for fold in result.folds:
+        report = fold.details.get("fit_report", {})
+        single = {
+            name.replace("_", " "): _short(value)
+            for name, value in report.items()
+            if isinstance(value, bool | int | float | str)
+        }
+        seconds = fold.details.get("seconds_fit")
+        rows.append({"fold": fold.fold + 1, "seconds": _short(seconds), **single})
+    return pd.DataFrame(rows).fillna("n/a")
+
+
+def approximation_errors(result: ModelResult) -> dict[str, float]:
+    """Return the largest error over folds of everything a model reports as error.
+
+    Parameters
+    ----------
+    result : ModelResult
+        One model over all folds.
+
+    Returns
+    -------
+    dict of str to float
+        By the name in the model's `fit_report_`; empty where it reports none.
+    """
+    found: dict[str, list[float]] = {}
+    for fold in result.folds:
+        for name, value in fold.details.get("fit_report", {}).items():
+            if "error" in name and isinstance(value, int | float):
+                found.setdefault(name, []).append(float(value))
+    return {name: max(values) for name, values in found.items()}
+
+
+def fit_warnings(
+    evaluation: Evaluation, withhold: Callable[[str], str] = str
+) -> dict[str, list[str]]:
+    """Return what every model warned of while it was fitted, without repeats.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was evaluated.
+    withhold : function of str
+        Takes names out of text.
+
+    Returns
+    -------
+    dict of str to list of str
+        Models that warned, and their messages.
+    """
+    told = {
+        name: sorted(
+            {
+                withhold(text)
+                for one in result.folds
+                for text in one.details.get("warnings", ())
+            }
+        )
+        for name, result in evaluation.results.items()
+    }
+    return {name: messages for name, messages in told.items() if messages}
+
+
+def _model_record(result: ModelResult) -> dict[str, Any]:
+    scores, summary = result.scores(), result.summary()
+    return {
+        "scores": {
+            name: {"mean": row["mean"], "sd": row["sd"], "folds": list(scores[name])}
+            for name, row in summary.iterrows()
+        },
+        "folds": [{"fold": one.fold + 1, **one.details} for one in result.folds],
+    }
+
+
+def _without_names(value: Any, withhold: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_names(one, withhold) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_names(one, withhold) for one in value]
+    return withhold(value) if isinstance(value, str) else value
+
+
+def _short(value: Any) -> Any:
+    """Return a float with four digits that matter; anything else as it is."""
+    if isinstance(value, float) and np.isfinite(value):
+        return f"{value:.4g}"
+    return value

@@ -1,0 +1,85 @@
+"""What the tests of this room share: a tiny atlas, a small study on disk."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.data.atlas import Atlas
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+NAMES = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c", "Left-Amygdala")
+SIDES = ("L", "L", "L", "R", "R", "R", "L")
+
+
+@pytest.fixture(scope="session")
+def shared():
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not here")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """Seven regions, six of them cortical, with numbers that are not in order."""
+    regions = pd.DataFrame(
+        {
+            "name": NAMES,
+            "freesurfer_id": [1101, 1102, 1103, 2101, 2102, 2103, 18],
+            "hemisphere": SIDES,
+            "structure": ["cortex"] * 6 + ["subcortex"],
+            "short_name": NAMES,
+        }
+    )
+    return Atlas("tiny", regions, None)
+
+
+@pytest.fixture
+def matrix():
+    """Symmetric whole counts of the tiny atlas' regions; no two are alike."""
+    values = np.zeros((7, 7))
+    values[np.triu_indices(7, 1)] = np.arange(1, 22)
+    return values + values.T
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes text below a temporary folder."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def study(tmp_path, write, matrix):
+    """A study of five people of the tiny atlas: 7 scans, one connectome each.
+
+    Columns: two visits for the first two people. Every value tells its scan.
+    """
+    people = ["sub-01", "sub-02", "sub-03", "sub-04", "sub-05"]
+    labels = ["CN", "AD", "CN", "AD", "CN"]
+    rows = [
+        f"{person}\t{label}\t{70 + i}\n"
+        for i, (person, label) in enumerate(zip(people, labels, strict=True))
+    ]
+    write("study/participants.tsv", "participant_id\tdiagnosis\tage\n" + "".join(rows))
+    scans = [(p, s) for p in people[:2] for s in ("ses-M00", "ses-M12")]
+    scans += [(p, "ses-M00") for p in people[2:]]
+    for number, (person, session) in enumerate(scans, start=1):
+        stem = f"study/{person}/{session}"
+        name = f"{person}_{session}"
+        header = "region," + ",".join(NAMES)
+        cells = "".join(
+            f"{region},{','.join(f'{v:g}' for v in row)}\n"
+            for region, row in zip(NAMES, matrix * number, strict=True)
+        )
+        write(f"{stem}/dwi/{name}_connectivity.csv", f"{header}\n{cells}")
+        values = "".join(f"{r}\t{number + i / 10}\n" for i, r in enumerate(NAMES))
+        write(f"{stem}/pet/{name}_trc-18FFDG_regions.tsv", f"region\tsuvr\n{values}")
+    return tmp_path / "study"

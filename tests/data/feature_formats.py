@@ -1,0 +1,80 @@
+"""Small writers of the layouts in which tools write regional values."""
+
+import nibabel as nib
+import numpy as np
+
+from brainlsap.data.freesurfer_text import ANNOTATIONS
+
+OTHERS = {"Brain-Stem": 9.5, "Left-Cerebellum-Cortex": 2.0}
+OTHERS |= {"Right-Cerebellum-Cortex": 6.0, "Pons": 5.0, "Vermis": 4.5}
+OTHERS |= {"Left-Cerebellum-White-Matter": 3.0, "Right-Cerebellum-White-Matter": 3.0}
+
+
+def write_gtm_stats(path, names, values, n_columns=8):
+    """PETSurfer: no header; counted rows of segment, tissue, voxels and uptake."""
+    rows = []
+    segments = {**dict(zip(names, values, strict=True)), **OTHERS}
+    for i, (name, value) in enumerate(segments.items(), start=1):
+        voxels = 100 if name != "Right-Cerebellum-Cortex" else 300
+        cells = [i, 1000 + i, name, "cortex", voxels, 0.5, f"{value:.6f}", 0.01]
+        rows.append("  ".join(map(str, cells[:n_columns])))
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def write_time_series(path, names, values, heads=("frame_start", "frame_end")):
+    """PETPrep and petprep_extract_tacs: frames of 10, 10, 20 and 20 s.
+
+    Activity is half of `values` in the second frame and one and a half times in the
+    third; the average over both is 7/6 of `values`.
+    """
+    lines = ["\t".join([*heads, *names])]
+    frames = [(0, 10, 0), (10, 20, 0.5), (20, 40, 1.5), (40, 60, 9)]
+    for start, end, factor in frames:
+        cells = [f"{value * factor:.9g}" for value in values]
+        lines.append("\t".join([str(start), str(end), *cells]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_clinica(path, names, values, heads=("label_name", "label_value")):
+    rows = [f"{name}\t{value:.9g}" for name, value in zip(names, values, strict=True)]
+    path.write_text("\t".join(heads) + "\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def write_pet_surface(path, atlas, values):
+    """Clinica pet-surface: index, interleaved sides, medial wall, no subcortex."""
+    names = ["Unknown", *atlas.regions["annot_name"][:74], "Medial_wall"]
+    lines = ["index\tlabel_name\tmean_scalar"]
+    for name in names:
+        for side in ("lh", "rh"):
+            place = atlas.find(f"{side}_{name}")
+            value = 0.7 if place is None else values[place]
+            lines.append(f"{len(lines) - 1}\t{name}_{side}\t{value:.9g}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_vertices(folder, atlas, measure="thickness", seed=0):
+    """A FreeSurfer subject with values at vertices; return the plain means."""
+    rng = np.random.default_rng(seed)
+    means = np.full(len(atlas), np.nan)
+    (folder / "surf").mkdir(parents=True, exist_ok=True)
+    (folder / "label").mkdir(exist_ok=True)
+    for side, hemisphere in (("lh", "L"), ("rh", "R")):
+        regions = atlas.regions
+        rows = (regions["structure"] == "cortex") & (
+            regions["hemisphere"] == hemisphere
+        )
+        names = ["Unknown", *regions.loc[rows, "annot_name"], "Medial_wall"]
+        labels = rng.integers(0, len(names), 40 * len(names))
+        values = rng.gamma(9, 0.3, len(labels)).astype(np.float32)
+        nib.freesurfer.write_morph_data(folder / f"surf/{side}.{measure}", values)
+        table = np.zeros((len(names), 5), dtype=int)
+        table[:, :3] = 1 + rng.permutation(250)[:, None][: len(names)]
+        path = folder / f"label/{side}.{ANNOTATIONS[atlas.name]}.annot"
+        nib.freesurfer.write_annot(path, labels, table, names, fill_ctab=True)
+        for i, place in enumerate(np.flatnonzero(rows), start=1):
+            means[place] = values[labels == i].astype(float).mean()
+    return means

@@ -1,0 +1,319 @@
+"""Where features come from: FreeSurfer's runs, tables of many scans, and which."""
+
+import numpy as np
+import pytest
+
+from brainlsap.data.atlas import load_atlas
+from brainlsap.data.folders import load_cohort
+from brainlsap.data.freesurfer_text import aparc_text, aseg_text
+from brainlsap.data.simulate import make_cohort
+from brainlsap.exceptions import CohortError, FileFormatError
+
+PEOPLE = ("sub-01", "sub-02", "sub-03")
+CORTEX = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c")
+
+
+@pytest.fixture(scope="module")
+def desikan():
+    return load_atlas("desikan82")
+
+
+@pytest.fixture(scope="module")
+def texts(desikan):
+    """Return the stats of one subject in which every thickness is `value`."""
+
+    def make(value):
+        values = {"thickness": np.full(82, value), "volume": np.full(82, 1e3 * value)}
+        return {
+            "lh.aparc.stats": aparc_text(desikan, "L", "x", values),
+            "rh.aparc.stats": aparc_text(desikan, "R", "x", values),
+            "aseg.stats": aseg_text(desikan, "x", values["volume"]),
+        }
+
+    return make
+
+
+@pytest.fixture
+def subject(write, texts):
+    def make(name, value, where="derivatives/freesurfer"):
+        for file, text in texts(value).items():
+            write(f"{where}/{name}/stats/{file}", text)
+
+    return make
+
+
+@pytest.fixture
+def people(write, tmp_path, desikan):
+    """Three people, one shared connectome, no folders of their own."""
+    write(
+        "participants.tsv",
+        "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n",
+    )
+    np.save(tmp_path / "w.npy", 1 - np.eye(82))
+
+    def load(feature="thickness", **options):
+        return load_cohort(tmp_path, desikan, feature, connectome="w.npy", **options)
+
+    return load
+
+
+@pytest.mark.parametrize(
+    "where", ["derivatives/freesurfer", "derivatives/fs-7.4", ".", "{}/anat"]
+)
+def test_freesurfer_is_found(people, subject, where):
+    for number, person in enumerate(PEOPLE):
+        subject(person, 2 + number, where.format(person))
+    cohort = people()
+    assert cohort.features[:, 3, 0].tolist() == [2, 3, 4]
+    assert np.isnan(cohort.features[:, 70]).all()
+    assert "FreeSurfer: stats of cross-sectional runs" in cohort.notes
+
+
+def test_policies_of_the_subcortex(people, subject):
+    for number, person in enumerate(PEOPLE):
+        subject(person, 2 + number)
+    assert people(subcortex="mean").features[:, 70, 0].tolist() == [2, 3, 4]
+    assert people(subcortex="volume").features[:, 70, 0].tolist() == [2e3, 3e3, 4e3]
+    both = people(["volume", "thickness"])
+    assert both.features[1, [3, 70], 0].tolist() == [3e3, 3e3]
+
+
+def test_sessions_of_freesurfer_are_the_visits(people, subject):
+    for name, value in (("sub-01_ses-2", 2), ("sub-01_ses-10", 3), ("sub-02_ses-1", 4)):
+        subject(name, value)
+    subject("sub-03", 5)
+    cohort = people()
+    scans = ["sub-01_ses-2", "sub-01_ses-10", "sub-02_ses-1", "sub-03"]
+    assert cohort.table["scan"].tolist() == scans
+    assert cohort.features[:, 0, 0].tolist() == [2, 3, 4, 5]
+
+
+def test_names_of_adni(people, subject, write, tmp_path):
+    write(
+        "participants.tsv",
+        "participant_id\tdiagnosis\nsub-ADNI002S0295\tCN\nsub-ADNI011S0003\tAD\n",
+    )
+    subject("002_S_0295_2006-04-18", 2, "subjects")
+    subject("011_S_0003", 3, "subjects")
+    cohort = people(subjects_dir=tmp_path / "subjects")
+    assert cohort.table["session"].tolist() == ["2006-04-18", ""]
+    assert cohort.features[:, 0, 0].tolist() == [2, 3]
+
+
+def test_longitudinal_and_cross_sectional_are_never_mixed(people, subject, write):
+    for person in PEOPLE:
+        subject(f"{person}_ses-1.long.{person}", 2)
+        subject(person, 9)
+        write(f"derivatives/freesurfer/{person}/base-tps", "")
+    cohort = people()
+    assert "FreeSurfer: stats of longitudinal runs" in cohort.notes
+    assert cohort.features[:, 0, 0].tolist() == [2, 2, 2]
+    subject("sub-01_ses-1", 3)
+    assert people().features[:, 0, 0].tolist() == [2, 2, 2]
+    subject("sub-02_ses-1", 3)
+    subject("sub-03_ses-1", 3)
+    with pytest.raises(
+        CohortError, match="every scan has a cross-sectional and a long"
+    ):
+        people()
+    chosen = people(pattern={"freesurfer": "!*.long.*"})
+    assert chosen.features[:, 0, 0].tolist() == [3, 3, 3]
+    assert people(pattern={"freesurfer": "*.long.*"}).features[0, 0, 0] == 2
+
+
+def test_a_mixture_is_refused(people, subject):
+    subject("sub-01_ses-1.long.sub-01", 2)
+    subject("sub-02_ses-1.long.sub-02", 2)
+    subject("sub-03_ses-1", 2)
+    with pytest.raises(CohortError, match="never mixed") as error:
+        people()
+    assert error.value.faults[1:] == (
+        "sub-01_ses-1: no cross-sectional FreeSurfer run",
+        "sub-02_ses-1: no cross-sectional FreeSurfer run",
+        "sub-03_ses-1: no longitudinal FreeSurfer run",
+    )
+
+
+def test_missing_and_doubled_subjects_are_faults(people, subject):
+    subject("sub-01", 2)
+    subject("sub-01", 2, "derivatives/other")
+    subject("sub-03", 2)
+    with pytest.raises(CohortError) as error:
+        people()
+    assert "sub-01: 2 FreeSurfer subjects could be it: " in error.value.faults[0]
+    assert "sub-02: no FreeSurfer subject; expected a folder" in error.value.faults[1]
+    assert len(error.value.faults) == 2
+
+
+def test_a_damaged_subject_is_a_fault_once(people, subject, tmp_path):
+    for person in PEOPLE:
+        subject(person, 2)
+    (tmp_path / "derivatives/freesurfer/sub-02/stats/lh.aparc.stats").unlink()
+    with pytest.raises(CohortError) as error:
+        people(["thickness", "volume"])
+    assert len(error.value.faults) == 1
+    assert "sub-02/stats/lh.aparc.stats: no such file" in error.value.faults[0]
+
+
+@pytest.fixture
+def tables(write, tmp_path, tiny, matrix):
+    """Three people of the tiny atlas whose features stand in tables."""
+    write(
+        "participants.tsv",
+        "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n",
+    )
+    np.save(tmp_path / "w.npy", matrix)
+
+    def make(name, heads, rows, delimiter=","):
+        lines = [heads, *([who, *map(str, cells)] for who, cells in rows)]
+        return write(name, "\n".join(delimiter.join(line) for line in lines) + "\n")
+
+    def load(feature="thickness", **options):
+        return load_cohort(tmp_path, tiny, feature, connectome="w.npy", **options)
+
+    return make, load
+
+
+ROWS = [("sub-03", range(30, 36)), ("sub-01", range(10, 16)), ("sub-02", range(20, 26))]
+
+
+def test_one_table(tables):
+    make, load = tables
+    make("table.csv", ["participant_id", *CORTEX], ROWS)
+    cohort = load()
+    np.testing.assert_array_equal(
+        cohort.features[:, :6, 0].T, np.add.outer(range(6), [10, 20, 30])
+    )
+    assert "thickness: read from table.csv" in cohort.notes
+
+
+def test_freesurfers_tables_are_joined(tables):
+    make, load = tables
+    for side in ("lh", "rh"):
+        heads = [f"{side}.aparc.thickness", *(f"{side}_{r}_thickness" for r in "abc")]
+        make(
+            f"{side}.txt",
+            heads,
+            [(f"/fs/{who}/", [*cells][:3]) for who, cells in ROWS],
+            "\t",
+        )
+    make(
+        "aseg.txt",
+        ["Measure:volume", "Left-Amygdala"],
+        [(w, [c[0]]) for w, c in ROWS],
+        "\t",
+    )
+    cohort = load(subcortex="volume")
+    assert cohort.features[2, :, 0].tolist() == [30, 31, 32, 30, 31, 32, 30]
+    with pytest.raises(CohortError, match="3 of 6 cortex regions of tiny are missing"):
+        load(features_table="lh.txt")
+
+
+def test_tables_with_visits(tables):
+    make, load = tables
+    rows = [("sub-01", ["m12", *range(6)]), ("sub-01", ["bl", *range(6, 12)])]
+    rows += [("sub-02", ["bl", *range(6)]), ("sub-03", ["bl", *range(6)])]
+    make("table.csv", ["PTID", "VISCODE", *CORTEX], rows)
+    cohort = load()
+    assert cohort.table["session"].tolist() == ["bl", "m12", "bl", "bl"]
+    assert cohort.features[0, 0, 0] == 6
+
+
+def test_rows_that_do_not_fit_are_faults(tables):
+    make, load = tables
+    make("table.csv", ["id", *CORTEX], [*ROWS[:2], ROWS[1], ("sub-09", range(6))])
+    with pytest.raises(CohortError) as error:
+        load()
+    assert "sub-01: 2 rows in " in error.value.faults[0]
+    assert "sub-02: no row in " in error.value.faults[1]
+    make("table.csv", ["id", *CORTEX], [*ROWS, ("sub-09", range(6))])
+    assert "table.csv: 1 rows of scans that are not in the cohort" in load().notes
+
+
+def test_kinds_of_runs_in_tables_are_never_mixed(tables):
+    make, load = tables
+    rows = [("sub-01_ses-1.long.sub-01", range(6)), *ROWS[::2]]
+    make("table.csv", ["id", *CORTEX], rows)
+    with pytest.raises(
+        CohortError, match=r"table\.csv: rows of longitudinal .*never mix"
+    ):
+        load()
+
+
+def test_tables_that_hold_the_same_are_refused(tables):
+    make, load = tables
+    make("one.csv", ["id", *CORTEX], ROWS)
+    make("two.csv", ["id", *CORTEX], ROWS)
+    with pytest.raises(
+        CohortError, match=r"more than one table holds .*one\.csv, .*two"
+    ):
+        load()
+    assert "thickness: read from two.csv" in load(features_table="two.csv").notes
+    # the one that names the atlas' regions and no others is taken
+    make("two.csv", ["id", *CORTEX, "CSF"], [(w, [*c, 1]) for w, c in ROWS])
+    assert "thickness: read from one.csv" in load().notes
+
+
+def test_unknown_regions_are_named(tables):
+    make, load = tables
+    make("table.csv", ["id", "lh_aa", *CORTEX[1:]], ROWS)
+    with pytest.raises(CohortError, match=r"missing: lh_a. .* unknown to .*'lh_aa'"):
+        load()
+
+
+def test_tables_that_are_given_must_serve(tables):
+    make, load = tables
+    make("table.csv", ["id", *CORTEX], ROWS)
+    with pytest.raises(FileFormatError, match=r"absent\.csv: no such file"):
+        load(features_table="absent.csv")
+    make("other.csv", ["id", "x"], [("sub-01", [1])])
+    with pytest.raises(
+        CohortError, match=r"no column of other.csv is thickness of a re"
+    ):
+        load(features_table=["other.csv"])
+
+
+def test_files_that_could_not_be_used_are_told(tables, write):
+    _, load = tables
+    write("odd.csv", "a,b\n1\n")
+    with pytest.raises(
+        CohortError, match=r"found nowhere; .*not used: .*odd\.csv: row 1"
+    ):
+        load()
+
+
+def test_subcortical_columns_without_a_policy_are_told(tables):
+    make, load = tables
+    make("t.csv", ["id", *CORTEX, "Left-Amygdala"], [(w, [*c, 7]) for w, c in ROWS])
+    cohort = load()
+    assert np.isnan(cohort.features[:, 6]).all()
+    assert any("1 subcortical columns are left out" in note for note in cohort.notes)
+    assert load(subcortex="volume").features[:, 6, 0].tolist() == [7, 7, 7]
+    assert load("fdg").features[:, 6, 0].tolist() == [7, 7, 7]
+
+
+def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
+    rows = "".join(
+        f"s{i},{'FM'[i % 2]},{60 + i},{','.join('123456')}\n" for i in range(4)
+    )
+    write("table.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
+    cohort = load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
+    assert cohort.y.tolist() == ["F", "M", "F", "M"]
+    assert cohort.table["age"].tolist() == [60, 61, 62, 63]
+    strength = load_cohort(tmp_path, tiny, "strength", "sex", connectome=matrix)
+    assert strength.n_scans == 4
+    with pytest.raises(
+        CohortError, match=r"no participants\.tsv, and no table that hol"
+    ):
+        load_cohort(tmp_path, tiny, label="diagnosis", connectome=matrix)
+    write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
+    with pytest.raises(
+        CohortError, match=r"more than one table holds the same regions"
+    ):
+        load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
+    with pytest.raises(CohortError, match=r"2 tables could be it: .*table\.csv, .*two"):
+        load_cohort(tmp_path, tiny, "strength", label="sex", connectome=matrix)
+
+
+def test_simulated_sizes_are_those_of_the_atlas():
+    assert make_cohort(5, atlas="desikan82").n_rois == 82

@@ -1,0 +1,40 @@
+"""Graphs of every kind, drawn from a seed."""
+
+import numpy as np
+import pytest
+import torch
+
+from brainlsap.graph import normalized_laplacian
+
+
+def _draw_graph(kind: str, n_rois: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    W = np.triu(rng.gamma(1.0, 50.0, (n_rois, n_rois)), 1)
+    if kind == "binary":
+        W = (W > 40).astype(float)
+    elif kind == "disconnected":
+        half = n_rois // 2
+        W[:half, half:] = 0.0
+        W[0] = 0.0  # and one isolated region
+    elif kind == "ring":
+        W = np.zeros((n_rois, n_rois))
+        W[np.arange(n_rois - 1), np.arange(1, n_rois)] = 1.0
+        W[0, -1] = 1.0
+    return W + W.T
+
+
+@pytest.fixture
+def laplacian() -> torch.Tensor:
+    return normalized_laplacian(_draw_graph("weighted", 5))
+
+
+@pytest.fixture
+def laplacians() -> torch.Tensor:
+    W = np.stack([_draw_graph("weighted", 7, seed) for seed in range(3)])
+    W[0, 2] = W[0, :, 2] = 0.0
+    return normalized_laplacian(W)
+
+
+@pytest.fixture
+def draw_graph():
+    return _draw_graph

@@ -1,0 +1,199 @@
+"""Every kernel and both engines against the eigendecomposition."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import linalg, sparse
+
+from brainlsap.exceptions import ParameterError
+from brainlsap.graph import (
+    EXPANSIONS,
+    KERNELS,
+    choose_degree,
+    decompose,
+    diffuse,
+    error_bound,
+    exact_heat_kernel,
+    heat_kernel,
+    largest_scale,
+    normalized_laplacian,
+)
+
+KINDS = ["weighted", "binary", "disconnected", "ring"]
+# unequal on purpose: equal scales hide a kernel that is transposed
+SCALE = torch.tensor([0.3, 1.0, 2.5, 0.7, 1.9], dtype=torch.float64)
+DEGREE = {"exact": None, "chebyshev": 24, "hermite": 44, "laguerre": 90}
+
+
+def draw_scale(n_rois: int, highest: float, seed: int = 3) -> torch.Tensor:
+    rng = np.random.default_rng(seed)
+    scale = rng.uniform(0, highest, n_rois)
+    scale[0], scale[-1] = 0.0, highest
+    return torch.from_numpy(scale)
+
+
+def test_exact_kernel_is_the_matrix_exponential(laplacian):
+    K = exact_heat_kernel(laplacian, SCALE)
+    for row, s in enumerate(SCALE):
+        truth = linalg.expm(-float(s) * laplacian.numpy())
+        assert_allclose(K[row], truth[row], atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_rois", [2, 13, 160])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernel_matches_eigendecomposition(draw_graph, kernel, n_rois, kind):
+    L = normalized_laplacian(draw_graph(kind, n_rois))
+    degree = DEGREE[kernel]
+    edge = min(largest_scale(kernel, degree, 1e-4), 6.0)
+    scale = draw_scale(n_rois, edge)
+    truth = exact_heat_kernel(L, scale)
+    bound = error_bound(kernel, edge, degree)
+    allowed = max(1e-12, error_bound(kernel, edge, degree, dtype=torch.float64))
+    fast = heat_kernel(L, scale, kernel=kernel, degree=degree)
+    assert_allclose(fast, truth, atol=allowed, rtol=0)
+    # float32, up to where the recurrence may go in it
+    single_edge = min(edge, 2.5) if kernel == "hermite" else edge
+    scale = draw_scale(n_rois, single_edge)
+    fast = heat_kernel(L.float(), scale, kernel=kernel, degree=degree)
+    assert fast.dtype == torch.float32
+    truth = exact_heat_kernel(L, scale)
+    assert_allclose(fast.double(), truth, atol=5e-6 + bound, rtol=0)
+
+
+def test_chebyshev_reaches_1e_10_up_to_scale_four(draw_graph):
+    for kind in KINDS:
+        L = normalized_laplacian(draw_graph(kind, 31))
+        scale = draw_scale(31, 4.0)
+        fast = heat_kernel(L, scale, kernel="chebyshev", tolerance=1e-12)
+        assert_allclose(fast, exact_heat_kernel(L, scale), atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_default_degree_keeps_the_tolerance(laplacian, kernel):
+    fast = heat_kernel(laplacian, SCALE, kernel=kernel)
+    truth = exact_heat_kernel(laplacian, SCALE)
+    assert_allclose(fast, truth, atol=1e-4, rtol=0)
+    degree = choose_degree(kernel, 2.5)
+    assert torch.equal(
+        fast, heat_kernel(laplacian, SCALE, kernel=kernel, degree=degree)
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_scale_gradient(laplacian, kernel):
+    scale = SCALE.clone().requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda s: heat_kernel(laplacian, s, kernel=kernel, degree=DEGREE[kernel]), scale
+    )
+
+
+def test_gradient_by_columns_would_be_noticed(laplacian):
+    """Erratum 4: scaling rows forward and columns backward transposes the gradient."""
+    scale = SCALE.clone().requires_grad_()
+    probe = torch.arange(25, dtype=torch.float64).reshape(5, 5)
+    (heat_kernel(laplacian, scale, degree=20) * probe).sum().backward()
+    truth = SCALE.clone().requires_grad_()
+    (exact_heat_kernel(laplacian, truth) * probe).sum().backward()
+    assert_allclose(scale.grad, truth.grad, atol=1e-10)
+    columns = SCALE.clone().requires_grad_()
+    (exact_heat_kernel(laplacian, columns).T * probe).sum().backward()
+    assert (columns.grad - truth.grad).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("engine", ["spectral", "recurrence"])
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_diffusion_gradients(laplacians, kernel, engine):
+    rng = torch.Generator().manual_seed(1)
+    X = torch.randn(3, 7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    scale = draw_scale(7, 2.5)
+    scale = (scale + 0.01).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda x, s: diffuse(
+            laplacians, x, s, kernel=kernel, degree=DEGREE[kernel], engine=engine
+        ),
+        (X, scale),
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "allowed"), [(torch.float64, 1e-10), (torch.float32, 1e-5)]
+)
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_the_two_engines_agree(draw_graph, kernel, dtype, allowed):
+    L = normalized_laplacian(draw_graph("weighted", 37)).to(dtype)
+    rng = torch.Generator().manual_seed(2)
+    X = torch.randn(37, 3, generator=rng, dtype=dtype)
+    scale = draw_scale(37, 2.0).to(dtype)
+    both = [
+        diffuse(L, X, scale, kernel=kernel, degree=DEGREE[kernel], engine=engine)
+        for engine in ("spectral", "recurrence")
+    ]
+    assert_allclose(both[0], both[1], atol=allowed, rtol=0)
+    truth = exact_heat_kernel(L, scale) @ X.double()
+    assert_allclose(both[0].double(), truth, atol=10 * allowed, rtol=0)
+
+
+def test_sparse_laplacian_diffuses_by_recurrence(draw_graph):
+    W = draw_graph("binary", 29)
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.normal(size=(29, 4))).requires_grad_()
+    scale = draw_scale(29, 3.0).requires_grad_()
+    L = normalized_laplacian(sparse.csr_array(W))
+    out = diffuse(L, X, scale, tolerance=1e-11)
+    truth = exact_heat_kernel(normalized_laplacian(W), scale) @ X
+    assert_allclose(out.detach(), truth.detach(), atol=1e-10)
+    probe = torch.from_numpy(rng.normal(size=(29, 4)))
+    got = torch.autograd.grad((out * probe).sum(), (X, scale))
+    expected = torch.autograd.grad((truth * probe).sum(), (X, scale))
+    for one, other in zip(got, expected, strict=True):
+        assert_allclose(one, other, atol=1e-9)
+
+
+def test_constant_on_a_regular_graph_stays(draw_graph):
+    L = normalized_laplacian(draw_graph("ring", 12))
+    out = diffuse(L, np.ones((12, 1)), draw_scale(12, 9.0))
+    assert_allclose(out, 1.0, atol=1e-4)
+
+
+def test_exact_is_chosen_with_eigenvectors_for_sparse_graphs(draw_graph):
+    W = draw_graph("ring", 10)
+    L = normalized_laplacian(sparse.csr_array(W))
+    out = diffuse(L, np.eye(10), 1.5, kernel="exact")
+    assert_allclose(out, exact_heat_kernel(normalized_laplacian(W), 1.5), atol=1e-13)
+
+
+def test_silently_wrong_kernels_are_refused(laplacian):
+    with pytest.raises(
+        ParameterError,
+        match=r"hermite kernel of degree 30 can be wrong by .* at scale 6",
+    ):
+        heat_kernel(laplacian, 6.0, kernel="hermite", degree=30)
+    with pytest.raises(ParameterError, match=r"hermite recurrence in float32 .* 2.5"):
+        heat_kernel(laplacian.float(), 3.0, kernel="hermite", degree=60)
+
+
+def test_spectral_engine_carries_hermite_further_than_the_recurrence(laplacian):
+    spectrum = decompose(laplacian[None])
+    assert spectrum.eigenvalues.dtype == torch.float64
+    X = torch.eye(5)
+    out = diffuse(laplacian.float(), X, 5.0, kernel="hermite", engine="spectral")
+    assert_allclose(out, exact_heat_kernel(laplacian, 5.0), atol=2e-4)
+
+
+def test_bad_arguments_are_named(laplacian):
+    with pytest.raises(ParameterError, match=r"kernel must be one of .*got 'fourier'"):
+        heat_kernel(laplacian, SCALE, kernel="fourier")
+    with pytest.raises(ParameterError, match=r"engine must be one of .*got 'gpu'"):
+        diffuse(laplacian, torch.eye(5), SCALE, engine="gpu")
+    with pytest.raises(ParameterError, match=r"L must have shape .* got \(5,\)"):
+        heat_kernel(laplacian[0], SCALE)
+    with pytest.raises(ParameterError, match=r"scale must have shape \(5,\).*\(3,\)"):
+        heat_kernel(laplacian, SCALE[:3])
+    with pytest.raises(ParameterError, match=r"scale must be finite and not negative"):
+        heat_kernel(laplacian, -SCALE)
+    with pytest.raises(ParameterError, match=r"X must have shape .* got \(4, 2\)"):
+        diffuse(laplacian, torch.ones(4, 2), SCALE)
+    with pytest.raises(ParameterError, match=r"exact kernel needs eigenvectors"):
+        diffuse(laplacian, torch.eye(5), SCALE, kernel="exact", engine="recurrence")

@@ -1,0 +1,222 @@
+"""The spectral engine's ways through a layer, each against the exact kernel."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from brainlsap.graph import (
+    KERNELS,
+    SpectralEngine,
+    Spectrum,
+    decompose,
+    exact_heat_kernel,
+    normalized_laplacian,
+)
+
+DEGREE = {"exact": None, "chebyshev": 22, "hermite": 44, "laguerre": 90}
+POLYNOMIAL = sorted(set(KERNELS) - {"exact"})
+N_GRAPHS, N_ROIS, N_CHANNELS = 5, 7, 3
+# unequal on purpose: equal scales hide a kernel that is transposed
+SCALE = torch.linspace(0.1, 2.4, N_ROIS, dtype=torch.float64)
+
+
+@pytest.fixture
+def stack(draw_graph):
+    """Five graphs, one of them with an isolated region."""
+    W = np.stack([draw_graph("weighted", N_ROIS, seed) for seed in range(N_GRAPHS)])
+    W[1, 4] = W[1, :, 4] = 0.0
+    return normalized_laplacian(W)
+
+
+def draw_signals(n_items=N_GRAPHS, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randn(n_items, N_ROIS, N_CHANNELS, generator=rng, dtype=torch.float64)
+
+
+def make_engine(L, kernel, graph_of=None, *, dtype=torch.float64, chunk=2):
+    return SpectralEngine(
+        decompose(L),
+        graph_of,
+        kernel=kernel,
+        degree=DEGREE[kernel],
+        dtype=dtype,
+        chunk=chunk,
+    )
+
+
+def ways(engine, H, scale):
+    """Every way of diffusing constant signals."""
+    hat = engine.to_spectrum(H)
+    found = {
+        "diffuse": engine.diffuse(H, scale),
+        "spectrum": engine.diffuse_spectrum(hat, scale),
+    }
+    if engine.kernel != "exact":
+        found["terms"] = engine.combine(engine.terms(hat), scale)
+    return found
+
+
+def slow(L, H, scale):
+    return torch.stack(
+        [exact_heat_kernel(one, scale) @ h for one, h in zip(L, H, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_way_is_the_exact_kernel(stack, kernel):
+    H = draw_signals()
+    for name, got in ways(make_engine(stack, kernel), H, SCALE).items():
+        assert_allclose(got, slow(stack, H, SCALE), atol=1e-10, err_msg=name)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_one_graph_for_all_is_that_graph_for_each(stack, kernel):
+    H = draw_signals(n_items=4)
+    zeros = torch.zeros(4, dtype=torch.int64)
+    shared = make_engine(stack[2:3], kernel, zeros)
+    each = make_engine(stack, kernel, zeros + 2)
+    assert shared.shared
+    assert not each.shared
+    truth = slow(stack[[2, 2, 2, 2]], H, SCALE)
+    for engine in (shared, each):
+        for name, got in ways(engine, H, SCALE).items():
+            assert_allclose(got, truth, atol=1e-10, err_msg=name)
+
+
+def test_items_find_their_graph_also_once_selected(stack):
+    graph_of = torch.tensor([3, 0, 3, 1, 4, 2, 0, 1])
+    H = draw_signals(n_items=8)
+    engine = make_engine(stack, "chebyshev", graph_of, chunk=3)
+    assert_allclose(
+        engine.diffuse(H, SCALE), slow(stack[graph_of], H, SCALE), atol=1e-10
+    )
+    rows = torch.tensor([6, 2, 5])
+    chosen = engine.select(rows)
+    truth = slow(stack[graph_of[rows]], H[rows], SCALE)
+    for name, got in ways(chosen, H[rows], SCALE).items():
+        assert_allclose(got, truth, atol=1e-10, err_msg=name)
+    assert engine.graph_of is graph_of
+
+
+@pytest.mark.parametrize("n_graphs", [1, N_GRAPHS])
+def test_exact_first_layer_is_kept_up_to_a_known_scale(stack, n_graphs):
+    L = stack[torch.arange(N_GRAPHS) % n_graphs]
+    engine = SpectralEngine(
+        decompose(stack[:n_graphs]),
+        torch.arange(N_GRAPHS) % n_graphs,
+        kernel="exact",
+        max_scale=2.4,
+        dtype=torch.float64,
+        chunk=3,
+    )
+    H = draw_signals()
+    terms = engine.terms(engine.to_spectrum(H))
+    assert_allclose(engine.combine(terms, SCALE), slow(L, H, SCALE), atol=1e-11)
+    assert_allclose(engine.diffuse(H, SCALE), slow(L, H, SCALE), atol=1e-12)
+    scale = SCALE.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: engine.combine(terms, s), scale)
+
+
+@pytest.mark.parametrize("n_graphs", [1, N_GRAPHS])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_of_every_way(stack, kernel, n_graphs):
+    graph_of = torch.arange(N_GRAPHS) % n_graphs
+    engine = make_engine(stack[:n_graphs], kernel, graph_of)
+    H = draw_signals().requires_grad_()
+    scale = SCALE.clone().requires_grad_()
+    assert torch.autograd.gradcheck(engine.diffuse, (H, scale))
+    hat = engine.to_spectrum(H.detach())
+    assert torch.autograd.gradcheck(lambda s: engine.diffuse_spectrum(hat, s), scale)
+    if kernel != "exact":
+        terms = engine.terms(hat)
+        assert torch.autograd.gradcheck(lambda s: engine.combine(terms, s), scale)
+
+
+def test_gradient_of_signals_is_the_transposed_kernels(stack):
+    """Erratum 4: once scales differ, K^T is not K."""
+    H = draw_signals().requires_grad_()
+    probe = draw_signals(seed=6)
+    engine = make_engine(stack, "chebyshev")
+    (engine.diffuse(H, SCALE) * probe).sum().backward()
+    K = exact_heat_kernel(stack, SCALE)
+    assert_allclose(H.grad, K.mT @ probe, atol=1e-10)
+    assert (K.mT @ probe - K @ probe).abs().max() > 0.1
+
+
+def test_gradients_are_made_only_where_asked_for(stack):
+    engine = make_engine(stack, "laguerre")
+    H, scale = draw_signals(), SCALE.clone()
+    assert not engine.diffuse(H, scale).requires_grad
+    H.requires_grad_()
+    engine.diffuse(H, scale).sum().backward()
+    assert scale.grad is None
+    H.grad = None
+    scale.requires_grad_()
+    engine.diffuse(H.detach(), scale).sum().backward()
+    assert H.grad is None
+    assert scale.grad.shape == (N_ROIS,)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "allowed"), [(torch.float64, 1e-10), (torch.float32, 1e-5)]
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_other_chunks_agree(stack, kernel, dtype, allowed):
+    H = draw_signals().to(dtype)
+    found = []
+    for chunk in (1, 3, 16):
+        engine = make_engine(stack, kernel, dtype=dtype, chunk=chunk)
+        signal = H.clone().requires_grad_()
+        scale = SCALE.to(dtype, copy=True).requires_grad_()
+        out = engine.diffuse(signal, scale)
+        out.square().sum().backward()
+        assert out.dtype == scale.grad.dtype == dtype
+        found.append((out.detach(), signal.grad, scale.grad))
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            assert_allclose(one, two, rtol=0, atol=allowed * float(one.abs().max()))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_float32_signals_meet_a_response_summed_in_float64(stack, kernel):
+    """Hermite's terms cancel by four digits here; only rounding may be left."""
+    H = draw_signals()
+    engine = make_engine(stack, kernel, dtype=torch.float32)
+    got = engine.diffuse(H.float(), SCALE.float())
+    assert_allclose(got, slow(stack, H, SCALE), atol=3e-6)
+
+
+@pytest.mark.parametrize("kernel", POLYNOMIAL)
+def test_degree_zero_is_a_number_for_each_region(stack, kernel):
+    engine = SpectralEngine(
+        decompose(stack), kernel=kernel, degree=0, dtype=torch.float64
+    )
+    H = draw_signals()
+    c, _ = engine.coefficients(SCALE)
+    for got in ways(engine, H, SCALE).values():
+        assert_allclose(got, c * H, atol=1e-13)
+
+
+def test_nothing_diffuses_at_scale_zero(stack):
+    H = draw_signals()
+    for kernel in KERNELS:
+        got = make_engine(stack, kernel).diffuse(H, torch.zeros(N_ROIS).double())
+        assert_allclose(got, H, atol=1e-12)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_cuda_agrees_with_the_cpu(stack, kernel):
+    spectrum = decompose(stack)
+    moved = Spectrum(spectrum.eigenvalues.cuda(), spectrum.eigenvectors.cuda())
+    engine = SpectralEngine(
+        moved, kernel=kernel, degree=DEGREE[kernel], dtype=torch.float64
+    )
+    H = draw_signals().cuda().requires_grad_()
+    scale = SCALE.cuda().requires_grad_()
+    for name, got in ways(engine, H.detach(), scale).items():
+        truth = slow(stack, H.detach().cpu(), SCALE)
+        assert_allclose(got.detach().cpu(), truth, atol=1e-10, err_msg=name)
+    assert torch.autograd.gradcheck(engine.diffuse, (H, scale))

@@ -1,0 +1,256 @@
+"""The whole network against a slow one in NumPy, and its gradients."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import nn
+
+from brainlsap.graph import (
+    KERNELS,
+    SpectralEngine,
+    Spectrum,
+    decompose,
+    exact_heat_kernel,
+)
+from brainlsap.model import GraphBatch
+from brainlsap.model import network as network_module
+
+EXPANDED = sorted(set(KERNELS) - {"exact"})
+CODES = torch.arange(9) % 3
+
+
+def loss_and_gradients(network, batch):
+    network.zero_grad()
+    loss = nn.functional.cross_entropy(network(batch), CODES)
+    loss.backward()
+    found = {name: p.grad for name, p in network.named_parameters()}
+    return {"loss": loss.detach(), **found}
+
+
+@pytest.mark.parametrize("standardize", ["region", "scan"])
+@pytest.mark.parametrize("n_layers", [1, 2, 3])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_forward_is_the_slow_network(
+    settle, draw_batch, draw_network, slow_logits, kernel, n_layers, standardize
+):
+    settings = settle(
+        kernel=kernel, n_layers=n_layers, standardize=standardize, tolerance=1e-9
+    )
+    batch, L, X = draw_batch(settings)
+    network = draw_network(settings)
+    expected = slow_logits(network, L, X)
+    assert np.ptp(expected, axis=0).min() > 1e-3
+    got = network(batch)  # training: the batch's own statistics
+    assert got.shape == (9, 3)
+    assert_allclose(got.detach(), expected, atol=1e-6)
+    network.remember_statistics(batch)
+    assert network.training
+    network.eval()
+    assert_allclose(network(batch).detach(), expected, atol=1e-6)
+    # one scan at a time is the same as all at once
+    one = network(batch.select(torch.tensor([4])))
+    assert_allclose(one.detach()[0], expected[4], atol=1e-6)
+
+
+@pytest.mark.parametrize("standardize", ["region", "scan"])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_linear_path_reads_the_first_layers_input(
+    settle, draw_batch, draw_network, slow_logits, n_layers, standardize
+):
+    settings = settle(
+        kernel="exact",
+        n_layers=n_layers,
+        standardize=standardize,
+        linear_penalty=0.3,
+        readout_penalty=0.2,
+    )
+    batch, L, X = draw_batch(settings)
+    network = draw_network(settings)
+    assert network.linear.weight.shape == (3, 5 * 2)
+    assert_allclose(network(batch).detach(), slow_logits(network, L, X), atol=1e-6)
+    found = network.penalty(settings).item()
+    squares = [
+        (layer.weight.detach().numpy() ** 2).sum()
+        for layer in (network.linear, network.readout.first)
+    ]
+    assert found == pytest.approx(0.3 * squares[0] + 0.2 * squares[1])
+    network.linear = None
+    assert network.penalty(settings).item() == pytest.approx(0.2 * squares[1])
+    assert draw_network(settle()).linear is None
+
+
+def test_region_that_is_not_measured_passes_heat_on_but_is_not_read(
+    settle, draw_batch, draw_network
+):
+    settings = settle(kernel="exact")
+    _, L, X = draw_batch(settings)
+    network = draw_network(settings)
+    assert network.readout.first.in_features == 5 * 4
+    found = {}
+    for name, scale in [("as it is", None), ("its own", 2), ("another", 3)]:
+        network.heat.raw_scale.data = torch.linspace(0.1, 2.3, 6).double()
+        if scale is not None:
+            network.heat.raw_scale.data[scale] = 0.7
+        engine = SpectralEngine(decompose(L), kernel="exact", dtype=torch.float64)
+        found[name] = network(GraphBatch.build(engine, X)).detach()
+    assert_allclose(found["its own"], found["as it is"], atol=1e-12)
+    assert (found["another"] - found["as it is"]).abs().max() > 1e-3
+    network.heat.raw_scale.data = torch.linspace(0.1, 2.3, 6).double()
+    X[:, 2] += 3 * torch.arange(9.0)[:, None]
+    hotter = network(GraphBatch.build(engine, X)).detach()
+    assert (hotter - found["as it is"]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("scale_mode", ["region", "global"])
+@pytest.mark.parametrize("n_layers", [1, 2])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradient_of_scales_is_the_finite_difference(
+    settle, draw_batch, draw_network, kernel, n_layers, scale_mode
+):
+    settings = settle(kernel=kernel, n_layers=n_layers, scale_mode=scale_mode)
+    batch, _, _ = draw_batch(settings)
+    network = draw_network(settings)
+    raw = network.heat.raw_scale
+    analytic = loss_and_gradients(network, batch)["heat.raw_scale"]
+    assert analytic.shape == ((6,) if scale_mode == "region" else (1,))
+    numeric, step = torch.zeros_like(raw), 1e-6
+    with torch.no_grad():
+        for region in range(len(raw)):
+            for sign in (1, -1):
+                raw[region] += sign * step
+                loss = nn.functional.cross_entropy(network(batch), CODES)
+                numeric[region] += sign * loss / (2 * step)
+                raw[region] -= sign * step
+    assert analytic.abs().max() > 1e-3
+    assert_allclose(analytic, numeric, atol=2e-8)
+
+
+def test_gradients_of_weights_are_those_of_the_exact_kernel(
+    settle, draw_batch, draw_network
+):
+    settings = settle(kernel="chebyshev", n_layers=2, tolerance=1e-10)
+    batch, L, X = draw_batch(settings)
+    network = draw_network(settings)
+    found = loss_and_gradients(network, batch)
+
+    class SlowBatch:
+        """Every diffusion by the exact kernel, differentiated by autograd."""
+
+        engine = property(lambda self: self)
+
+        def diffuse(self, *given):
+            H, scale = given if len(given) == 2 else (X, *given)
+            return exact_heat_kernel(L, scale) @ H
+
+    for name, gradient in loss_and_gradients(network, SlowBatch()).items():
+        assert_allclose(found[name], gradient, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize("kernel", EXPANDED)
+def test_kept_terms_change_nothing(
+    settle, draw_batch, draw_network, monkeypatch, kernel
+):
+    settings = settle(kernel=kernel, tolerance=1e-9)
+    network = draw_network(settings)
+    kept, L, X = draw_batch(settings)
+    monkeypatch.setattr(network_module, "_TERMS_BYTES", 0)
+    made_anew, _, _ = draw_batch(settings)
+    assert kept.has_terms
+    assert not made_anew.has_terms
+    scale = network.heat().detach()
+    truth = exact_heat_kernel(L, scale) @ X
+    assert_allclose(kept.diffuse(scale), truth, atol=1e-8)
+    assert_allclose(made_anew.diffuse(scale), truth, atol=1e-8)
+    found = [loss_and_gradients(network, batch) for batch in (kept, made_anew)]
+    for name, value in found[0].items():
+        assert_allclose(found[1][name], value, atol=1e-11, err_msg=name)
+    assert len(kept) == len(made_anew) == 9
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_first_layer_keeps_its_tolerance_in_float32(settle, draw_batch, kernel):
+    """Hermite's terms in float32 would be wrong by 2e-2 at scale 5."""
+    settings = settle(kernel=kernel, max_scale=5.0, tolerance=1e-4)
+    _, L, X = draw_batch(settings)
+    engine = SpectralEngine(decompose(L), kernel=kernel, degree=settings.degree)
+    scale = torch.linspace(0.5, 5.0, 6)
+    got = GraphBatch.build(engine, X.float()).diffuse(scale)
+    assert got.dtype == torch.float32
+    assert_allclose(got, exact_heat_kernel(L, scale) @ X, atol=3e-4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_shared_graph_is_each_ones_graph(settle, draw_batch, draw_network, kernel):
+    settings = settle(kernel=kernel, n_layers=2)
+    _, L, X = draw_batch(settings)
+    spectrum = decompose(L[3:4])
+    repeated = Spectrum(
+        spectrum.eigenvalues.expand(9, -1), spectrum.eigenvectors.expand(9, -1, -1)
+    )
+    network = draw_network(settings)
+    found = []
+    for one, graph_of in [(spectrum, torch.zeros(9).long()), (repeated, None)]:
+        engine = SpectralEngine(
+            one,
+            graph_of,
+            kernel=kernel,
+            degree=settings.degree,
+            dtype=torch.float64,
+            chunk=4,
+        )
+        found.append(loss_and_gradients(network, GraphBatch.build(engine, X)))
+    for name, value in found[0].items():
+        assert_allclose(found[1][name], value, atol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "allowed"), [(torch.float64, 1e-10), (torch.float32, 1e-5)]
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_other_chunks_agree_in_loss_and_gradients(
+    settle, draw_batch, draw_network, kernel, dtype, allowed
+):
+    settings = settle(kernel=kernel, n_layers=2)
+    _, L, X = draw_batch(settings)
+    network = draw_network(settings).to(dtype)
+    found = []
+    for chunk in (16, 4, 1):
+        engine = SpectralEngine(
+            decompose(L),
+            kernel=kernel,
+            degree=settings.degree,
+            dtype=dtype,
+            chunk=chunk,
+        )
+        batch = GraphBatch.build(engine, X.to(dtype))
+        found.append(loss_and_gradients(network, batch))
+    for other in found[1:]:
+        for name, value in found[0].items():
+            limit = allowed * float(value.abs().max())
+            assert_allclose(other[name], value, rtol=0, atol=limit, err_msg=name)
+
+
+def test_selected_scans_keep_their_own_graph(settle, draw_batch, draw_network):
+    for kernel in ("exact", "chebyshev"):
+        settings = settle(kernel=kernel, n_layers=2, standardize="scan")
+        batch, _, _ = draw_batch(settings)
+        network = draw_network(settings)
+        rows = torch.tensor([7, 0, 7, 3])
+        some = batch.select(rows)
+        assert len(some) == 4
+        assert_allclose(
+            network(some).detach(), network(batch).detach()[rows], atol=1e-12
+        )
+
+
+def test_dropout_is_for_training_only(settle, draw_batch, draw_network):
+    settings = settle(n_layers=2, dropout=0.5)
+    batch, _, _ = draw_batch(settings)
+    network = draw_network(settings)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        assert not torch.equal(network(batch), network(batch))
+    network.remember_statistics(batch)
+    network.eval()
+    assert torch.equal(network(batch), network(batch))

@@ -1,0 +1,72 @@
+"""What an import costs, what the door of the package offers, and who knows whom."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import brainlsap
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("torch", "matplotlib", "nilearn", "sklearn", "jinja2", "h5py")
+
+
+def loaded_after(code):
+    """Return which heavy libraries a fresh process has loaded after some code."""
+    ask = f"import sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{code}\n{ask}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import brainlsap",
+        "import brainlsap.data",
+        "import brainlsap; brainlsap.load_atlas('desikan82').names",
+        "from brainlsap.cli import main\ntry: main(['--help'])\nexcept SystemExit: 0",
+        "from brainlsap.cli import main; main(['atlases'])",
+    ],
+)
+def test_light_imports_stay_light(code):
+    assert loaded_after(code) == set()
+
+
+def test_evaluation_and_report_need_no_torch():
+    code = "from brainlsap.evaluation import *\nfrom brainlsap.report import *"
+    assert loaded_after(code).isdisjoint({"torch", "matplotlib", "nilearn"})
+
+
+@pytest.mark.parametrize("name", brainlsap.__all__)
+def test_every_public_name_is_there(name):
+    value = getattr(brainlsap, name)
+    assert value.__module__.startswith("brainlsap.")
+    assert value.__name__ == name
+    assert name in dir(brainlsap)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'brainlsap' has no attribute 'GCN'"):
+        brainlsap.GCN  # noqa: B018
+
+
+def test_the_version_is_that_of_the_installation():
+    assert brainlsap.__version__[0].isdigit()
+
+
+def test_imports_only_point_to_floors_below():
+    if shutil.which("lint-imports", path=str(Path(sys.executable).parent)) is None:
+        pytest.skip("import-linter is not installed; `make lint` has it")
+    if not (ROOT / "pyproject.toml").is_file():
+        pytest.skip("the contracts lie in pyproject.toml, which is not here")
+    from importlinter.cli import lint_imports
+
+    assert lint_imports(str(ROOT / "pyproject.toml"), no_cache=True) == 0

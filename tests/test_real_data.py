@@ -1,0 +1,106 @@
+"""Open data that lie beside the checkout, read and run; skipped where they are not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from brainlsap.data import load_cohort
+from brainlsap.evaluation import cross_validate
+from brainlsap.model import LSAPClassifier
+
+ROOT = Path(__file__).parents[1]
+SHARED = ROOT.parent / "shared" / "data"
+TEMPLATE = SHARED / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
+
+
+def there(*paths):
+    """Skip where a file is missing."""
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        pytest.skip(f"not here: {', '.join(missing)}")
+
+
+@pytest.fixture(scope="module")
+def fcon1000():
+    folder = SHARED / "fcon1000_destrieux"
+    there(folder, TEMPLATE)
+    return load_cohort(folder, label="sex", connectome=TEMPLATE, subcortex="volume")
+
+
+@pytest.fixture(scope="module")
+def bnu1(tmp_path_factory):
+    script = ROOT / "benchmarks" / "bnu1_cohort.py"
+    there(script, SHARED / "bnu1_connectomes")
+    folder = tmp_path_factory.mktemp("bnu1") / "study"
+    subprocess.run([sys.executable, str(script), str(folder)], check=True)
+    return load_cohort(folder, atlas="desikan82", feature="strength", label="sex")
+
+
+def quick_fit(cohort):
+    """Return the evaluation of a few epochs on two folds, and check the folds."""
+    model = LSAPClassifier(n_epochs=6, n_starts=1, random_state=0)
+    evaluation = cross_validate(model, cohort, 2, baselines=False)
+    for train, test in evaluation.splits:
+        assert set(cohort.groups[train]).isdisjoint(cohort.groups[test])
+        assert set(cohort.y[test]) == set(cohort.classes)
+    tested = np.concatenate([test for _, test in evaluation.splits])
+    assert sorted(tested) == list(range(cohort.n_scans))
+    return evaluation
+
+
+def test_fcon1000_is_read_whole(fcon1000):
+    assert fcon1000.features.shape == (1078, 160, 1)
+    assert len(set(fcon1000.groups)) == 1078
+    assert fcon1000.classes == ("0", "1")
+    assert [int((fcon1000.y == one).sum()) for one in "01"] == [589, 489]
+    assert fcon1000.shares_connectome
+    assert fcon1000.table["site"].nunique() == 23
+    # two people lack one region each, which the source writes as a thickness of 0
+    assert int((~fcon1000.measured).sum()) == 2
+
+
+def test_fcon1000_holds_thickness_and_volumes(fcon1000):
+    below = (fcon1000.atlas.regions["structure"] == "subcortex").to_numpy()
+    assert below.sum() == 12
+    thickness = fcon1000.features[:, ~below, 0]
+    assert 1.5 < np.nanmin(thickness.mean(axis=0)) < np.nanmax(thickness) < 6
+    assert fcon1000.features[:, below, 0].min() > 200  # mm3
+
+
+def test_fcon1000_connectome_is_that_of_the_template(fcon1000):
+    W = fcon1000.connectomes[0]
+    assert (W == W.T).all()
+    given = np.loadtxt(TEMPLATE, delimiter=",")
+    assert given.shape == (164, 164)  # MRtrix's, with cerebellum and accumbens
+    assert 0 < W.sum() < given.sum()
+    # the cortex of the left comes first in both
+    np.testing.assert_array_equal(W[:74, :74], given[:74, :74])
+
+
+def test_fcon1000_is_classified(fcon1000):
+    evaluation = quick_fit(fcon1000)
+    scores = evaluation.main.scores()
+    assert (scores["auc"] > 0.6).all()  # 0.87 is known to be possible
+    assert evaluation.main.scales().shape == (2, 160)
+
+
+def test_bnu1_is_read_whole(bnu1):
+    assert bnu1.connectomes.shape == (98, 82, 82)
+    assert bnu1.features.shape == (98, 82, 1)
+    people, visits = np.unique(bnu1.groups.astype(str), return_counts=True)
+    assert len(people) == 49
+    assert set(visits) == {2}
+    assert bnu1.classes == ("0", "1")
+    own = np.einsum("nii->ni", bnu1.connectomes)
+    strength = bnu1.connectomes.sum(axis=2) - own
+    np.testing.assert_allclose(bnu1.features[:, :, 0], strength)
+
+
+def test_bnu1_keeps_the_visits_of_a_person_together(bnu1):
+    evaluation = quick_fit(bnu1)
+    folds = evaluation.main.predictions().groupby("participant")["fold"].nunique()
+    assert (folds == 1).all()
+    assert len(folds) == 49
