@@ -74,7 +74,7 @@ def test_number_of_processes_changes_nothing(
         kept.append(evaluation)
         return tmp_path
 
-    monkeypatch.setattr("brainlsap.study.write_study", keep)
+    monkeypatch.setattr("brainlsap.study.whole_way.write_study", keep)
     assert main(command(simulated_folder, tmp_path / "out", "--jobs", "2")) == 0
     write_tsv(predictions_table(kept[0]), tmp_path / "predictions.tsv")
     write_tsv(rank_regions(kept[0]), tmp_path / "ranking.tsv")
@@ -397,7 +397,7 @@ def test_ctrl_c_leaves_nothing(
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("brainlsap.study.cross_validate", stop)
+    monkeypatch.setattr("brainlsap.study.whole_way.cross_validate", stop)
     assert main(command(simulated_folder, tmp_path / "out")) == 130
     assert message_in(capsys.readouterr().err)[-1] == (
         "brainlsap: stopped; nothing half-written is left."

@@ -4,17 +4,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap import study
 from brainlsap.data import load_cohort, make_cohort
 from brainlsap.evaluation import cross_validate
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import KERNELS
-from brainlsap.study import run_study, study_baselines, study_models, write_study
+from brainlsap.study import (
+    MODEL_NAMES,
+    run_study,
+    study_baselines,
+    study_models,
+    write_study,
+)
+from brainlsap.study import whole_way as study
 
 
 def test_every_kernel_has_a_name_and_a_model():
     models = study_models(tuple(KERNELS), random_state=3, n_epochs=7)
-    assert set(study.MODEL_NAMES) == set(KERNELS)
+    assert set(MODEL_NAMES) == set(KERNELS)
     assert [model.kernel for model in models.values()] == list(KERNELS)
     assert {model.random_state for model in models.values()} == {3}
     assert {model.n_epochs for model in models.values()} == {7}

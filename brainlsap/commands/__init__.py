@@ -1,0 +1,18 @@
+"""One module for each command: `add` its options, `call` what it does.
+
+A command parses, calls one function of a room, and says where it wrote. What it
+imports at the top must be light, so that `--help` is quick.
+"""
+
+from brainlsap.commands import atlases, check, demo, run, simulate
+
+# In the order of the help.
+COMMANDS = {
+    "demo": demo,
+    "simulate": simulate,
+    "check": check,
+    "run": run,
+    "atlases": atlases,
+}
+
+__all__ = ["COMMANDS"]

@@ -1,0 +1,69 @@
+"""`brainlsap run`: cross-validate a cohort, rank its regions, write a report."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from brainlsap.commands.printing import print_scores
+from brainlsap.options import (
+    COHORT,
+    KERNELS,
+    PLACES,
+    SETTINGS,
+    add_fitting,
+    add_reading,
+    given,
+    kernel_list,
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command and its options."""
+    run = commands.add_parser(
+        "run",
+        help="cross-validate a cohort, rank and draw its regions, write a report",
+        description="The report's folder is written whole at the end, or not at all.",
+    )
+    run.add_argument("cohort", help="folder of subjects")
+    run.add_argument("--out", required=True, help="results folder: new, or a report's")
+    add_reading(run)
+    run.add_argument(
+        "--kernel",
+        type=kernel_list,
+        default=["chebyshev"],
+        help=f"one or more of {', '.join(KERNELS)}, with commas, or all",
+    )
+    run.add_argument("--preset", choices=("default", "paper"), default="default")
+    add_fitting(run, jobs=1)
+    run.add_argument("--threshold", type=float, help="drop edges below it")
+    run.add_argument("--weights", choices=("weighted", "log", "binary"))
+    run.add_argument("--device", help="cpu or cuda")
+
+
+def call(options: argparse.Namespace) -> None:
+    """Run the command."""
+    from brainlsap.data import load_cohort
+    from brainlsap.report import check_results_folder
+    from brainlsap.study import run_study, study_models
+
+    check_results_folder(options.out)
+    settings = given(options, SETTINGS)
+    study_models(options.kernel, preset=options.preset, **settings)
+    cohort = load_cohort(
+        options.cohort, **given(options, COHORT + PLACES), progress=True
+    )
+    people = len(set(cohort.groups))
+    print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)
+    page = run_study(
+        cohort,
+        options.out,
+        options.kernel,
+        n_folds=options.folds,
+        random_state=options.seed,
+        preset=options.preset,
+        n_jobs=options.jobs,
+        progress=True,
+        **settings,
+    )
+    print_scores(Path(options.out))
+    print(f"Report: {page}")

@@ -1,0 +1,37 @@
+"""`brainlsap simulate`: subject folders with a planted answer."""
+
+import argparse
+from typing import Any
+
+from brainlsap.options import at_least, comma_list
+
+
+def add(commands: Any) -> None:
+    """Add the command and its options."""
+    simulate = commands.add_parser(
+        "simulate", help="write simulated subject folders with a planted answer"
+    )
+    simulate.add_argument("out", help="new folder")
+    simulate.add_argument("--people", type=at_least(1), default=120)
+    simulate.add_argument("--atlas", default="destrieux160")
+    simulate.add_argument(
+        "--feature", type=comma_list, default=["fdg"], help="fdg,thickness,volume"
+    )
+    simulate.add_argument("--style", choices=("mrtrix", "named"), default="mrtrix")
+    simulate.add_argument("--seed", type=at_least(0), default=0)
+
+
+def call(options: argparse.Namespace) -> None:
+    """Run the command."""
+    from brainlsap.data import make_cohort, write_subject_folders
+
+    cohort = make_cohort(
+        options.people,
+        atlas=options.atlas,
+        feature=options.feature,
+        random_state=options.seed,
+    )
+    style = options.style
+    folder = write_subject_folders(cohort, options.out, style=style, progress=True)
+    people = len(set(cohort.groups))
+    print(f"Cohort: {folder} ({cohort.n_scans} scans of {people} people)")
