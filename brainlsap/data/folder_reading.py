@@ -83,7 +83,7 @@ def read_folder(
     folder: str | Path,
     atlas: str | Path | Atlas,
     feature: str | Sequence[str],
-    label: str,
+    label: str | None,
     *,
     classes: Sequence[str] | None = None,
     connectome: str | Path | np.ndarray | None = None,
@@ -143,7 +143,7 @@ def read_folder(
         "brainlsap": _version(),
     }
     return FolderReading(
-        listed, reader, connectomes, features, names, label, provenance
+        listed, reader, connectomes, features, names, label or "none", provenance
     )
 
 

@@ -15,7 +15,7 @@ def load_cohort(
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     feature: str | Sequence[str] = "thickness",
-    label: str = "diagnosis",
+    label: str | None = "diagnosis",
     *,
     classes: Sequence[str] | None = None,
     connectome: str | Path | np.ndarray | None = None,
@@ -54,8 +54,9 @@ def load_cohort(
     feature : str or sequence of str
         `thickness`, `volume`, `area` (FreeSurfer), `fdg`, `strength` (sum of the
         connectome's weights to other regions), or the name of a column in tables.
-    label : str
-        Column that is to be predicted; read as text.
+    label : str or None
+        Column that is to be predicted; read as text. With None no label is read:
+        every scan is "unlabelled", as of new people for whom a model predicts.
     classes : sequence of str, optional
         Labels in order; scans with another label are left out, and this is noted.
     connectome : path or array of shape (n_rois, n_rois), optional

@@ -21,6 +21,9 @@ from brainlsap.data.source_choice import SourceChoice
 from brainlsap.data.tables import as_covariate
 from brainlsap.exceptions import CohortError
 
+UNLABELLED = "unlabelled"
+"""The class of every scan where no label is read: of people to be predicted."""
+
 
 @dataclass(frozen=True, eq=False)
 class ScanList:
@@ -49,7 +52,7 @@ def list_scans(
     files: CohortFiles,
     choice: SourceChoice,
     features: Sequence[str],
-    label: str,
+    label: str | None,
     *,
     classes: Sequence[str] | None = None,
     which: str = "all",
@@ -65,8 +68,9 @@ def list_scans(
         in the place of `participants.tsv`.
     features : sequence of str
         That need files.
-    label : str
-        Column that is to be predicted.
+    label : str or None
+        Column that is to be predicted; with None none is read, and every scan is
+        :data:`UNLABELLED`.
     classes : sequence of str, optional
         Labels in order of stage.
     which : {"all", "baseline"}
@@ -86,11 +90,16 @@ def list_scans(
     else:
         chosen = choice.people_table(features, label)
         people, source = people_of_table(chosen), chosen.path.name
-    _check_label(people, label, files, source)
     rows, notes = _visits(people, files, choice, which)
-    labels = [person.facts_at(session).get(label) for person, session, _ in rows]
-    order = order_classes([name for name in labels if name is not None], classes)
-    kept, left, faults = _sort_by_label(rows, labels, order, label, classes is not None)
+    if label is None:
+        order, kept, left, faults = (UNLABELLED,), rows, Counter[str](), list[str]()
+    else:
+        _check_label(people, label, files, source)
+        labels = [person.facts_at(session).get(label) for person, session, _ in rows]
+        order = order_classes([name for name in labels if name is not None], classes)
+        kept, left, faults = _sort_by_label(
+            rows, labels, order, label, classes is not None
+        )
     if left:
         counted = ", ".join(f"{name} ({n})" for name, n in sorted(left.items()))
         notes.append(f"left out, {label} is not among the classes: {counted}")
@@ -194,7 +203,7 @@ def _make_scan(person: Person, session: str, n: int, files: CohortFiles) -> Scan
 
 
 def _make_table(
-    rows: Sequence[_Row], scans: Sequence[Scan], label: str
+    rows: Sequence[_Row], scans: Sequence[Scan], label: str | None
 ) -> pd.DataFrame:
     facts = [person.facts_at(session) for person, session, _ in rows]
     table = pd.DataFrame(
@@ -202,7 +211,7 @@ def _make_table(
             "scan": [scan.name for scan in scans],
             "participant": [scan.participant for scan in scans],
             "session": [scan.session for scan in scans],
-            "label": [fact.get(label) for fact in facts],
+            "label": [UNLABELLED if label is None else fact[label] for fact in facts],
         }
     )
     for head in dict.fromkeys(head for fact in facts for head in fact):

@@ -111,15 +111,15 @@ class SourceChoice:
             raise CohortError(self._nowhere(feature))
         return TableRows(tables, scans, feature, self.atlas, self.subcortex)
 
-    def people_table(self, features: Sequence[str], label: str) -> ScanTable:
+    def people_table(self, features: Sequence[str], label: str | None) -> ScanTable:
         """Return the one table that holds labels and regions in one.
 
         Parameters
         ----------
         features : sequence of str
             The first decides which tables have regions; none: any table will do.
-        label : str
-            Column that is to be predicted.
+        label : str or None
+            Column that is to be predicted, if one is read.
 
         Returns
         -------
@@ -130,16 +130,19 @@ class SourceChoice:
         CohortError
             Where there is none, or more than one.
         """
-        found = [table for table in self.tables if label in table.table.columns]
+        found = [
+            one for one in self.tables if label is None or label in one.table.columns
+        ]
         if features:
             found = choose_tables(found, features[0], self.atlas, self.subcortex)
         if len(found) == 1:
             return found[0]
         listed = ", ".join(str(table.path) for table in found)
         found_some = f"{len(found)} tables could be it: {listed}; say which by "
+        asked = "" if label is None else f"{label!r} and "
         raise CohortError(
             f"{self.files.folder}: no {PARTICIPANTS_FILE}, and no table that holds "
-            f"ids, {label!r} and regions of {self.atlas.name} in its place. Is this "
+            f"ids, {asked}regions of {self.atlas.name} in its place. Is this "
             "the cohort's folder?"
             if not found
             else f"{self.files.folder}: no {PARTICIPANTS_FILE}; {found_some}"

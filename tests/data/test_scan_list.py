@@ -1,0 +1,32 @@
+"""Scans without a label: people for whom a model is to predict."""
+
+import numpy as np
+
+from brainlsap.data import load_cohort
+
+
+def test_without_a_label_everybody_is_listed(subject_folders):
+    labelled = load_cohort(subject_folders, "desikan82", "fdg")
+    table = subject_folders / "participants.tsv"
+    kept = [line.split("\t")[0] for line in table.read_text().splitlines()]
+    table.write_text("\n".join(kept) + "\n")
+    for sessions in subject_folders.glob("sub-*/*_sessions.tsv"):
+        sessions.unlink()
+    cohort = load_cohort(subject_folders, "desikan82", "fdg", label=None)
+    assert cohort.classes == ("unlabelled",)
+    assert set(cohort.y) == {"unlabelled"}
+    assert cohort.label_name == "none"
+    np.testing.assert_array_equal(cohort.features, labelled.features)
+    assert list(cohort.table["scan"]) == list(labelled.table["scan"])
+
+
+def test_the_label_of_a_table_of_scans_may_be_missing(tmp_path):
+    from brainlsap.data import load_atlas
+
+    atlas = load_atlas("desikan82")
+    values = "\n".join(f"s{i},{','.join('3' * len(atlas))}" for i in range(3))
+    (tmp_path / "t.csv").write_text(f"id,{','.join(atlas.names)}\n{values}\n")
+    cohort = load_cohort(
+        tmp_path, atlas, "fdg", label=None, connectome=np.ones((82, 82))
+    )
+    assert cohort.n_scans == 3
