@@ -91,9 +91,9 @@ def list_scans(
         chosen = choice.people_table(features, label)
         people, source = people_of_table(chosen), chosen.path.name
     rows, notes = _visits(people, files, choice, which)
-    if label is None:
-        order, kept, left, faults = (UNLABELLED,), rows, Counter[str](), list[str]()
-    else:
+    order: tuple[str, ...] = (UNLABELLED,)
+    kept, left, faults = rows, Counter[str](), list[str]()
+    if label is not None:
         _check_label(people, label, files, source)
         labels = [person.facts_at(session).get(label) for person, session, _ in rows]
         order = order_classes([name for name in labels if name is not None], classes)
