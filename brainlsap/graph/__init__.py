@@ -8,14 +8,20 @@ from brainlsap.graph.bounds import (
     polynomial_values,
 )
 from brainlsap.graph.expansions import EXPANSIONS
+from brainlsap.graph.group_networks import (
+    connectome_summary,
+    covariance_connectome,
+    mean_connectome,
+)
 from brainlsap.graph.heat import ENGINES, diffuse, exact_heat_kernel, heat_kernel
 from brainlsap.graph.laplacian import (
     Spectrum,
     SpectrumCache,
     decompose,
     normalized_laplacian,
-    prepare_connectomes,
 )
+from brainlsap.graph.preparation import LearnedPreparation, prepare_connectomes
+from brainlsap.graph.preparation_options import Preparation
 from brainlsap.graph.recurrence import diffuse_recurrence
 from brainlsap.graph.spectral import SpectralEngine
 
@@ -23,10 +29,14 @@ __all__ = [
     "ENGINES",
     "EXPANSIONS",
     "KERNELS",
+    "LearnedPreparation",
+    "Preparation",
     "SpectralEngine",
     "Spectrum",
     "SpectrumCache",
     "choose_degree",
+    "connectome_summary",
+    "covariance_connectome",
     "decompose",
     "diffuse",
     "diffuse_recurrence",
@@ -34,6 +44,7 @@ __all__ = [
     "exact_heat_kernel",
     "heat_kernel",
     "largest_scale",
+    "mean_connectome",
     "normalized_laplacian",
     "polynomial_values",
     "prepare_connectomes",

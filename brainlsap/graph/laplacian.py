@@ -10,7 +10,6 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from brainlsap._arrays import check_choice
 from brainlsap.exceptions import ParameterError
 
 
@@ -144,49 +143,6 @@ def decompose(L: Tensor) -> Spectrum:
     """
     eigenvalues, eigenvectors = torch.linalg.eigh(L.double())
     return Spectrum(eigenvalues.clamp(0.0, 2.0), eigenvectors)
-
-
-def prepare_connectomes(
-    W: np.ndarray, *, threshold: float = 0.0, weights: str = "weighted"
-) -> np.ndarray:
-    """Make connectomes ready for a Laplacian, by named steps.
-
-    Symmetrise, clear the diagonal, drop weak edges, then transform weights.
-
-    Parameters
-    ----------
-    W : array of shape (n_graphs, n_rois, n_rois)
-        Streamline counts or other non-negative weights.
-    threshold : float
-        Entries below it become 0, in the unit of `W`; the paper drops those of
-        fewer than 10 streamlines.
-    weights : {"weighted", "log", "binary"}
-        Keep weights, take log(1 + w), or set every edge to 1 (the paper).
-
-    Returns
-    -------
-    array of shape (n_graphs, n_rois, n_rois)
-        In float64.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown value of `weights`.
-
-    Examples
-    --------
-    >>> W = np.array([[[5.0, 12.0], [12.0, 0.0]]])
-    >>> prepare_connectomes(W, threshold=10, weights="binary").tolist()
-    [[[0.0, 1.0], [1.0, 0.0]]]
-    """
-    check_choice("weights", weights, ("weighted", "log", "binary"))
-    prepared = (W + np.swapaxes(W, -1, -2)) / 2
-    diagonal = np.arange(W.shape[-1])
-    prepared[..., diagonal, diagonal] = 0.0
-    prepared[prepared < threshold] = 0.0
-    if weights == "log":
-        return np.log1p(prepared)
-    return (prepared > 0).astype(np.float64) if weights == "binary" else prepared
 
 
 class SpectrumCache:

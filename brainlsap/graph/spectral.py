@@ -5,22 +5,20 @@ With :math:`L = U \Lambda U^T`, the kernel of *any* variant is
 :math:`e^{-s_p \lambda_i}`): row p belongs to region p and its own scale. Two batched
 products a layer, nothing stored but U.
 
-The sum over n is a polynomial of the kernel's degree, so it is rewritten in float64
-in Chebyshev polynomials, whose values and coefficients stay below 1: only that sum is
-then done in the working precision (Hermite's terms would be wrong by 0.02 there).
+The sum over n is rewritten in float64 in Chebyshev polynomials, whose values and
+coefficients stay below 1: only that sum is then done in the working precision
+(Hermite's own terms would be wrong by 0.02 there): :mod:`brainlsap.graph.rewriting`.
 """
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from brainlsap.graph.bounds import choose_degree, polynomial_values
+from brainlsap.graph.bounds import polynomial_values
 from brainlsap.graph.expansions import EXPANSIONS
 from brainlsap.graph.laplacian import Spectrum
+from brainlsap.graph.rewriting import Rewriting, Series
 from brainlsap.graph.spectral_steps import Combine, Diffuse
 
-# The exact kernel's first layer is interpolated to this error: rounding of float64.
-_EXACT = 1e-13
 # A copy of the eigenvectors in the order of the items saves gathering them each time.
 _COPY_BYTES = 1_000_000_000
 
@@ -41,8 +39,9 @@ class SpectralEngine:
     span : float
         The paper's `b` (Chebyshev only).
     max_scale : float or None
-        Largest scale that will be asked for; lets the exact kernel precompute a
-        first layer (:meth:`terms`), by interpolation to 1e-13.
+        Largest scale that will be asked for; lets the exact kernel be interpolated,
+        to 1e-13, which is faster and lets the first layer be made once
+        (:meth:`terms`). Without it every exponential is taken.
     dtype : torch.dtype
         Precision of signals and products.
     chunk : int
@@ -76,27 +75,21 @@ class SpectralEngine:
         self.shared = n_graphs == 1
         self.graph_of = torch.arange(n_graphs) if graph_of is None else graph_of
         self.in_order = graph_of is None
-        self.order = degree if kernel != "exact" else None
-        if kernel == "exact" and max_scale is not None:
-            self.order = choose_degree("chebyshev", max_scale, _EXACT)
+        self.rewriting: Rewriting | None = None
         self.basis = self.eigenvalues[:, None]
-        if self.order is not None:
-            chebyshev = EXPANSIONS["chebyshev"]
-            values = polynomial_values(chebyshev, spectrum.eigenvalues, self.order)
+        if kernel != "exact" or max_scale is not None:
+            device = spectrum.eigenvalues.device
+            self.rewriting = Rewriting(kernel, degree, span, max_scale or 0.0, device)
+            # one polynomial more than the kernel has: its slope's remainder needs it
+            values = polynomial_values(
+                EXPANSIONS["chebyshev"], spectrum.eigenvalues, self.rewriting.order + 1
+            )
             self.basis = values.to(dtype)
-            self._prepare_rewriting(self.order, spectrum.eigenvalues.device)
 
-    def _prepare_rewriting(self, order: int, device: torch.device) -> None:
-        """Store nodes, and the cosine transform from values there to coefficients."""
-        angle = np.pi * (np.arange(order + 1) + 0.5) / (order + 1)
-        transform = np.cos(angle[:, None] * np.arange(order + 1)) * 2 / (order + 1)
-        transform[:, 0] /= 2
-        self.nodes = torch.from_numpy(1.0 + np.cos(angle)).to(device)
-        self.transform = torch.from_numpy(transform).to(device)
-        if self.kernel != "exact":
-            expansion = EXPANSIONS[self.kernel]
-            values = polynomial_values(expansion, self.nodes, order, self.span)
-            self.transform = values @ self.transform
+    @property
+    def order(self) -> int | None:
+        """Degree of the Chebyshev series; None where exponentials are taken."""
+        return None if self.rewriting is None else self.rewriting.order
 
     def select(self, items: Tensor) -> "SpectralEngine":
         """Return the engine of some items, given by their numbers."""
@@ -113,96 +106,83 @@ class SpectralEngine:
             chosen.in_order = True
         return chosen
 
-    def coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Return Chebyshev coefficients of the kernel and their slopes, float64.
-
-        Parameters
-        ----------
-        scale : Tensor of shape (n_rois,)
-            Heat scale of every region.
-
-        Returns
-        -------
-        tuple of two Tensors of shape (n_rois, order + 1)
-        """
-        s = scale.detach().double()
-        if self.kernel == "exact":
-            c = torch.exp(-s[:, None] * self.nodes)
-            dc = -self.nodes * c
-        else:
-            expansion = EXPANSIONS[self.kernel]
-            c, dc = expansion.coefficients(s, self.degree or 0, self.span)
-            if self.kernel == "chebyshev" and self.span == 2.0:
-                return c, dc
-        return c @ self.transform, dc @ self.transform
-
     def graphs(self, part: slice) -> slice | Tensor:
         """Return what picks the graphs of some items: a view where possible."""
         return part if self.in_order else self.graph_of[part]
 
+    def weights(self, scale: Tensor) -> Series | Tensor:
+        """Return what :meth:`weighted_vectors` takes: the series, or the scales."""
+        dtype = self.vectors.dtype
+        if self.rewriting is None:
+            return scale.detach().to(dtype)
+        return self.rewriting.series(scale, dtype)
+
     def weighted_vectors(
         self,
-        weights: tuple[Tensor, Tensor],
+        weights: Series | Tensor,
         picked: slice | Tensor,
-        slope: bool,
         workspace: Tensor | None = None,
     ) -> Tensor:
-        """Return U o E, and below it U o dE/ds if asked for.
+        """Return U o E.
 
         Parameters
         ----------
-        weights : tuple of Tensor
-            From :meth:`coefficients`; for `exact` the scales, twice.
+        weights : Series or Tensor
+            From :meth:`weights`.
         picked : slice or int Tensor
             Graphs.
-        slope : bool
-            Whether the derivative is wanted too (not for `exact`: there it is
-            minus eigenvalue times the response).
-        workspace : Tensor of shape (chunk, n_rois or 2 n_rois, n_rois), optional
+        workspace : Tensor of shape (chunk, n_rois, n_rois), optional
             From :meth:`workspace`; fresh memory costs more than the sums.
 
         Returns
         -------
-        Tensor of shape (n_graphs, n_rois or 2 n_rois, n_rois)
+        Tensor of shape (n_graphs, n_rois, n_rois)
         """
         U = self.vectors[picked]
         if workspace is None:
-            workspace = self.workspace(len(U), slope)
+            workspace = self.workspace(len(U))
         rows = workspace[: len(U)]
-        if self.kernel == "exact":
+        if isinstance(weights, Tensor):
             rates = -self.eigenvalues[picked][:, None]
-            return torch.mul(weights[0][:, None], rates, out=rows).exp_().mul_(U)
-        c = torch.cat(weights) if slope else weights[0]
-        torch.bmm(c.expand(len(U), -1, -1), self.basis[picked], out=rows)
-        n_rois = U.shape[-1]
-        rows.view(len(U), -1, n_rois, n_rois).mul_(U[:, None])
-        return rows
+            return torch.mul(weights[:, None], rates, out=rows).exp_().mul_(U)
+        c = weights.coefficients
+        values = self.basis[picked][:, : c.shape[1]]
+        return torch.bmm(c.expand(len(U), -1, -1), values, out=rows).mul_(U)
 
-    def workspace(self, n_items: int, slope: bool) -> Tensor:
-        """Return memory for the weighted vectors of a chunk.
+    def slopes(
+        self, weights: Series | Tensor, picked: slice | Tensor, hat: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the transforms that output and slope are made from.
 
         Parameters
         ----------
-        n_items : int
-            In the chunk.
-        slope : bool
-            Whether the derivative is wanted too.
+        weights : Series or Tensor
+            From :meth:`weights`.
+        picked : slice or int Tensor
+            Graphs.
+        hat : Tensor of shape (n_items, n_rois, n_channels)
+            The signal's transform.
 
         Returns
         -------
-        Tensor of shape (n_items, n_rois or 2 n_rois, n_rois)
+        tuple of two Tensors of shape (n_items, n_rois, k * n_channels)
+            To be diffused: the signal, and the slope up to the remainder of the
+            series (k = 2). To be merely brought back to the regions: one for each of
+            the remainder's functions (k = 0 to 2).
         """
-        n_rois = self.vectors.shape[-1]
-        n_rows = 2 * n_rois if slope and self.kernel != "exact" else n_rois
-        return self.vectors.new_empty(min(self.chunk, n_items), n_rows, n_rois)
+        rates = self.eigenvalues[picked][:, None]
+        factors = [torch.ones_like(rates), -rates]
+        if isinstance(weights, Series):
+            factors.append(weights.functions @ self.basis[picked])
+        joined = torch.cat(factors, dim=1).mT[..., None] * hat[:, :, None]
+        n_channels = hat.shape[2]
+        first = joined[:, :, :2].reshape(*hat.shape[:2], 2 * n_channels)
+        return first, joined[:, :, 2:].reshape(*hat.shape[:2], -1)
 
-    def weights(self, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what :meth:`weighted_vectors` takes, in the working precision."""
-        dtype = self.vectors.dtype
-        if self.kernel == "exact":
-            return (scale.detach().to(dtype),) * 2
-        c, dc = self.coefficients(scale)
-        return c.to(dtype), dc.to(dtype)
+    def workspace(self, n_items: int) -> Tensor:
+        """Return memory for the weighted vectors of a chunk of items."""
+        n_rois = self.vectors.shape[-1]
+        return self.vectors.new_empty(min(self.chunk, n_items), n_rois, n_rois)
 
     def to_spectrum(self, H: Tensor) -> Tensor:
         """Return the graph Fourier transform of constant signals, U^T H.
@@ -239,7 +219,7 @@ class SpectralEngine:
         parts = []
         for part in self.parts(H_hat):
             graphs = slice(0, 1) if self.shared else self.graphs(part)
-            values = self.basis[graphs].expand(len(H_hat[part]), -1, -1)
+            values = self.basis[graphs][:, :-1].expand(len(H_hat[part]), -1, -1)
             weighted = torch.einsum("tif,tni->tifn", H_hat[part], values)
             joined = self.vectors[graphs] @ weighted.flatten(2)
             parts.append(joined.reshape(weighted.shape))

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 if TYPE_CHECKING:
+    from brainlsap.graph.rewriting import Series
     from brainlsap.graph.spectral import SpectralEngine
 
 
@@ -18,7 +19,8 @@ class Combine(torch.autograd.Function):
         ctx: Any, terms: Tensor, scale: Tensor, engine: "SpectralEngine"
     ) -> Tensor:
         """Sum the terms."""
-        c, dc = (part.to(terms.dtype) for part in engine.coefficients(scale))
+        found = engine.rewriting.coefficients(scale)  # type: ignore[union-attr]
+        c, dc = (part.to(terms.dtype) for part in found)
         ctx.save_for_backward(terms, dc, scale)
         return torch.einsum("tpfn,pn->tpf", terms, c)
 
@@ -63,16 +65,20 @@ class Diffuse(torch.autograd.Function):
 
 def _diffuse_shared(
     engine: "SpectralEngine",
-    weights: tuple[Tensor, Tensor],
+    weights: "Series | Tensor",
     H: Tensor,
     in_spectrum: bool,
     wants_scale: bool,
 ) -> tuple[Tensor, Tensor]:
-    """One graph for everybody: form the kernel once, apply it to all."""
+    """One graph for everybody: form the kernel and its slope once, for all."""
     U = engine.vectors[0]
-    rows = engine.weighted_vectors(weights, slice(0, 1), wants_scale)[0]
-    if engine.kernel == "exact" and wants_scale:
-        rows = torch.cat([rows, rows * -engine.eigenvalues[0]])
+    rows = engine.weighted_vectors(weights, slice(0, 1))[0]
+    if wants_scale:
+        slope = rows * -engine.eigenvalues[0]
+        if not isinstance(weights, Tensor):
+            functions = weights.functions @ engine.basis[0]
+            slope += U * (weights.weights @ functions)
+        rows = torch.cat([rows, slope])
     both = (rows if in_spectrum else rows @ U.T) @ H
     n_rois = len(U)
     return both[:, :n_rois], both[:, n_rois:]
@@ -80,40 +86,43 @@ def _diffuse_shared(
 
 def _diffuse_chunks(
     engine: "SpectralEngine",
-    weights: tuple[Tensor, Tensor],
+    weights: "Series | Tensor",
     H: Tensor,
     in_spectrum: bool,
     wants_scale: bool,
 ) -> tuple[Tensor, Tensor]:
-    n_rois, n_channels = H.shape[1:]
-    exact = engine.kernel == "exact"
+    n_channels = H.shape[2]
     out = torch.empty_like(H)
     slope = torch.empty_like(H) if wants_scale else H[:0]
-    workspace = engine.workspace(len(H), wants_scale)
+    workspace = engine.workspace(len(H))
     for part in engine.parts(H):
         picked = engine.graphs(part)
         hat = H[part] if in_spectrum else engine.vectors[picked].mT @ H[part]
-        if exact and wants_scale:
-            hat = torch.cat([hat, hat * -engine.eigenvalues[picked][..., None]], dim=2)
-        rows = engine.weighted_vectors(weights, picked, wants_scale, workspace)
-        both = torch.bmm(rows, hat)
-        out[part] = both[:, :n_rois, :n_channels]
-        if wants_scale:
-            slope[part] = both[:, :, n_channels:] if exact else both[:, n_rois:]
+        rows = engine.weighted_vectors(weights, picked, workspace)
+        if not wants_scale:
+            torch.bmm(rows, hat, out=out[part])
+            continue
+        first, rest = engine.slopes(weights, picked, hat)
+        both = torch.bmm(rows, first)
+        out[part], slope[part] = both[..., :n_channels], both[..., n_channels:]
+        if rest.shape[2] and not isinstance(weights, Tensor):
+            left = engine.vectors[picked] @ rest
+            for k, values in enumerate(left.split(n_channels, dim=2)):
+                slope[part].addcmul_(weights.weights[:, k, None], values)
     return out, slope
 
 
 def _transpose(
-    engine: "SpectralEngine", weights: tuple[Tensor, Tensor], grad: Tensor
+    engine: "SpectralEngine", weights: "Series | Tensor", grad: Tensor
 ) -> Tensor:
     """K^T g = U ((U o E)^T g): not symmetric once scales differ."""
     if engine.shared:
-        rows = engine.weighted_vectors(weights, slice(0, 1), False)[0]
+        rows = engine.weighted_vectors(weights, slice(0, 1))[0]
         return (engine.vectors[0] @ rows.T) @ grad
     out = torch.empty_like(grad)
-    workspace = engine.workspace(len(grad), False)
+    workspace = engine.workspace(len(grad))
     for part in engine.parts(grad):
         picked = engine.graphs(part)
-        rows = engine.weighted_vectors(weights, picked, False, workspace)
+        rows = engine.weighted_vectors(weights, picked, workspace)
         torch.bmm(engine.vectors[picked], rows.mT @ grad[part], out=out[part])
     return out

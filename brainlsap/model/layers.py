@@ -1,7 +1,10 @@
 """The network's parts: a scale for every region, standardising, the read-out."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 
 def drop(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -32,10 +35,63 @@ def drop(x: Tensor, rate: float, training: bool) -> Tensor:
     level = round(rate * 256)
     if not training or level == 0:
         return x
+    return x * _kept(x, level)
+
+
+def rectify_and_drop(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Return `drop(relu(x), rate, training)` in the memory of `x`.
+
+    One pass less each way over the largest arrays of an epoch.
+
+    Parameters
+    ----------
+    x : Tensor
+        Overwritten: fresh from a linear map, needed by nobody else.
+    rate : float
+        Share to drop, below 1.
+    training : bool
+        Without it nothing is dropped.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> rectify_and_drop(torch.tensor([-1.0, 2.0]), 0.5, training=False).tolist()
+    [0.0, 2.0]
+    """
+    level = round(rate * 256) if training else 0
+    return _RectifyAndDrop.apply(x, level)  # type: ignore[no-any-return]
+
+
+class _RectifyAndDrop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, level: int) -> Tensor:
+        x.relu_()
+        if level:
+            x.mul_(_kept(x, level))
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        ctx.factor = 256 / (256 - level)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (out,) = ctx.saved_tensors
+        # positive exactly where the entry was positive and kept
+        slope = torch.ops.aten.threshold_backward(grad, out, 0)
+        return (slope if ctx.factor == 1 else slope.mul_(ctx.factor)), None
+
+
+def _kept(x: Tensor, level: int) -> Tensor:
+    """Return 0 for what is dropped, else what makes up for it."""
     n_words = -(-x.numel() // 8)
     words = torch.randint(-(2**63), 2**63 - 1, (n_words,), device=x.device)
     keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= level
-    return x * (keep * (256 / (256 - level)))
+    return keep.to(x.dtype).mul_(256 / (256 - level))
 
 
 class HeatScale(nn.Module):
@@ -191,8 +247,8 @@ class Readout(nn.Module):
         """Return logits of shape `(n_items, n_classes)`; no ReLU on them."""
         # the supplement of the paper puts a ReLU there; its authors' code does not
         H = drop(H, self.dropout, self.training)
-        H = torch.relu(self.first(H))
-        return self.second(drop(H, self.dropout, self.training))
+        H = rectify_and_drop(self.first(H), self.dropout, self.training)
+        return self.second(H)
 
     def penalty(self) -> Tensor:
         """Return the sum of squared weights of the first layer."""

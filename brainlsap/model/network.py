@@ -7,7 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from brainlsap.graph import SpectralEngine
-from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer, drop
+from brainlsap.model.layers import (
+    HeatScale,
+    Readout,
+    RegionStandardizer,
+    rectify_and_drop,
+)
 from brainlsap.model.settings import Settings
 
 # A first layer's kept terms may take this much memory; beyond, they are made anew.
@@ -139,15 +144,16 @@ class HeatNetwork(nn.Module):
             nn.init.zeros_(self.linear.weight)
         self.dropout = settings.dropout
         self.register_buffer("measured", measured)
+        self.all_measured = bool(measured.all())
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`."""
         first = self.standardize[0](self._diffuse(batch, None))
-        H = torch.relu(self.mix[0](first))
-        for standardize, mix in zip(self.standardize[1:], self.mix[1:], strict=True):
-            H = drop(H, self.dropout, self.training)
-            H = torch.relu(mix(standardize(self._diffuse(batch, H))))
-        return self._logits(H, first)
+        Z = first
+        for standardize, mix in zip(self.standardize[1:], self.mix, strict=False):
+            H = rectify_and_drop(mix(Z), self.dropout, self.training)
+            Z = standardize(self._diffuse(batch, H))
+        return self._logits(self.mix[-1](Z).relu_(), first)
 
     def penalty(self, settings: Settings) -> Tensor:
         """Return the weighted sum of squared weights that are held small."""
@@ -178,7 +184,11 @@ class HeatNetwork(nn.Module):
         return batch.diffuse(scale) if H is None else batch.engine.diffuse(H, scale)
 
     def _logits(self, H: Tensor, first: Tensor) -> Tensor:
-        logits = self.readout(H[:, self.measured].flatten(1))
+        logits = self.readout(self._measured(H).flatten(1))
         if self.linear is None:
             return logits
-        return logits + self.linear(first[:, self.measured].flatten(1))
+        return logits + self.linear(self._measured(first).flatten(1))
+
+    def _measured(self, H: Tensor) -> Tensor:
+        # picking regions, and its way back, are copies of the largest array
+        return H if self.all_measured else H[:, self.measured]

@@ -193,7 +193,7 @@ def test_degree_zero_is_a_number_for_each_region(stack, kernel):
         decompose(stack), kernel=kernel, degree=0, dtype=torch.float64
     )
     H = draw_signals()
-    c, _ = engine.coefficients(SCALE)
+    c, _ = engine.rewriting.coefficients(SCALE)
     for got in ways(engine, H, SCALE).values():
         assert_allclose(got, c * H, atol=1e-13)
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from brainlsap.model import HeatScale, Readout, RegionStandardizer
-from brainlsap.model.layers import drop
+from brainlsap.model.layers import drop, rectify_and_drop
 
 
 def with_slope(scale, slope):
@@ -169,3 +169,23 @@ def test_dropout_falls_silent_in_prediction():
         assert not torch.equal(readout(H), readout(H))
     readout.eval()
     assert torch.equal(readout(H), readout(H))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_rectify_and_drop_is_both_in_turn(rate):
+    x = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
+    weight = torch.arange(35.0).reshape(7, 5)
+    got, slopes = [], []
+    for step in (
+        lambda z: rectify_and_drop(z, rate, True),
+        lambda z: drop(torch.relu(z), rate, True),
+    ):
+        leaf = x.clone().requires_grad_()
+        torch.manual_seed(3)
+        out = step(leaf * 1.0)
+        (out * weight).sum().backward()
+        got.append(out.detach())
+        slopes.append(leaf.grad)
+    assert torch.equal(*got)
+    torch.testing.assert_close(*slopes)
+    assert rectify_and_drop(x.clone(), rate, False).equal(torch.relu(x))

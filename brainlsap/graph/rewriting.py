@@ -1,0 +1,160 @@
+r"""Every kernel as a short Chebyshev series, and its slope without a second one.
+
+An expansion of degree m is a polynomial, so its rows can be written as
+:math:`E_{pi} = \sum_n c_{pn} T_n(\lambda_i - 1)`, whatever its own polynomials are.
+Those stay below 1 on the spectrum: terms below rounding are known, and left out.
+
+The heat kernel's slope is :math:`-\lambda` times itself. An expansion's slope differs
+from that by a remainder, because the series ends:
+
+.. math::
+   \frac{dE_{pi}}{ds_p} = -\lambda_i E_{pi} + \sum_{k<2} a_{pk} \varphi_k(\lambda_i)
+
+Only the polynomials of degree m and m + 1 are left over, so two functions
+:math:`\varphi_k` are enough; where the remainder is below rounding, none is needed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from brainlsap.graph.bounds import choose_degree, polynomial_values
+from brainlsap.graph.expansions import EXPANSIONS
+
+# The exact kernel is interpolated to this error: rounding of float64.
+_EXACT = 1e-13
+# Of what is left out, as a part of the working precision's rounding.
+_BELOW_ROUNDING = 1 / 8
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    r"""A kernel at given scales, ready to be summed.
+
+    Parameters
+    ----------
+    coefficients : Tensor of shape (n_rois, n_terms)
+        Of the Chebyshev polynomials of degree 0 to n_terms - 1.
+    weights : Tensor of shape (n_rois, n_functions)
+        The remainder's :math:`a_{pk}`.
+    functions : Tensor of shape (n_functions, order + 2)
+        The remainder's :math:`\varphi_k`, in the same polynomials; up to two.
+    """
+
+    coefficients: Tensor
+    weights: Tensor
+    functions: Tensor
+
+
+class Rewriting:
+    """Turns a kernel's coefficients into those of Chebyshev polynomials.
+
+    Parameters
+    ----------
+    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
+        How the heat kernel is made; `exact` is interpolated to 1e-13.
+    degree : int or None
+        Degree of the expansion; None for `exact`.
+    span : float
+        The paper's `b` (Chebyshev only).
+    max_scale : float
+        Largest scale that will be asked for (`exact` only).
+    device : torch.device, optional
+        Where the coefficients are wanted.
+
+    Examples
+    --------
+    >>> rewriting = Rewriting("laguerre", degree=1)
+    >>> c, slope = rewriting.coefficients(torch.tensor([1.0]))
+    >>> c.numpy().round(12).tolist()  # 1/2 + (1 - lambda)/4
+    [[0.5, -0.25]]
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        degree: int | None = None,
+        span: float = 2.0,
+        max_scale: float = 0.0,
+        device: torch.device | None = None,
+    ) -> None:
+        self.kernel, self.span = kernel, span
+        if kernel == "exact":
+            degree = choose_degree("chebyshev", max_scale, _EXACT)
+        self.order = int(degree or 0)
+        angle = np.pi * (np.arange(self.order + 1) + 0.5) / (self.order + 1)
+        cosines = np.cos(angle[:, None] * np.arange(self.order + 1))
+        transform = cosines * 2 / (self.order + 1)
+        transform[:, 0] /= 2
+        self.nodes = torch.from_numpy(1.0 + np.cos(angle)).to(device)
+        self.transform = torch.from_numpy(transform).to(device)
+        if kernel != "exact":
+            values = polynomial_values(EXPANSIONS[kernel], self.nodes, self.order, span)
+            self.transform = values @ self.transform
+
+    def coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Return Chebyshev coefficients of the kernel and their slopes, float64.
+
+        Parameters
+        ----------
+        scale : Tensor of shape (n_rois,)
+            Heat scale of every region.
+
+        Returns
+        -------
+        tuple of two Tensors of shape (n_rois, order + 1)
+        """
+        s = scale.detach().double()
+        if self.kernel == "exact":
+            c = torch.exp(-s[:, None] * self.nodes)
+            dc = -self.nodes * c
+        else:
+            expansion = EXPANSIONS[self.kernel]
+            c, dc = expansion.coefficients(s, self.order, self.span)
+            if self.kernel == "chebyshev" and self.span == 2.0:
+                return c, dc
+        return c @ self.transform, dc @ self.transform
+
+    def series(self, scale: Tensor, dtype: torch.dtype) -> Series:
+        """Return the kernel's terms that count in a precision.
+
+        Parameters
+        ----------
+        scale : Tensor of shape (n_rois,)
+            Heat scale of every region.
+        dtype : torch.dtype
+            Of the sums to come.
+
+        Returns
+        -------
+        Series
+        """
+        c, dc = self.coefficients(scale)
+        left_out = torch.finfo(dtype).eps * _BELOW_ROUNDING
+        # what is lost by ending after n terms, in the region where most is lost
+        lost = c.abs().flip(1).cumsum(1).flip(1).amax(0)
+        n_terms = max(1, int((lost > left_out).sum()))
+        weights, functions = _factors(dc, c, max(left_out, 1e-15))
+        return Series(c[:, :n_terms].to(dtype), weights.to(dtype), functions.to(dtype))
+
+
+def _factors(dc: Tensor, c: Tensor, left_out: float) -> tuple[Tensor, Tensor]:
+    """Return the remainder dE/ds + lambda E as weights and functions."""
+    remainder = torch.nn.functional.pad(dc, (0, 1)) + _times_eigenvalue(c)
+    if float(remainder.abs().sum(1).amax()) <= left_out:
+        return c[:, :0], remainder[:0]
+    left, sizes, right = torch.linalg.svd(remainder, full_matrices=False)
+    n_functions = min(2, int((sizes > left_out / len(sizes)).sum()))
+    return left[:, :n_functions] * sizes[:n_functions], right[:n_functions]
+
+
+def _times_eigenvalue(c: Tensor) -> Tensor:
+    """Return the coefficients of lambda times a series: x T_n = (T_n-1 + T_n+1) / 2."""
+    out = torch.nn.functional.pad(c, (0, 1))
+    half = c / 2
+    out[:, 1:] += half
+    out[:, 1] += half[:, 0]
+    out[:, : c.shape[1] - 1] += half[:, 1:]
+    return out

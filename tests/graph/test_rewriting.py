@@ -1,0 +1,72 @@
+import pytest
+import torch
+
+from brainlsap.graph import EXPANSIONS
+from brainlsap.graph.bounds import polynomial_values
+from brainlsap.graph.rewriting import Rewriting
+
+SCALES = torch.tensor([0.0, 0.03, 0.7, 1.9, 2.4, 5.0], dtype=torch.float64)
+EIGENVALUES = torch.linspace(0, 2, 47, dtype=torch.float64)
+# degree 20 for Hermite at scales of 5 is no kernel: its own limit is lower
+CASES = [
+    ("chebyshev", 20, 2.0, 6),
+    ("chebyshev", 3, 2.0, 6),
+    ("chebyshev", 8, 1.7, 6),
+    ("chebyshev", 0, 2.0, 6),
+    ("chebyshev", 1, 1.3, 6),
+    ("hermite", 30, 2.0, 5),
+    ("hermite", 1, 2.0, 5),
+    ("laguerre", 20, 2.0, 6),
+    ("laguerre", 0, 2.0, 6),
+    ("laguerre", 7, 2.0, 6),
+]
+
+
+def evaluate(coefficients, order):
+    values = polynomial_values(EXPANSIONS["chebyshev"], EIGENVALUES, order)
+    return coefficients @ values[: coefficients.shape[1]]
+
+
+def slow(kernel, degree, span, scales):
+    values = polynomial_values(EXPANSIONS[kernel], EIGENVALUES, degree, span)
+    c, dc = EXPANSIONS[kernel].coefficients(scales, degree, span)
+    return c @ values, dc @ values
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(("kernel", "degree", "span", "n_scales"), CASES)
+def test_series_is_the_expansion_and_its_slope(kernel, degree, span, n_scales, dtype):
+    scales = SCALES[:n_scales]
+    truth, slope = slow(kernel, degree, span, scales)
+    rewriting = Rewriting(kernel, degree, span)
+    series = rewriting.series(scales, dtype)
+    order = rewriting.order + 1
+    E = evaluate(series.coefficients.double(), order)
+    remainder = series.weights.double() @ evaluate(series.functions.double(), order)
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-6
+    torch.testing.assert_close(E, truth, atol=tolerance, rtol=0)
+    torch.testing.assert_close(
+        remainder - EIGENVALUES * E, slope, atol=10 * tolerance, rtol=0
+    )
+    assert series.functions.shape[0] <= 2
+
+
+def test_exact_is_interpolated_to_rounding():
+    rewriting = Rewriting("exact", max_scale=5.0)
+    series = rewriting.series(SCALES, torch.float64)
+    E = evaluate(series.coefficients, rewriting.order)
+    truth = torch.exp(-SCALES[:, None] * EIGENVALUES)
+    torch.testing.assert_close(E, truth, atol=1e-12, rtol=0)
+
+
+def test_few_terms_are_kept_at_small_scales():
+    rewriting = Rewriting("exact", max_scale=10.0)
+    kept = rewriting.series(SCALES[1:4], torch.float32).coefficients.shape[1]
+    assert kept < 0.6 * rewriting.order
+    laguerre = Rewriting("laguerre", 20).series(SCALES[:2], torch.float32)
+    assert laguerre.weights.shape == (2, 0)
+
+
+def test_a_remainder_that_counts_is_kept():
+    series = Rewriting("laguerre", 20).series(SCALES, torch.float32)
+    assert series.weights.shape == (6, 2)
