@@ -48,6 +48,7 @@ from brainlsap.evaluation.ranking import (
     ranking_auc,
 )
 from brainlsap.evaluation.ranking_notes import ranking_notes
+from brainlsap.evaluation.ranking_nulls import beats_null, null_p_values
 from brainlsap.evaluation.split_files import read_splits, write_splits
 from brainlsap.evaluation.splits import (
     check_splits,
@@ -69,6 +70,7 @@ __all__ = [
     "adjust_p_values",
     "audit",
     "baseline_models",
+    "beats_null",
     "check_splits",
     "class_table",
     "collapse_cohort",
@@ -83,6 +85,7 @@ __all__ = [
     "hold_out_split",
     "leave_one_out_splits",
     "make_splits",
+    "null_p_values",
     "permutation_test",
     "pooled_scores",
     "rank_regions",
