@@ -1,0 +1,179 @@
+"""One network of many people: their mean, or how their features vary together."""
+
+import numpy as np
+import torch
+
+from brainlsap.exceptions import ParameterError
+from brainlsap.graph.laplacian import normalized_laplacian
+
+
+def mean_over_people(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return the mean over people of the means over each person's scans.
+
+    Parameters
+    ----------
+    values : array of shape (n_scans, ...)
+    groups : array of shape (n_scans,)
+        Participant of every scan.
+
+    Returns
+    -------
+    array of shape (...)
+        In float64.
+    """
+    _, person, n_visits = np.unique(groups, return_inverse=True, return_counts=True)
+    share = 1.0 / (n_visits[person] * len(n_visits))
+    return np.tensordot(share, values, axes=1)
+
+
+def mean_connectome(W: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+    """Return the mean connectome of people; each counts once, whatever their visits.
+
+    Of all scans of a cohort it has seen the people who are tested later. Inside folds
+    it is the model's option `preparation={"connectome": "mean"}`.
+
+    Parameters
+    ----------
+    W : array of shape (n_scans, n_rois, n_rois)
+        Connectomes.
+    groups : array of shape (n_scans,), optional
+        Participant of every scan; by default each is a person of its own.
+
+    Returns
+    -------
+    array of shape (n_rois, n_rois)
+        In float64.
+
+    Examples
+    --------
+    >>> W = np.array([1.0, 3.0, 8.0])[:, None, None] * (1 - np.eye(2))
+    >>> mean_connectome(W, ["a", "a", "b"]).tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+    """
+    people = np.arange(len(W)) if groups is None else np.asarray(groups)
+    return mean_over_people(W, people)
+
+
+def covariance_connectome(
+    features: np.ndarray, groups: np.ndarray | None = None
+) -> np.ndarray:
+    """Return how regions' features go together over people, as a network.
+
+    The weight of two regions is the correlation of their values over people, 0 where
+    it is negative; the mean over features. A person's value is the mean over their
+    visits. Regions measured together in fewer than three people, and regions that do
+    not vary, have no link. Of thickness this is the structural covariance network.
+
+    Of all scans of a cohort it has seen the people who are tested later. Inside folds
+    it is the model's option `preparation={"connectome": "covariance"}`.
+
+    Parameters
+    ----------
+    features : array of shape (n_scans, n_rois, n_features)
+        NaN where not measured.
+    groups : array of shape (n_scans,), optional
+        Participant of every scan; by default each is a person of its own.
+
+    Returns
+    -------
+    array of shape (n_rois, n_rois)
+        Symmetric, between 0 and 1, the diagonal 0.
+
+    Raises
+    ------
+    ParameterError
+        For fewer than three people.
+
+    Examples
+    --------
+    >>> a = np.array([1.0, 2.0, 4.0])
+    >>> features = np.stack([a, 3 * a, -a], axis=1)[..., None]
+    >>> covariance_connectome(features).round(6).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    people = np.arange(len(features)) if groups is None else np.asarray(groups)
+    values = _person_means(features, people)
+    if len(values) < 3:
+        raise ParameterError(
+            "a covariance network needs the features of at least 3 people, "
+            f"got {len(values)}."
+        )
+    each = [_correlation(values[..., kind]) for kind in range(values.shape[2])]
+    network = np.clip(np.mean(each, axis=0), 0.0, 1.0)
+    np.fill_diagonal(network, 0.0)
+    return network
+
+
+def _person_means(features: np.ndarray, people: np.ndarray) -> np.ndarray:
+    """Return each person's mean of what was measured, NaN where nothing was."""
+    names, person = np.unique(people, return_inverse=True)
+    known = ~np.isnan(features)
+    total = np.zeros((len(names), *features.shape[1:]))
+    count = np.zeros_like(total)
+    np.add.at(total, person, np.where(known, features, 0.0))
+    np.add.at(count, person, known)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _correlation(values: np.ndarray) -> np.ndarray:
+    """Correlate columns over the rows in which both are given; 0 where undefined."""
+    known = (~np.isnan(values)).astype(np.float64)
+    # centred first: sums of squares of raw values would lose digits
+    centre = np.where(known > 0, values, 0.0).sum(0) / np.maximum(known.sum(0), 1)
+    x = np.where(known > 0, values - centre, 0.0)
+    n = known.T @ known
+    count = np.maximum(n, 1)
+    sums, squares = x.T @ known, (x**2).T @ known
+    covariance = x.T @ x - sums * sums.T / count
+    variance = squares - sums**2 / count
+    flat = (variance <= 1e-12 * np.maximum(squares, 1e-300)) | (n < 3)
+    scale = np.sqrt(np.where(flat, np.inf, variance))
+    r = covariance / (scale * scale.T)
+    return np.where(np.isfinite(r), r, 0.0)
+
+
+def connectome_summary(
+    prepared: np.ndarray, eigenvalues: torch.Tensor | None = None
+) -> dict[str, float]:
+    """Say how dense prepared connectomes are, and how well they hang together.
+
+    Parameters
+    ----------
+    prepared : array of shape (n_scans, n_rois, n_rois)
+        As the Laplacian takes them.
+    eigenvalues : Tensor of shape (n_scans, n_rois), optional
+        Of their normalised Laplacians, ascending, where they are known already.
+
+    Returns
+    -------
+    dict of str to float
+        `density` (mean over scans of the share of pairs that are linked),
+        `isolated_regions` (mean number without a link), `most_isolated` (in any
+        scan), `spectral_gap` (mean over scans of the smallest eigenvalue after that of
+        a connected graph, isolated regions left out; 0 where the rest falls apart),
+        `smallest_gap` (of any scan).
+
+    Examples
+    --------
+    >>> connectome_summary(1.0 - np.eye(3)[None])["density"]
+    1.0
+    """
+    if prepared.strides[0] == 0:
+        prepared = prepared[:1]
+    if eigenvalues is None:
+        eigenvalues = torch.linalg.eigvalsh(normalized_laplacian(prepared).double())
+    n_rois = prepared.shape[1]
+    links = (prepared > 0).sum(axis=(1, 2)) / max(n_rois * (n_rois - 1), 1)
+    isolated = (~prepared.any(axis=2)).sum(axis=1)
+    # every isolated region brings one eigenvalue 0 of its own
+    place = np.minimum(isolated + 1, n_rois - 1)
+    values = eigenvalues.cpu().numpy()[: len(prepared)]
+    gap = np.maximum(values[np.arange(len(prepared)), place], 0.0)
+    gap = np.where(isolated + 1 < n_rois, gap, 0.0)
+    return {
+        "density": float(links.mean()),
+        "isolated_regions": float(isolated.mean()),
+        "most_isolated": float(isolated.max()),
+        "spectral_gap": float(np.where(gap < 1e-10, 0.0, gap).mean()),
+        "smallest_gap": float(np.where(gap < 1e-10, 0.0, gap).min()),
+    }
