@@ -101,6 +101,10 @@ def _check_weights(finite: bool, lowest: float) -> None:
         )
 
 
+# Graphs decomposed in one go.
+_AT_ONCE = 64
+
+
 @dataclass(frozen=True, eq=False)
 class Spectrum:
     """Eigenvalues and eigenvectors of many small graphs.
@@ -122,18 +126,20 @@ class Spectrum:
     eigenvectors: Tensor
 
 
-def decompose(L: Tensor) -> Spectrum:
+def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     """Decompose dense Laplacians, in float64 whatever their precision.
 
     Parameters
     ----------
     L : Tensor of shape (n_graphs, n_rois, n_rois)
         Normalised Laplacians.
+    dtype : torch.dtype
+        What the eigenvectors are kept in.
 
     Returns
     -------
     Spectrum
-        In float64; eigenvalues are clipped to [0, 2], where the true ones lie.
+        Eigenvalues are float64, clipped to [0, 2], where the true ones lie.
 
     Examples
     --------
@@ -141,8 +147,13 @@ def decompose(L: Tensor) -> Spectrum:
     >>> decompose(L).eigenvalues.tolist()
     [[0.0, 2.0]]
     """
-    eigenvalues, eigenvectors = torch.linalg.eigh(L.double())
-    return Spectrum(eigenvalues.clamp(0.0, 2.0), eigenvectors)
+    eigenvalues = L.new_empty(L.shape[:-1], dtype=torch.float64)
+    eigenvectors = L.new_empty(L.shape, dtype=dtype)
+    # a few at a time: in float64 all of them would be twice what is kept
+    for start in range(0, len(L), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        eigenvalues[part], eigenvectors[part] = torch.linalg.eigh(L[part].double())
+    return Spectrum(eigenvalues.clamp_(0.0, 2.0), eigenvectors)
 
 
 class SpectrumCache:
