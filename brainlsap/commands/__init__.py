@@ -4,7 +4,7 @@ A command parses, calls one function of a room, and says where it wrote. What it
 imports at the top must be light, so that `--help` is quick.
 """
 
-from brainlsap.commands import atlases, check, demo, run, simulate
+from brainlsap.commands import atlases, check, demo, fit, predict, run, simulate
 
 # In the order of the help.
 COMMANDS = {
@@ -12,6 +12,8 @@ COMMANDS = {
     "simulate": simulate,
     "check": check,
     "run": run,
+    "fit": fit,
+    "predict": predict,
     "atlases": atlases,
 }
 

@@ -5,6 +5,7 @@ from brainlsap.model.classifier import LSAPClassifier
 from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer
 from brainlsap.model.network import GraphBatch, HeatNetwork
 from brainlsap.model.settings import PRESETS, Settings
+from brainlsap.model.storage import ModelOrigin, load_model, save_model
 from brainlsap.model.training import History, Labelled, TrainedNetwork, train_network
 
 __all__ = [
@@ -16,9 +17,12 @@ __all__ = [
     "History",
     "LSAPClassifier",
     "Labelled",
+    "ModelOrigin",
     "Readout",
     "RegionStandardizer",
     "Settings",
     "TrainedNetwork",
+    "load_model",
+    "save_model",
     "train_network",
 ]

@@ -1,6 +1,12 @@
 """Models and folds together: what one command runs."""
 
 from brainlsap.study.models import MODEL_NAMES, study_baselines, study_models
+from brainlsap.study.new_people import (
+    fit_model,
+    predict_people,
+    read_people,
+    write_predictions,
+)
 from brainlsap.study.ranking_nulls import (
     permuted_scales,
     start_scales,
@@ -10,11 +16,15 @@ from brainlsap.study.whole_way import run_study, write_study
 
 __all__ = [
     "MODEL_NAMES",
+    "fit_model",
     "permuted_scales",
+    "predict_people",
+    "read_people",
     "run_study",
     "start_scales",
     "study_baselines",
     "study_models",
     "untrained_scales",
+    "write_predictions",
     "write_study",
 ]

@@ -1,0 +1,62 @@
+"""`brainlsap fit`: one model on all scans of a cohort, stored for new people."""
+
+import argparse
+from typing import Any
+
+from brainlsap.options import (
+    COHORT,
+    KERNELS,
+    PLACES,
+    SETTINGS,
+    add_reading,
+    at_least,
+    given,
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command and its options."""
+    fit = commands.add_parser(
+        "fit",
+        help="fit one model on a whole cohort and store it, to predict new people",
+        description="Nothing is cross-validated here: say how good the model is by "
+        "brainlsap run on the same cohort.",
+    )
+    fit.add_argument("cohort", help="folder of subjects, or a cohort's file (.h5)")
+    fit.add_argument("--out", required=True, help="the model's file, written whole")
+    add_reading(fit)
+    fit.add_argument("--kernel", choices=KERNELS, default="chebyshev")
+    fit.add_argument("--preset", choices=("default", "paper"), default="default")
+    fit.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
+    fit.add_argument("--epochs", type=at_least(1), dest="n_epochs", help="at the most")
+    fit.add_argument("--starts", type=at_least(1), dest="n_starts", help="of networks")
+    fit.add_argument("--threshold", type=float, help="drop edges below it")
+    fit.add_argument("--weights", choices=("weighted", "log", "binary"))
+    fit.add_argument("--device", help="cpu or cuda")
+
+
+def call(options: argparse.Namespace) -> None:
+    """Run the command."""
+    from pathlib import Path
+
+    from brainlsap.data import Cohort, load_cohort
+    from brainlsap.exceptions import ParameterError
+    from brainlsap.study import fit_model, study_models
+
+    if Path(options.out).is_dir():
+        raise ParameterError(f"{options.out} is a folder; --out needs a file.")
+    (model,) = study_models(
+        [options.kernel],
+        preset=options.preset,
+        random_state=options.seed,
+        **given(options, SETTINGS),
+    ).values()
+    reading = given(options, COHORT + PLACES)
+    if Path(options.cohort).suffix == ".h5":
+        cohort, reading = Cohort.read(options.cohort), {}
+    else:
+        cohort = load_cohort(options.cohort, **reading, progress=True)
+    people = len(set(cohort.groups))
+    print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)
+    fit_model(cohort, options.out, model, reading=reading)
+    print(f"Model: {options.out}")
