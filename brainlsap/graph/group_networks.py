@@ -126,7 +126,9 @@ def _correlation(values: np.ndarray) -> np.ndarray:
     sums, squares = x.T @ known, (x**2).T @ known
     covariance = x.T @ x - sums * sums.T / count
     variance = squares - sums**2 / count
-    flat = (variance <= 1e-12 * np.maximum(squares, 1e-300)) | (n < 3)
+    # means over visits leave a constant region a spread of rounding
+    noise = count * (1e-9 * np.abs(centre)[:, None]) ** 2 + 1e-300
+    flat = (variance <= noise) | (n < 3)
     scale = np.sqrt(np.where(flat, np.inf, variance))
     r = covariance / (scale * scale.T)
     return np.where(np.isfinite(r), r, 0.0)

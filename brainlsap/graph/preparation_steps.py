@@ -135,9 +135,9 @@ def fill_isolated(
         )
     if row.size == 0:
         return edges
-    given = (
-        mean if options.isolated == "mean" else keep_edges(W, _no_threshold(options))
-    )
+    given = mean if options.isolated == "mean" else None
+    if given is None:
+        given = keep_edges(W, _no_threshold(options))
     for graph, alone in zip(row, region, strict=True):
         links = given[alone] if given.ndim == 2 else given[graph, alone]
         if options.isolated == "strongest":

@@ -7,6 +7,8 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from brainlsap.graph import LearnedPreparation
+from brainlsap.model.connectome_inputs import learn_preparation
 from brainlsap.model.inputs import (
     InputScaler,
     check_groups,
@@ -37,6 +39,8 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         Edges below it are dropped, in the connectome's unit.
     weights : {"weighted", "log", "binary"}
         What becomes of the edges that stay.
+    preparation : dict, optional
+        Further options of :class:`brainlsap.graph.Preparation`.
     random_state : int
         Seed of the inner folds.
 
@@ -66,12 +70,14 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         n_inner_folds: int = 3,
         threshold: float = 0.0,
         weights: str = "weighted",
+        preparation: dict[str, Any] | None = None,
         random_state: int | None = None,
     ) -> None:
         self.scales = scales
         self.n_inner_folds = n_inner_folds
         self.threshold = threshold
         self.weights = weights
+        self.preparation = preparation
         self.random_state = random_state
 
     def fit(
@@ -106,6 +112,7 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
                 max_scale=max(*self.scales, 1e-6),
                 threshold=self.threshold,
                 weights=self.weights,
+                preparation=self.preparation,
             )
         )
         people = np.arange(len(y))
@@ -119,7 +126,9 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         self.scale_, self.C_ = best[1], best[2]
         self.scaler_ = InputScaler.learn(features, "region")
         scaled = self.scaler_.apply(features)
-        diffused = self._diffused(connectomes, scaled)[self.scale_]
+        learned = learn_preparation(connectomes, features, people, self.settings_)
+        self.preparation_ = learned.to_dict()
+        diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
         self.after_ = InputScaler.learn(diffused, "region")
         self.model_ = self._linear(self.C_)
         self.model_.fit(self._flat(self.after_.apply(diffused)), y)
@@ -145,7 +154,8 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         connectomes, features = check_packed(X)
         scaled = self.scaler_.apply(features)
-        diffused = self._diffused(connectomes, scaled)[self.scale_]
+        learned = LearnedPreparation.from_dict(self.preparation_)
+        diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
         return self.model_.predict_proba(self._flat(self.after_.apply(diffused)))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
@@ -185,7 +195,10 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         scores: dict[tuple[float, float], list[float]] = {}
         for learn, watch in dealer.split(features[:, :, 0], y, people):
             before = InputScaler.learn(features[learn], "region")
-            each = self._diffused(connectomes, before.apply(features))
+            prepared = learn_preparation(
+                connectomes[learn], features[learn], people[learn], self.settings_
+            )
+            each = self._diffused(connectomes, before.apply(features), prepared)
             for scale, diffused in each.items():
                 after = InputScaler.learn(diffused[learn], "region")
                 Z = self._flat(after.apply(diffused))
@@ -197,10 +210,11 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         return [(float(np.mean(found)), *key) for key, found in scores.items()]
 
     def _diffused(
-        self, connectomes: np.ndarray, scaled: np.ndarray
+        self, connectomes: np.ndarray, scaled: np.ndarray, learned: LearnedPreparation
     ) -> dict[float, np.ndarray]:
+        device = torch.device("cpu")
         batch = make_batch(
-            connectomes, scaled, self.settings_, torch.device("cpu"), torch.float64
+            connectomes, scaled, self.settings_, device, torch.float64, learned
         )
         n_rois = scaled.shape[1]
         return {

@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from brainlsap._arrays import check_at_least
-from brainlsap.exceptions import ParameterError
+from brainlsap.graph import LearnedPreparation
+from brainlsap.model.connectome_inputs import learn_preparation
 from brainlsap.model.ensemble import TrainingTask, train_ensemble
 from brainlsap.model.fit_report import fit_report, warn_of_limits
 from brainlsap.model.inputs import (
@@ -17,13 +18,14 @@ from brainlsap.model.inputs import (
     check_groups,
     check_labels,
     check_packed,
+    check_same_size,
     make_batch,
+    summarize_connectomes,
     threads,
 )
+from brainlsap.model.network import GraphBatch
 from brainlsap.model.settings import resolve_settings, settle_kernel
-from brainlsap.model.training import (
-    usable_runs,
-)
+from brainlsap.model.training import usable_runs
 
 
 class LSAPClassifier(ClassifierMixin, BaseEstimator):
@@ -88,6 +90,9 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
     threshold : float, optional
         Edges below it are dropped, in the connectome's unit (paper 10).
     weights : {"weighted", "log", "binary"}, optional
+    preparation : dict, optional
+        Further options of :class:`brainlsap.graph.Preparation`, such as `consensus`;
+        what they learn comes from the scans of the fit alone.
     random_state : int, optional
         Seed; None counts as 0.
     device, n_threads : str, int
@@ -149,6 +154,7 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         n_starts: int | None = None,
         threshold: float | None = None,
         weights: str | None = None,
+        preparation: dict[str, Any] | None = None,
         random_state: int | None = None,
         device: str = "cpu",
         n_threads: int = 1,
@@ -167,6 +173,7 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         self.patience, self.validation_fraction = patience, validation_fraction
         self.batch_size, self.n_starts = batch_size, n_starts
         self.threshold, self.weights = threshold, weights
+        self.preparation = preparation
         self.random_state, self.device, self.n_threads = random_state, device, n_threads
 
     def fit(
@@ -189,8 +196,7 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
             Participant of every scan, so that the slice that stops training early
             shares nobody with the rest.
         covariates : object, optional
-            Declared for metadata routing, so that a step ahead in a pipeline can
-            be given them; not looked at here.
+            For steps ahead in a pipeline (metadata routing); not looked at here.
 
         Returns
         -------
@@ -212,18 +218,19 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         self.measured_ = self.scaler_.measured
         self.n_rois_, self.n_features_ = features.shape[1:]
         self.settings_ = settings
+        learned = learn_preparation(connectomes, features, groups, settings)
+        self.preparation_ = learned.to_dict()
         with threads(self.n_threads):
-            batch = make_batch(
-                connectomes,
-                self.scaler_.apply(features),
-                settings,
-                torch.device(self.device),
-            )
-            seed, n_classes = self.random_state or 0, len(self.classes_)
-            self._train(
-                TrainingTask(batch, codes, groups, self.measured_, n_classes, seed)
-            )
+            batch = self._batch(connectomes, features)
+            people = codes, groups, self.measured_, len(self.classes_)
+            self._train(TrainingTask(batch, *people, self.random_state or 0))
+            self.fit_report_ |= summarize_connectomes(connectomes, learned)
         return self
+
+    def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> GraphBatch:
+        learned = LearnedPreparation.from_dict(self.preparation_)
+        scaled, device = self.scaler_.apply(features), torch.device(self.device)
+        return make_batch(connectomes, scaled, self.settings_, device, learned=learned)
 
     def _train(self, task: TrainingTask) -> None:
         ensemble = train_ensemble(task, self.settings_)
@@ -257,18 +264,9 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "networks_")
         connectomes, features = check_packed(X)
-        if features.shape[1:] != (self.n_rois_, self.n_features_):
-            raise ParameterError(
-                f"X must hold {self.n_rois_} regions and {self.n_features_} features, "
-                f"as in fit; got {features.shape[1]} and {features.shape[2]}."
-            )
+        check_same_size(features, self.n_rois_, self.n_features_)
         with threads(self.n_threads), torch.no_grad():
-            batch = make_batch(
-                connectomes,
-                self.scaler_.apply(features),
-                self.settings_,
-                torch.device(self.device),
-            )
+            batch = self._batch(connectomes, features)
             each = [torch.softmax(net(batch).double(), 1) for net in self.networks_]
             return torch.stack(each).mean(0).cpu().numpy()
 

@@ -10,7 +10,14 @@ import torch
 
 from brainlsap._arrays import unpack
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import SpectralEngine, Spectrum, SpectrumCache, prepare_connectomes
+from brainlsap.graph import (
+    LearnedPreparation,
+    SpectralEngine,
+    Spectrum,
+    SpectrumCache,
+    connectome_summary,
+)
+from brainlsap.model.connectome_inputs import learn_preparation, prepare_distinct
 from brainlsap.model.network import GraphBatch
 from brainlsap.model.settings import Settings
 
@@ -60,6 +67,21 @@ def check_packed(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if np.isinf(features).any():
         raise ParameterError("features must be finite, or NaN where not measured.")
     return connectomes, features
+
+
+def check_same_size(features: np.ndarray, n_rois: int, n_features: int) -> None:
+    """Raise unless there are as many regions and features as in the fit.
+
+    Raises
+    ------
+    ParameterError
+        If there are not.
+    """
+    if features.shape[1:] != (n_rois, n_features):
+        raise ParameterError(
+            f"X must hold {n_rois} regions and {n_features} features, "
+            f"as in fit; got {features.shape[1]} and {features.shape[2]}."
+        )
 
 
 def check_labels(y: np.ndarray, n_scans: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,6 +199,7 @@ def make_batch(
     settings: Settings,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
+    learned: LearnedPreparation | None = None,
 ) -> GraphBatch:
     """Decompose the graphs (or find them in the cache) and precompute layer one.
 
@@ -189,19 +212,16 @@ def make_batch(
         With the degree settled.
     device : torch.device
     dtype : torch.dtype
+    learned : LearnedPreparation, optional
+        Of the training scans; may be left out where nothing is learned.
 
     Returns
     -------
     GraphBatch
     """
-    # one connectome shared by all is prepared and decomposed once
-    shared = len(connectomes) > 1 and bool((connectomes == connectomes[:1]).all())
-    chosen = connectomes[:1] if shared else connectomes
-    prepared = prepare_connectomes(
-        chosen, threshold=settings.threshold, weights=settings.weights
-    )
-    spectrum, graph_of = _SPECTRA.spectra(prepared)
-    if shared:
+    learned = learned or learn_preparation(connectomes, None, None, settings)
+    spectrum, graph_of = _SPECTRA.spectra(prepare_distinct(connectomes, learned))
+    if len(graph_of) < len(connectomes):
         graph_of = np.zeros(len(connectomes), dtype=np.int64)
     engine = SpectralEngine(
         Spectrum(spectrum.eigenvalues.to(device), spectrum.eigenvectors.to(device)),
@@ -213,6 +233,33 @@ def make_batch(
         chunk=16 if device.type == "cpu" else 512,
     )
     return GraphBatch.build(engine, torch.from_numpy(scaled).to(device, dtype))
+
+
+def summarize_connectomes(
+    connectomes: np.ndarray, learned: LearnedPreparation
+) -> dict[str, float]:
+    """Return density, isolated regions and spectral gap of the prepared graphs."""
+    prepared = prepare_distinct(connectomes, learned)
+    spectrum, graph_of = _SPECTRA.spectra(prepared)
+    return connectome_summary(prepared, spectrum.eigenvalues[graph_of])
+
+
+def spectra_of(prepared: np.ndarray) -> tuple[Spectrum, np.ndarray]:
+    """Return the spectra of the distinct graphs, kept for later fits of the process.
+
+    Parameters
+    ----------
+    prepared : array of shape (n_scans, n_rois, n_rois)
+        From :func:`brainlsap.graph.prepare_connectomes`.
+
+    Returns
+    -------
+    spectrum : Spectrum
+        Of the distinct graphs, in float64.
+    graph_of : int array of shape (n_scans,)
+        Row of `spectrum` that belongs to each scan.
+    """
+    return _SPECTRA.spectra(prepared)
 
 
 @contextmanager

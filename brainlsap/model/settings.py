@@ -7,7 +7,13 @@ import torch
 
 from brainlsap._arrays import check_at_least, check_choice
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import KERNELS, choose_degree, error_bound, largest_scale
+from brainlsap.graph import (
+    KERNELS,
+    Preparation,
+    choose_degree,
+    error_bound,
+    largest_scale,
+)
 
 AUTO = "auto"
 
@@ -49,6 +55,14 @@ class Settings:
     n_starts: int = 4
     threshold: float = 0.0
     weights: str = "weighted"
+    preparation: dict[str, Any] | None = None
+
+    def preparing(self) -> Preparation:
+        """Return how connectomes are made ready."""
+        further = self.preparation or {}
+        return Preparation.of(
+            **({"threshold": self.threshold, "weights": self.weights} | further)
+        )
 
 
 PRESETS = {
@@ -157,6 +171,7 @@ def check_settings(settings: Settings) -> None:
     for name in ("initial_scale", "linear_penalty"):
         if getattr(settings, name) != AUTO:
             check_at_least(name, getattr(settings, name), 0.0)
+    settings.preparing()
     for name, lowest in LOWEST.items():
         check_at_least(name, getattr(settings, name), lowest)
     if settings.max_scale is not None:

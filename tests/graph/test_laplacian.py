@@ -11,7 +11,6 @@ from brainlsap.graph import (
     decompose,
     exact_heat_kernel,
     normalized_laplacian,
-    prepare_connectomes,
 )
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
@@ -83,23 +82,6 @@ def test_bad_weights_are_refused(case, form):
     W, message = BAD[case]
     with pytest.raises(ParameterError, match=message):
         normalized_laplacian(form(W))
-
-
-def test_preparation_follows_its_steps():
-    W = np.array([[[7.0, 4.0, 20.0], [6.0, 0.0, 0.0], [20.0, 30.0, 0.0]]])
-    prepared = prepare_connectomes(W, threshold=10)
-    expected = np.array([[0.0, 0.0, 20.0], [0.0, 0.0, 15.0], [20.0, 15.0, 0.0]])
-    np.testing.assert_array_equal(prepared[0], expected)
-    binary = prepare_connectomes(W, threshold=10, weights="binary")
-    np.testing.assert_array_equal(binary[0], expected > 0)
-    logged = prepare_connectomes(W, threshold=10, weights="log")
-    np.testing.assert_allclose(logged[0], np.log(1 + expected))
-    assert W[0, 0, 0] == 7.0  # the input is left alone
-
-
-def test_unknown_weights_are_refused():
-    with pytest.raises(ParameterError, match=r"weights must be one of 'binary', 'log'"):
-        prepare_connectomes(np.zeros((1, 2, 2)), weights="squared")
 
 
 def test_cache_decomposes_each_graph_once(draw_graph, monkeypatch):
