@@ -4,11 +4,13 @@ from brainlsap.model.baselines import DiffusedLogisticRegression
 from brainlsap.model.classifier import LSAPClassifier
 from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer
 from brainlsap.model.network import GraphBatch, HeatNetwork
+from brainlsap.model.network_classifier import NETWORKS, NetworkClassifier
 from brainlsap.model.settings import PRESETS, Settings
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
 from brainlsap.model.training import History, Labelled, TrainedNetwork, train_network
 
 __all__ = [
+    "NETWORKS",
     "PRESETS",
     "DiffusedLogisticRegression",
     "GraphBatch",
@@ -18,6 +20,7 @@ __all__ = [
     "LSAPClassifier",
     "Labelled",
     "ModelOrigin",
+    "NetworkClassifier",
     "Readout",
     "RegionStandardizer",
     "Settings",
