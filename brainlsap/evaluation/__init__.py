@@ -42,13 +42,32 @@ from brainlsap.evaluation.metrics import (
 from brainlsap.evaluation.permutation import permutation_test
 from brainlsap.evaluation.pooled import POOLED_SCORES, class_table, pooled_scores
 from brainlsap.evaluation.ranking import (
-    fold_agreement,
     rank_regions,
     rank_scales,
     ranking_auc,
 )
-from brainlsap.evaluation.ranking_notes import ranking_notes
+from brainlsap.evaluation.ranking_agreement import (
+    agreement_table,
+    fold_agreement,
+    rank_correlation,
+    top_k_overlap,
+)
+from brainlsap.evaluation.ranking_confounds import (
+    confound_table,
+    rank_without,
+    region_properties,
+)
+from brainlsap.evaluation.ranking_evidence import (
+    RankingEvidence,
+    add_evidence,
+    untrained_agreement,
+)
+from brainlsap.evaluation.ranking_groups import group_ranking
+from brainlsap.evaluation.ranking_notes import ranking_notes, ranking_verdict
 from brainlsap.evaluation.ranking_nulls import beats_null, null_p_values
+from brainlsap.evaluation.ranking_reach import rank_one_share
+from brainlsap.evaluation.ranking_spread import scale_spread, start_spread
+from brainlsap.evaluation.spin import spin_test
 from brainlsap.evaluation.split_files import read_splits, write_splits
 from brainlsap.evaluation.splits import (
     check_splits,
@@ -67,7 +86,10 @@ __all__ = [
     "Finding",
     "FoldResult",
     "ModelResult",
+    "RankingEvidence",
+    "add_evidence",
     "adjust_p_values",
+    "agreement_table",
     "audit",
     "baseline_models",
     "beats_null",
@@ -76,28 +98,40 @@ __all__ = [
     "collapse_cohort",
     "collapse_result",
     "compare_models",
+    "confound_table",
     "confusion_counts",
     "corrected_t_test",
     "count_repeats",
     "cross_validate",
     "fold_agreement",
     "fold_scores",
+    "group_ranking",
     "hold_out_split",
     "leave_one_out_splits",
     "make_splits",
     "null_p_values",
     "permutation_test",
     "pooled_scores",
+    "rank_correlation",
+    "rank_one_share",
     "rank_regions",
     "rank_scales",
+    "rank_without",
     "ranking_auc",
     "ranking_notes",
+    "ranking_verdict",
     "read_splits",
+    "region_properties",
     "repeat_splits",
+    "scale_spread",
     "score_by_person_and_by_scan",
     "severity_table",
+    "spin_test",
     "split_scans_ignoring_people",
+    "start_spread",
     "summarise",
+    "top_k_overlap",
+    "untrained_agreement",
     "whole_groups",
     "write_splits",
 ]

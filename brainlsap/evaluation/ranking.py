@@ -1,9 +1,14 @@
 """Regions ranked by learned scale, and how far that ranking can be trusted."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from brainlsap._arrays import check_choice
+from brainlsap.evaluation.ranking_agreement import rank_rows
+from brainlsap.evaluation.ranking_evidence import RankingEvidence, add_evidence
+from brainlsap.evaluation.ranking_spread import scale_spread
 from brainlsap.evaluation.records import Evaluation, ModelResult
 from brainlsap.exceptions import ParameterError
 
@@ -20,6 +25,7 @@ def rank_regions(
     model: str | None = None,
     top_k: int = 10,
     truth: pd.DataFrame | None = None,
+    evidence: RankingEvidence | None = None,
 ) -> pd.DataFrame:
     """Rank the measured regions, smallest learned scale first.
 
@@ -38,6 +44,9 @@ def rank_regions(
         For `top_share`.
     truth : DataFrame, optional
         Answer key of a simulated cohort: columns region and seed (bool).
+    evidence : RankingEvidence, optional
+        Adds the columns of :func:`brainlsap.evaluation.add_evidence`: nulls, starts,
+        confounds, a second view of importance.
 
     Returns
     -------
@@ -48,7 +57,8 @@ def rank_regions(
         folds in which the region is among the `top_k` smallest; measured; moved,
         whether the scale left its start by more than 5% in most folds (missing where
         the model does not tell its start); tied, whether others have the same rank;
-        and seed, where `truth` is given.
+        then intervals and deviations over folds, repeats and seeds, as of
+        :func:`brainlsap.evaluation.scale_spread`; and seed, where `truth` is given.
 
     Raises
     ------
@@ -72,7 +82,9 @@ def rank_regions(
             f"model {found.name!r} has no scales to rank regions by; a model needs "
             "`scales_` after fit, as LSAPClassifier has."
         )
-    return rank_scales(
+    several = isinstance(result, Evaluation)
+    repeats = result.settings.get("n_repeats", 1) if several else 1
+    ranking = rank_scales(
         scales,
         found.region_names,
         measured=found.measured,
@@ -80,7 +92,36 @@ def rank_regions(
         by=by,
         top_k=top_k,
         truth=truth,
+        seeds=seed_scales(found),
+        n_repeats=repeats if len(scales) % repeats == 0 else 1,
     )
+    return ranking if evidence is None else add_evidence(ranking, evidence)
+
+
+def seed_scales(result: ModelResult) -> list[np.ndarray] | None:
+    """Return the scales of every network that was averaged, fold by fold.
+
+    Parameters
+    ----------
+    result : ModelResult
+        Of a model whose `fit_report_` holds `scales_by_start`, as LSAPClassifier's.
+
+    Returns
+    -------
+    list of arrays of shape (n_seeds, n_rois), or None
+        None where some fold does not tell them.
+
+    Examples
+    --------
+    See :func:`brainlsap.evaluation.rank_regions`.
+    """
+    told = [
+        one.details.get("fit_report", {}).get("scales_by_start") for one in result.folds
+    ]
+    arrays = [np.atleast_2d(np.array(one, dtype=float)) for one in told if one]
+    width = len(result.region_names)
+    whole = len(arrays) == len(told) and all(one.shape[1] == width for one in arrays)
+    return arrays if whole else None
 
 
 def rank_scales(
@@ -92,6 +133,8 @@ def rank_scales(
     by: str = "scale",
     top_k: int = 10,
     truth: pd.DataFrame | None = None,
+    seeds: Sequence[np.ndarray] | None = None,
+    n_repeats: int = 1,
 ) -> pd.DataFrame:
     """Rank regions by an array of scales; :func:`rank_regions` explains the columns.
 
@@ -111,6 +154,10 @@ def rank_scales(
         For `top_share`.
     truth : DataFrame, optional
         Answer key: columns region and seed (bool).
+    seeds : sequence of arrays of shape (n_seeds, n_rois), optional
+        Of every fold, the scales of each network that was averaged.
+    n_repeats : int
+        How often folds were drawn; those of one repeat stand together.
 
     Returns
     -------
@@ -124,12 +171,12 @@ def rank_scales(
     """
     check_choice("by", by, RANK_BY)
     known = np.ones(len(region_names), bool) if measured is None else measured
-    fold_ranks = _ranks(np.where(known, scales, np.nan), "min")
+    fold_ranks = rank_rows(np.where(known, scales, np.nan), "min")
     # The half rank of ties, so that a mean over folds is fair to each of them.
-    mean_rank = _ranks(np.where(known, scales, np.nan), "average").mean(axis=0)
+    mean_rank = rank_rows(np.where(known, scales, np.nan), "average").mean(axis=0)
     mean = scales.mean(axis=0)
     basis = np.where(known, mean if by == "scale" else mean_rank, np.nan)
-    rank = _ranks(basis[None, :], "min")[0]
+    rank = rank_rows(basis[None, :], "min")[0]
     n_folds = len(scales)
     frame = pd.DataFrame(
         {
@@ -144,6 +191,8 @@ def rank_scales(
             "tied": known & pd.Series(rank).duplicated(keep=False).to_numpy(),
         }
     )
+    spread = scale_spread(scales, known, seeds=seeds, n_repeats=n_repeats)
+    frame = pd.concat([frame, spread], axis=1)
     if truth is not None:
         frame["seed"] = _seeds(frame, truth)
     return frame
@@ -189,43 +238,6 @@ def ranking_auc(ranking: pd.DataFrame, truth: pd.DataFrame) -> float:
     return float(roc_auc_score(seed, -ranking.loc[known, "rank"].to_numpy()))
 
 
-def fold_agreement(scales: np.ndarray) -> float:
-    r"""Return Kendall's W: how far the folds agree on the order of regions.
-
-    With rank sums :math:`R_i` of n regions over m folds,
-
-    .. math:: W = \frac{12 \sum_i (R_i - \bar R)^2}{m^2 (n^3 - n) - m \sum_f t_f}
-
-    where :math:`t_f = \sum (t^3 - t)` over the groups of t ties in fold f.
-
-    Parameters
-    ----------
-    scales : array of shape (n_folds, n_rois)
-        Learned scales of the measured regions.
-
-    Returns
-    -------
-    float
-        0 for no agreement, 1 for the same order in every fold. NaN with fewer than
-        two folds or regions, or where all is tied. Training folds overlap, so
-        agreement is no evidence that another sample would agree.
-
-    Examples
-    --------
-    >>> fold_agreement(np.array([[0.1, 0.2, 0.3], [1.0, 2.0, 3.0]]))
-    1.0
-    """
-    n_folds, n_rois = scales.shape
-    ranks = _ranks(scales, "average")
-    spread = ((ranks.sum(axis=0) - ranks.sum(axis=0).mean()) ** 2).sum()
-    ties = 0.0
-    for row in ranks:
-        _, size = np.unique(row, return_counts=True)
-        ties += float((size**3 - size).sum())
-    most = n_folds**2 * (n_rois**3 - n_rois) - n_folds * ties
-    return float(12 * spread / most) if n_folds > 1 and most > 0 else float("nan")
-
-
 def _with_scales(result: ModelResult | Evaluation, model: str | None) -> ModelResult:
     if isinstance(result, ModelResult):
         return result
@@ -233,15 +245,6 @@ def _with_scales(result: ModelResult | Evaluation, model: str | None) -> ModelRe
         return result.result(model)
     with_scales = [one for one in result.results.values() if one.scales() is not None]
     return with_scales[0] if with_scales else result.main
-
-
-def _ranks(values: np.ndarray, method: str) -> np.ndarray:
-    """Rank each row, NaN as NaN; what is equal to six digits is tied."""
-    from scipy.stats import rankdata
-
-    rounded = np.vectorize(lambda value: float(f"{value:.5e}"))(values)
-    ranks = rankdata(rounded, method=method, axis=1, nan_policy="omit")
-    return ranks.astype(np.float64)
 
 
 def _moved(scales: np.ndarray, start: np.ndarray | None) -> pd.Series:

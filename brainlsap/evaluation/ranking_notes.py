@@ -1,15 +1,29 @@
 """What limits a ranking, in words."""
 
+import numpy as np
 import pandas as pd
 
+from brainlsap.evaluation.ranking_agreement import rank_correlation
+from brainlsap.evaluation.ranking_confounds import confound_table, rank_without
+from brainlsap.evaluation.ranking_evidence import RankingEvidence, untrained_agreement
+from brainlsap.evaluation.ranking_nulls import beats_null
+from brainlsap.evaluation.ranking_reach import WHOLE_BRAIN
 
-def ranking_notes(ranking: pd.DataFrame) -> tuple[str, ...]:
-    """Say in words what limits a ranking: scales that did not move, ties, gaps.
+# A ranking that untrained networks have to this degree was not learned from labels.
+_ALREADY_THERE = 0.5
+
+
+def ranking_notes(
+    ranking: pd.DataFrame, evidence: RankingEvidence | None = None
+) -> tuple[str, ...]:
+    """Say in words what limits a ranking: nulls, confounds, still scales, ties, gaps.
 
     Parameters
     ----------
     ranking : DataFrame
         As from :func:`brainlsap.evaluation.rank_regions`.
+    evidence : RankingEvidence, optional
+        What else was found out.
 
     Returns
     -------
@@ -24,6 +38,101 @@ def ranking_notes(ranking: pd.DataFrame) -> tuple[str, ...]:
     >>> ranking_notes(ranking)[-1]
     'All 3 measured regions have the same scale: there is no ranking.'
     """
+    verdict = ranking_verdict(ranking)
+    notes = [] if verdict is None else [verdict]
+    if evidence is not None:
+        notes += _reach_notes(evidence)
+        notes += _confound_notes(ranking, evidence)
+        notes += _start_notes(ranking, evidence)
+    return (*notes, *_scale_notes(ranking))
+
+
+def ranking_verdict(ranking: pd.DataFrame) -> str | None:
+    """Say that a ranking is not better than its null, where it is not.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        With the column p_family, where a null was computed.
+
+    Returns
+    -------
+    str or None
+        The first line of a report; None where some region is better than the null,
+        or no null was computed.
+
+    Examples
+    --------
+    >>> ranking = pd.DataFrame({"region": ["a"], "p_family": [0.4], "measured": [True]})
+    >>> ranking_verdict(ranking)[:49]
+    'The ranking of regions is not better than its nul'
+    """
+    if "p_family" not in ranking or beats_null(ranking["p_family"]):
+        return None
+    smallest = ranking["p_family"].min()
+    return (
+        "The ranking of regions is not better than its null: fits to permuted labels "
+        "give scales as small as these (smallest family-wise corrected p = "
+        f"{smallest:.2f}). Do not interpret it."
+    )
+
+
+def _reach_notes(evidence: RankingEvidence) -> list[str]:
+    dense = {k: v for k, v in evidence.rank_one.items() if v > WHOLE_BRAIN}
+    if not dense:
+        return []
+    told = ", ".join(f"{name} {share:.0%}" for name, share in dense.items())
+    return [
+        "At the learned scales the mean kernel is almost one pattern for all regions "
+        f"(share of rank one: {told}): scale here means own value against the "
+        "whole-brain mean, not reach along connections. Sparser connectomes, by a "
+        "threshold or weights, would change that."
+    ]
+
+
+def _confound_notes(ranking: pd.DataFrame, evidence: RankingEvidence) -> list[str]:
+    if evidence.properties is None:
+        return []
+    table = confound_table(ranking, evidence.properties)
+    flagged = table[table["flagged"]].sort_values("spearman", key=abs, ascending=False)
+    if flagged.empty:
+        return []
+    told = ", ".join(
+        f"{str(row['property']).replace('_', ' of ')} (Spearman {row['spearman']:+.2f})"
+        for row in flagged.to_dict("records")
+    )
+    explained = rank_without(ranking, evidence.properties).attrs["explained"]
+    part = f" Together the properties explain {explained:.0%} of the ranks' variance."
+    return [
+        f"Scale follows {told}: the order may be one of the network or the measure "
+        "and not of the label; see the ranking after removing them."
+        + (part if np.isfinite(explained) else "")
+    ]
+
+
+def _start_notes(ranking: pd.DataFrame, evidence: RankingEvidence) -> list[str]:
+    notes = []
+    there = untrained_agreement(evidence)
+    if there >= _ALREADY_THERE:
+        notes.append(
+            "Networks before training order the regions alike (Spearman "
+            f"{there:.2f}): much of the ranking was not learned from the labels."
+        )
+    known = ranking["measured"].to_numpy(dtype=bool)
+    means = [one.mean(axis=0)[known] for one in evidence.starts.values()]
+    pairs = [
+        rank_correlation(a, b) for i, a in enumerate(means) for b in means[i + 1 :]
+    ]
+    if pairs and not min(pairs) >= _ALREADY_THERE:
+        starts = ", ".join(f"{start:g}" for start in evidence.starts)
+        notes.append(
+            f"The ranking hangs on where scales start: between the starts {starts} "
+            f"the lowest rank correlation is {min(pairs):.2f}."
+        )
+    return notes
+
+
+def _scale_notes(ranking: pd.DataFrame) -> list[str]:
     known = ranking[ranking["measured"]]
     n_measured, notes = len(known), []
     still = int((~known["moved"].fillna(True).astype(bool)).sum())
@@ -50,4 +159,4 @@ def ranking_notes(ranking: pd.DataFrame) -> tuple[str, ...]:
     absent = len(ranking) - n_measured
     if absent:
         notes.append(f"{absent} regions were not measured and have no rank.")
-    return tuple(notes)
+    return notes

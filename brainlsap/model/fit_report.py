@@ -29,6 +29,7 @@ def fit_report(ensemble: Ensemble, scales: np.ndarray) -> dict[str, Any]:
     dict
         kernel, degree, largest_scale, highest_learned_scale, approximation_error
         (bound at that scale, rounding of float64 included), scales_learned,
+        scales_by_start,
         n_projected, best_epochs, n_restarts, n_unhealthy, settings.
     """
     runs, settings = ensemble.runs, ensemble.settings
@@ -45,6 +46,8 @@ def fit_report(ensemble: Ensemble, scales: np.ndarray) -> dict[str, Any]:
             settings.kernel, highest, settings.degree, dtype=torch.float64
         ),
         "scales_learned": bool((moved > limit).any()),
+        # of every network that is averaged: how far seeds spread
+        "scales_by_start": np.round(scales, 6).tolist(),
         "n_projected": sum(run.network.heat.n_projected for run in runs),
         "best_epochs": [run.best_epoch for run in runs],
         "start_scale": start,
