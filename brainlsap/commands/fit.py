@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from brainlsap.commands.preparing import add_preparation, preparation
 from brainlsap.options import (
     COHORT,
     KERNELS,
@@ -30,8 +31,7 @@ def add(commands: Any) -> None:
     fit.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
     fit.add_argument("--epochs", type=at_least(1), dest="n_epochs", help="at the most")
     fit.add_argument("--starts", type=at_least(1), dest="n_starts", help="of networks")
-    fit.add_argument("--threshold", type=float, help="drop edges below it")
-    fit.add_argument("--weights", choices=("weighted", "log", "binary"))
+    add_preparation(fit)
     fit.add_argument("--device", help="cpu or cuda")
 
 
@@ -49,7 +49,7 @@ def call(options: argparse.Namespace) -> None:
         [options.kernel],
         preset=options.preset,
         random_state=options.seed,
-        **given(options, SETTINGS),
+        **given(options, SETTINGS) | preparation(options),
     ).values()
     reading = given(options, COHORT + PLACES)
     if Path(options.cohort).suffix == ".h5":

@@ -4,6 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from brainlsap.commands.preparing import (
+    add_preparation,
+    preparation,
+    print_connectomes,
+)
 from brainlsap.commands.printing import print_scores
 from brainlsap.options import (
     COHORT,
@@ -35,8 +40,7 @@ def add(commands: Any) -> None:
     )
     run.add_argument("--preset", choices=("default", "paper"), default="default")
     add_fitting(run, jobs=1)
-    run.add_argument("--threshold", type=float, help="drop edges below it")
-    run.add_argument("--weights", choices=("weighted", "log", "binary"))
+    add_preparation(run)
     run.add_argument("--device", help="cpu or cuda")
 
 
@@ -47,7 +51,7 @@ def call(options: argparse.Namespace) -> None:
     from brainlsap.study import run_study, study_models
 
     check_results_folder(options.out)
-    settings = given(options, SETTINGS)
+    settings = given(options, SETTINGS) | preparation(options)
     study_models(options.kernel, preset=options.preset, **settings)
     cohort = load_cohort(
         options.cohort, **given(options, COHORT + PLACES), progress=True
@@ -66,4 +70,5 @@ def call(options: argparse.Namespace) -> None:
         **settings,
     )
     print_scores(Path(options.out))
+    print_connectomes(Path(options.out))
     print(f"Report: {page}")

@@ -28,6 +28,8 @@ from brainlsap.data.nodes import (
     read_planetoid,
 )
 from brainlsap.data.quality import quality_table, region_quality_table
+from brainlsap.data.region_volumes import region_volumes
+from brainlsap.data.shared_connectomes import shared_connectome
 from brainlsap.data.simulate import make_cohort
 from brainlsap.data.subject_folders import write_subject_folders
 
@@ -58,6 +60,8 @@ __all__ = [
     "read_node_split",
     "read_planetoid",
     "region_quality_table",
+    "region_volumes",
+    "shared_connectome",
     "split_by_share",
     "split_per_class",
     "write_subject_folders",

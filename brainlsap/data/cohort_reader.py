@@ -20,6 +20,7 @@ from brainlsap.data.source_choice import SourceChoice
 from brainlsap.exceptions import BrainlsapError
 
 STRENGTH = "strength"
+NO_CONNECTOME = "none"
 
 
 class CohortReader:
@@ -162,6 +163,10 @@ class CohortReader:
         return found.matrix
 
     def _shared_file(self, connectome: str | Path | np.ndarray) -> ConnectomeFile:
+        if isinstance(connectome, str) and connectome == NO_CONNECTOME:
+            note = "none was read; the model has to make one, as of covariance"
+            n_rois = len(self.atlas)
+            return ConnectomeFile(np.zeros((n_rois, n_rois)), (note,))
         if isinstance(connectome, np.ndarray):
             return check_connectome(connectome, self.atlas, "connectome=")
         path, inside = Path(connectome), self.files.folder / connectome

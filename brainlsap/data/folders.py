@@ -60,7 +60,8 @@ def load_cohort(
     classes : sequence of str, optional
         Labels in order; scans with another label are left out, and this is noted.
     connectome : path or array of shape (n_rois, n_rois), optional
-        One connectome for everybody. By default every scan has its own file.
+        One connectome for everybody. By default every scan has its own file. "none"
+        reads none, for models that make one of their training people's features.
     subjects_dir : path, optional
         Where FreeSurfer's subjects are, if not below the folder.
     derivatives : sequence of path

@@ -77,13 +77,17 @@ def _check_device(device: str) -> None:
         ) from None
 
 
-def study_baselines(random_state: int = 0) -> dict[str, Any]:
+def study_baselines(
+    random_state: int = 0, preparation: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the baselines of every study, unfitted, by name.
 
     Parameters
     ----------
     random_state : int
         Seed of their inner folds.
+    preparation : dict, optional
+        How the one with a network prepares it, as the models do.
 
     Returns
     -------
@@ -97,6 +101,6 @@ def study_baselines(random_state: int = 0) -> dict[str, Any]:
     return {
         **baseline_models(random_state),
         "diffused logistic regression": DiffusedLogisticRegression(
-            random_state=random_state
+            random_state=random_state, preparation=preparation
         ),
     }

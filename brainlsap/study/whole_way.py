@@ -80,7 +80,7 @@ def run_study(
         cohort,
         n_folds,
         random_state,
-        baselines=study_baselines(random_state),
+        baselines=study_baselines(random_state, settings.get("preparation")),
         n_jobs=n_jobs,
         progress=progress,
     )
