@@ -82,8 +82,9 @@ def rank_regions(
             f"model {found.name!r} has no scales to rank regions by; a model needs "
             "`scales_` after fit, as LSAPClassifier has."
         )
-    several = isinstance(result, Evaluation)
-    repeats = result.settings.get("n_repeats", 1) if several else 1
+    repeats = 1
+    if isinstance(result, Evaluation):
+        repeats = result.settings.get("n_repeats", 1)
     ranking = rank_scales(
         scales,
         found.region_names,

@@ -1,0 +1,131 @@
+"""Everything that a ranking of regions is held against, gathered for a report."""
+
+from typing import Any
+
+import numpy as np
+
+from brainlsap.data import Cohort
+from brainlsap.evaluation import (
+    Evaluation,
+    RankingEvidence,
+    rank_one_share,
+    region_properties,
+)
+from brainlsap.exceptions import ParameterError
+from brainlsap.model import LSAPClassifier
+from brainlsap.study.attributions import PERMUTATION, permutation_importance
+from brainlsap.study.kernel_shape import mean_kernel
+from brainlsap.study.ranking_nulls import (
+    STARTS,
+    permuted_scales,
+    start_scales,
+    untrained_scales,
+)
+
+N_UNTRAINED = 19
+
+
+def gather_evidence(
+    models: dict[str, LSAPClassifier],
+    cohort: Cohort,
+    evaluation: Evaluation,
+    *,
+    n_permutations: int = 0,
+    refits: bool | None = None,
+    random_state: int = 0,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> RankingEvidence:
+    """Return what the first model's ranking is held against.
+
+    What regions are apart from the label, and the shape of the kernel at the learned
+    scales, cost seconds and are always there. The rest are refits.
+
+    Parameters
+    ----------
+    models : dict of str to LSAPClassifier
+        As they were evaluated; the first is ranked.
+    cohort : Cohort
+        The scans.
+    evaluation : Evaluation
+        Of these models.
+    n_permutations : int
+        Fits to permuted labels; 0 for no null.
+    refits : bool, optional
+        Whether the model is also fitted from other starts, untrained, and for the
+        importance of regions; by default where there are permutations.
+    random_state : int
+        Seed.
+    n_jobs : int
+        Processes; the result does not depend on it.
+    progress : bool
+        Whether to show bars on standard error.
+
+    Returns
+    -------
+    RankingEvidence
+
+    Raises
+    ------
+    ParameterError
+        Where no model is given.
+
+    Examples
+    --------
+    >>> from brainlsap.data import make_cohort
+    >>> from brainlsap.evaluation import cross_validate
+    >>> cohort = make_cohort(30, atlas="desikan82")
+    >>> models = {"LSAP-C": LSAPClassifier(n_epochs=4, n_starts=1)}
+    >>> evaluation = cross_validate(models, cohort, 2, baselines=False)
+    >>> evidence = gather_evidence(models, cohort, evaluation)
+    >>> list(evidence.rank_one), evidence.permuted is None
+    (['LSAP-C'], True)
+    """
+    if not models:
+        raise ParameterError("models must name at least one LSAPClassifier, got none.")
+    name, model = next(iter(models.items()))
+    threshold = float(model.settings()["threshold"] or 0.0)
+    parts: dict[str, Any] = {
+        "properties": region_properties(cohort, threshold),
+        "rank_one": _shares(models, cohort, evaluation),
+    }
+    how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+    if n_permutations:
+        found = permuted_scales(model, cohort, n_permutations, random_state, **how)
+        parts["permuted"] = np.vstack(found)
+    if refits or (refits is None and n_permutations):
+        parts |= _refits(model, cohort, evaluation, random_state, how)
+    return RankingEvidence(name, evaluation.result(name).region_names, **parts)
+
+
+def _shares(
+    models: dict[str, LSAPClassifier], cohort: Cohort, evaluation: Evaluation
+) -> dict[str, float]:
+    shares = {}
+    for name, model in models.items():
+        scales = evaluation.result(name).scales()
+        if scales is not None:
+            kernel = mean_kernel(model, cohort, scales.mean(axis=0))
+            shares[name] = rank_one_share(kernel)
+    return shares
+
+
+def _refits(
+    model: LSAPClassifier,
+    cohort: Cohort,
+    evaluation: Evaluation,
+    random_state: int,
+    how: dict[str, Any],
+) -> dict[str, Any]:
+    highest = model.settings()["max_scale"]
+    starts = [one for one in STARTS if highest is None or one <= highest]
+    untrained = untrained_scales(model, cohort, N_UNTRAINED, random_state, **how)
+    importance = permutation_importance(
+        model, cohort, evaluation.splits, 1, random_state, **how
+    )
+    return {
+        "starts": start_scales(model, cohort, evaluation, starts, **how),
+        "untrained": np.vstack(untrained),
+        "importance": importance.mean(axis=0),
+        "importance_kind": PERMUTATION,
+    }
