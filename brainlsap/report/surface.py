@@ -1,38 +1,18 @@
 """Draw one value per region on cortex and subcortex, from values by name."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from brainlsap.data.atlas import Atlas, load_atlas
-from brainlsap.exceptions import ParameterError
-from brainlsap.report.surface_pictures import (
-    NO_REGION,
-    NOTHING,
-    RegionPicture,
-    region_picture,
-)
-from brainlsap.report.surface_sheet import DARK, LIGHT, Sheet, Theme
-from brainlsap.report.surface_views import MESHES, VIEWS, check_views
-
-if TYPE_CHECKING:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
-
-# How much darker a surface gets where it turns away, by what it is.
-_SHADE = {"subcortex": 0.45, "inflated": 0.0, "half-inflated": 0.0}
-_FOLDED = 0.35
-
-
-@dataclass(frozen=True, eq=False)
-class _Colours:
-    scale: "ScalarMappable"
-    extend: str  # whether values lie beyond the limits, as the colour bar shows it
+from brainlsap._arrays import check_choice
+from brainlsap.data.atlas import Atlas
+from brainlsap.report.engines import ENGINES
+from brainlsap.report.surface_plan import Plan
+from brainlsap.report.surface_sheet import DARK, LIGHT
+from brainlsap.report.surface_values import as_atlas, as_maps, shared_colours
+from brainlsap.report.surface_views import MESHES, check_views
 
 
 def plot_regions(
@@ -41,12 +21,16 @@ def plot_regions(
     *,
     views: str | Sequence[str] = "paper",
     mesh: str = "inflated",
+    engine: str = "matplotlib",
     cmap: Any = "viridis",
     limits: tuple[float, float] | None = None,
+    labels: int | Sequence[str] = 0,
+    top: str = "smallest",
     title: str | None = None,
     colorbar_label: str | None = None,
+    vector: bool = False,
     dark: bool = False,
-) -> "Figure":
+) -> Any:
     """Draw one value per region on cortex and subcortex.
 
     Colours are flat on the inflated cortex, so that every one of them stands on the
@@ -67,23 +51,35 @@ def plot_regions(
         right" and "subcortical" (also "dorsal", "lateral left" ...); "paper" is all.
     mesh : {"inflated", "half-inflated", "pial", "white"}
         Surface of the cortex (fsaverage5). The folded ones hide what lies in sulci.
+    engine : {"matplotlib", "pyvista", "plotly"}
+        "matplotlib" needs nothing else. "pyvista" lights every surface. "plotly"
+        gives a brain to turn, with a menu of maps and one of views. The last two come
+        with `pip install brainlsap[surfaces]`.
     cmap : str or Colormap
         Colours, low to high; a map that colour-blind readers can read.
     limits : tuple of (float, float) or None
         Values of the first and last colour; by default the smallest and largest
         value of all maps. Values beyond get the end colours, and the bar says so.
+    labels : int or sequence of str
+        How many regions of each map to number and name beneath its row, or which.
+    top : {"smallest", "largest"}
+        Which values `labels` counts from: of heat scales the smallest matter most.
     title : str or None
         Title of the figure.
     colorbar_label : str or None
         What the values are, with their unit.
+    vector : bool
+        Draw regions as outlines, sharp at any size and separate objects in an SVG or
+        PDF; by default as pixels. Of the engine "matplotlib" only.
     dark : bool
         Light on a dark ground, for slides.
 
     Returns
     -------
-    Figure
-        Save it with `figure.savefig(path)`; the drawings have 4 pixels per mm, enough
-        for 300 dpi on a whole page.
+    matplotlib.figure.Figure or plotly.graph_objects.Figure
+        Plotly's of the engine "plotly", matplotlib's of the others. Save the latter
+        with `figure.savefig(path)`; the drawings have 4 pixels per mm of brain, more
+        than 300 dpi on a whole page.
 
     Raises
     ------
@@ -91,6 +87,8 @@ def plot_regions(
         If a name is unknown, or a region has two values.
     ParameterError
         If there is nothing to draw, or a value, a view or a limit cannot be used.
+    ImportError
+        If the engine is not installed.
 
     Examples
     --------
@@ -102,136 +100,21 @@ def plot_regions(
     >>> [ax.get_label() for ax in figure.axes]
     ['inner left', 'subcortical', 'colour bar', 'no value']
     """
-    atlas = _atlas(atlas) if isinstance(atlas, str | Path) else atlas
-    if mesh not in MESHES:
-        raise ParameterError(f"mesh must be one of {', '.join(MESHES)}, got {mesh!r}.")
-    maps = _as_maps(values, atlas)
-    columns = check_views(views, atlas)
-    pictures = [region_picture(atlas, view, mesh) for view in columns]
-    colours = _colours(np.stack(list(maps.values())), cmap, limits)
-    theme = DARK if dark else LIGHT
-    sheet = Sheet(columns, pictures, list(maps), theme, title, colorbar_label)
-    for row, of_regions in enumerate(maps.values()):
-        palette = _palette(of_regions, colours.scale, theme)
-        for column, picture in enumerate(pictures):
-            kind = "subcortex" if VIEWS[columns[column]].subcortex else mesh
-            shade = _SHADE.get(kind, _FOLDED)
-            sheet.add_drawing(row, column, _paint(picture, palette, theme, shade))
-    any_grey = bool(np.isnan(np.stack(list(maps.values()))).any())
-    sheet.add_colour_bar(colours.scale, colours.extend, any_grey)
-    return sheet.figure
-
-
-@lru_cache(maxsize=8)  # so that pictures, which are kept per atlas, are kept
-def _atlas(name: str | Path) -> Atlas:
-    return load_atlas(name)
-
-
-def _as_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
-    """Return each map as an array in atlas order, NaN where there is no value."""
-    if isinstance(values, pd.DataFrame):
-        values = {str(name): values[name] for name in values}
-    if isinstance(values, pd.Series):
-        values = {"": values}
-    if not isinstance(values, Mapping):
-        raise ParameterError(
-            "values must give each value by the region's name: a Series, a mapping, "
-            f"or a DataFrame or mapping of several, got {type(values).__name__}."
-        )
-    several = [isinstance(part, Mapping | pd.Series) for part in values.values()]
-    maps = dict(values) if several and all(several) else {"": dict(values)}
-    return {str(name): _as_array(str(name), part, atlas) for name, part in maps.items()}
-
-
-def _as_array(name: str, values: Mapping | pd.Series, atlas: Atlas) -> np.ndarray:
-    of = f" of map {name!r}" if name else ""
-    # Before anything becomes a dict: an index may hold a name twice.
-    places = atlas.match(list(values.keys()))
-    full = np.full(len(atlas), np.nan)
-    try:
-        full[places] = [float(value) for value in dict(values).values()]
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"The values{of} must be numbers ({error}).") from error
-    if np.isinf(full).any():
-        region = atlas.names[int(np.flatnonzero(np.isinf(full))[0])]
-        raise ParameterError(
-            f"The value{of} at {region} is infinite; give a number, or NaN for grey."
-        )
-    if np.isnan(full).all():
-        raise ParameterError(f"There is no value{of} to draw; all are missing or NaN.")
-    return full
-
-
-def _colours(
-    values: np.ndarray, cmap: Any, limits: tuple[float, float] | None
-) -> _Colours:
-    """Return the one scale of colours of all maps."""
-    from matplotlib import colormaps
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Colormap, Normalize
-
-    if not isinstance(cmap, Colormap) and cmap not in colormaps:
-        raise ParameterError(
-            f"cmap must be a colour map of matplotlib, such as 'viridis' or 'cividis', "
-            f"got {cmap!r}."
-        )
-    lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
-    if limits is None:
-        half = 0.5 * (abs(lowest) or 1.0) if lowest == highest else 0.0
-        low, high = lowest - half, highest + half
-    else:
-        low, high = (float(limit) for limit in limits)
-        if not (np.isfinite([low, high]).all() and low < high):
-            raise ParameterError(
-                f"limits must be two numbers, the smaller first, got {limits!r}."
-            )
-    scale = ScalarMappable(Normalize(low, high, clip=True), cmap)
-    ends = {(True, True): "both", (True, False): "min", (False, True): "max"}
-    return _Colours(scale, ends.get((lowest < low, highest > high), "neither"))
-
-
-def _palette(values: np.ndarray, scale: "ScalarMappable", theme: Theme) -> np.ndarray:
-    """Return the colour of each region as bytes; the last two are for no region."""
-    from matplotlib.colors import to_rgb
-
-    rgb = np.zeros((len(values) + 2, 3), dtype=np.uint8)
-    rgb[: len(values)] = scale.to_rgba(np.nan_to_num(values), bytes=True)[:, :3]
-    rgb[: len(values)][np.isnan(values)] = _bytes(to_rgb(theme.no_value))
-    rgb[NO_REGION] = _bytes(to_rgb(theme.no_region))
-    rgb[NOTHING] = _bytes(to_rgb(theme.silhouette))
-    return rgb
-
-
-def _bytes(rgb: Sequence[float]) -> np.ndarray:
-    return np.round(np.asarray(rgb) * 255).astype(np.uint8)
-
-
-def _paint(
-    picture: RegionPicture, palette: np.ndarray, theme: Theme, shade: float
-) -> np.ndarray:
-    """Return the picture as RGBA bytes, with outlines."""
-    from matplotlib.colors import to_rgb
-
-    region = picture.region
-    image = np.empty((*region.shape, 4), dtype=np.uint8)
-    image[..., :3] = palette[region]
-    image[..., 3] = np.where(region == NOTHING, 0, 255)
-    if shade:
-        light = 1 - shade * (1 - picture.facing) ** 2
-        image[..., :3] = np.round(image[..., :3] * light[..., None])
-    border = _edges(region)
-    image[border, :3] = _bytes(to_rgb(theme.outline))
-    rim = _edges(region == NOTHING)
-    image[rim] = [*_bytes(to_rgb(theme.silhouette)), 255]
-    return image
-
-
-def _edges(kind: np.ndarray) -> np.ndarray:
-    """Return the pixels that touch one of another kind, to the side or up or down."""
-    edge = np.zeros(kind.shape, dtype=bool)
-    across, down = kind[:, 1:] != kind[:, :-1], kind[1:] != kind[:-1]
-    edge[:, 1:] |= across
-    edge[:, :-1] |= across
-    edge[1:] |= down
-    edge[:-1] |= down
-    return edge
+    atlas = as_atlas(atlas)
+    check_choice("mesh", mesh, MESHES)
+    check_choice("engine", engine, ENGINES)
+    maps = as_maps(values, atlas)
+    plan = Plan(
+        atlas=atlas,
+        maps=maps,
+        columns=check_views(views, atlas),
+        mesh=mesh,
+        colours=shared_colours(np.stack(list(maps.values())), cmap, limits),
+        theme=DARK if dark else LIGHT,
+        title=title,
+        label=colorbar_label,
+        labels=labels,
+        top=top,
+        vector=vector,
+    )
+    return ENGINES[engine](plan)

@@ -16,6 +16,8 @@ from brainlsap.report.surface_views import MESHES, VIEWS, View
 
 NOTHING, NO_REGION = -1, -2  # the background; a surface that is no region
 
+# Subcortical drawings are small things drawn large: they need more pixels a mm.
+PIXELS_PER_MM = {False: 4.0, True: 6.0}  # by whether the subcortex is drawn
 _GAP = 5.0  # mm between drawings of one picture
 _BORDER_STEPS = 3  # rounds of smoothing: as many as take the triangles' teeth away
 
@@ -62,14 +64,12 @@ def region_picture(atlas: Atlas, view: str, mesh: str = "inflated") -> RegionPic
     look = VIEWS[view]
     kind = "subcortex" if look.subcortex else mesh
     scenes = {
-        side: _scene(atlas, kind, side) for line in look.drawings for side, _ in line
+        side: scene_of(atlas, kind, side) for line in look.drawings for side, _ in line
     }
-    points, sides = _arrange(look, {side: s.points for side, s in scenes.items()})
+    points, sides = arrange(look, {side: s.points for side, s in scenes.items()})
     order = [side for line in look.drawings for side, _ in line]
-    drawn = _Scene.join([scenes[side] for side in order])
-    # Subcortical drawings are small things drawn large: they need more pixels a mm.
-    pixels_per_mm = 6.0 if look.subcortex else 4.0
-    raster = rasterise(points, drawn.faces, pixels_per_mm)
+    drawn = Scene.join([scenes[side] for side in order])
+    raster = rasterise(points, drawn.faces, PIXELS_PER_MM[look.subcortex])
     shown = raster.face >= 0
     face, weights = raster.face[shown], raster.weights[shown]
     region = np.full(raster.face.shape, NOTHING)
@@ -82,21 +82,33 @@ def region_picture(atlas: Atlas, view: str, mesh: str = "inflated") -> RegionPic
 
 
 @dataclass(frozen=True, eq=False)
-class _Scene:
-    """A mesh and how strongly each vertex belongs to each of its regions."""
+class Scene:
+    """A mesh and how strongly each vertex belongs to each of its regions.
 
-    points: np.ndarray  # (n_vertices, 3) mm
-    faces: np.ndarray  # (n_faces, 3)
-    belongs: np.ndarray  # (n_vertices, n_kinds), rows sum to one
-    kinds: np.ndarray  # (n_kinds,) region position, or NO_REGION
+    Parameters
+    ----------
+    points : ndarray of float, shape (n_vertices, 3)
+        mm.
+    faces : ndarray of int, shape (n_faces, 3)
+        Triangles, counter-clockwise seen from outside.
+    belongs : ndarray of float, shape (n_vertices, n_kinds)
+        Rows sum to one.
+    kinds : ndarray of int, shape (n_kinds,)
+        Position of the region in the atlas, or -2 for no region.
+    """
+
+    points: np.ndarray
+    faces: np.ndarray
+    belongs: np.ndarray
+    kinds: np.ndarray
 
     @staticmethod
-    def join(scenes: "list[_Scene]") -> "_Scene":
+    def join(scenes: "list[Scene]") -> "Scene":
         """Put meshes into one list of vertices; no triangle joins two of them."""
         from scipy.linalg import block_diag
 
         starts = np.cumsum([0] + [len(s.points) for s in scenes[:-1]])
-        return _Scene(
+        return Scene(
             np.vstack([s.points for s in scenes]),
             np.vstack([s.faces + k for s, k in zip(scenes, starts, strict=True)]),
             block_diag(*[s.belongs for s in scenes]).astype(np.float32),
@@ -105,7 +117,22 @@ class _Scene:
 
 
 @lru_cache(maxsize=16)
-def _scene(atlas: Atlas, kind: str, side: str) -> _Scene:
+def scene_of(atlas: Atlas, kind: str, side: str) -> Scene:
+    """Return one hemisphere's mesh with its regions.
+
+    Parameters
+    ----------
+    atlas : Atlas
+        With surface files.
+    kind : str
+        "subcortex", or one of :data:`~brainlsap.report.surface_views.MESHES`.
+    side : {"L", "R"}
+        Hemisphere.
+
+    Returns
+    -------
+    Scene
+    """
     if kind == "subcortex":
         return _subcortical_scene(atlas, side)
     points, faces = _cortex(kind, side)
@@ -113,7 +140,7 @@ def _scene(atlas: Atlas, kind: str, side: str) -> _Scene:
     kinds, column = np.unique(
         np.where(labels < 0, NO_REGION, labels), return_inverse=True
     )
-    return _Scene(points, faces, _soft_borders(column, len(kinds), faces), kinds)
+    return Scene(points, faces, _soft_borders(column, len(kinds), faces), kinds)
 
 
 def _cortex(kind: str, side: str) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +155,7 @@ def _cortex(kind: str, side: str) -> tuple[np.ndarray, np.ndarray]:
     return np.mean(points, axis=0), np.asarray(surfaces[0].faces, int)
 
 
-def _subcortical_scene(atlas: Atlas, side: str) -> _Scene:
+def _subcortical_scene(atlas: Atlas, side: str) -> Scene:
     here = dict(zip(atlas.names, atlas.regions["hemisphere"], strict=True))
     meshes = {k: v for k, v in atlas.meshes().items() if here[k] in (side, "M")}
     if not meshes:
@@ -136,9 +163,9 @@ def _subcortical_scene(atlas: Atlas, side: str) -> _Scene:
             f"Atlas {atlas.name} has no subcortical mesh of side {side}; leave the "
             "view 'subcortical' out, or put meshes/<name>.surf.gii in its folder."
         )
-    return _Scene.join(
+    return Scene.join(
         [
-            _Scene(v, f, np.ones((len(v), 1)), np.array([atlas.names.index(name)]))
+            Scene(v, f, np.ones((len(v), 1)), np.array([atlas.names.index(name)]))
             for name, (v, f) in meshes.items()
         ]
     )
@@ -166,7 +193,7 @@ def _soft_borders(column: np.ndarray, n_kinds: int, faces: np.ndarray) -> np.nda
 
 
 def _regions_of_pixels(
-    scene: _Scene, face: np.ndarray, weights: np.ndarray
+    scene: Scene, face: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     of_vertex = scene.belongs.argmax(axis=1)
     corners = of_vertex[scene.faces]  # (n_faces, 3)
@@ -191,10 +218,25 @@ def _normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
     return normals / np.maximum(np.linalg.norm(normals, axis=1), 1e-12)[:, None]
 
 
-def _arrange(
+def arrange(
     look: View, points: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, tuple[tuple[str, float, float], ...]]:
-    """Turn every drawing to the viewer and put the drawings beside each other."""
+    """Turn every drawing to the viewer and put the drawings beside each other.
+
+    Parameters
+    ----------
+    look : View
+        Which drawings, and from which side.
+    points : dict of str to ndarray of float, shape (n_vertices, 3)
+        Mesh of each hemisphere, in mm.
+
+    Returns
+    -------
+    points : ndarray of float, shape (n_drawn, 3)
+        On the screen, in mm: to the right, up, to the viewer; all drawings in order.
+    sides : tuple of (hemisphere, float, float)
+        As of :class:`RegionPicture`.
+    """
     placed: list[np.ndarray] = []
     centres: list[tuple[str, np.ndarray]] = []
     bottom = 0.0

@@ -23,6 +23,7 @@ _GAP = 0.14
 _ROW_GAP = 0.16
 _LINE = 0.15  # of letters of 9 points
 _LETTER = 0.07  # their mean width
+_KEY_LINE, _KEY_LETTER = 0.13, 0.063  # of letters of 7.5 points
 _TITLE = 0.34
 _HEADER = 0.26
 _LINE_NAME = 0.12
@@ -72,6 +73,8 @@ class Sheet:
         Colours.
     title, label : str or None
         Title of the whole; what the values are, beside the colour bar.
+    keys : sequence of str
+        What the numbers on each row's drawings mean; empty without numbers.
 
     Attributes
     ----------
@@ -87,19 +90,24 @@ class Sheet:
         theme: Theme,
         title: str | None = None,
         label: str | None = None,
+        keys: Sequence[str] = (),
     ) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         self.columns, self.pictures, self.theme = columns, pictures, theme
-        self._lay_out(rows, title, label)
+        self._lay_out(rows, title, label, keys)
         self.figure = Figure((self._width, self._height), dpi=_DPI)
         FigureCanvasAgg(self.figure)  # no display, whatever backend is chosen
         self.figure.set_facecolor(theme.paper)
         self._write(title)
 
     def _lay_out(
-        self, rows: Sequence[str], title: str | None, label: str | None
+        self,
+        rows: Sequence[str],
+        title: str | None,
+        label: str | None,
+        keys: Sequence[str],
     ) -> None:
         """Find the height of a row, so that everything fits the width of the sheet."""
         sizes = np.array([VIEWS[view].size for view in self.columns])
@@ -118,30 +126,34 @@ class Sheet:
             unit = min(_TALLEST_ROW, (_WIDTH - fixed) / widths.sum())
             height = unit * sizes.max()
         self._sizes = np.column_stack([widths, sizes]) * unit
-        self._row = height
-        self._body = len(rows) * height + (len(rows) - 1) * _ROW_GAP
-        self._width = fixed + self._sizes[:, 0].sum()
+        across = self._sizes[:, 0].sum() + sum(self._gaps)
+        self._width = fixed - sum(self._gaps) + across
+        self._keys = [textwrap.wrap(key, int(across / _KEY_LETTER)) for key in keys]
+        n_key_lines = max(map(len, self._keys), default=0)
+        self._row, self._below = height, n_key_lines * _KEY_LINE
+        self._step = height + self._below + _ROW_GAP
+        self._body = len(rows) * self._step - _ROW_GAP
         self._height = _MARGIN + self._body + _HEADER + (_TITLE if title else 0.04)
 
-    def add_drawing(self, row: int, column: int, image: np.ndarray) -> "Axes":
-        """Put one drawing into its place.
+    def add_drawing(self, row: int, column: int) -> "Axes":
+        """Make the place of one drawing.
 
         Parameters
         ----------
         row, column : int
             Place; row 0 is the top.
-        image : ndarray of uint8, shape (height, width, 4)
-            The drawing.
 
         Returns
         -------
         Axes
-            Where it stands; its label is the name of the view.
+            Of the pixels of the view's picture, row 0 on top; its label is the name
+            of the view.
         """
         width, height = self._sizes[column]
         middle = self._middle_of_row(row)
         ax = self._axes(self._start(column), middle - height / 2, width, height)
-        ax.imshow(image, aspect="auto")
+        rows, columns = self.pictures[column].region.shape
+        ax.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
         ax.set_axis_off()
         ax.set_label(self.columns[column])
         self._name_sides(ax, column)
@@ -242,6 +254,10 @@ class Sheet:
         for row, name in enumerate(self._rows):
             style = {"fontsize": 9, "color": ink, "rotation": 90, "va": "center"}
             self._text(across, self._middle_of_row(row), name, **style)
+        for row, lines in enumerate(self._keys):
+            y = self._middle_of_row(row) - self._row / 2 - 0.04
+            style = {"fontsize": 7.5, "color": ink, "ha": "left", "va": "top"}
+            self._text(self._left + _GAP, y, "\n".join(lines), **style)
         if title:
             above = head + _HEADER + 0.06
             self._text(self._width / 2, above, title, fontsize=11, color=ink)
@@ -253,7 +269,7 @@ class Sheet:
 
     def _middle_of_row(self, row: int) -> float:
         from_below = self._n_rows - 1 - row
-        return _MARGIN + from_below * (self._row + _ROW_GAP) + self._row / 2
+        return _MARGIN + from_below * self._step + self._below + self._row / 2
 
     def _axes(self, x: float, y: float, width: float, height: float) -> "Axes":
         w, h = self._width, self._height

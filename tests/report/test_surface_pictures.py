@@ -8,8 +8,8 @@ from brainlsap.report.surface_pictures import (
     NOTHING,
     _cortex,
     _regions_of_pixels,
-    _scene,
     region_picture,
+    scene_of,
 )
 from brainlsap.report.surface_views import MESHES, VIEWS, check_views
 
@@ -88,7 +88,7 @@ def test_the_top_of_the_picture_is_the_top_of_the_head():
 
 def test_borders_stay_near_where_the_labels_change():
     atlas = ATLAS["destrieux160"]
-    scene = _scene(atlas, "inflated", "L")
+    scene = scene_of(atlas, "inflated", "L")
     labels = atlas.vertex_labels("L")
     corner = np.eye(3)[np.zeros(len(scene.faces), int)]
     found = _regions_of_pixels(scene, np.arange(len(scene.faces)), corner)
