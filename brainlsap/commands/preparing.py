@@ -78,7 +78,10 @@ def preparation(options: argparse.Namespace) -> dict[str, Any]:
 
 def print_connectomes(results: Path) -> None:
     """Print what the preparation made of the connectomes, from a results folder."""
-    record = json.loads((results / "report" / "results.json").read_text("utf-8"))
+    path = results / "report" / "results.json"
+    if not path.is_file():
+        return
+    record = json.loads(path.read_text("utf-8"))
     for name, model in record["models"].items():
         reports = [fold.get("fit_report", {}) for fold in model["folds"]]
         if not all("density" in one for one in reports):
