@@ -1,6 +1,7 @@
 """Room 5: numbers become tables, figures and one page; the only room that draws."""
 
 from brainlsap.report.audit_tables import audit_table, info_sheet
+from brainlsap.report.common_regions import common_region_table, short_region_table
 from brainlsap.report.figures import plot_confusion, plot_scores
 from brainlsap.report.folder import check_results_folder
 from brainlsap.report.page import write_report
@@ -24,6 +25,7 @@ __all__ = [
     "audit_table",
     "check_results_folder",
     "class_rate_table",
+    "common_region_table",
     "comparison_table",
     "demographics_table",
     "division_table",
@@ -38,6 +40,7 @@ __all__ = [
     "score_numbers",
     "score_table",
     "seed_table",
+    "short_region_table",
     "table_text",
     "write_report",
 ]
