@@ -1,22 +1,23 @@
 """LSAP behind scikit-learn's face."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from brainlsap._arrays import check_at_least
 from brainlsap.graph import LearnedPreparation
+from brainlsap.model.calibration import learn_temperature
+from brainlsap.model.class_order import order_labels
 from brainlsap.model.connectome_inputs import learn_preparation
 from brainlsap.model.ensemble import TrainingTask, train_ensemble
 from brainlsap.model.fit_report import fit_report, warn_of_limits
 from brainlsap.model.inputs import (
     InputScaler,
     check_groups,
-    check_labels,
     check_packed,
     check_same_size,
     make_batch,
@@ -24,11 +25,12 @@ from brainlsap.model.inputs import (
     threads,
 )
 from brainlsap.model.network import GraphBatch
+from brainlsap.model.packed_classifier import PackedClassifier
 from brainlsap.model.settings import resolve_settings, settle_kernel
 from brainlsap.model.training import usable_runs
 
 
-class LSAPClassifier(ClassifierMixin, BaseEstimator):
+class LSAPClassifier(PackedClassifier):
     r"""Classify scans by heat convolution with a learned range for every region.
 
     Each layer is :math:`\mathrm{ReLU}(\mathrm{std}(K(s) H) W + b)`; row p of the heat
@@ -93,6 +95,17 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
     preparation : dict, optional
         Further options of :class:`brainlsap.graph.Preparation`, such as `consensus`;
         what they learn comes from the scans of the fit alone.
+    normalization : {"symmetric", "random_walk"}, optional
+        Rows of the symmetric kernel do not sum to 1, so it tells of degrees even where
+        features do not; those of the random walk's do.
+    inputs : {"features", "constant"}, optional
+        "constant" puts 1 in the place of every feature.
+    head : {"softmax", "ordinal"}, optional
+        "ordinal" (CORN) asks of each stage whether a scan is beyond it.
+    classes : sequence, optional
+        All classes in order of stage, for the ordinal head; `cross_validate` fills in.
+    calibration : {"none", "temperature"}, optional
+        Divide logits by one number, learned on the slices that the starts watch.
     random_state : int, optional
         Seed; None counts as 0.
     device, n_threads : str, int
@@ -101,11 +114,11 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-    scales_ : array of shape (n_rois,)
-        Mean over starts.
+    scales_ : array of shape (n_rois,), the mean over starts
     scales_by_start_ : array of shape (n_starts, n_rois)
         Of the starts that are averaged: not of dead or diverged ones.
     scales_start_ : array of shape (n_rois,)
+    temperature_ : float, 1 without calibration
     measured_ : bool array of shape (n_rois,), with a feature in training
     history_ : list of History, one a start
     fit_report_ : dict
@@ -155,6 +168,11 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         threshold: float | None = None,
         weights: str | None = None,
         preparation: dict[str, Any] | None = None,
+        normalization: str | None = None,
+        inputs: str | None = None,
+        head: str | None = None,
+        classes: Sequence | None = None,
+        calibration: str | None = None,
         random_state: int | None = None,
         device: str = "cpu",
         n_threads: int = 1,
@@ -173,7 +191,9 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         self.patience, self.validation_fraction = patience, validation_fraction
         self.batch_size, self.n_starts = batch_size, n_starts
         self.threshold, self.weights = threshold, weights
-        self.preparation = preparation
+        self.preparation, self.normalization = preparation, normalization
+        self.inputs, self.head, self.classes = inputs, head, classes
+        self.calibration = calibration
         self.random_state, self.device, self.n_threads = random_state, device, n_threads
 
     def fit(
@@ -208,11 +228,11 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
             For settings or arrays that cannot be used, a single class, or if every
             start diverged.
         """
-        given = self.get_params()
-        settings = settle_kernel(resolve_settings(self.preset, given))
+        settings = settle_kernel(resolve_settings(self.preset, self.get_params()))
         check_at_least("n_threads", self.n_threads, 1)
         connectomes, features = check_packed(X)
-        self.classes_, codes = check_labels(y, len(features))
+        order = self.classes, settings.head
+        self.classes_, codes = order_labels(y, len(features), *order)
         groups = check_groups(groups, len(features), settings)
         self.scaler_ = InputScaler.learn(features, settings.standardize)
         self.measured_ = self.scaler_.measured
@@ -233,7 +253,8 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         return make_batch(connectomes, scaled, self.settings_, device, learned=learned)
 
     def _train(self, task: TrainingTask) -> None:
-        ensemble = train_ensemble(task, self.settings_)
+        settings = self.settings_
+        ensemble = train_ensemble(task, settings)
         used = usable_runs(ensemble.runs)
         self.networks_ = [run.network for run in used]
         self.history_ = [run.history for run in ensemble.runs]
@@ -243,6 +264,10 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         self.scales_ = self.scales_by_start_.mean(0)
         self.scales_start_ = np.full(self.n_rois_, ensemble.settings.initial_scale)
         self.fit_report_ = fit_report(ensemble, self.scales_by_start_)
+        self.temperature_ = 1.0
+        if settings.calibration == "temperature":
+            self.temperature_ = learn_temperature(task, ensemble.runs, settings)
+            self.fit_report_["temperature"] = self.temperature_
         warn_of_limits(self.fit_report_)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
@@ -267,32 +292,9 @@ class LSAPClassifier(ClassifierMixin, BaseEstimator):
         check_same_size(features, self.n_rois_, self.n_features_)
         with threads(self.n_threads), torch.no_grad():
             batch = self._batch(connectomes, features)
-            each = [torch.softmax(net(batch).double(), 1) for net in self.networks_]
-            return torch.stack(each).mean(0).cpu().numpy()
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class of highest probability.
-
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-            With the regions and features of the fit.
-
-        Returns
-        -------
-        array of shape (n_scans,)
-            Members of `classes_`.
-        """
-        probability = self.predict_proba(X)  # first, so that an unfitted model says so
-        return self.classes_[probability.argmax(1)]
+            each = [net(batch).double() / self.temperature_ for net in self.networks_]
+            return torch.stack(each).softmax(2).mean(0).cpu().numpy()
 
     def settings(self) -> dict[str, Any]:
         """Return every setting of a fit, the preset's filled in."""
         return asdict(settle_kernel(resolve_settings(self.preset, self.get_params())))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.allow_nan = True
-        return tags

@@ -220,7 +220,8 @@ def make_batch(
     GraphBatch
     """
     learned = learned or learn_preparation(connectomes, None, None, settings)
-    spectrum, graph_of = _SPECTRA.spectra(prepare_distinct(connectomes, learned))
+    prepared = prepare_distinct(connectomes, learned)
+    spectrum, graph_of = _SPECTRA.spectra(prepared)
     if len(graph_of) < len(connectomes):
         graph_of = np.zeros(len(connectomes), dtype=np.int64)
     engine = SpectralEngine(
@@ -232,7 +233,19 @@ def make_batch(
         dtype=dtype,
         chunk=16 if device.type == "cpu" else 512,
     )
-    return GraphBatch.build(engine, torch.from_numpy(scaled).to(device, dtype))
+    if settings.inputs == "constant":
+        scaled = np.ones_like(scaled)
+    root = None
+    if settings.normalization == "random_walk":
+        root = torch.from_numpy(_degree_roots(prepared)).to(device, dtype)
+        root = root.expand(len(scaled), -1, -1)
+    return GraphBatch.build(engine, torch.from_numpy(scaled).to(device, dtype), root)
+
+
+def _degree_roots(prepared: np.ndarray) -> np.ndarray:
+    """Return root degrees, 1 for an isolated region: its row is the identity's."""
+    degree = prepared.sum(axis=-1)
+    return np.sqrt(np.where(degree > 0, degree, 1.0))[..., None]
 
 
 def summarize_connectomes(

@@ -253,3 +253,34 @@ class Readout(nn.Module):
     def penalty(self) -> Tensor:
         """Return the sum of squared weights of the first layer."""
         return self.first.weight.square().sum()
+
+
+def ordinal_log_probabilities(logits: Tensor) -> Tensor:
+    r"""Return log-probabilities of ordered classes (CORN, Shi et al. 2023).
+
+    Logit k tells whether a scan that has reached stage k is beyond it. With
+    :math:`f_k = \sigma(z_k)`,
+
+    .. math:: P(y = k) = (1 - f_k) \prod_{j<k} f_j, \qquad
+              P(y = K - 1) = \prod_{j<K-1} f_j
+
+    which sum to 1 whatever the logits, so that the cross-entropy of the result is
+    CORN's loss (up to what each of its terms is divided by).
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n_items, n_classes - 1)
+
+    Returns
+    -------
+    Tensor of shape (n_items, n_classes)
+
+    Examples
+    --------
+    >>> ordinal_log_probabilities(torch.zeros(1, 2)).exp().tolist()
+    [[0.5, 0.25, 0.25]]
+    """
+    beyond = nn.functional.logsigmoid(logits).cumsum(1)
+    reached = nn.functional.pad(beyond, (1, 0))
+    stays = nn.functional.pad(nn.functional.logsigmoid(-logits), (0, 1))
+    return reached + stays

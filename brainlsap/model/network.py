@@ -11,6 +11,7 @@ from brainlsap.model.layers import (
     HeatScale,
     Readout,
     RegionStandardizer,
+    ordinal_log_probabilities,
     rectify_and_drop,
 )
 from brainlsap.model.settings import Settings
@@ -32,6 +33,9 @@ class GraphBatch:
         else the transform of shape `(n_items, n_rois, n_channels)`.
     has_terms : bool
         Which of the two `signal` is.
+    root : Tensor of shape (n_items, n_rois, 1), optional
+        Square root of every region's degree. With it rows of the kernel sum to 1
+        (random walk): :math:`D^{-1/2} K D^{1/2}`.
 
     Examples
     --------
@@ -45,9 +49,12 @@ class GraphBatch:
     engine: SpectralEngine
     signal: Tensor
     has_terms: bool
+    root: Tensor | None = None
 
     @classmethod
-    def build(cls, engine: SpectralEngine, X: Tensor) -> "GraphBatch":
+    def build(
+        cls, engine: SpectralEngine, X: Tensor, root: Tensor | None = None
+    ) -> "GraphBatch":
         """Precompute what the first layer can.
 
         Parameters
@@ -56,30 +63,54 @@ class GraphBatch:
             Over the scans.
         X : Tensor of shape (n_items, n_rois, n_channels)
             Standardised features.
+        root : Tensor of shape (n_items, n_rois, 1), optional
+            Square root of every region's degree, for random-walk normalisation.
 
         Returns
         -------
         GraphBatch
         """
-        X_hat = engine.to_spectrum(X)
+        X_hat = engine.to_spectrum(X if root is None else X * root)
         n_terms = 0 if engine.order is None else engine.order + 1
         small = X.numel() * n_terms * X.element_size() <= _TERMS_BYTES
         has_terms = n_terms > 0 and small
         signal = engine.terms(X_hat) if has_terms else X_hat
-        return cls(engine, signal, has_terms)
+        return cls(engine, signal, has_terms, root)
 
     def __len__(self) -> int:
         return len(self.signal)
 
     def select(self, items: Tensor) -> "GraphBatch":
         """Return the batch of some items."""
-        return GraphBatch(self.engine.select(items), self.signal[items], self.has_terms)
+        root = None if self.root is None else self.root[items]
+        engine = self.engine.select(items)
+        return GraphBatch(engine, self.signal[items], self.has_terms, root)
 
     def diffuse(self, scale: Tensor) -> Tensor:
         """Diffuse the input features; shape `(n_items, n_rois, n_channels)`."""
         if self.has_terms:
-            return self.engine.combine(self.signal, scale)
-        return self.engine.diffuse_spectrum(self.signal, scale)
+            Z = self.engine.combine(self.signal, scale)
+        else:
+            Z = self.engine.diffuse_spectrum(self.signal, scale)
+        return Z if self.root is None else Z / self.root
+
+    def diffuse_signal(self, H: Tensor, scale: Tensor) -> Tensor:
+        """Diffuse signals of shape `(n_items, n_rois, n_channels)`.
+
+        Parameters
+        ----------
+        H : Tensor of shape (n_items, n_rois, n_channels)
+            Of these scans.
+        scale : Tensor of shape (n_rois,)
+            Heat scale of every region.
+
+        Returns
+        -------
+        Tensor of shape (n_items, n_rois, n_channels)
+        """
+        if self.root is None:
+            return self.engine.diffuse(H, scale)
+        return self.engine.diffuse(H * self.root, scale) / self.root
 
 
 class HeatNetwork(nn.Module):
@@ -135,12 +166,14 @@ class HeatNetwork(nn.Module):
             for width in widths[:-1]
         )
         n_inputs = int(measured.sum()) * widths[-1]
+        self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
+        n_outputs = n_classes - self.ordinal
         self.readout = Readout(
-            n_inputs, settings.readout_units, n_classes, settings.dropout
+            n_inputs, settings.readout_units, n_outputs, settings.dropout
         )
         self.linear = None
         if float(settings.linear_penalty):
-            self.linear = nn.Linear(int(measured.sum()) * n_channels, n_classes)
+            self.linear = nn.Linear(int(measured.sum()) * n_channels, n_outputs)
             nn.init.zeros_(self.linear.weight)
         self.dropout = settings.dropout
         self.register_buffer("measured", measured)
@@ -181,13 +214,13 @@ class HeatNetwork(nn.Module):
 
     def _diffuse(self, batch: GraphBatch, H: Tensor | None) -> Tensor:
         scale = self.heat()
-        return batch.diffuse(scale) if H is None else batch.engine.diffuse(H, scale)
+        return batch.diffuse(scale) if H is None else batch.diffuse_signal(H, scale)
 
     def _logits(self, H: Tensor, first: Tensor) -> Tensor:
         logits = self.readout(self._measured(H).flatten(1))
-        if self.linear is None:
-            return logits
-        return logits + self.linear(self._measured(first).flatten(1))
+        if self.linear is not None:
+            logits = logits + self.linear(self._measured(first).flatten(1))
+        return ordinal_log_probabilities(logits) if self.ordinal else logits
 
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array

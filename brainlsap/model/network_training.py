@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from brainlsap.model.graph_scans import GraphScans
+from brainlsap.model.plain_networks import BrainNetwork
 
 _LEAST_GAIN = 1e-4
 _AT_ONCE = 256
@@ -63,7 +64,7 @@ def train_module(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = make_network()
-        if hasattr(network, "learn_statistics"):
+        if isinstance(network, BrainNetwork):
             network.learn_statistics(scans.select(learn))
         loss_of = nn.CrossEntropyLoss(_class_weights(target, settings.class_weight))
         adam = torch.optim.Adam(

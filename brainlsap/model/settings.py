@@ -56,6 +56,10 @@ class Settings:
     threshold: float = 0.0
     weights: str = "weighted"
     preparation: dict[str, Any] | None = None
+    normalization: str = "symmetric"
+    inputs: str = "features"
+    head: str = "softmax"
+    calibration: str = "none"
 
     def preparing(self) -> Preparation:
         """Return how connectomes are made ready."""
@@ -92,8 +96,12 @@ PRESETS = {
 PAPER_DEGREES = {"exact": None, "chebyshev": 20, "hermite": 30, "laguerre": 20}
 
 CHOICES = {
+    "calibration": ("none", "temperature"),
     "class_weight": ("balanced", "none"),
+    "head": ("ordinal", "softmax"),
+    "inputs": ("constant", "features"),
     "kernel": KERNELS,
+    "normalization": ("random_walk", "symmetric"),
     "scale_mode": ("region", "global", "frozen"),
     "scale_penalty": ("none", "barrier", "l1"),
     "standardize": ("region", "scan"),

@@ -239,9 +239,8 @@ def _class_weights(
 ) -> Tensor | None:
     if settings.class_weight == "none":
         return None
-    n_classes = network.readout.second.out_features
-    count = torch.bincount(train.codes, minlength=n_classes).float()
-    return len(train.codes) / (n_classes * count.clamp_min(1.0))
+    count = torch.bincount(train.codes, minlength=network.n_classes).float()
+    return len(train.codes) / (network.n_classes * count.clamp_min(1.0))
 
 
 @torch.no_grad()
