@@ -5,12 +5,15 @@ from brainlsap.model.classifier import LSAPClassifier
 from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer
 from brainlsap.model.network import GraphBatch, HeatNetwork
 from brainlsap.model.network_classifier import NETWORKS, NetworkClassifier
+from brainlsap.model.node_baselines import NODE_BASELINES, NodeBaseline
+from brainlsap.model.node_classifier import LSAPNodeClassifier
 from brainlsap.model.settings import PRESETS, Settings
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
 from brainlsap.model.training import History, Labelled, TrainedNetwork, train_network
 
 __all__ = [
     "NETWORKS",
+    "NODE_BASELINES",
     "PRESETS",
     "DiffusedLogisticRegression",
     "GraphBatch",
@@ -18,9 +21,11 @@ __all__ = [
     "HeatScale",
     "History",
     "LSAPClassifier",
+    "LSAPNodeClassifier",
     "Labelled",
     "ModelOrigin",
     "NetworkClassifier",
+    "NodeBaseline",
     "Readout",
     "RegionStandardizer",
     "Settings",
