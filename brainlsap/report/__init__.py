@@ -4,6 +4,7 @@ from brainlsap.report.audit_tables import audit_table, info_sheet
 from brainlsap.report.common_regions import common_region_table, short_region_table
 from brainlsap.report.figures import plot_confusion, plot_scores
 from brainlsap.report.folder import check_results_folder
+from brainlsap.report.interactive import interactive_html, write_interactive
 from brainlsap.report.page import write_report
 from brainlsap.report.ranking_figures import plot_ranks, plot_scales
 from brainlsap.report.score_tables import score_numbers, score_table
@@ -30,6 +31,7 @@ __all__ = [
     "demographics_table",
     "division_table",
     "info_sheet",
+    "interactive_html",
     "interval_table",
     "plot_confusion",
     "plot_ranks",
@@ -42,5 +44,6 @@ __all__ = [
     "seed_table",
     "short_region_table",
     "table_text",
+    "write_interactive",
     "write_report",
 ]
