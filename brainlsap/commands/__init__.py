@@ -4,12 +4,22 @@ A command parses, calls one function of a room, and says where it wrote. What it
 imports at the top must be light, so that `--help` is quick.
 """
 
-from brainlsap.commands import atlases, check, demo, fit, predict, run, simulate
+from brainlsap.commands import (
+    atlases,
+    check,
+    demo,
+    fit,
+    import_adni,
+    predict,
+    run,
+    simulate,
+)
 
 # In the order of the help.
 COMMANDS = {
     "demo": demo,
     "simulate": simulate,
+    "import-adni": import_adni,
     "check": check,
     "run": run,
     "fit": fit,

@@ -4,6 +4,8 @@
 planted answer; both give a :class:`Cohort`, whose axes are named by an :class:`Atlas`.
 """
 
+from brainlsap.data.adni import import_adni
+from brainlsap.data.adni_folder import AdniImport
 from brainlsap.data.atlas import Atlas, available_atlases, is_outside, load_atlas
 from brainlsap.data.atlas_order import ConnectomeFile
 from brainlsap.data.classes import order_classes
@@ -35,6 +37,7 @@ from brainlsap.data.subject_folders import write_subject_folders
 
 __all__ = [
     "FORMATS",
+    "AdniImport",
     "Atlas",
     "Cohort",
     "CohortCheck",
@@ -44,6 +47,7 @@ __all__ = [
     "NodeSplit",
     "available_atlases",
     "check_cohort",
+    "import_adni",
     "is_outside",
     "load_atlas",
     "load_cohort",

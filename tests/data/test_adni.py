@@ -1,0 +1,328 @@
+"""ADNI's tables and LONI's folders become a cohort: made-up people only."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.cli import main
+from brainlsap.data import import_adni, load_atlas, load_cohort
+from brainlsap.exceptions import CohortError, ParameterError
+from tests.data import adni_files as made
+
+VISIT = ["participant_id", "session_id", "modality"]
+
+
+@pytest.fixture
+def tables(tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    made.merge_table().to_csv(folder / "ADNIMERGE_01Jan2024.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def images(tmp_path):
+    return made.write_images(tmp_path / "ADNI")
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "cohort"
+
+
+def sessions_of(out, subject):
+    path = out / subject / f"{subject}_sessions.tsv"
+    return pd.read_csv(path, sep="\t", keep_default_na=False, dtype=str).set_index(
+        "session_id"
+    )
+
+
+def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images, out):
+    found = import_adni(tables, images, out)
+    got = found.pairs.set_index(VISIT)[["image", "days"]].to_dict("index")
+    assert {key: tuple(value.values()) for key, value in got.items()} == {
+        # two DTI near baseline: the nearer is used, the other is no later visit's
+        ("sub-ADNI002S0295", "ses-M000", "dwi"): ("I101", 2),
+        ("sub-ADNI002S0295", "ses-M006", "fdg"): ("I102", 13),
+        ("sub-ADNI002S0295", "ses-M006", "dwi"): ("I100", -171),
+        ("sub-ADNI005S4010", "ses-M000", "dwi"): ("I110", 180),
+        ("sub-ADNI005S4010", "ses-M072", "dwi"): ("I112", -9),
+        ("sub-ADNI005S4020", "ses-M024", "dwi"): ("I120", -14),
+        ("sub-ADNI011S6030", "ses-M000", "dwi"): ("I130", 0),
+        ("sub-ADNI011S6040", "ses-M000", "anat"): ("I140", 8),
+    }
+    assert found.pairs["image"].is_unique
+    reasons = found.unused.set_index("image")["reason"].to_dict()
+    assert reasons == {
+        "I111": "no visit within 180 days",  # day 181
+        "I150": "the person is in no table",
+    }
+    kept = pd.read_csv(out / "adni_pairing.tsv", sep="\t")
+    assert kept["image"].tolist() == found.pairs["image"].tolist()
+
+
+def test_window_is_an_option(tables, images, out):
+    found = import_adni(tables, images, out, window=30)
+    assert set(found.pairs["image"]) == {"I101", "I102", "I112", "I120", "I130", "I140"}
+    reasons = found.unused.set_index("image")["reason"]
+    assert reasons["I100"] == "the visit has a nearer image of this modality"
+    assert reasons["I110"] == "no visit within 30 days"
+
+
+def test_people_and_sessions_are_written(tables, images, out):
+    import_adni(tables, images, out)
+    people = pd.read_csv(out / "participants.tsv", sep="\t", dtype=str)
+    # nobody without an image is listed
+    assert people["participant_id"].tolist() == [
+        "sub-ADNI002S0295",
+        "sub-ADNI005S4010",
+        "sub-ADNI005S4020",
+        "sub-ADNI011S6030",
+        "sub-ADNI011S6040",
+    ]
+    first = people.set_index("participant_id").loc["sub-ADNI002S0295"]
+    assert first[["ptid", "rid", "sex", "first_phase", "site"]].tolist() == [
+        "002_S_0295",
+        "295",
+        "M",
+        "ADNI1",
+        "2",
+    ]
+    visits = sessions_of(out, "sub-ADNI002S0295")
+    assert visits.index.tolist() == ["ses-M000", "ses-M006", "ses-M012"]
+    assert visits["diagnosis"].tolist() == ["MCI", "MCI", "AD"]
+    assert visits["age"].tolist() == ["70.0", "70.5", "71.0"]
+    assert visits["scanner"].tolist() == ["3 Tesla MRI"] * 3
+    assert sessions_of(out, "sub-ADNI005S4010")["phase"].tolist() == ["ADNI2", "ADNI3"]
+
+
+def test_stage_is_a_label_of_baseline(tables, images, out):
+    import_adni(tables, images, out)
+    visits = sessions_of(out, "sub-ADNI005S4010")
+    assert visits["stage"].tolist() == ["SMC", "n/a"]
+    assert visits["stage_carried"].tolist() == ["no", "n/a"]
+    # MCI of a phase without EMCI and LMCI is no stage
+    assert sessions_of(out, "sub-ADNI011S6030")["stage"].tolist() == ["n/a"]
+
+
+def test_stage_may_be_carried_forward_and_is_marked(tables, images, out):
+    found = import_adni(tables, images, out, stages="carry")
+    visits = sessions_of(out, "sub-ADNI005S4010")
+    assert visits["stage"].tolist() == ["SMC", "SMC"]
+    assert visits["stage_carried"].tolist() == ["no", "yes"]
+    assert any("no diagnosis of that visit" in note for note in found.notes)
+
+
+def test_converters_are_listed(tables, images, out):
+    found = import_adni(tables, images, out)
+    rows = found.converters[["ptid", "from", "to", "session", "kind"]].to_numpy()
+    assert rows.tolist() == [
+        ["002_S_0295", "MCI", "AD", "ses-M012", "conversion"],
+        ["005_S_4020", "MCI", "CN", "ses-M024", "reversion"],
+    ]
+    assert len(pd.read_csv(out / "adni_converters.tsv", sep="\t")) == 2
+
+
+def test_labels_that_later_phases_lose_are_said(tables, images, out):
+    found = import_adni(tables, images, out)
+    said = found.text()
+    assert "1 people with MCI who came in with ADNI3 have no EMCI or LMCI" in said
+    assert "1 people with stage CN came in with ADNI3, which may not tell SMC" in said
+    assert (
+        "1 people with SMC, EMCI or LMCI at baseline were seen again in later" in said
+    )
+    assert "left out: Sagittal_3D_FLAIR (1)" in said
+    assert "1 visits without a date" in said
+    assert (out / "adni_notes.txt").read_text(encoding="utf-8") == said
+    table = found.labels.set_index(["phase", "site"])
+    assert table.loc[("ADNI2", "5"), ["SMC", "EMCI", "none"]].tolist() == [1, 1, 0]
+    assert table.loc[("ADNI3", "11"), ["CN", "none"]].tolist() == [1, 1]
+
+
+def test_dxsum_and_arm_say_the_same_as_adnimerge(tables, images, out, tmp_path):
+    merged = import_adni(tables, images, out)
+    folder = tmp_path / "others"
+    folder.mkdir()
+    made.dxsum_table().to_csv(folder / "DXSUM_PDXCONV_ADNIALL.csv", index=False)
+    made.arm_table().to_csv(folder / "ARM.csv", index=False)
+    made.demography_table().to_csv(folder / "PTDEMOG.csv", index=False)
+    other = import_adni(folder, images, tmp_path / "other")
+    columns = [*VISIT, "image", "days"]
+    pd.testing.assert_frame_equal(other.pairs[columns], merged.pairs[columns])
+    pd.testing.assert_frame_equal(other.converters, merged.converters)
+    for subject in set(merged.pairs["participant_id"]):
+        for name in ("diagnosis", "stage", "phase"):
+            ours, theirs = (
+                sessions_of(tmp_path / "other", subject),
+                sessions_of(out, subject),
+            )
+            # ADNI3's ARM does not say CN, where ADNIMERGE's DX_bl does
+            if name == "stage" and subject == "sub-ADNI011S6040":
+                continue
+            assert ours[name].tolist() == theirs[name].tolist()
+    people = pd.read_csv(tmp_path / "other" / "participants.tsv", sep="\t")
+    assert people["sex"].tolist() == ["M", "F", "F", "M", "F"]
+    assert sessions_of(tmp_path / "other", "sub-ADNI002S0295")["age"].iloc[0] == "70.0"
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [(1, "CN"), (4, "MCI"), (5, "AD"), (7, "CN"), (8, "MCI"), (9, "CN"), (6, "AD")],
+)
+def test_change_of_diagnosis_is_what_it_led_to(code, state, tmp_path, images):
+    folder = tmp_path / "coded"
+    folder.mkdir()
+    table = made.dxsum_table().drop(columns="DIAGNOSIS").assign(DXCHANGE=code)
+    table.to_csv(folder / "DXSUM.csv", index=False)
+    found = import_adni(folder, images, tmp_path / "out")
+    visits = sessions_of(tmp_path / "out", "sub-ADNI002S0295")
+    assert visits["diagnosis"].tolist() == [state] * 3
+    assert "no ARM table: SMC, EMCI and LMCI are not known" in found.notes
+
+
+def test_screening_is_baseline_and_odd_codes_are_reckoned(tables, images, out):
+    table = made.merge_table()
+    table.loc[0, "VISCODE"] = "sc"
+    table.loc[1, "VISCODE"] = "v11"
+    table.to_csv(next(tables.iterdir()), index=False)
+    found = import_adni(tables, images, out)
+    visits = sessions_of(out, "sub-ADNI002S0295")
+    assert visits.index.tolist() == ["ses-M000", "ses-M006", "ses-M012"]
+    assert any(
+        note.startswith("1 visits whose code names no month") for note in found.notes
+    )
+
+
+def write_scan_files(folder, atlas, seed):
+    """Put a named connectome where a diffusion image was."""
+    W = np.random.default_rng(seed).poisson(9.0, (len(atlas), len(atlas))).astype(float)
+    names = list(atlas.names)
+    pd.DataFrame(W + W.T, names, names).to_csv(folder / "my_connectivity.csv")
+
+
+def test_cohort_is_read_with_people_visits_and_labels(tables, tmp_path, out):
+    atlas = load_atlas("desikan82")
+    root = made.write_images(tmp_path / "ADNI")
+    for number, place in enumerate(sorted(root.glob("*/*DTI*/*/I*"))):
+        (place / "scan.nii").unlink()
+        write_scan_files(place, atlas, number)
+    import_adni(tables, root, out, require=("dwi",))
+    cohort = load_cohort(out, atlas, "strength", classes=["CN", "MCI"])
+    assert cohort.table["participant"].tolist() == [
+        *["sub-ADNI002S0295"] * 2,
+        *["sub-ADNI005S4010"] * 2,
+        "sub-ADNI005S4020",
+        "sub-ADNI011S6030",
+    ]
+    assert cohort.y.tolist() == ["MCI", "MCI", "CN", "CN", "CN", "MCI"]
+    staged = load_cohort(out, atlas, "strength", label="stage", classes=["SMC", "LMCI"])
+    assert staged.y.tolist() == ["LMCI", "SMC"]
+    assert staged.table["site"].tolist() == [2, 5]
+
+
+def test_files_are_named_linked_copied_or_only_listed(tables, images, tmp_path):
+    (images / "002_S_0295/Axial_DTI/2006-04-20_08_20_30.0/I101/scan.bval").write_text(
+        "0"
+    )
+    dicom = images / "011_S_6030/Axial_MB_DTI/2018-09-01_09_00_00.0/I130"
+    (dicom / "slice_1.dcm").write_bytes(b"")
+    visit = "sub-ADNI002S0295/ses-M000/dwi/sub-ADNI002S0295_ses-M000_dwi"
+    for how in ("link", "copy", "none"):
+        out = tmp_path / how
+        import_adni(tables, images, out, files=how)
+        for ending in (".nii", ".bval"):
+            path = out / f"{visit}{ending}"
+            assert path.exists() == (how != "none")
+            assert path.is_symlink() == (how == "link")
+        slices = out / "sourcedata/sub-ADNI011S6030/ses-M000/dwi/I130/slice_1.dcm"
+        assert slices.exists() == (how != "none")
+        assert (out / "sub-ADNI002S0295/ses-M000/dwi").is_dir()
+
+
+def test_scanner_comes_from_sidecar_or_lonis_list(tables, images, out):
+    place = images / "005_S_4020/Axial_DTI/2014-06-01_09_00_00.0/I120"
+    told = {"Manufacturer": "GE", "ManufacturersModelName": "MR750"}
+    (place / "scan.json").write_text(json.dumps(told))
+    head = '"Image Data ID","Subject","Imaging Protocol"\n'
+    row = '"I130","011_S_6030","Manufacturer=SIEMENS;Field Strength=3.0"\n'
+    (tables / "idaSearch.csv").write_text(head + row)
+    import_adni(tables, images, out)
+    assert sessions_of(out, "sub-ADNI005S4020")["scanner"]["ses-M024"] == "GE MR750"
+    assert sessions_of(out, "sub-ADNI011S6030")["scanner"]["ses-M000"] == "SIEMENS 3.0"
+
+
+def test_words_of_a_modality_may_be_given(tables, images, out):
+    made.write_image(
+        images, "005_S_4010", "Coreg,_Avg", "2012-02-03_09_00_00.0", "I113"
+    )
+    found = import_adni(tables, images, out, modalities={"fdg": "coreg, avg"})
+    assert "I113" in set(found.pairs["image"])
+
+
+def test_command_prints_and_writes(tables, images, out, capsys):
+    arguments = ["import-adni", str(tables), str(images), str(out), "--window", "30"]
+    assert main([*arguments, "--require", "dwi"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 people, 4 visits with images" in printed
+    assert "visits lack one of dwi: left out" in printed
+    assert printed.endswith(f"Cohort: {out}\n")
+    assert main(arguments) == 2
+    assert "is not an empty folder" in capsys.readouterr().err
+    assert main([*arguments[:3], str(out / "new"), "--modality", "fdg"]) == 2
+    assert "--modality must be NAME=WORDS" in capsys.readouterr().err
+
+
+# ---- what is refused --------------------------------------------------------------
+
+
+def refused(match, *given, **options):
+    with pytest.raises(CohortError, match=match):
+        import_adni(*given, **options)
+
+
+def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
+    path = next(tables.iterdir())
+    table = made.merge_table()
+    refused(r"no such folder, or no \.csv", tmp_path / "nowhere", images, out)
+    made.arm_table().to_csv(tmp_path / "ARM.csv", index=False)
+    refused(
+        r"no table of diagnoses; expected ADNIMERGE", tmp_path / "ARM.csv", images, out
+    )
+    table.assign(EXAMDATE="soon").to_csv(path, index=False)
+    refused(
+        r"RID 295 at bl: EXAMDATE must be a day such as .* got 'soon'",
+        tables,
+        images,
+        out,
+    )
+    twice = pd.concat([table, table.iloc[:1].assign(DX="CN")])
+    twice.to_csv(path, index=False)
+    refused(r"RID 295 has two diagnoses at bl: MCI and CN", tables, images, out)
+    table.to_csv(path, index=False)
+    table.to_csv(tables / "another.csv", index=False)
+    refused(r"are both ADNIMERGE; keep one", tables, images, out)
+    assert not out.exists()
+
+
+def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
+    refused(r"nowhere: no such folder", tables, tmp_path / "nowhere", out)
+    refused(r"no image found; expected PTID/description/date/I-id", tables, tables, out)
+    alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
+    refused(r"no image joins a visit: 1 images of 1 people", tables, alone, out)
+    made.write_image(images, "005_S_4010", "Axial_DTI", "2012-02-03_09_00_00.0", "I100")
+    refused(r"I100 stands in .* and in ", tables, images, out)
+    made.write_image(alone, "005_S_4010", "Axial_DTI", "someday", "I1")
+    refused(r"'someday' is no day such as 2006-04-18", tables, alone, out)
+
+
+def test_arguments_that_cannot_be_used_are_refused(tables, images, out):
+    for given, match in (
+        ({"window": -1}, r"window must be at least 0"),
+        ({"stages": "all"}, r"stages must be one of 'baseline', 'carry'"),
+        ({"require": ("mri",)}, r"modality must be one of 'amyloid'"),
+        ({"files": "move"}, r"files must be one of"),
+    ):
+        with pytest.raises(ParameterError, match=match):
+            import_adni(tables, images, out, **given)
