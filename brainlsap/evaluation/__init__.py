@@ -14,6 +14,11 @@ from brainlsap.evaluation.comparison import (
     compare_models,
     corrected_t_test,
 )
+from brainlsap.evaluation.control_steps import (
+    CovariatesAsFeatures,
+    PermutedLabels,
+    ShuffledEdges,
+)
 from brainlsap.evaluation.controls import baseline_models
 from brainlsap.evaluation.crossval import (
     CohortSummary,
@@ -81,12 +86,15 @@ __all__ = [
     "SCORES",
     "Audit",
     "CohortSummary",
+    "CovariatesAsFeatures",
     "Divisions",
     "Evaluation",
     "Finding",
     "FoldResult",
     "ModelResult",
+    "PermutedLabels",
     "RankingEvidence",
+    "ShuffledEdges",
     "add_evidence",
     "adjust_p_values",
     "agreement_table",

@@ -4,16 +4,18 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from brainlsap._arrays import check_choice, unpack
+from brainlsap._arrays import check_choice
 from brainlsap.evaluation.fitting import softmax_of
+from brainlsap.evaluation.linear_inputs import EdgeComponents, RegionStandardizer
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import SplitError
 
 LOGISTIC_C = tuple(10.0**power for power in range(-4, 2))
 SVM_C = tuple(10.0**power for power in range(-5, 1))
 UNTUNED_C = 0.01
+INPUTS: dict[str, Any] = {"edges": EdgeComponents, "features": RegionStandardizer}
 
 
 def baseline_models(random_state: int = 0) -> dict[str, Any]:
@@ -48,65 +50,6 @@ def baseline_models(random_state: int = 0) -> dict[str, Any]:
     }
 
 
-class RegionStandardizer(TransformerMixin, BaseEstimator):
-    """Centre and scale every feature of every region over the scans it is fitted on.
-
-    Values that were not measured, and regions without spread, become 0: they tell
-    nothing, rather than something huge.
-
-    Attributes
-    ----------
-    mean_, sd_ : arrays of shape (n_rois * n_features,)
-        Over the measured scans; `sd_` is infinite where there is no spread.
-
-    Examples
-    --------
-    >>> X = np.zeros((2, 3, 4))
-    >>> X[:, 0, 3], X[:, 1, 3] = [1, 3], np.nan
-    >>> RegionStandardizer().fit_transform(X)
-    array([[-1.,  0.,  0.],
-           [ 1.,  0.,  0.]])
-    """
-
-    def fit(self, X: np.ndarray, y: object = None) -> "RegionStandardizer":  # noqa: ARG002
-        """Learn mean and s.d. of every region from packed scans.
-
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-        y : ignored
-
-        Returns
-        -------
-        RegionStandardizer
-        """
-        values = _features(X)
-        known = ~np.isnan(values)
-        count = np.maximum(known.sum(axis=0), 1)
-        self.mean_ = np.where(known, values, 0).sum(axis=0) / count
-        centred = np.where(known, values - self.mean_, 0)
-        spread = np.sqrt((centred**2).sum(axis=0) / count)
-        # Rounding leaves a constant region a spread of about 1e-16 of its value.
-        flat = spread <= 1e-10 * np.maximum(np.abs(self.mean_), 1e-300)
-        self.sd_ = np.where(flat, np.inf, spread)
-        return self
-
-    def transform(self, X: np.ndarray) -> np.ndarray:
-        """Return standardised features.
-
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-
-        Returns
-        -------
-        array of shape (n_scans, n_rois * n_features)
-            Without NaN.
-        """
-        values = (_features(X) - self.mean_) / self.sd_
-        return np.nan_to_num(values, nan=0.0)
-
-
 class _Choice(NamedTuple):
     """A setting of a linear model, and its mean inner balanced accuracy."""
 
@@ -116,7 +59,7 @@ class _Choice(NamedTuple):
 
 
 class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
-    """Linear classifier of standardised regional features, tuned inside.
+    """Linear classifier of standardised regional features or edges, tuned inside.
 
     `C` and `class_weight` (none or balanced) are chosen by balanced accuracy, the
     headline score of the reports, averaged over stratified inner folds that keep
@@ -136,6 +79,8 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         Inner folds; fewer where a class has fewer people.
     random_state : int
         Seed of the inner folds.
+    reads : {"features", "edges"}
+        Regional features, or log(1 + w) of the connectome's edges.
 
     Attributes
     ----------
@@ -156,11 +101,16 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self, kind: str = "logistic", n_inner_folds: int = 3, random_state: int = 0
+        self,
+        kind: str = "logistic",
+        n_inner_folds: int = 3,
+        random_state: int = 0,
+        reads: str = "features",
     ) -> None:
         self.kind = kind
         self.n_inner_folds = n_inner_folds
         self.random_state = random_state
+        self.reads = reads
 
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
@@ -183,12 +133,13 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ParameterError
-            Where `kind` is unknown.
+            Where `kind` or `reads` is unknown.
         """
         check_choice("kind", self.kind, ("logistic", "svm"))
+        check_choice("reads", self.reads, INPUTS)
         y = np.asarray(y).astype(str)
         chosen = self._tune(X, y, self._inner_splits(y, groups))
-        self.standardizer_ = RegionStandardizer().fit(X)
+        self.standardizer_ = INPUTS[self.reads]().fit(X)
         self.model_ = self._linear(chosen.C, chosen.class_weight)
         self.model_.fit(self.standardizer_.transform(X), y)
         self.classes_ = self.model_.classes_
@@ -258,7 +209,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         grid = LOGISTIC_C if self.kind == "logistic" else SVM_C
         found: dict[tuple[float, str | None], list[float]] = {}
         for train, test in inner:
-            standardizer = RegionStandardizer().fit(X[train])
+            standardizer = INPUTS[self.reads]().fit(X[train])
             seen, unseen = map(standardizer.transform, (X[train], X[test]))
             for class_weight in (None, "balanced"):
                 model = self._linear(grid[0], class_weight)
@@ -292,8 +243,3 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
             max_iter=20000,
             random_state=self.random_state,
         )
-
-
-def _features(X: np.ndarray) -> np.ndarray:
-    _, features = unpack(np.asarray(X))
-    return features.reshape(len(features), -1)

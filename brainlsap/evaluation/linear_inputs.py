@@ -1,0 +1,150 @@
+"""What linear models read of packed scans: regional features, or edges."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from brainlsap._arrays import unpack
+
+# Directions of less variance than this share of the largest are rounding.
+_LEAST = 1e-10
+
+
+class RegionStandardizer(TransformerMixin, BaseEstimator):
+    """Centre and scale every feature of every region over the scans it is fitted on.
+
+    Values that were not measured, and regions without spread, become 0: they tell
+    nothing, rather than something huge.
+
+    Attributes
+    ----------
+    mean_, sd_ : arrays of shape (n_rois * n_features,)
+        Over the measured scans; `sd_` is infinite where there is no spread.
+
+    Examples
+    --------
+    >>> X = np.zeros((2, 3, 4))
+    >>> X[:, 0, 3], X[:, 1, 3] = [1, 3], np.nan
+    >>> RegionStandardizer().fit_transform(X)
+    array([[-1.,  0.,  0.],
+           [ 1.,  0.,  0.]])
+    """
+
+    def fit(self, X: np.ndarray, y: object = None) -> "RegionStandardizer":  # noqa: ARG002
+        """Learn mean and s.d. of every region from packed scans.
+
+        Parameters
+        ----------
+        X : array of shape (n_scans, n_rois, n_rois + n_features)
+        y : ignored
+
+        Returns
+        -------
+        RegionStandardizer
+        """
+        values = _features(X)
+        known = ~np.isnan(values)
+        count = np.maximum(known.sum(axis=0), 1)
+        self.mean_ = np.where(known, values, 0).sum(axis=0) / count
+        centred = np.where(known, values - self.mean_, 0)
+        spread = np.sqrt((centred**2).sum(axis=0) / count)
+        # Rounding leaves a constant region a spread of about 1e-16 of its value.
+        flat = spread <= 1e-10 * np.maximum(np.abs(self.mean_), 1e-300)
+        self.sd_ = np.where(flat, np.inf, spread)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Return standardised features.
+
+        Parameters
+        ----------
+        X : array of shape (n_scans, n_rois, n_rois + n_features)
+
+        Returns
+        -------
+        array of shape (n_scans, n_rois * n_features)
+            Without NaN.
+        """
+        values = (_features(X) - self.mean_) / self.sd_
+        return np.nan_to_num(values, nan=0.0)
+
+
+class EdgeComponents(TransformerMixin, BaseEstimator):
+    """Standardise log edges over training scans, and rotate them to as few numbers.
+
+    There are far more edges than scans. A linear model with a squared penalty never
+    leaves the span of its training scans, so that rotating the edges onto that span
+    changes nothing but its price.
+
+    Attributes
+    ----------
+    mean_, sd_ : arrays of shape (n_edges,)
+        Of log(1 + w) over the training scans; `sd_` is infinite without spread.
+    rotation_ : array of shape (n_edges, n_components)
+        Orthonormal columns; one column of zeros where no edge varies.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).gamma(1.0, size=(6, 5, 6))
+    >>> EdgeComponents().fit_transform(X).shape
+    (6, 5)
+    """
+
+    def fit(self, X: np.ndarray, y: object = None) -> "EdgeComponents":  # noqa: ARG002
+        """Learn standardisation and rotation from packed scans.
+
+        Parameters
+        ----------
+        X : array of shape (n_scans, n_rois, n_rois + n_features)
+        y : ignored
+
+        Returns
+        -------
+        EdgeComponents
+        """
+        edges = log_edges(X)
+        self.mean_ = edges.mean(axis=0)
+        spread = edges.std(axis=0)
+        flat = spread <= 1e-10 * np.maximum(np.abs(self.mean_), 1e-300)
+        self.sd_ = np.where(flat, np.inf, spread)
+        Z = (edges - self.mean_) / self.sd_
+        variance, U = np.linalg.eigh(Z @ Z.T)
+        kept = variance > _LEAST * max(variance.max(), 1e-300)
+        if not kept.any():
+            self.rotation_ = np.zeros((Z.shape[1], 1))
+            return self
+        self.rotation_ = Z.T @ (U[:, kept] / np.sqrt(variance[kept]))
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Return rotated edges.
+
+        Parameters
+        ----------
+        X : array of shape (n_scans, n_rois, n_rois + n_features)
+
+        Returns
+        -------
+        array of shape (n_scans, n_components)
+        """
+        return ((log_edges(X) - self.mean_) / self.sd_) @ self.rotation_
+
+
+def log_edges(X: np.ndarray) -> np.ndarray:
+    """Return log(1 + w) of every edge, counted once.
+
+    Parameters
+    ----------
+    X : array of shape (n_scans, n_rois, n_rois + n_features)
+
+    Returns
+    -------
+    array of shape (n_scans, n_rois * (n_rois - 1) / 2)
+    """
+    W, _ = unpack(np.asarray(X))
+    row, column = np.triu_indices(W.shape[1], 1)
+    return np.log1p((W[:, row, column] + W[:, column, row]) / 2)
+
+
+def _features(X: np.ndarray) -> np.ndarray:
+    _, features = unpack(np.asarray(X))
+    return features.reshape(len(features), -1)
