@@ -1,13 +1,16 @@
 """The command line: parse, call one function of a room, say where it wrote.
 
 Exit codes: 0 done; 2 bad input, with one message on standard error and nothing
-written; 130 stopped by Ctrl-C.
+written; 130 stopped by Ctrl-C or SIGTERM, with a line on how to continue.
 """
 
 import argparse
 import re
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from brainlsap.commands import COMMANDS
 from brainlsap.exceptions import BrainlsapError, CohortError
@@ -36,14 +39,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = build_parser().parse_args(arguments)
     try:
-        COMMANDS[options.command].call(options)
+        with _terminated_as_stopped():
+            COMMANDS[options.command].call(options)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_one_message(error, options)}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("brainlsap: stopped; nothing half-written is left.", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        told = str(stop) or "stopped; nothing half-written is left."
+        print(f"brainlsap: {told}", file=sys.stderr)
         return 130
     return 0
+
+
+@contextmanager
+def _terminated_as_stopped() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does: tidily, with a line that says so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _one_message(error: BrainlsapError | OSError, options: argparse.Namespace) -> str:

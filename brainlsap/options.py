@@ -68,6 +68,21 @@ def add_fitting(command: argparse.ArgumentParser, jobs: int) -> None:
     command.add_argument("--starts", type=several, dest="n_starts", help="of networks")
 
 
+def add_tasks(command: argparse.ArgumentParser) -> None:
+    """Add where tasks are kept and run: :data:`TASKS`."""
+    command.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        help="keep finished tasks there (default: private/tasks in the results)",
+    )
+    command.add_argument(
+        "--backend", choices=("processes", "dask"), help="default: processes"
+    )
+    command.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster, tcp://HOST:PORT"
+    )
+
+
 def add_reading(command: argparse.ArgumentParser) -> None:
     """Add how a cohort is read: :data:`COHORT` and :data:`PLACES`."""
     reading = command.add_argument_group("how the cohort is read")
@@ -105,6 +120,7 @@ READ = ("atlas", "feature", "label", "measure", "scans", "subcortex")
 COHORT = ("classes", "pattern", *PET, *READ)
 FILES = ("features_table", "labels", "subjects_dir")
 PLACES = ("connectome", "derivatives", *FILES)
+TASKS = ("backend", "cache", "scheduler")
 SETTINGS = ("device", "n_epochs", "n_starts", "threshold", "weights")
 
 

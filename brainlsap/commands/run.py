@@ -1,6 +1,7 @@
 """`brainlsap run`: cross-validate a cohort, rank its regions, write a report."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from brainlsap.options import (
     KERNELS,
     PLACES,
     SETTINGS,
+    TASKS,
     add_fitting,
     add_reading,
+    add_tasks,
     given,
     kernel_list,
 )
@@ -27,7 +30,8 @@ def add(commands: Any) -> None:
     run = commands.add_parser(
         "run",
         help="cross-validate a cohort, rank and draw its regions, write a report",
-        description="The report's folder is written whole at the end, or not at all.",
+        description="The report's folder is written whole at the end, or not at all. "
+        "A run that was stopped continues when it is started again.",
     )
     run.add_argument("cohort", help="folder of subjects")
     run.add_argument("--out", required=True, help="results folder: new, or a report's")
@@ -40,6 +44,7 @@ def add(commands: Any) -> None:
     )
     run.add_argument("--preset", choices=("default", "paper"), default="default")
     add_fitting(run, jobs=1)
+    add_tasks(run)
     add_preparation(run)
     run.add_argument("--device", help="cpu or cuda")
 
@@ -67,6 +72,8 @@ def call(options: argparse.Namespace) -> None:
         preset=options.preset,
         n_jobs=options.jobs,
         progress=True,
+        tell=partial(print, flush=True),
+        **given(options, TASKS),
         **settings,
     )
     print_scores(Path(options.out))

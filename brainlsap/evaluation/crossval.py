@@ -1,9 +1,8 @@
 """Cross-validation of any scikit-learn classifier on a cohort, people kept whole."""
 
-import time
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +10,6 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation.cohort_summary import summarise_cohort
 from brainlsap.evaluation.controls import baseline_models
 from brainlsap.evaluation.designs import count_repeats, repeat_splits, whole_groups
-from brainlsap.evaluation.fitting import (
-    class_probabilities,
-    fit_parameters,
-    inner_model,
-    plain,
-    regional,
-    seeded,
-)
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.records import (
     CohortSummary,
@@ -27,6 +18,7 @@ from brainlsap.evaluation.records import (
     ModelResult,
 )
 from brainlsap.evaluation.splits import Split, check_splits
+from brainlsap.evaluation.tasks import Task, Work, run_tasks
 from brainlsap.exceptions import ParameterError
 
 __all__ = [
@@ -37,16 +29,6 @@ __all__ = [
     "cross_validate",
     "summarise_cohort",
 ]
-
-
-class _Task(NamedTuple):
-    """One model on one fold: the unit of work; it depends on nothing else."""
-
-    name: str
-    model: Any
-    fold: int
-    split: Split
-    seed: int
 
 
 def cross_validate(
@@ -63,6 +45,10 @@ def cross_validate(
     people_may_be_shared: bool = False,
     n_jobs: int = 1,
     progress: bool = False,
+    cache: str | Path | None = None,
+    backend: str = "processes",
+    scheduler: str | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Fit and test models on stratified folds that never share a person.
 
@@ -101,7 +87,17 @@ def cross_validate(
     n_jobs : int
         Processes; the result does not depend on it.
     progress : bool
-        Whether to show a bar on standard error.
+        Whether to show a bar, with the time left, on standard error.
+    cache : str or Path, optional
+        Folder in which every finished task (a model on a fold) is kept, by a hash of
+        code, data, settings and seed; those found there are not computed again. It
+        names people.
+    backend : {"processes", "dask"}
+        Where tasks run: processes here, or the workers of a Dask cluster.
+    scheduler : str, optional
+        Address of the cluster's scheduler, such as "tcp://127.0.0.1:8786".
+    tell : function of str, optional
+        Is told in one line how many tasks were finished before.
 
     Returns
     -------
@@ -137,11 +133,12 @@ def cross_validate(
     audited = audit(cohort, splits, asked, whole=whole)
     seeds = [_fold_seed(random_state, fold) for fold in range(len(splits))]
     tasks = [
-        _Task(name, one, fold, split, seeds[fold])
+        Task(name, one, fold, split, seeds[fold])
         for name, one in models.items()
         for fold, split in enumerate(splits)
     ]
-    folds = _run(tasks, cohort, n_jobs, progress)
+    work = Work(n_jobs, progress, cache, backend, scheduler, tell)
+    folds = run_tasks(tasks, cohort, work)
     summary = summarise_cohort(cohort)
     results = {
         name: ModelResult(
@@ -226,64 +223,3 @@ def _together(asked: dict[str, Any], controls: dict[str, Any]) -> dict[str, Any]
 def _fold_seed(random_state: int, fold: int) -> int:
     # Seeds of neighbouring folds and of neighbouring runs must not coincide.
     return int(np.random.SeedSequence([random_state, fold]).generate_state(1)[0] >> 1)
-
-
-def _run(
-    tasks: list[_Task], cohort: Cohort, n_jobs: int, progress: bool
-) -> list[FoldResult]:
-    from joblib import Parallel, delayed
-    from tqdm import tqdm
-
-    X, y, groups = cohort.to_array(), cohort.y, cohort.groups
-    scans = cohort.table["scan"].to_numpy(dtype=object)
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    done = parallel(
-        delayed(_fit_fold)(task, X, y, groups, scans, tuple(cohort.classes))
-        for task in tasks
-    )
-    bar = tqdm(done, total=len(tasks), desc="folds", disable=not progress)
-    return list(bar)
-
-
-def _fit_fold(
-    task: _Task,
-    X: np.ndarray,
-    y: np.ndarray,
-    groups: np.ndarray,
-    scans: np.ndarray,
-    classes: tuple[str, ...],
-) -> FoldResult:
-    from sklearn.base import clone
-
-    train, test = task.split
-    model, settings = seeded(clone(task.model), task.seed)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        started = time.perf_counter()
-        model.fit(X[train], y[train], **fit_parameters(model, groups[train]))
-        fitted = time.perf_counter()
-        probability, source = class_probabilities(model, X[test], classes)
-        finished = time.perf_counter()
-    inner = inner_model(model)
-    details = {
-        "seed": task.seed if settings["seeded"] else None,
-        "seconds_fit": fitted - started,
-        "seconds_predict": finished - fitted,
-        "probability_from": source,
-        "settings": settings["parameters"],
-        "warnings": sorted({str(one.message) for one in caught}),
-        "fit_report": plain(getattr(inner, "fit_report_", {})),
-    }
-    return FoldResult(
-        fold=task.fold,
-        train=train,
-        test=test,
-        scans=scans[test],
-        participants=groups[test],
-        truth=y[test],
-        probability=probability,
-        classes=classes,
-        scales=regional(inner, "scales_", X.shape[1]),
-        scales_start=regional(inner, "scales_start_", X.shape[1]),
-        details=details,
-    )

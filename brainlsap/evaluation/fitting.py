@@ -5,7 +5,13 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from brainlsap.evaluation.covariate_steps import (
+    has_covariate_steps,
+    transform_with,
+    transforming_steps,
+)
 from brainlsap.exceptions import ParameterError
 
 
@@ -79,6 +85,51 @@ def fit_parameters(model: Any, groups: np.ndarray) -> dict[str, np.ndarray]:
     return {"groups": groups} if "groups" in signature(model.fit).parameters else {}
 
 
+def fit_model(
+    model: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    groups: np.ndarray,
+    covariates: pd.DataFrame,
+) -> Any:
+    """Fit a model; hand persons and covariates to the parts that take them.
+
+    Parameters
+    ----------
+    model : estimator
+        A fresh clone; it is fitted.
+    X : array of shape (n_scans, n_rois, n_rois + n_features)
+        Training scans.
+    y, groups : arrays of length n_scans
+        Label and participant of every scan.
+    covariates : DataFrame of n_scans rows
+        Given to the steps of a pipeline whose `transform` takes covariates, such as
+        :class:`brainlsap.evaluation.CombatHarmonizer`.
+
+    Returns
+    -------
+    estimator
+        The same object.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((2, 3, 4)), np.array(["a", "b"])
+    >>> fit_model(DummyClassifier(), X, y, y, pd.DataFrame(index=[0, 1])).classes_
+    array(['a', 'b'], dtype='<U1')
+    """
+    if not has_covariate_steps(model):
+        return model.fit(X, y, **fit_parameters(model, groups))
+    for step in transforming_steps(model):
+        given: dict[str, Any] = {"covariates": covariates, "groups": groups}
+        known = signature(step.fit).parameters
+        step.fit(X, y, **{name: one for name, one in given.items() if name in known})
+        X = transform_with(step, X, covariates)
+    last = model.steps[-1][1]
+    last.fit(X, y, **fit_parameters(last, groups))
+    return model
+
+
 def inner_model(model: Any) -> Any:
     """Return the fitted model at the heart of a search or a pipeline.
 
@@ -100,7 +151,10 @@ def inner_model(model: Any) -> Any:
 
 
 def class_probabilities(
-    model: Any, X: np.ndarray, classes: tuple[str, ...]
+    model: Any,
+    X: np.ndarray,
+    classes: tuple[str, ...],
+    covariates: pd.DataFrame | None = None,
 ) -> tuple[np.ndarray, str]:
     """Ask a fitted model for the probability of every class.
 
@@ -112,6 +166,8 @@ def class_probabilities(
         Test scans.
     classes : tuple of str
         Columns wanted; a class that the model never saw has probability 0.
+    covariates : DataFrame of n_scans rows, optional
+        As in :func:`fit_model`.
 
     Returns
     -------
@@ -127,6 +183,10 @@ def class_probabilities(
     ParameterError
         Where the model returns NaN, or a class that the cohort has not.
     """
+    if has_covariate_steps(model):
+        for step in transforming_steps(model):
+            X = transform_with(step, X, covariates)
+        model = model.steps[-1][1]
     if hasattr(model, "predict_proba"):
         given, source = np.asarray(model.predict_proba(X)), "predict_proba"
     elif hasattr(model, "decision_function"):

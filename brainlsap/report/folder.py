@@ -13,11 +13,16 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.evaluation import Evaluation, write_splits
+from brainlsap.evaluation.task_store import NAME as TASK_NAME
 from brainlsap.exceptions import ParameterError
+from brainlsap.report.exchange import exchange_folders
 from brainlsap.report.score_tables import mark_by_scan
 
 MANIFEST = "brainlsap-report.json"
 SHAREABLE, PRIVATE = "report", "private"
+TASKS = f"{PRIVATE}/tasks"
+"""Where a run keeps its finished tasks; they outlive the report."""
+
 # Shorter names ("1", "b") stand in any text by chance; they are taken out only where
 # a word such as "sub-" goes before.
 SHORTEST_NAME = 4
@@ -97,7 +102,8 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
         umask = os.umask(0)
         os.umask(umask)
         fresh.chmod(0o777 & ~umask)
-        _exchange(fresh, folder)
+        _carry_tasks(folder, fresh)
+        exchange_folders(fresh, folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
@@ -229,7 +235,7 @@ def _entries(folder: Path) -> set[str]:
     return {
         one.relative_to(folder).as_posix()
         for one in folder.rglob("*")
-        if not one.is_dir() or one.is_symlink()
+        if (not one.is_dir() or one.is_symlink()) and not _is_task(folder, one)
     }
 
 
@@ -241,21 +247,23 @@ def _listed(folder: Path) -> set[str]:
         return set()
 
 
-def _exchange(fresh: Path, folder: Path) -> None:
-    """Put `fresh` in the place of `folder`; the old one goes only after that."""
-    if not folder.exists():
-        fresh.rename(folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".old-{folder.name}-", dir=folder.parent))
-    try:
-        folder.rename(old / folder.name)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            (old / folder.name).rename(folder)
-            raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+def _carry_tasks(folder: Path, fresh: Path) -> None:
+    """Give the finished tasks of the old folder to the new one as well."""
+    for task in (folder / TASKS).glob("*"):
+        if _is_task(folder, task) and not task.name.startswith("."):
+            copy = fresh / TASKS / task.name
+            copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                copy.hardlink_to(task)
+            except OSError:  # a file system without links
+                shutil.copy2(task, copy)
+
+
+def _is_task(folder: Path, path: Path) -> bool:
+    name = path.name
+    return path.parent == folder / TASKS and (
+        bool(TASK_NAME.fullmatch(name)) or name.startswith(".partial-")
+    )
 
 
 def write_tsv(frame: pd.DataFrame, path: Path) -> None:

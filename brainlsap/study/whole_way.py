@@ -1,6 +1,6 @@
 """The whole way from a cohort to a report."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pandas as pd
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, rank_regions
 from brainlsap.report import check_results_folder, write_report
+from brainlsap.study.holding import hold_results
 from brainlsap.study.models import study_baselines, study_models
 
 
@@ -23,6 +24,10 @@ def run_study(
     n_jobs: int = 1,
     progress: bool = False,
     title: str | None = None,
+    cache: str | Path | None = None,
+    backend: str = "processes",
+    scheduler: str | None = None,
+    tell: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> Path:
     """Cross-validate, rank regions, draw and report: the whole way.
@@ -50,6 +55,11 @@ def run_study(
         Whether to show a bar on standard error.
     title : str, optional
         Heading of the report.
+    cache : str or Path, optional
+        Folder of finished tasks, by default `private/tasks` in the results folder. A
+        run that was stopped, in whatever way, continues from there.
+    backend, scheduler, tell : optional
+        As for :func:`brainlsap.evaluation.cross_validate`.
     **settings
         Further settings of :class:`brainlsap.model.LSAPClassifier`.
 
@@ -73,18 +83,23 @@ def run_study(
     >>> page.name
     'report.html'
     """
-    check_results_folder(out)
+    out = check_results_folder(out)
     models = study_models(kernels, preset=preset, random_state=random_state, **settings)
-    evaluation = cross_validate(
-        models,
-        cohort,
-        n_folds,
-        random_state,
-        baselines=study_baselines(random_state, settings.get("preparation")),
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    return write_study(evaluation, cohort, out, title=title)
+    with hold_results(out, cache) as tasks:
+        evaluation = cross_validate(
+            models,
+            cohort,
+            n_folds,
+            random_state,
+            baselines=study_baselines(random_state, settings.get("preparation")),
+            n_jobs=n_jobs,
+            progress=progress,
+            cache=tasks,
+            backend=backend,
+            scheduler=scheduler,
+            tell=tell,
+        )
+        return write_study(evaluation, cohort, out, title=title)
 
 
 def write_study(

@@ -1,0 +1,176 @@
+"""Where there is nothing to find: how often the tests find something.
+
+`comparison`: 200 simulated cohorts (60 people, two visits for every third) and two
+models that are equally good by design: each reads one of two features that are noisy
+copies of the same thing, drawn alike. The corrected test of differences over folds
+may call at most 18 of 200 significant at 5% (the 99% limit of an exact test); the
+naive paired t-test is counted beside it.
+`permuted`: labels permuted between people, all visits together, 20 times a model, on
+open data; the mean of the scores must be within 3 standard errors of chance. Folds
+are drawn anew for each permutation, as they would be for the true labels.
+
+    python benchmarks/null_study.py comparison permuted
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from brainlsap.data import Cohort, load_atlas, load_cohort
+from brainlsap.evaluation import compare_models, cross_validate
+from brainlsap.evaluation.permutation import permute_labels
+from brainlsap.model import LSAPClassifier
+from brainlsap.study import study_baselines
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+RESULTS = Path(__file__).parent / "results"
+LIMIT = 18
+
+
+class OneFeature(TransformerMixin, BaseEstimator):
+    """Hands on one feature of every region."""
+
+    def __init__(self, place: int = 0) -> None:
+        self.place = place
+
+    def fit(self, X: np.ndarray, y: object = None) -> "OneFeature":  # noqa: ARG002
+        self.fitted_ = True
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        return X[:, :, X.shape[1] + self.place]
+
+
+def draw_cohort(seed: int, n_people: int = 60) -> Cohort:
+    """Two features that tell the class equally well; one connectome for everybody."""
+    rng = np.random.default_rng(seed)
+    atlas = load_atlas("desikan82")
+    person = np.repeat(np.arange(n_people), 1 + (np.arange(n_people) % 3 == 0))
+    code = person % 2
+    effect = np.where(np.arange(len(atlas)) < 10, 0.35, 0.0)
+    own = rng.normal(size=(n_people, len(atlas), 1))[person]
+    noise = rng.normal(size=(len(person), len(atlas), 2))
+    features = (code[:, None] * effect)[..., None] + 0.7 * own + 0.7 * noise
+    table = pd.DataFrame(
+        {
+            "scan": [f"s{k}" for k in range(len(person))],
+            "participant": [f"p{k}" for k in person],
+            "session": "1",
+            "label": np.array(["CN", "AD"])[code],
+        }
+    )
+    return Cohort(
+        connectomes=np.broadcast_to(np.ones((82, 82)), (len(person), 82, 82)),
+        features=features + 10.0,
+        table=table,
+        atlas=atlas,
+        feature_names=("one", "other"),
+        classes=("CN", "AD"),
+    )
+
+
+def comparison(options: argparse.Namespace) -> list[str]:
+    models = {
+        name: make_pipeline(OneFeature(place), LogisticRegression(C=0.1))
+        for place, name in enumerate(("one", "other"))
+    }
+    lines = ["## False positives of two equal models at 5%\n"]
+    lines += ["| design | simulations | corrected test | naive paired t-test |"]
+    lines += ["| --- | --- | --- | --- |"]
+    for repeats in (1, 10):
+        corrected = naive = 0
+        for seed in range(options.simulations):
+            evaluation = cross_validate(
+                models, draw_cohort(seed), 5, seed, baselines=False, n_repeats=repeats
+            )
+            row = compare_models(evaluation, n_draws=1).iloc[0]
+            corrected += row["p_value"] < 0.05
+            naive += row["p_naive"] < 0.05
+        lines.append(
+            f"| 5 folds, {repeats} repeats | {options.simulations} | {corrected} "
+            f"({'at most' if corrected <= LIMIT else 'more than'} {LIMIT}) | {naive} |"
+        )
+        print(lines[-1], flush=True)
+    return lines
+
+
+def bnu1() -> Cohort:
+    with tempfile.TemporaryDirectory() as place:
+        script = Path(__file__).parent / "bnu1_cohort.py"
+        archive = ["--archive", str(SHARED / "bnu1_connectomes")]
+        command = [sys.executable, str(script), *archive, f"{place}/study"]
+        subprocess.run(command, check=True)
+        return load_cohort(f"{place}/study", "desikan82", "strength", "sex")
+
+
+def fcon1000() -> Cohort:
+    template = SHARED / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
+    folder = SHARED / "fcon1000_destrieux"
+    return load_cohort(folder, label="sex", connectome=template, subcortex="volume")
+
+
+DATA = {"BNU_1": bnu1, "FCON1000": fcon1000}
+
+
+def permuted(options: argparse.Namespace) -> list[str]:
+    lines = [f"## Labels permuted between people, {options.permutations} times\n"]
+    lines += ["| data | model | mean | standard error | distance from chance |"]
+    lines += ["| --- | --- | --- | --- | --- |"]
+    lsap = LSAPClassifier(n_epochs=options.epochs, n_starts=1, random_state=0)
+    models = {"LSAP-C (one start, few epochs)": lsap} | study_baselines(0)
+    for name in options.data:
+        cohort, found = DATA[name](), []
+        for seed in range(options.permutations):
+            rng = np.random.default_rng(seed)
+            label = permute_labels(cohort.y, cohort.groups, rng)
+            drawn = replace(cohort, table=cohort.table.assign(label=label))
+            evaluation = cross_validate(models, drawn, 5, seed, baselines=False)
+            scores = evaluation.scores().groupby("model")["balanced_accuracy"].mean()
+            found.append(scores)
+            print(name, seed, scores.round(3).to_dict(), flush=True)
+        table = pd.DataFrame(found)
+        for model in models:
+            mean = table[model].mean()
+            error = table[model].std(ddof=1) / np.sqrt(len(table))
+            gap = mean - 1 / len(cohort.classes)
+            told = f"{gap / error:+.1f} standard errors" if error else f"{gap:+.3f}"
+            lines.append(f"| {name} | {model} | {mean:.4f} | {error:.4f} | {told} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parts = {"comparison": comparison, "permuted": permuted}
+    parser.add_argument("parts", nargs="+", choices=sorted(parts))
+    parser.add_argument("--simulations", type=int, default=200)
+    parser.add_argument("--permutations", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--out", type=Path, default=RESULTS / "null.md")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in options.parts:
+        start = time.time()
+        lines = parts[name](options)
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        lines.append(f"\n{now}, {time.time() - start:.0f} s\n")
+        text = "\n".join(lines)
+        print(text, flush=True)
+        with options.out.open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

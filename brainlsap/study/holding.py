@@ -1,0 +1,68 @@
+"""One run in one results folder, which can be stopped and continued."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from brainlsap.report.exchange import clean_after_kill
+from brainlsap.report.folder import TASKS
+from brainlsap.report.folder_lock import lock_folder
+
+
+@contextmanager
+def hold_results(out: Path, cache: str | Path | None = None) -> Iterator[Path]:
+    """Hold a results folder, remove what a killed run left, and say how to resume.
+
+    Parameters
+    ----------
+    out : Path
+        Results folder, absolute.
+    cache : str or Path, optional
+        Folder of finished tasks; by default in the results folder.
+
+    Yields
+    ------
+    Path
+        Folder of finished tasks.
+
+    Raises
+    ------
+    ParameterError
+        Where another run holds the folder.
+    KeyboardInterrupt
+        Where the run is stopped; the message says how to continue.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with hold_results(Path(place).resolve() / "out") as tasks:
+    ...         tasks.relative_to(Path(place).resolve()).as_posix()
+    'out/private/tasks'
+    """
+    with lock_folder(out):
+        clean_after_kill(out)
+        tasks = out / TASKS if cache is None else Path(cache).expanduser()
+        fresh = not out.exists()
+        if cache is None:
+            tasks.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            yield tasks
+        except KeyboardInterrupt:
+            kept = sum(1 for _ in tasks.glob("*.safetensors"))
+            raise KeyboardInterrupt(
+                f"stopped. Run the same command again to continue: {kept} finished "
+                f"tasks are kept in {tasks}; nothing half-written is left."
+            ) from None
+        finally:
+            if cache is None:
+                _remove_empty([tasks, tasks.parent, *([out] if fresh else [])])
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Leave no empty folders where nothing was finished."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
