@@ -10,7 +10,7 @@
   const state = { yaw: Math.PI, pitch: 0, zoom: 1, sides: "LR", mesh: 0, map: 0, hot: NOTHING };
   const parts = data.parts.map(unpack);
   let ids = new Int16Array(0), depth, light, image, width = 0, height = 0, sharp = 1;
-  let palette = [], waiting = false;
+  let palette = [], letters = [], waiting = false, stale = true;
 
   function bytes(text) {
     const raw = atob(text), out = new Uint8Array(raw.length);
@@ -71,32 +71,38 @@
 
   function draw() {
     waiting = false;
-    fit();
+    if (fit() || stale) look();
+    paint();
+    write();
+  }
+
+  // Find the region of every pixel; only needed where something moved.
+  function look() {
+    stale = false;
     ids.fill(NOTHING);
     depth.fill(-Infinity);
     const turned = axes(), seen = parts.filter((part) => state.sides.includes(part.side));
     const below = seen.filter((part) => part.kind === "subcortex");
     const share = below.length ? 0.68 : 1;
     const shown = [[seen.filter((part) => part.kind === "cortex"), 0, share], [below, share, 1 - share]];
-    const letters = shown.flatMap((one) => drawGroup(one[0], one[1] * width, one[2] * width, turned));
-    paint();
-    write(letters);
+    letters = shown.flatMap((one) => lookAt(one[0], one[1] * width, one[2] * width, turned));
   }
 
   function fit() {
     const box = canvas.getBoundingClientRect();
     sharp = Math.min(2, Math.max(1.5, window.devicePixelRatio || 1));
     const w = Math.max(1, Math.round(box.width * sharp)), h = Math.max(1, Math.round(box.height * sharp));
-    if (w === width && h === height) return;
+    if (w === width && h === height) return false;
     width = canvas.width = w;
     height = canvas.height = h;
     ids = new Int16Array(w * h);
     depth = new Float32Array(w * h);
     light = new Float32Array(w * h);
     image = context.createImageData(w, h);
+    return true;
   }
 
-  function drawGroup(group, left, room, turned) {
+  function lookAt(group, left, room, turned) {
     if (!group.length) return [];
     const shapes = group.map((part) => part.shapes[Math.min(state.mesh, part.shapes.length - 1)]);
     const low = [0, 1, 2].map((k) => Math.min(...shapes.map((one) => one.box.low[k])));
@@ -105,13 +111,11 @@
     // What of the box shows from here, so that nothing leaves the canvas.
     const span = (axis) => high.reduce((sum, x, k) => sum + Math.abs(axis[k]) * (x - low[k]), 0);
     const scale = 0.94 * state.zoom * Math.min(room / span(turned.right), height / span(turned.up));
-    const letters = [];
-    group.forEach((part, k) => {
+    return group.map((part, k) => {
       project(part, shapes[k], turned, centre, scale, left + room / 2);
       rasterise(part);
-      letters.push(letterOf(part));
+      return letterOf(part);
     });
-    return letters;
   }
 
   function project(part, shape, turned, centre, scale, middle) {
@@ -182,7 +186,7 @@
     return { text: part.side, x: (left + right) / 2, y: bottom, kind: part.kind };
   }
 
-  function write(letters) {
+  function write() {
     context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--ink");
     context.font = Math.round(14 * sharp) + "px system-ui, sans-serif";
     context.textAlign = "center";
@@ -198,6 +202,11 @@
 
   function rgb(hex) {
     return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
+  }
+
+  function move() {
+    stale = true;
+    redraw();
   }
 
   function redraw() {
@@ -281,7 +290,7 @@
     }
     el("view").selectedIndex = -1;
     heat(id);
-    redraw();
+    move();
     el("stage").scrollIntoView({ block: "nearest" });
   }
 
@@ -290,7 +299,7 @@
     state.yaw = view.yaw;
     state.pitch = view.pitch;
     state.sides = view.sides;
-    redraw();
+    move();
   }
 
   // --- pointer and keyboard
@@ -298,6 +307,7 @@
   let dragging = null;
 
   function pointed(event) {
+    if (stale) draw(); // what is pointed at is what was last asked for
     const box = canvas.getBoundingClientRect();
     const x = Math.round((event.clientX - box.left) * sharp), y = Math.round((event.clientY - box.top) * sharp);
     return x >= 0 && y >= 0 && x < width && y < height ? ids[y * width + x] : NOTHING;
@@ -306,7 +316,7 @@
   function tip(event, id) {
     const box = el("stage").getBoundingClientRect(), note = el("tip");
     note.style.visibility = id === NOTHING ? "hidden" : "visible";
-    note.textContent = sentence(id);
+    note.textContent = sentence(id).replace(/ \(.*\)(?=: )/, ""); // the long name stands below
     const x = event.clientX - box.left + 14, y = event.clientY - box.top + 14;
     note.style.left = Math.max(0, Math.min(x, box.width - note.offsetWidth)) + "px";
     note.style.top = y + "px";
@@ -344,17 +354,17 @@
   function turn(across, down) {
     state.yaw -= across;
     state.pitch = Math.min(Math.PI / 2, Math.max(-Math.PI / 2, state.pitch + down));
-    redraw();
+    move();
   }
 
   function come(times) {
     state.zoom = Math.min(6, Math.max(0.5, state.zoom * times));
-    redraw();
+    move();
   }
 
   el("map").addEventListener("change", (event) => setMap(event.target.selectedIndex));
   el("view").addEventListener("change", (event) => setView(event.target.value));
-  el("mesh").addEventListener("change", (event) => { state.mesh = event.target.selectedIndex; redraw(); });
+  el("mesh").addEventListener("change", (event) => { state.mesh = event.target.selectedIndex; move(); });
   el("controls").addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("resize", redraw);
   const dusk = window.matchMedia("(prefers-color-scheme: dark)");
