@@ -169,7 +169,6 @@ def fit_task(task: Task, scans: Scans) -> FoldResult:
             model, scans.X[test], scans.classes, scans.table.iloc[test]
         )
         finished = time.perf_counter()
-    inner = inner_model(model)
     details = {
         "seed": task.seed if settings["seeded"] else None,
         "seconds_fit": fitted - started,
@@ -177,8 +176,19 @@ def fit_task(task: Task, scans: Scans) -> FoldResult:
         "probability_from": source,
         "settings": settings["parameters"],
         "warnings": sorted({str(one.message) for one in caught}),
-        "fit_report": plain(getattr(inner, "fit_report_", {})),
     }
+    return _result(task, scans, inner_model(model), probability, details)
+
+
+def _result(
+    task: Task,
+    scans: Scans,
+    inner: Any,
+    probability: np.ndarray,
+    details: dict[str, Any],
+) -> FoldResult:
+    train, test = task.split
+    report = plain(getattr(inner, "fit_report_", {}))
     return FoldResult(
         fold=task.fold,
         train=train,
@@ -190,7 +200,7 @@ def fit_task(task: Task, scans: Scans) -> FoldResult:
         classes=scans.classes,
         scales=regional(inner, "scales_", scans.X.shape[1]),
         scales_start=regional(inner, "scales_start_", scans.X.shape[1]),
-        details=details,
+        details=details | {"fit_report": report},
     )
 
 
