@@ -21,6 +21,12 @@ from brainlsap.report.tables import (
     seed_table,
 )
 from brainlsap.report.text_tables import table_text
+from brainlsap.report.training_animation import write_training_animation
+from brainlsap.report.training_figures import (
+    plot_training_scales,
+    plot_trajectories,
+    scales_at_quarters,
+)
 
 __all__ = [
     "audit_table",
@@ -38,7 +44,10 @@ __all__ = [
     "plot_regions",
     "plot_scales",
     "plot_scores",
+    "plot_training_scales",
+    "plot_trajectories",
     "region_table",
+    "scales_at_quarters",
     "score_numbers",
     "score_table",
     "seed_table",
@@ -46,4 +55,5 @@ __all__ = [
     "table_text",
     "write_interactive",
     "write_report",
+    "write_training_animation",
 ]
