@@ -34,11 +34,13 @@ from brainlsap.data.region_volumes import region_volumes
 from brainlsap.data.shared_connectomes import shared_connectome
 from brainlsap.data.simulate import make_cohort
 from brainlsap.data.subject_folders import write_subject_folders
+from brainlsap.data.tractography import BuiltConnectome, build_connectome
 
 __all__ = [
     "FORMATS",
     "AdniImport",
     "Atlas",
+    "BuiltConnectome",
     "Cohort",
     "CohortCheck",
     "ConnectomeFile",
@@ -46,6 +48,7 @@ __all__ = [
     "NodeGraph",
     "NodeSplit",
     "available_atlases",
+    "build_connectome",
     "check_cohort",
     "import_adni",
     "is_outside",
