@@ -5,7 +5,7 @@ look at the scan. Outliers are told from the median and the median absolute devi
 (MAD) over scans, which a few bad scans cannot move.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -37,21 +37,24 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     Parameters
     ----------
     cohort : Cohort
-        As it was loaded; asymmetric, negative or NaN weights were refused there.
+        As it was loaded. Negative and NaN weights were refused there, scan by scan,
+        so that their columns hold 0 here.
 
     Returns
     -------
     DataFrame
-        A row for every scan, indexed by its name. Of the connectome: `asymmetry`
+        A row for every scan, indexed by its name. Of the connectome: `negative`,
+        `not_finite` and `zero_rows` (rows without any weight); `asymmetry`
         (largest difference of the triangles over the largest weight), `diagonal`
         (share of all weights), `isolated` (regions without a link to another),
         `density`, `streamlines` (sum of weights, each link once),
         `connectome_deviation` (robust distance from the others), `mirrored`
         (agreement of the left-right differences with those of the others, -1 to 1;
         negative in a swap), `connectome_twin` (a scan with the very same matrix). Of
-        each feature: `<name>_missing`, `<name>_implausible`, `<name>_equal` (regions
-        that share one value), `<name>_deviation`, `<name>_mirrored`,
-        `<name>_twin`. At last `flags`, in words; empty where nothing is unusual.
+        each feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
+        `<name>_implausible`, `<name>_equal` (regions that share one value),
+        `<name>_deviation`, `<name>_mirrored`, `<name>_twin`. At last `flags`, in
+        words; empty where nothing is unusual.
 
     Examples
     --------
@@ -155,6 +158,9 @@ def _connectome_columns(cohort: Cohort) -> dict[str, np.ndarray]:
         asymmetry[row] = np.abs(W - W.T).max() / max(W.max(), 1e-300)
     total = links.sum(axis=1)
     columns = {
+        "negative": _count(cohort, rows, lambda W: (W < 0).sum()),
+        "not_finite": _count(cohort, rows, lambda W: (~np.isfinite(W)).sum()),
+        "zero_rows": _count(cohort, rows, lambda W: (~W.any(axis=1)).sum()),
         "asymmetry": asymmetry,
         "diagonal": diagonal / np.maximum(total + diagonal, 1e-300),
         "isolated": _isolated(cohort)[list(rows)].sum(axis=1),
@@ -177,12 +183,19 @@ def _connectome_columns(cohort: Cohort) -> dict[str, np.ndarray]:
     return columns
 
 
+def _count(
+    cohort: Cohort, rows: Iterable[int], what: Callable[[np.ndarray], int]
+) -> np.ndarray:
+    return np.array([what(cohort.connectomes[row]) for row in rows])
+
+
 def _feature_columns(cohort: Cohort, place: int, name: str) -> dict[str, np.ndarray]:
     values = cohort.features[..., place]
     missing = np.isnan(values)
     low, high = PLAUSIBLE.get(name, (-np.inf, np.inf))
     columns = {
         f"{name}_missing": missing.sum(axis=1),
+        f"{name}_zeros": (values == 0).sum(axis=1),
         f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
         f"{name}_equal": np.array([_most_equal(row) for row in values]),
         f"{name}_deviation": _distance(values),
@@ -254,6 +267,8 @@ def _flags_of(part: str, row: pd.Series, n_rois: int) -> list[str]:
         if row["isolated"] > 0:
             flags.append(f"{int(row['isolated'])} regions without links")
         return flags
+    if row[f"{part}_zeros"] > 0:
+        flags.append(f"{part} filled with zero in {int(row[f'{part}_zeros'])} regions")
     if row[f"{part}_implausible"] > 0:
         flags.append(f"{part} implausible in {int(row[f'{part}_implausible'])} regions")
     if row[f"{part}_equal"] > max(2, _MOST_EQUAL * n_rois):

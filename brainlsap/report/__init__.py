@@ -6,6 +6,7 @@ from brainlsap.report.figures import plot_confusion, plot_scores
 from brainlsap.report.folder import check_results_folder
 from brainlsap.report.interactive import interactive_html, write_interactive
 from brainlsap.report.page import write_report
+from brainlsap.report.quality_page import write_quality_page
 from brainlsap.report.ranking_figures import plot_ranks, plot_scales
 from brainlsap.report.score_tables import score_numbers, score_table
 from brainlsap.report.statistics_tables import (
@@ -54,6 +55,7 @@ __all__ = [
     "short_region_table",
     "table_text",
     "write_interactive",
+    "write_quality_page",
     "write_report",
     "write_training_animation",
 ]
