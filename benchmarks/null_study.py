@@ -89,7 +89,7 @@ def comparison(options: argparse.Namespace) -> list[str]:
     lines = ["## False positives of two equal models at 5%\n"]
     lines += ["| design | simulations | corrected test | naive paired t-test |"]
     lines += ["| --- | --- | --- | --- |"]
-    for repeats in (1, 10):
+    for repeats in options.repeats:
         corrected = naive = 0
         for seed in range(options.simulations):
             evaluation = cross_validate(
@@ -155,6 +155,7 @@ def main() -> None:
     parts = {"comparison": comparison, "permuted": permuted}
     parser.add_argument("parts", nargs="+", choices=sorted(parts))
     parser.add_argument("--simulations", type=int, default=200)
+    parser.add_argument("--repeats", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--permutations", type=int, default=20)
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
