@@ -7,6 +7,7 @@ from typing import Any
 
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.cohort_reader import STRENGTH
+from brainlsap.data.fault_groups import fault_lines
 from brainlsap.data.folder_reading import FolderReading, read_folder
 from brainlsap.exceptions import CohortError
 
@@ -54,21 +55,22 @@ class CohortCheck:
         return not self.faults
 
     def text(self) -> str:
-        """Return everything as lines of text.
+        """Return everything as lines of text; what many scans share is said once.
 
         Returns
         -------
         str
         """
         lines = [str(self.folder)]
+        faults = fault_lines(self.faults, self.folder)
         for title, entries in (
             ("Found", self.found),
             ("Mapped", self.mapped),
             ("Dropped", self.dropped),
-            ("Faults", self.faults),
+            ("Faults", faults),
         ):
             if entries:
-                count = f" ({len(entries)})" if title == "Faults" else ""
+                count = f" ({len(self.faults)})" if title == "Faults" else ""
                 lines += [f"{title}{count}:", *(f"  {entry}" for entry in entries)]
         if self.is_sound:
             lines.append("No faults: the cohort can be loaded.")
