@@ -6,6 +6,7 @@ imports at the top must be light, so that `--help` is quick.
 
 from brainlsap.commands import (
     atlases,
+    audit,
     check,
     demo,
     fit,
@@ -21,6 +22,7 @@ COMMANDS = {
     "simulate": simulate,
     "import-adni": import_adni,
     "check": check,
+    "audit": audit,
     "run": run,
     "fit": fit,
     "predict": predict,

@@ -1,0 +1,88 @@
+"""The audit on what it must find and on what is clean.
+
+`planted`: the tests that plant one leak each (tests/evaluation/test_leakage.py), run by
+name. `clean`: simulated cohorts of many sizes, features and designs, on which it must
+raise no error; warnings are counted, since a cohort may have some by chance.
+
+    python benchmarks/audit_study.py
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sklearn.linear_model import LogisticRegression
+
+from brainlsap.data import make_cohort
+from brainlsap.evaluation import audit, make_splits
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = Path(__file__).parent / "results"
+
+
+def planted() -> list[str]:
+    tests = ROOT / "tests" / "evaluation" / "test_leakage.py"
+    command = [sys.executable, "-m", "pytest", "-v", "-k", "test_leak_", str(tests)]
+    said = subprocess.run(
+        [*command, "-p", "no:randomly"],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    ).stdout
+    outcome: dict[str, set[str]] = {}
+    pattern = r"::test_leak_(\d+)_(\w+?)(?:\[.*?\])? (PASSED|FAILED|ERROR)"
+    for number, name, result in re.findall(pattern, said):
+        key = f"{int(number)}. {name.replace('_', ' ')}"
+        outcome.setdefault(key, set()).add(result)
+    lines = ["| planted leak | found |", "| --- | --- |"]
+    lines += [
+        f"| {name} | {'yes' if results == {'PASSED'} else 'NO'} |"
+        for name, results in outcome.items()
+    ]
+    found = sum(results == {"PASSED"} for results in outcome.values())
+    return [*lines, f"\nFound: {found} of {len(outcome)}."]
+
+
+def clean(n_cohorts: int) -> list[str]:
+    errors, warned = 0, Counter()
+    for seed in range(n_cohorts):
+        cohort = make_cohort(
+            60 + 17 * seed % 120,
+            atlas=("desikan82", "destrieux160")[seed % 5 == 0],
+            feature=("fdg", "thickness", "volume")[seed % 3],
+            random_state=seed,
+        )
+        splits = make_splits(cohort.y, cohort.groups, 3 + seed % 3, random_state=seed)
+        found = audit(cohort, splits, LogisticRegression())
+        errors += not found.is_clean
+        warned.update(found.checks_of("warning"))
+    told = ", ".join(f"{name} ({count})" for name, count in warned.items()) or "none"
+    return [
+        f"Clean simulated cohorts: {n_cohorts}; with an error: {errors}; "
+        f"warnings by number of cohorts: {told}."
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cohorts", type=int, default=50)
+    parser.add_argument("--out", type=Path, default=RESULTS / "audit.md")
+    options = parser.parse_args()
+    start = time.time()
+    lines = [*planted(), "", *clean(options.cohorts)]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    head = f"## Planted leaks and clean cohorts, {now}, {time.time() - start:.0f} s\n"
+    text = "\n".join([head, *lines, ""])
+    print(text)
+    with options.out.open("a", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
