@@ -17,40 +17,66 @@ class StackKernel(torch.autograd.Function):
     """K = sum_n c_n P_n from the kept stack, formed again in every epoch."""
 
     @staticmethod
-    def forward(ctx, scale: Tensor, stack: Tensor, kernel: str) -> Tensor:
-        degree = stack.shape[1] - 1
-        c, dc = EXPANSIONS[kernel].coefficients(scale, degree, 2.0)
+    def forward(ctx, scale: Tensor, stack: Tensor, kernel: str, way: str) -> Tensor:
+        c, dc = EXPANSIONS[kernel].coefficients(scale, len(stack) - 1, 2.0)
         ctx.save_for_backward(stack, dc.float())
-        return torch.einsum("pn,tnpq->tpq", c.float(), stack)
+        ctx.way = way
+        return WAYS[way](stack, c.float())
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None, None]:
         stack, dc = ctx.saved_tensors
-        slope = torch.einsum("pn,tnpq->tpq", dc, stack)
-        return (grad * slope).sum((0, 2)), None, None
+        slope = WAYS[ctx.way](stack, dc)
+        return (grad * slope).sum((0, 2)), None, None, None
+
+
+def plain_sum(stack: Tensor, c: Tensor) -> Tensor:
+    """Return sum_n c_n(s_p) P_n[p, q] of every graph: weigh the terms, then add."""
+    return (c.T[:, None, :, None] * stack).sum(0)
+
+
+def careful_sum(stack: Tensor, c: Tensor) -> Tensor:
+    """Return the same with one pass over the stack and nothing kept."""
+    out = stack[0] * c[:, 0, None]
+    for n in range(1, len(stack)):
+        out.addcmul_(c[:, n, None], stack[n])
+    return out
+
+
+WAYS = {"plain": plain_sum, "careful": careful_sum}
 
 
 def polynomial_stack(L: Tensor, kernel: str, degree: int) -> Tensor:
-    """Return every P_n(L), shape (n_graphs, degree + 1, n_rois, n_rois)."""
+    """Return every P_n(L), shape (degree + 1, n_graphs, n_rois, n_rois)."""
     steps = EXPANSIONS[kernel].recurrence(degree, 2.0)
-    now = torch.eye(L.shape[-1]).expand(L.shape).clone()
-    before, stack = torch.zeros_like(now), [now]
-    for alpha, beta, gamma in zip(*steps, strict=True):
-        following = float(alpha) * (L @ now) + float(beta) * now + float(gamma) * before
-        before, now = now, following
-        stack.append(now)
-    return torch.stack(stack, dim=1)
+    stack = torch.empty(degree + 1, *L.shape)
+    # a few graphs at a time: joining whole lists would hold the stack twice
+    for start in range(0, len(L), 16):
+        part = L[start : start + 16]
+        now, before = torch.eye(L.shape[-1]).expand(part.shape), torch.zeros_like(part)
+        stack[0, start : start + 16] = now
+        for n, (alpha, beta, gamma) in enumerate(zip(*steps, strict=True), start=1):
+            following = float(alpha) * (part @ now) + float(beta) * now
+            before, now = now, following + float(gamma) * before
+            stack[n, start : start + 16] = now
+    return stack
 
 
 class DenseNetwork(nn.Module):
     """Two heat convolutions and a read-out over dense kernels."""
 
     def __init__(
-        self, L: Tensor, kernel: str, degree: int, hidden: int, n: int
+        self,
+        L: Tensor,
+        kernel: str,
+        degree: int,
+        hidden: int,
+        n: int,
+        way: str = "plain",
     ) -> None:
         super().__init__()
         n_rois = L.shape[-1]
-        self.L, self.kernel = L, kernel
+        self.L, self.kernel, self.way = L, kernel, way
         self.stack = None
         if kernel != "exact":
             self.stack = polynomial_stack(L, kernel, degree)
@@ -66,7 +92,7 @@ class DenseNetwork(nn.Module):
             response = torch.exp(-self.scale[:, None] * eigenvalues[:, None, :])
             K = (U * response) @ U.mT
         else:
-            K = StackKernel.apply(self.scale, self.stack, self.kernel)
+            K = StackKernel.apply(self.scale, self.stack, self.kernel, self.way)
         H = torch.relu(self.first(K @ X))
         H = torch.relu(self.second(K @ nn.functional.dropout(H, 0.5)))
         return self.readout(H.flatten(1))

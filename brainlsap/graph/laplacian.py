@@ -102,7 +102,7 @@ def _check_weights(finite: bool, lowest: float) -> None:
 
 
 # Graphs decomposed in one go.
-_AT_ONCE = 64
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,14 +170,13 @@ class SpectralEngine:
             series (k = 2). To be merely brought back to the regions: one for each of
             the remainder's functions (k = 0 to 2).
         """
-        rates = self.eigenvalues[picked][:, None]
-        factors = [torch.ones_like(rates), -rates]
-        if isinstance(weights, Series):
-            factors.append(weights.functions @ self.basis[picked])
-        joined = torch.cat(factors, dim=1).mT[..., None] * hat[:, :, None]
-        n_channels = hat.shape[2]
-        first = joined[:, :, :2].reshape(*hat.shape[:2], 2 * n_channels)
-        return first, joined[:, :, 2:].reshape(*hat.shape[:2], -1)
+        rates = self.eigenvalues[picked]
+        both = torch.stack([torch.ones_like(rates), -rates], dim=2)
+        first = (hat[:, :, None] * both[..., None]).flatten(2)
+        if not isinstance(weights, Series) or not len(weights.functions):
+            return first, hat[..., :0]
+        values = (weights.functions @ self.basis[picked]).mT
+        return first, (hat[:, :, None] * values[..., None]).flatten(2)
 
     def workspace(self, n_items: int) -> Tensor:
         """Return memory for the weighted vectors of a chunk of items."""

@@ -184,9 +184,9 @@ class HeatNetwork(nn.Module):
         first = self.standardize[0](self._diffuse(batch, None))
         Z = first
         for standardize, mix in zip(self.standardize[1:], self.mix, strict=False):
-            H = rectify_and_drop(mix(Z), self.dropout, self.training)
+            H = _mixed(mix, Z, self.dropout if self.training else 0.0)
             Z = standardize(self._diffuse(batch, H))
-        return self._logits(self.mix[-1](Z).relu_(), first)
+        return self._logits(_mixed(self.mix[-1], Z, 0.0), first)
 
     def penalty(self, settings: Settings) -> Tensor:
         """Return the weighted sum of squared weights that are held small."""
@@ -225,3 +225,10 @@ class HeatNetwork(nn.Module):
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array
         return H if self.all_measured else H[:, self.measured]
+
+
+def _mixed(mix: nn.Module, Z: Tensor, dropout: float) -> Tensor:
+    """Mix channels, rectify, drop."""
+    # regions of all scans in one row: overwriting a view makes copies both ways
+    H = rectify_and_drop(mix(Z.flatten(0, 1)), dropout, training=True)
+    return H.view(*Z.shape[:2], -1)
