@@ -11,6 +11,7 @@ from brainlsap.commands import (
     demo,
     fit,
     import_adni,
+    nodes,
     predict,
     run,
     simulate,
@@ -26,6 +27,7 @@ COMMANDS = {
     "run": run,
     "fit": fit,
     "predict": predict,
+    "nodes": nodes,
     "atlases": atlases,
 }
 

@@ -115,14 +115,14 @@ def download_planetoid(name: str, folder: str | Path) -> Path:
     if not wanted:
         raise ParameterError(
             f"no checksum of {name!r} is known, so it is not downloaded. Get the file "
-            f"from {GNN_BENCHMARK} and put it into a folder given as folder=."
+            f"from {GNN_BENCHMARK} and put it into a folder given as data=."
         )
     try:
         import pooch
     except ImportError:
         raise ParameterError(
             "downloading needs the pooch package: pip install pooch. Or give the "
-            "folder that holds the files as folder=."
+            "folder that holds the files as data=."
         ) from None
     store = pooch.create(
         path=folder,
@@ -137,6 +137,6 @@ def download_planetoid(name: str, folder: str | Path) -> Path:
             raise FileFormatError(
                 f"{file} could not be downloaded from {_PLANETOID} "
                 f"({str(error).splitlines()[0]}). Get the files by hand and give "
-                "their folder as folder=."
+                "their folder as data=."
             ) from None
     return Path(folder)

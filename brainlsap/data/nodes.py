@@ -53,7 +53,7 @@ __all__ = [
 
 def load_nodes(
     name: str,
-    folder: str | Path | None = None,
+    data: str | Path | None = None,
     *,
     download: bool = False,
     check: bool = True,
@@ -65,7 +65,7 @@ def load_nodes(
     name : {"cora", "citeseer", "pubmed", "amazon-computers", "amazon-photo", \
 "coauthor-cs"}
         Which; capitals and underscores do not matter.
-    folder : str or Path, optional
+    data : str or Path, optional
         Where its files are: `ind.NAME.*` or the .npz of gnn-benchmark, there or one
         folder below. By default the cache of the user.
     download : bool
@@ -93,11 +93,11 @@ def load_nodes(
     """
     key = name.lower().replace("_", "-")
     check_choice("name", key, NODE_DATASETS)
-    place = _find(key, folder)
+    place = _find(key, data)
     if place is None and download:
-        place = download_planetoid(key, folder or _cache())
+        place = download_planetoid(key, data or _cache())
     if place is None:
-        raise FileFormatError(_missing(key, folder))
+        raise FileFormatError(_missing(key, data))
     graph = (
         read_gnn_benchmark(place / NODE_FILES[key], key)
         if key in NODE_FILES
@@ -108,14 +108,14 @@ def load_nodes(
     return graph
 
 
-def holds_nodes(name: str, folder: str | Path | None = None) -> bool:
+def holds_nodes(name: str, data: str | Path | None = None) -> bool:
     """Tell whether a folder holds the files of a data set.
 
     Parameters
     ----------
     name : str
         As for :func:`load_nodes`.
-    folder : str or Path, optional
+    data : str or Path, optional
         As for :func:`load_nodes`.
 
     Returns
@@ -127,7 +127,7 @@ def holds_nodes(name: str, folder: str | Path | None = None) -> bool:
     >>> holds_nodes("cora", "nowhere")
     False
     """
-    return _find(name.lower().replace("_", "-"), folder) is not None
+    return _find(name.lower().replace("_", "-"), data) is not None
 
 
 def check_counts(graph: NodeGraph) -> None:
@@ -220,9 +220,9 @@ def _missing(key: str, folder: str | Path | None) -> str:
     if key in NODE_FILES:
         return (
             f"{base} does not hold {NODE_FILES[key]}; get it from {GNN_BENCHMARK} and "
-            "give its folder as folder=."
+            "give its folder as data=."
         )
     return (
-        f"{base} does not hold ind.{key}.*; give their folder as folder=, or "
+        f"{base} does not hold ind.{key}.*; give their folder as data=, or "
         "download=True where there is internet."
     )

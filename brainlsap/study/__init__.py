@@ -7,6 +7,8 @@ from brainlsap.study.new_people import (
     read_people,
     write_predictions,
 )
+from brainlsap.study.node_models import NODE_MODELS, node_model
+from brainlsap.study.node_runs import run_nodes, summarize_nodes
 from brainlsap.study.ranking_nulls import (
     permuted_scales,
     start_scales,
@@ -16,14 +18,18 @@ from brainlsap.study.whole_way import run_study, write_study
 
 __all__ = [
     "MODEL_NAMES",
+    "NODE_MODELS",
     "fit_model",
+    "node_model",
     "permuted_scales",
     "predict_people",
     "read_people",
+    "run_nodes",
     "run_study",
     "start_scales",
     "study_baselines",
     "study_models",
+    "summarize_nodes",
     "untrained_scales",
     "write_predictions",
     "write_study",
