@@ -17,6 +17,7 @@ from statistics import median
 
 import numpy as np
 import torch
+from measuring import keep
 from scipy import sparse
 from torch import nn
 
@@ -122,12 +123,12 @@ def epoch_time(
     return median(times), memory
 
 
-def line(name: str, sizes: list[int], times: list[float]) -> None:
+def line(name: str, sizes: list[int], times: list[float]) -> str:
     slope, start = np.polyfit(sizes, times, 1)
     fitted = slope * np.array(sizes) + start
     unexplained = np.var(np.array(times) - fitted) / np.var(times)
     cells = [f"{s}: {t * 1e3:.0f} ms" for s, t in zip(sizes, times, strict=True)]
-    print(f"| {name} | {' | '.join(cells)} | R2 = {1 - unexplained:.3f} |", flush=True)
+    return f"{name}: {', '.join(cells)}; straight line R2 = {1 - unexplained:.3f}"
 
 
 def main() -> None:
@@ -141,13 +142,21 @@ def main() -> None:
     if W is None:
         name, W = "random graph of Pubmed's size", random_graph(19717, 44324)
     took, memory = epoch_time(W, DEGREE)
-    print(f"{name}: {W.shape[0]} nodes, {W.nnz // 2} edges, hidden {HIDDEN}, K = 2,")
-    print(f"Chebyshev degree {DEGREE}: {took:.3f} s an epoch (forward and backward),")
-    print(f"{memory:.2f} GB above the data\n")
-    edges = [25_000, 50_000, 100_000, 200_000]
-    line("edges", edges, [epoch_time(random_graph(19717, m), DEGREE)[0] for m in edges])
+    edges = [100_000, 200_000, 400_000, 800_000]
     degrees = [5, 10, 20, 40]
-    line("degree", degrees, [epoch_time(W, degree)[0] for degree in degrees])
+    by_edges = [epoch_time(random_graph(19717, m), DEGREE)[0] for m in edges]
+    by_degree = [epoch_time(W, degree)[0] for degree in degrees]
+    text = "\n".join(
+        (
+            f"{name}: {W.shape[0]} nodes, {W.nnz // 2} edges, hidden {HIDDEN}, K = 2, "
+            f"Chebyshev degree {DEGREE}: {took:.3f} s an epoch (forward and backward), "
+            f"{memory:.2f} GB above the data.\n",
+            "- " + line("edges", edges, by_edges),
+            "- " + line("degree", degrees, by_degree),
+        )
+    )
+    print(text)
+    print(keep("recurrence", "Recurrence engine", text))
 
 
 if __name__ == "__main__":
