@@ -79,6 +79,11 @@ def parse_matrix(path: str | Path, lines: list[str]) -> NamedMatrix:
     """
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
+    if lines[0].startswith("data\tdata\t"):
+        raise FileFormatError(
+            f"{path}: a connectogram of DSI Studio, made for drawing; read the "
+            ".connectivity.mat that it writes beside it."
+        )
     delimiter = sniff_delimiter(lines[0])
     lines = [line.strip(" ") for line in lines]
     if delimiter and all(line.endswith(delimiter) for line in lines):

@@ -103,14 +103,13 @@ def read_named_values(
         return NamedValues(
             named, values, (_scaled(reference) or _scaled("_ref- file"),)
         )
-    if len(table) == 1 and not any(name in heads for name in NAME_COLUMNS):
-        named, cells = _one_row(table, feature, atlas)
-    else:
-        named, cells = _upright(path, table, feature, atlas)
-        twin = other_side(path)
-        if twin is not None:
-            more = _upright(twin, read_table(twin), feature, atlas)
-            named, cells = named + more[0], cells + more[1]
+    lies = len(table) == 1 and not any(name in heads for name in NAME_COLUMNS)
+    read = _one_row if lies else _upright
+    named, cells = read(path, table, feature, atlas)
+    twin = other_side(path)
+    if twin is not None:
+        more = read(twin, read_table(twin), feature, atlas)
+        named, cells = named + more[0], cells + more[1]
     numbers = [
         _number(path, feature, name, cell)
         for name, cell in zip(named, cells, strict=True)
@@ -124,11 +123,14 @@ def _scaled(reference: str | Path | None) -> str:
 
 
 def _one_row(
-    table: pd.DataFrame, feature: Feature, atlas: Atlas
+    path: Path, table: pd.DataFrame, feature: Feature, atlas: Atlas
 ) -> tuple[list[str], list[str | None]]:
+    """Return names and cells of a table with a column for every region."""
+    said = _SIDES.search(path.name)
+    side = (said[1] or said[2]).upper() if said else None
     named = {}
     for head in table.columns:
-        measure, place = find_region(head, atlas, None)
+        measure, place = find_region(head, atlas, side)
         is_ours = place is not None and measure in ("", *feature.measures)
         if is_ours or (place is None and kind_of_head(head) == "strangers"):
             name = region_of_head(head) if place is None else atlas.names[place]
