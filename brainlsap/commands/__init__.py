@@ -13,6 +13,8 @@ from brainlsap.commands import (
     import_adni,
     nodes,
     predict,
+    rank,
+    report,
     run,
     simulate,
 )
@@ -25,6 +27,8 @@ COMMANDS = {
     "check": check,
     "audit": audit,
     "run": run,
+    "rank": rank,
+    "report": report,
     "fit": fit,
     "predict": predict,
     "nodes": nodes,

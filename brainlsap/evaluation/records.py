@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,14 @@ class ModelResult:
 
     def scores(self) -> pd.DataFrame:
         """Return one row per fold: fold (from 1), n_test, then every score."""
-        rows = [
-            {"fold": result.fold + 1, "n_test": len(result.test), **result.scores()}
-            for result in self.folds
-        ]
-        return pd.DataFrame(rows)
+        return self._scores.copy()  # kept: a report asks for them some fifty times
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"fold": one.fold + 1, "n_test": len(one.test), **one.scores()}
+            for one in self.folds
+        )
 
     def summary(self) -> pd.DataFrame:
         """Return mean and s.d. of every score; see :func:`summarise`."""
@@ -111,8 +115,8 @@ class ModelResult:
         Returns
         -------
         DataFrame
-            Columns fold (from 1), row (of the cohort), scan, participant, truth,
-            predicted, and the probability of every class as `p_<class>`.
+            Fold (from 1), row (of the cohort), scan, participant, truth, predicted,
+            and the probability of every class as `p_<class>`.
         """
         parts = []
         for result in self.folds:
@@ -126,9 +130,8 @@ class ModelResult:
                     "predicted": result.predicted,
                 }
             )
-            for column, name in enumerate(self.classes):
-                part[f"p_{name}"] = result.probability[:, column]
-            parts.append(part)
+            columns = [f"p_{name}" for name in self.classes]
+            parts.append(part.join(pd.DataFrame(result.probability, columns=columns)))
         return pd.concat(parts, ignore_index=True)
 
     def scales(self) -> np.ndarray | None:
@@ -202,8 +205,7 @@ class CohortSummary:
         Returns
         -------
         DataFrame
-            Columns class, participants, scans. A person whose label changes counts
-            in each of the classes.
+            Columns class, participants, scans; who changes class counts in each.
         """
         by_label = self.table.groupby("label")
         scans, people = by_label.size(), by_label["participant"].nunique()
@@ -260,10 +262,8 @@ class Evaluation:
 
     def best_baseline(self, score: str = "balanced_accuracy") -> ModelResult | None:
         """Return the baseline of highest mean score, or None without baselines."""
-        candidates = [self.result(name) for name in self.baselines()]
-        if not candidates:
-            return None
-        return max(candidates, key=lambda one: float(one.scores()[score].mean()))
+        found = [self.result(name) for name in self.baselines()]
+        return max(found, key=lambda one: one.scores()[score].mean(), default=None)
 
     def result(self, name: str | None = None) -> ModelResult:
         """Return one model by name; by default the first.

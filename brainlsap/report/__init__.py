@@ -2,12 +2,14 @@
 
 from brainlsap.report.audit_tables import audit_table, info_sheet
 from brainlsap.report.common_regions import common_region_table, short_region_table
-from brainlsap.report.figures import plot_confusion, plot_scores
+from brainlsap.report.demographics import demographics_tests
+from brainlsap.report.figures import plot_calibration, plot_confusion, plot_scores
 from brainlsap.report.folder import check_results_folder
 from brainlsap.report.interactive import interactive_html, write_interactive
-from brainlsap.report.page import write_report
+from brainlsap.report.page import remake_report, write_report
 from brainlsap.report.quality_page import write_quality_page
 from brainlsap.report.ranking_figures import plot_ranks, plot_scales
+from brainlsap.report.ranking_files import write_ranking
 from brainlsap.report.score_tables import score_numbers, score_table
 from brainlsap.report.statistics_tables import (
     class_rate_table,
@@ -15,6 +17,7 @@ from brainlsap.report.statistics_tables import (
     division_table,
     interval_table,
 )
+from brainlsap.report.stored import StoredResults, read_results
 from brainlsap.report.surface import plot_regions
 from brainlsap.report.tables import (
     demographics_table,
@@ -30,16 +33,19 @@ from brainlsap.report.training_figures import (
 )
 
 __all__ = [
+    "StoredResults",
     "audit_table",
     "check_results_folder",
     "class_rate_table",
     "common_region_table",
     "comparison_table",
     "demographics_table",
+    "demographics_tests",
     "division_table",
     "info_sheet",
     "interactive_html",
     "interval_table",
+    "plot_calibration",
     "plot_confusion",
     "plot_ranks",
     "plot_regions",
@@ -47,7 +53,9 @@ __all__ = [
     "plot_scores",
     "plot_training_scales",
     "plot_trajectories",
+    "read_results",
     "region_table",
+    "remake_report",
     "scales_at_quarters",
     "score_numbers",
     "score_table",
@@ -56,6 +64,7 @@ __all__ = [
     "table_text",
     "write_interactive",
     "write_quality_page",
+    "write_ranking",
     "write_report",
     "write_training_animation",
 ]

@@ -75,6 +75,81 @@ def plot_confusion(result: ModelResult, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
+def plot_calibration(
+    result: ModelResult, n_bins: int = 8, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw how often predictions are right against how sure the model was.
+
+    Parameters
+    ----------
+    result : ModelResult
+        One model over all folds.
+    n_bins : int
+        Groups of equally many test scans, by the probability of the predicted class.
+    ax : Axes, optional
+        Where to draw; by default a new figure, without a window.
+
+    Returns
+    -------
+    Axes
+        Points on the dashed line are calibrated; below it the model is too sure.
+        Bars are 95% Wilson intervals of the share, which take scans for independent.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from brainlsap.data import make_cohort
+    >>> from brainlsap.evaluation import cross_validate
+    >>> cohort = make_cohort(30, atlas="desikan82")
+    >>> evaluation = cross_validate(DummyClassifier(), cohort, 2, baselines=False)
+    >>> plot_calibration(evaluation.main).get_ylabel()
+    'share predicted rightly'
+    """
+    sure, share, low, high = calibration_points(result, n_bins)
+    ax = new_axes(4.2, 3.8) if ax is None else ax
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle=(0, (4, 3)), linewidth=1)
+    reach = np.abs(np.stack([share - low, high - share]))
+    ax.errorbar(sure, share, yerr=reach, fmt="o", color=BLUE, capsize=3)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_aspect("equal")
+    ax.set_xlabel("probability of the predicted class")
+    ax.set_ylabel("share predicted rightly")
+    bare(ax)
+    return ax
+
+
+def calibration_points(
+    result: ModelResult, n_bins: int = 8
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the points of :func:`plot_calibration`.
+
+    Parameters
+    ----------
+    result : ModelResult
+        One model over all folds.
+    n_bins : int
+        Groups of equally many test scans.
+
+    Returns
+    -------
+    sure, share, low, high : arrays of shape (n_bins,)
+        Mean probability, share predicted rightly, and its 95% Wilson interval.
+    """
+    told = result.predictions()
+    columns = [f"p_{name}" for name in result.classes]
+    probability = told[columns].to_numpy().max(axis=1)
+    right = (told["truth"] == told["predicted"]).to_numpy(dtype=float)
+    order = np.argsort(probability, kind="stable")
+    parts = [one for one in np.array_split(order, n_bins) if len(one)]
+    sure = np.array([probability[one].mean() for one in parts])
+    share = np.array([right[one].mean() for one in parts])
+    n, z = np.array([len(one) for one in parts]), 1.96
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return sure, share, centre - half, centre + half
+
+
 def plot_scores(
     evaluation: Evaluation,
     score: str = "balanced_accuracy",

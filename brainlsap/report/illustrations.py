@@ -13,7 +13,12 @@ from brainlsap.data import Atlas
 from brainlsap.evaluation import Evaluation, ModelResult, confusion_counts
 from brainlsap.exceptions import BrainlsapError
 from brainlsap.report.audit_tables import NOT_BY_PERSON
-from brainlsap.report.figures import plot_confusion, plot_scores
+from brainlsap.report.figures import (
+    calibration_points,
+    plot_calibration,
+    plot_confusion,
+    plot_scores,
+)
 from brainlsap.report.ranking_figures import plot_ranks, plot_scales
 from brainlsap.report.surface import plot_regions
 
@@ -93,6 +98,33 @@ def draw_scores(evaluation: Evaluation) -> tuple[Picture, Picture]:
         _png(axes[1].figure),
     )
     return scores, confusion
+
+
+def draw_calibration(evaluation: Evaluation) -> Picture:
+    """Draw how far the first model's probabilities can be believed.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+
+    Returns
+    -------
+    Picture
+    """
+    main = evaluation.main
+    sure, share, _, _ = calibration_points(main)
+    points = ", ".join(
+        f"{a:.2f} sure, {b:.2f} right" for a, b in zip(sure, share, strict=True)
+    )
+    return Picture(
+        "calibration",
+        f"Calibration of {main.name} on all test scans: how often its prediction is "
+        "right, against the probability it gave. On the dashed line the two are equal; "
+        "below it the model is too sure. Bars: 95% intervals.",
+        f"Calibration of {main.name}, in groups of scans: {points}.",
+        _png(plot_calibration(main).figure),
+    )
 
 
 def draw_ranking(ranking: pd.DataFrame, atlas: Atlas) -> tuple[Picture, Picture]:

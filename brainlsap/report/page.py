@@ -2,70 +2,35 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from brainlsap.data import Atlas
-from brainlsap.evaluation import Evaluation, rank_regions, ranking_auc
-from brainlsap.report.audit_tables import (
-    NOT_BY_PERSON,
-    audit_words,
-)
+from brainlsap.evaluation import Evaluation, RankingEvidence, ranking_auc
+from brainlsap.report.audit_tables import audit_words
+from brainlsap.report.contents import Contents, gather_contents
 from brainlsap.report.folder import (
     PRIVATE,
     SHAREABLE,
-    name_filter,
     predictions_table,
     replace_folder,
     scan_codes,
     write_private,
     write_tsv,
 )
-from brainlsap.report.illustrations import (
-    Picture,
-    draw_maps,
-    draw_ranking,
-    draw_scores,
-    scale_map,
-)
-from brainlsap.report.page_tables import page_tables
-from brainlsap.report.record import (
-    approximation_errors,
-    fit_warnings,
-    run_record,
-)
+from brainlsap.report.log import log_text
+from brainlsap.report.record import approximation_errors
 from brainlsap.report.score_tables import mark_by_scan, score_numbers
+from brainlsap.report.stored import STORED, StoredResults, read_results, store_results
 from brainlsap.report.text_tables import table_text
-from brainlsap.report.words import (
-    default_title,
-    headline,
-    promises,
-    ranking_words,
-)
+from brainlsap.report.words import promises
 
 PAGE = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
 ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
-
-
-@dataclass(frozen=True, eq=False)
-class _Contents:
-    """All that a report shows, before it is written."""
-
-    evaluation: Evaluation
-    atlas: Atlas
-    title: str
-    ranking: pd.DataFrame | None
-    truth: pd.DataFrame | None
-    notes: tuple[str, ...]
-    pictures: dict[str, tuple[Picture, ...]]
-    gaps: tuple[str, ...]
-    tables: dict[str, pd.DataFrame]
-    record: dict[str, Any]
-    warnings: dict[str, list[str]]
 
 
 def write_report(
@@ -79,12 +44,16 @@ def write_report(
     title: str | None = None,
     surface_maps: Mapping[str, Any] | None = None,
     by_scan: Evaluation | None = None,
+    evidence: RankingEvidence | None = None,
+    quality: pd.DataFrame | None = None,
+    with_identifiers: bool = False,
 ) -> Path:
     """Write one results folder: tables, figures, settings, and the page over them.
 
     The folder appears whole or not at all. `report/` in it may be shared: scans have
     codes, and no person is named. `private/`, which only its owner can read, holds
-    the splits and predictions by name and the key of the codes.
+    the splits and predictions by name, the key of the codes, a full log, and the
+    evaluation itself, from which :func:`remake_report` makes the page anew.
 
     Parameters
     ----------
@@ -110,6 +79,13 @@ def write_report(
     by_scan : Evaluation, optional
         The same models on folds that share people, to be shown beside: `by_scan` of
         :func:`brainlsap.evaluation.score_by_person_and_by_scan`.
+    evidence : RankingEvidence, optional
+        What the ranking is held against: nulls, starts, confounds, importance.
+    quality : DataFrame, optional
+        One row per scan: scan, and flags in words, as of
+        :func:`brainlsap.data.quality_table` with its index as a column.
+    with_identifiers : bool
+        Whether `report/` may name scans and people. By default it does not.
 
     Returns
     -------
@@ -134,67 +110,90 @@ def write_report(
     ...     sorted(one.name for one in page.parent.iterdir())[:3]
     ['figures', 'predictions.tsv', 'report.html']
     """
+    results = StoredResults(
+        evaluation=evaluation,
+        atlas=atlas,
+        title=title,
+        truth=truth,
+        evidence=evidence,
+        quality=None if quality is None else quality[["scan", "flags"]],
+        cohort_notes=tuple(cohort_notes),
+        by_scan=by_scan,
+    )
+    return _write(results, folder, ranking, surface_maps, with_identifiers)
+
+
+def remake_report(
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    title: str | None = None,
+    evidence: RankingEvidence | None = None,
+    with_identifiers: bool = False,
+) -> Path:
+    """Make a report anew from its results folder; neither cohort nor torch is needed.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Results folder, with its `private/`.
+    out : str or Path, optional
+        Another folder to write; by default the same, which is replaced.
+    title : str, optional
+        Another heading.
+    evidence : RankingEvidence, optional
+        In place of what was stored.
+    with_identifiers : bool
+        As for :func:`write_report`.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    FileFormatError
+        Where the folder holds no stored evaluation.
+    ParameterError
+        Where `out` holds what no report wrote.
+
+    Examples
+    --------
+    See :func:`brainlsap.report.read_results`.
+    """
+    results = read_results(folder)
+    results = replace(
+        results,
+        title=title or results.title,
+        evidence=evidence or results.evidence,
+    )
+    return _write(results, out or folder, None, None, with_identifiers)
+
+
+def _write(
+    results: StoredResults,
+    folder: str | Path,
+    ranking: pd.DataFrame | None,
+    surface_maps: Mapping[str, Any] | None,
+    with_identifiers: bool,
+) -> Path:
+    evaluation = results.evaluation
     with replace_folder(folder) as fresh:
-        ranking = _complete_ranking(evaluation, ranking, truth)
-        withhold = name_filter(evaluation)
-        notes = (*evaluation.cohort.notes, *cohort_notes)
-        pictures, gaps = _pictures(evaluation, atlas, ranking, surface_maps)
-        mark = f" ({NOT_BY_PERSON})" if evaluation.people_shared else ""
-        contents = _Contents(
-            evaluation=evaluation,
-            atlas=atlas,
-            title=f"{title or default_title(evaluation)}{mark}",
-            ranking=ranking,
-            truth=truth,
-            notes=tuple(dict.fromkeys(withhold(note) for note in notes)),
-            pictures=pictures,
-            gaps=gaps,
-            tables=page_tables(evaluation, atlas, ranking, withhold, by_scan),
-            record=run_record(evaluation, withhold),
-            warnings=fit_warnings(evaluation, withhold),
+        contents = gather_contents(
+            results, ranking, surface_maps, with_identifiers=with_identifiers
         )
         codes = scan_codes(evaluation)
-        write_private(evaluation, fresh / PRIVATE, codes)
+        private = write_private(evaluation, fresh / PRIVATE, codes)
+        store_results(results, private / STORED)
+        (private / "log.txt").write_text(log_text(results), encoding="utf-8")
+        for file in private.iterdir():
+            file.chmod(0o600)
         _write_shareable(contents, fresh / SHAREABLE, codes)
     return Path(folder).expanduser().resolve() / SHAREABLE / PAGE
 
 
-def _complete_ranking(
-    evaluation: Evaluation, ranking: pd.DataFrame | None, truth: pd.DataFrame | None
-) -> pd.DataFrame | None:
-    """Return the ranking with the answer key marked, or None without scales."""
-    if ranking is None:
-        models = evaluation.results.values()
-        if all(one.scales() is None for one in models):
-            return None
-        return rank_regions(evaluation, truth=truth)
-    if truth is None or "seed" in ranking:
-        return ranking
-    seeds = truth.loc[truth["seed"].astype(bool), "region"]
-    return ranking.assign(seed=ranking["region"].isin(seeds))
-
-
-def _pictures(
-    evaluation: Evaluation,
-    atlas: Atlas,
-    ranking: pd.DataFrame | None,
-    surface_maps: Mapping[str, Any] | None,
-) -> tuple[dict[str, tuple[Picture, ...]], tuple[str, ...]]:
-    scores, confusion = draw_scores(evaluation)
-    pictures: dict[str, tuple[Picture, ...]] = {
-        "scores": (scores,),
-        "confusion": (confusion,),
-        "ranking": (),
-    }
-    if surface_maps is None:
-        surface_maps = {} if ranking is None else scale_map(ranking)
-    pictures["surfaces"], gaps = draw_maps(surface_maps, atlas)
-    if ranking is not None and ranking["measured"].any():
-        pictures["ranking"] = draw_ranking(ranking, atlas)
-    return pictures, gaps
-
-
-def _write_shareable(contents: _Contents, folder: Path, codes: dict[str, str]) -> None:
+def _write_shareable(contents: Contents, folder: Path, codes: dict[str, str]) -> None:
     evaluation, ranking = contents.evaluation, contents.ranking
     for inside in (folder / "tables", folder / "figures"):
         inside.mkdir(parents=True)
@@ -202,7 +201,8 @@ def _write_shareable(contents: _Contents, folder: Path, codes: dict[str, str]) -
         for style, ending in ENDINGS.items():
             text = table_text(table, style)
             (folder / "tables" / f"{name}.{ending}").write_text(text, encoding="utf-8")
-    write_tsv(predictions_table(evaluation, codes), folder / "predictions.tsv")
+    told = predictions_table(evaluation, None if contents.identified else codes)
+    write_tsv(told, folder / "predictions.tsv")
     by_fold = mark_by_scan(evaluation.scores(), evaluation)
     write_tsv(by_fold, folder / "scores_by_fold.tsv")
     write_tsv(score_numbers(evaluation), folder / "scores.tsv")
@@ -214,23 +214,26 @@ def _write_shareable(contents: _Contents, folder: Path, codes: dict[str, str]) -
     auc = None
     if ranking is not None and contents.truth is not None:
         auc = ranking_auc(ranking, contents.truth)
+    evidence = contents.evidence
     record = {
         "title": contents.title,
         **contents.record,
+        "ranking_evidence": None if evidence is None else evidence.to_record(),
         "ranking_auc": auc,
         "figures": {f"figures/{one.name}.png": one.caption for one in pictures},
     }
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "methods.txt").write_text("\n\n".join(contents.methods) + "\n", "utf-8")
     files = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*.*"))
     page = _render(contents, files)
     (folder / PAGE).write_text(page, encoding="utf-8")
 
 
-def _render(contents: _Contents, files: Sequence[str]) -> str:
+def _render(contents: Contents, files: Sequence[str]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    evaluation, ranking = contents.evaluation, contents.ranking
+    evaluation = contents.evaluation
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         # Labels and notes come out of users' files: everything is text, no markup.
@@ -239,19 +242,13 @@ def _render(contents: _Contents, files: Sequence[str]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    about_ranking: tuple[str, ...] = ()
-    if ranking is not None:
-        found = (one.scales() for one in evaluation.results.values())
-        scales = next((one for one in found if one is not None), None)
-        about_ranking = ranking_words(ranking, scales, contents.truth)
     return environment.get_template("report.html.j2").render(
         contents=contents,
         evaluation=evaluation,
         cohort=evaluation.cohort,
-        headline=headline(evaluation),
         promises=promises(evaluation),
         about_audit=audit_words(evaluation),
-        about_ranking=about_ranking,
+        pictures=[one for group in contents.pictures.values() for one in group],
         errors=approximation_errors(evaluation.main),
         settings=json.dumps(_settled(contents.record, evaluation.main.name), indent=1),
         files=files,

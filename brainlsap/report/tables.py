@@ -13,6 +13,16 @@ from brainlsap.report.score_tables import spread_text
 NAMES = {"short": "short_name", "long": "long_name", "atlas": "name"}
 """How a table may call regions, and the atlas column that holds it."""
 
+P_VALUES = {
+    "p_family": "p (family-wise)",
+    "p_fdr": "p (false discovery rate)",
+    "p_untrained": "p (untrained start)",
+}
+FURTHER_RANKS = {
+    "rank_adjusted": "rank without confounds",
+    "importance_rank": "rank by importance",
+}
+
 FEWEST_PEOPLE = 3
 """Means over fewer people are not shown: they would tell a person's age."""
 
@@ -41,7 +51,10 @@ def region_table(
     -------
     DataFrame
         Columns rank, region, hemisphere, lobe, heat scale ("mean ± s.d." over folds),
-        folds in top (their part) and remark (not learned, tied, seed).
+        folds in top (their part); 95% of fits and ranks of fits, over folds, repeats
+        and seeds; where the ranking has them, s.d. over seeds and repeats, spread and
+        ranks over starts, corrected p-values, the rank without confounds and the rank
+        by importance; and remark (not learned, tied, seed).
 
     Raises
     ------
@@ -76,9 +89,47 @@ def region_table(
                 for mean, sd in zip(ranked["scale"], ranked["scale_sd"], strict=True)
             ],
             "folds in top": [f"{share:.0%}" for share in ranked["top_share"]],
+            **_stability(ranked),
             "remark": [_remark(row) for row in ranked.to_dict("records")],
         }
     )
+
+
+def _stability(ranked: pd.DataFrame) -> dict[str, list[str]]:
+    """Return intervals, starts, nulls and confounds, as far as they are known."""
+    columns = {
+        "95% of fits": [
+            f"[{low:.3f}, {high:.3f}]"
+            for low, high in zip(ranked["scale_low"], ranked["scale_high"], strict=True)
+        ],
+        "ranks of fits": _ranges(ranked["rank_low"], ranked["rank_high"]),
+    }
+    if ranked["sd_seeds"].notna().any():
+        columns["s.d. over seeds"] = [f"{one:.3f}" for one in ranked["sd_seeds"]]
+    if ranked["sd_repeats"].notna().any():
+        columns["s.d. over repeats"] = [f"{one:.3f}" for one in ranked["sd_repeats"]]
+    if "start_spread" in ranked:
+        columns["spread over starts"] = [f"{one:.3f}" for one in ranked["start_spread"]]
+        columns["ranks over starts"] = _ranges(
+            ranked["start_rank_low"], ranked["start_rank_high"]
+        )
+    for name, title in P_VALUES.items():
+        if name in ranked:
+            columns[title] = [f"{one:.3f}" for one in ranked[name]]
+    for name, title in FURTHER_RANKS.items():
+        if name in ranked:
+            columns[title] = [_whole(one) for one in ranked[name]]
+    return columns
+
+
+def _ranges(low: pd.Series, high: pd.Series) -> list[str]:
+    return [
+        f"{_whole(a)}\N{EN DASH}{_whole(b)}" for a, b in zip(low, high, strict=True)
+    ]
+
+
+def _whole(rank: float) -> str:
+    return "n/a" if pd.isna(rank) else f"{rank:.0f}"
 
 
 def seed_table(ranking: pd.DataFrame, atlas: Atlas) -> pd.DataFrame:

@@ -6,10 +6,12 @@ import pandas as pd
 from brainlsap.evaluation import (
     Evaluation,
     ModelResult,
+    RankingEvidence,
     corrected_t_test,
     fold_agreement,
     ranking_auc,
     ranking_notes,
+    ranking_verdict,
 )
 from brainlsap.report.score_tables import spread_text
 
@@ -214,7 +216,10 @@ def fold_table(evaluation: Evaluation) -> pd.DataFrame:
 
 
 def ranking_words(
-    ranking: pd.DataFrame, scales: np.ndarray | None, truth: pd.DataFrame | None
+    ranking: pd.DataFrame,
+    scales: np.ndarray | None,
+    truth: pd.DataFrame | None,
+    evidence: RankingEvidence | None = None,
 ) -> tuple[str, ...]:
     """Say what a ranking of regions is worth.
 
@@ -226,13 +231,15 @@ def ranking_words(
         Scales of all folds, for their agreement.
     truth : DataFrame or None
         Answer key of a simulated cohort.
+    evidence : RankingEvidence, optional
+        What else was found out.
 
     Returns
     -------
     tuple of str
         Sentences.
     """
-    sentences = []
+    sentences = [] if "p_family" not in ranking else [_null_sentence(ranking)]
     if truth is not None:
         auc = ranking_auc(ranking, truth)
         known = ranking["measured"].to_numpy(dtype=bool)
@@ -244,7 +251,9 @@ def ranking_words(
             f"the {seeds} measured seed regions with an AUC of {auc:.3f} (1 is "
             "perfect, 0.5 is chance)."
         )
-    sentences += ranking_notes(ranking)
+    verdict = ranking_verdict(ranking)
+    # said before all, in the summary
+    sentences += [one for one in ranking_notes(ranking, evidence) if one != verdict]
     if scales is not None:
         agreement = fold_agreement(scales[:, ranking["measured"].to_numpy(dtype=bool)])
         if np.isfinite(agreement):
@@ -253,11 +262,24 @@ def ranking_words(
                 "every fold). Folds share training scans, so this is agreement on "
                 "this sample, not evidence that another would agree."
             )
-    sentences.append(
-        "No null distribution was computed here: a small scale is a property of the "
-        "fitted model, not a test of the region."
-    )
+    if "p_family" not in ranking:
+        sentences.append(
+            "No null distribution was computed here: a small scale is a property of "
+            "the fitted model, not a test of the region. `brainlsap rank` with "
+            "--permutations makes one."
+        )
     return tuple(sentences)
+
+
+def _null_sentence(ranking: pd.DataFrame) -> str:
+    found = int((ranking["p_family"] < ALPHA).sum())
+    by_rate = int((ranking["p_fdr"] < ALPHA).sum())
+    verb = "has" if found == 1 else "have"
+    return (
+        f"{count(found, 'region')} {verb} a scale smaller than fits to labels permuted "
+        f"between people give, at a family-wise corrected p < {ALPHA:g}; {by_rate} at "
+        f"a false discovery rate below {ALPHA:.0%}."
+    )
 
 
 def _spread(result: ModelResult) -> str:

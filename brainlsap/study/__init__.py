@@ -1,5 +1,8 @@
 """Models and folds together: what one command runs."""
 
+from brainlsap.study.attributions import permutation_importance
+from brainlsap.study.evidence import gather_evidence
+from brainlsap.study.kernel_shape import mean_kernel
 from brainlsap.study.models import MODEL_NAMES, study_baselines, study_models
 from brainlsap.study.new_people import (
     fit_model,
@@ -14,15 +17,20 @@ from brainlsap.study.ranking_nulls import (
     start_scales,
     untrained_scales,
 )
+from brainlsap.study.ranking_study import rank_cohort
 from brainlsap.study.whole_way import run_study, write_study
 
 __all__ = [
     "MODEL_NAMES",
     "NODE_MODELS",
     "fit_model",
+    "gather_evidence",
+    "mean_kernel",
     "node_model",
+    "permutation_importance",
     "permuted_scales",
     "predict_people",
+    "rank_cohort",
     "read_people",
     "run_nodes",
     "run_study",

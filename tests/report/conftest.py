@@ -150,12 +150,12 @@ def evaluation():
     return draw_evaluation()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def atlas():
     return draw_atlas()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def truth():
     return pd.DataFrame(
         {
@@ -165,6 +165,6 @@ def truth():
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_evaluation():
     return draw_evaluation
