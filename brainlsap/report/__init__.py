@@ -5,11 +5,14 @@ from brainlsap.report.common_regions import common_region_table, short_region_ta
 from brainlsap.report.demographics import demographics_tests
 from brainlsap.report.figures import plot_calibration, plot_confusion, plot_scores
 from brainlsap.report.folder import check_results_folder
+from brainlsap.report.glass_brain import plot_glass_brain
 from brainlsap.report.interactive import interactive_html, write_interactive
+from brainlsap.report.network_figures import plot_connectome, plot_ring
 from brainlsap.report.page import remake_report, write_report
 from brainlsap.report.quality_page import write_quality_page
 from brainlsap.report.ranking_figures import plot_ranks, plot_scales
 from brainlsap.report.ranking_files import write_ranking
+from brainlsap.report.reach_figure import plot_reach
 from brainlsap.report.score_tables import score_numbers, score_table
 from brainlsap.report.statistics_tables import (
     class_rate_table,
@@ -47,8 +50,12 @@ __all__ = [
     "interval_table",
     "plot_calibration",
     "plot_confusion",
+    "plot_connectome",
+    "plot_glass_brain",
     "plot_ranks",
+    "plot_reach",
     "plot_regions",
+    "plot_ring",
     "plot_scales",
     "plot_scores",
     "plot_training_scales",

@@ -135,7 +135,7 @@ def scene_of(atlas: Atlas, kind: str, side: str) -> Scene:
     """
     if kind == "subcortex":
         return _subcortical_scene(atlas, side)
-    points, faces = _cortex(kind, side)
+    points, faces = cortex_mesh(kind, side)
     labels = atlas.vertex_labels(side)
     kinds, column = np.unique(
         np.where(labels < 0, NO_REGION, labels), return_inverse=True
@@ -143,7 +143,23 @@ def scene_of(atlas: Atlas, kind: str, side: str) -> Scene:
     return Scene(points, faces, _soft_borders(column, len(kinds), faces), kinds)
 
 
-def _cortex(kind: str, side: str) -> tuple[np.ndarray, np.ndarray]:
+def cortex_mesh(kind: str, side: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a surface of the cortex of fsaverage5.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`~brainlsap.report.surface_views.MESHES`.
+    side : {"L", "R"}
+        Hemisphere.
+
+    Returns
+    -------
+    points : ndarray of float, shape (10242, 3)
+        mm.
+    faces : ndarray of int, shape (20480, 3)
+        Triangles, counter-clockwise seen from outside.
+    """
     from nilearn.datasets import load_fsaverage
 
     part = {"L": "left", "R": "right"}[side]

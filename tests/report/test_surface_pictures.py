@@ -6,8 +6,8 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.report.surface_pictures import (
     NO_REGION,
     NOTHING,
-    _cortex,
     _regions_of_pixels,
+    cortex_mesh,
     region_picture,
     scene_of,
 )
@@ -120,9 +120,9 @@ def test_a_picture_is_made_once():
 
 @pytest.mark.parametrize("mesh", sorted(MESHES))
 def test_meshes_of_the_cortex_lie_over_each_other(mesh):
-    points, faces = _cortex(mesh, "R")
+    points, faces = cortex_mesh(mesh, "R")
     assert points.shape == (10242, 3)
-    np.testing.assert_array_equal(faces, _cortex("inflated", "R")[1])
+    np.testing.assert_array_equal(faces, cortex_mesh("inflated", "R")[1])
 
 
 def test_an_atlas_without_subcortical_meshes(tmp_path):
