@@ -18,6 +18,7 @@ from brainlsap.study.ranking_nulls import (
     untrained_scales,
 )
 from brainlsap.study.ranking_study import rank_cohort
+from brainlsap.study.reach import kernel_reach, reach_table
 from brainlsap.study.whole_way import run_study, write_study
 
 __all__ = [
@@ -25,12 +26,14 @@ __all__ = [
     "NODE_MODELS",
     "fit_model",
     "gather_evidence",
+    "kernel_reach",
     "mean_kernel",
     "node_model",
     "permutation_importance",
     "permuted_scales",
     "predict_people",
     "rank_cohort",
+    "reach_table",
     "read_people",
     "run_nodes",
     "run_study",
