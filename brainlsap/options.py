@@ -68,6 +68,21 @@ def add_fitting(command: argparse.ArgumentParser, jobs: int) -> None:
     command.add_argument("--starts", type=several, dest="n_starts", help="of networks")
 
 
+def add_confounds(command: argparse.ArgumentParser) -> None:
+    """Add what is taken out of the features inside the folds: :data:`CONFOUNDS`."""
+    command.add_argument(
+        "--harmonize",
+        metavar="COLUMN",
+        help="site or scanner to take out by ComBat, fitted inside the folds",
+    )
+    command.add_argument(
+        "--regress-out",
+        type=comma_list,
+        metavar="COLUMNS",
+        help="such as age,sex,etiv: regressed out inside the folds",
+    )
+
+
 def add_tasks(command: argparse.ArgumentParser) -> None:
     """Add where tasks are kept and run: :data:`TASKS`."""
     command.add_argument(
@@ -120,6 +135,7 @@ READ = ("atlas", "feature", "label", "measure", "scans", "subcortex")
 COHORT = ("classes", "pattern", *PET, *READ)
 FILES = ("features_table", "labels", "subjects_dir")
 PLACES = ("connectome", "derivatives", *FILES)
+CONFOUNDS = ("harmonize", "regress_out")
 TASKS = ("backend", "cache", "scheduler")
 SETTINGS = ("device", "n_epochs", "n_starts", "threshold", "weights")
 

@@ -13,10 +13,12 @@ from brainlsap.commands.preparing import (
 from brainlsap.commands.printing import print_scores
 from brainlsap.options import (
     COHORT,
+    CONFOUNDS,
     KERNELS,
     PLACES,
     SETTINGS,
     TASKS,
+    add_confounds,
     add_fitting,
     add_reading,
     add_tasks,
@@ -44,6 +46,7 @@ def add(commands: Any) -> None:
     )
     run.add_argument("--preset", choices=("default", "paper"), default="default")
     add_fitting(run, jobs=1)
+    add_confounds(run)
     add_tasks(run)
     add_preparation(run)
     run.add_argument("--device", help="cpu or cuda")
@@ -73,7 +76,7 @@ def call(options: argparse.Namespace) -> None:
         n_jobs=options.jobs,
         progress=True,
         tell=partial(print, flush=True),
-        **given(options, TASKS),
+        **given(options, CONFOUNDS + TASKS),
         **settings,
     )
     print_scores(Path(options.out))

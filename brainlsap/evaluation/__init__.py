@@ -37,6 +37,7 @@ from brainlsap.evaluation.designs import (
 )
 from brainlsap.evaluation.divisions import Divisions, score_by_person_and_by_scan
 from brainlsap.evaluation.findings import CHECKS, Audit, Finding, severity_table
+from brainlsap.evaluation.harmonisation import CombatHarmonizer
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.metrics import (
     SCORES,
@@ -72,6 +73,7 @@ from brainlsap.evaluation.ranking_notes import ranking_notes, ranking_verdict
 from brainlsap.evaluation.ranking_nulls import beats_null, null_p_values
 from brainlsap.evaluation.ranking_reach import rank_one_share
 from brainlsap.evaluation.ranking_spread import scale_spread, start_spread
+from brainlsap.evaluation.residuals import ConfoundRegressor
 from brainlsap.evaluation.spin import spin_test
 from brainlsap.evaluation.split_files import read_splits, write_splits
 from brainlsap.evaluation.splits import (
@@ -86,6 +88,8 @@ __all__ = [
     "SCORES",
     "Audit",
     "CohortSummary",
+    "CombatHarmonizer",
+    "ConfoundRegressor",
     "CovariatesAsFeatures",
     "Divisions",
     "Evaluation",

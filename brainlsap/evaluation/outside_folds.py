@@ -9,6 +9,7 @@ import pandas as pd
 
 from brainlsap.data import Cohort
 from brainlsap.evaluation.findings import Finding
+from brainlsap.evaluation.fitting import inner_model
 
 HARMONISED = re.compile(
     r"combat|harmoni[sz]|residuali[sz]|regressed.out|z.?scored", re.IGNORECASE
@@ -80,7 +81,8 @@ def find_choices(pipeline: Any, cohort: Cohort) -> tuple[list[Finding], dict[str
     for name, model in models.items():
         for part in _parts(model):
             findings += _part_findings(name, part, cohort)
-    kinds = pd.Series([type(model).__name__ for model in models.values()])
+    # behind the same steps, what is compared is the last one
+    kinds = pd.Series([type(inner_model(model)).__name__ for model in models.values()])
     for kind, number in kinds.value_counts().items():
         if number >= MANY_VARIANTS:
             evidence = f"{number} models are {kind} with different settings"

@@ -9,6 +9,7 @@ import pandas as pd
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, rank_regions
 from brainlsap.report import check_results_folder, write_report
+from brainlsap.study.confounds import without_confounds
 from brainlsap.study.holding import hold_results
 from brainlsap.study.models import study_baselines, study_models
 
@@ -24,6 +25,8 @@ def run_study(
     n_jobs: int = 1,
     progress: bool = False,
     title: str | None = None,
+    harmonize: str | None = None,
+    regress_out: Sequence[str] = (),
     cache: str | Path | None = None,
     backend: str = "processes",
     scheduler: str | None = None,
@@ -55,6 +58,11 @@ def run_study(
         Whether to show a bar on standard error.
     title : str, optional
         Heading of the report.
+    harmonize : str, optional
+        Column of the site or scanner whose effect on the features is taken out, by
+        ComBat fitted on the training scans of each fold.
+    regress_out : sequence of str
+        Columns, such as age, sex and etiv, that are regressed out inside the folds.
     cache : str or Path, optional
         Folder of finished tasks, by default `private/tasks` in the results folder. A
         run that was stopped, in whatever way, continues from there.
@@ -85,13 +93,15 @@ def run_study(
     """
     out = check_results_folder(out)
     models = study_models(kernels, preset=preset, random_state=random_state, **settings)
+    baselines = study_baselines(random_state, settings.get("preparation"))
+    confounds: dict[str, Any] = {"harmonize": harmonize, "regress_out": regress_out}
     with hold_results(out, cache) as tasks:
         evaluation = cross_validate(
-            models,
+            without_confounds(models, cohort.table, **confounds),
             cohort,
             n_folds,
             random_state,
-            baselines=study_baselines(random_state, settings.get("preparation")),
+            baselines=without_confounds(baselines, cohort.table, **confounds),
             n_jobs=n_jobs,
             progress=progress,
             cache=tasks,
@@ -99,6 +109,7 @@ def run_study(
             scheduler=scheduler,
             tell=tell,
         )
+        evaluation.settings.update({k: v for k, v in confounds.items() if v})
         return write_study(evaluation, cohort, out, title=title)
 
 
