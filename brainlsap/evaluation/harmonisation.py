@@ -91,7 +91,8 @@ class CombatHarmonizer(TransformerMixin, BaseEstimator):
         ----------
         X : array of shape (n_scans, n_rois, n_rois + n_features)
             NaN where a feature was not measured.
-        y : ignored
+        y : object, optional
+            Not looked at.
         covariates : DataFrame of n_scans rows
             With the columns `site` and `preserve`.
 
