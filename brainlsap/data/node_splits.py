@@ -1,6 +1,7 @@
 """Which nodes are learned from, which choose, and which are scored at the end."""
 
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -231,7 +232,7 @@ def read_numbers(path: str | Path, name: str) -> np.ndarray:
         raise FileFormatError(f"{path} is not there.") from None
     except (AttributeError, EOFError, OSError, TypeError, ValueError) as error:
         raise _unreadable(path, name, error) from None
-    except (NotImplementedError, zipfile.BadZipFile, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
+    except (NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
         raise _unreadable(path, name, error) from None
     if found.dtype.kind not in "biuf":
         raise FileFormatError(

@@ -31,6 +31,14 @@ NODE_FILES = {
     "coauthor-cs": "ms_academic_cs.npz",
 }
 
+# Shorter names that people use.
+_ALIASES = {
+    "computers": "amazon-computers",
+    "photo": "amazon-photo",
+    "cs": "coauthor-cs",
+    **{Path(file).stem.replace("_", "-"): name for name, file in NODE_FILES.items()},
+}
+
 NODE_SPLITS = ("public", "per-class", "60-20-20")
 
 __all__ = [
@@ -64,7 +72,8 @@ def load_nodes(
     ----------
     name : {"cora", "citeseer", "pubmed", "amazon-computers", "amazon-photo", \
 "coauthor-cs"}
-        Which; capitals and underscores do not matter.
+        Which; capitals and underscores do not matter, and `photo`, `computers` and
+        `cs` will do.
     data : str or Path, optional
         Where its files are: `ind.NAME.*` or the .npz of gnn-benchmark, there or one
         folder below. By default the cache of the user.
@@ -91,7 +100,7 @@ def load_nodes(
     Traceback (most recent call last):
     brainlsap.exceptions.ParameterError: name must be one of 'amazon-computers', ...
     """
-    key = name.lower().replace("_", "-")
+    key = _key(name)
     check_choice("name", key, NODE_DATASETS)
     place = _find(key, data)
     if place is None and download:
@@ -127,7 +136,7 @@ def holds_nodes(name: str, data: str | Path | None = None) -> bool:
     >>> holds_nodes("cora", "nowhere")
     False
     """
-    return _find(name.lower().replace("_", "-"), data) is not None
+    return _find(_key(name), data) is not None
 
 
 def check_counts(graph: NodeGraph) -> None:
@@ -200,6 +209,11 @@ def make_node_split(
             f"{graph.name} has no public split; use split='per-class' or '60-20-20'."
         )
     return graph.public_split
+
+
+def _key(name: str) -> str:
+    key = name.strip().lower().replace("_", "-").replace(" ", "-")
+    return _ALIASES.get(key, key)
 
 
 def _find(key: str, folder: str | Path | None) -> Path | None:

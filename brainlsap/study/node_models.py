@@ -31,6 +31,12 @@ NODE_MODELS = {
     **{key: printed for key, (_, printed) in LSAP_NAMES.items()},
 }
 
+# Other names that people use.
+_ALIASES = {
+    "lsap": "lsap-c",
+    **{kernel: key for key, (kernel, _) in LSAP_NAMES.items()},
+}
+
 # How scales are learned without any label of a test node.
 VARIANTS: dict[str, dict[str, Any]] = {
     "frozen": {"scale_mode": "frozen"},
@@ -74,6 +80,14 @@ for _name in ("amazon-computers", "amazon-photo", "coauthor-cs"):
 
 # The variant of the best mean validation accuracy.
 CHOSEN_VARIANT = {"cora": "global", "citeseer": "frozen", "pubmed": "frozen"}
+
+
+def model_key(name: str) -> str:
+    """Return the key of a model in `NODE_MODELS`; capitals do not matter."""
+    key = name.strip().lower()
+    key = _ALIASES.get(key, key)
+    check_choice("model", key, NODE_MODELS)
+    return key
 
 
 def chosen_variant(dataset: str) -> str:
@@ -122,7 +136,7 @@ def node_model(
     >>> node_model("lsap-l", "cora", variant="frozen").kernel
     'laguerre'
     """
-    check_choice("model", name, NODE_MODELS)
+    name = model_key(name)
     if name in NODE_BASELINES:
         if given:
             raise ParameterError(

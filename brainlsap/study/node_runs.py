@@ -8,7 +8,12 @@ import pandas as pd
 
 from brainlsap._arrays import check_at_least
 from brainlsap.data import NodeGraph, make_node_split
-from brainlsap.study.node_models import NODE_MODELS, chosen_variant, node_model
+from brainlsap.study.node_models import (
+    NODE_MODELS,
+    chosen_variant,
+    model_key,
+    node_model,
+)
 
 
 def run_nodes(
@@ -106,7 +111,7 @@ def _runs(
             yield {
                 "dataset": graph.name,
                 "split": str(split),
-                "model": NODE_MODELS[name],
+                "model": NODE_MODELS[model_key(name)],
                 "variant": _variant(graph.name, variant) if "kernel" in report else "",
                 "seed": seed,
                 "validation": 100 * report["validation_accuracy"],

@@ -192,6 +192,12 @@ class TestByName:
             load_nodes("Amazon_Photo", tmp_path)
         assert load_nodes("amazon-photo", tmp_path, check=False).n_nodes == 4
 
+    @pytest.mark.parametrize("name", ["Photo", "amazon photo", "AMAZON_PHOTO"])
+    def test_shorter_names(self, tmp_path, name):
+        np.savez(tmp_path / NODE_FILES["amazon-photo"], **gnn_arrays())
+        assert holds_nodes(name, tmp_path)
+        assert load_nodes(name, tmp_path, check=False).name == "amazon-photo"
+
     def test_splits_by_name(self, tmp_path):
         np.savez(tmp_path / "g.npz", **gnn_arrays())
         graph = read_gnn_benchmark(tmp_path / "g.npz")

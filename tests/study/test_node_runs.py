@@ -113,6 +113,11 @@ class TestNames:
         assert set(CHOSEN_VARIANT.values()) <= set(VARIANTS)
         assert set(SETTINGS) == set(NODE_DATASETS)
 
+    @pytest.mark.parametrize("name", ["LSAP-L", "laguerre", " lsap-l"])
+    def test_capitals_and_kernels_will_do(self, name):
+        assert node_model(name).kernel == "laguerre"
+        assert node_model("LSAP").kernel == "chebyshev"
+
     def test_unknown_names(self):
         with pytest.raises(ParameterError, match="model must be one of"):
             node_model("lstm")
