@@ -34,6 +34,7 @@ from brainlsap.data.region_volumes import region_volumes
 from brainlsap.data.shared_connectomes import shared_connectome
 from brainlsap.data.simulate import make_cohort
 from brainlsap.data.subject_folders import write_subject_folders
+from brainlsap.data.suvr import RegionalUptake, extract_suvr
 from brainlsap.data.tractography import BuiltConnectome, build_connectome
 
 __all__ = [
@@ -47,9 +48,11 @@ __all__ = [
     "FeatureFile",
     "NodeGraph",
     "NodeSplit",
+    "RegionalUptake",
     "available_atlases",
     "build_connectome",
     "check_cohort",
+    "extract_suvr",
     "import_adni",
     "is_outside",
     "load_atlas",

@@ -31,7 +31,7 @@ class LabelImage:
     path : Path
         Of the file.
     values : int array of shape (n_x, n_y, n_z)
-        Labels; 0 is background. Axes nearest to right, anterior, superior.
+        Labels; 0 is background.
     affine : array of shape (4, 4)
         From voxel to RAS in mm.
     names : dict of int to str
@@ -95,15 +95,12 @@ def read_label_image(
     RegionNameError
         Where a name is no region, two labels are one region, or regions are missing.
     """
-    import nibabel
-
     path = Path(path)
     image = read_volume(path)
     if len(image.shape) == 4 and image.shape[3] != 1:
         raise FileFormatError(
             f"{path}: a parcellation has three axes, got shape {tuple(image.shape)}."
         )
-    image = nibabel.as_closest_canonical(image)
     values, counts = _whole_numbers(read_voxels(image, path), path)
     present = [int(n) for n in np.flatnonzero(counts) if n]
     names, note = _name_labels(path, present, atlas, labels)

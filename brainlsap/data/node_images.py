@@ -6,7 +6,7 @@ import numpy as np
 
 
 class NodeImage:
-    """Codes of nodes in space.
+    """Codes of nodes in space, axes turned to right, anterior, superior.
 
     Parameters
     ----------
@@ -17,8 +17,13 @@ class NodeImage:
     """
 
     def __init__(self, codes: np.ndarray, affine: np.ndarray) -> None:
-        self.codes = np.ascontiguousarray(codes)
-        self.affine = np.asarray(affine, dtype=np.float64)
+        from nibabel import orientations
+
+        # as MRtrix does: where distances tie, the order of the axes decides
+        turn = orientations.io_orientation(affine)
+        turned = orientations.apply_orientation(codes, turn)
+        self.codes = np.ascontiguousarray(turned)
+        self.affine = affine @ orientations.inv_ornt_aff(turn, codes.shape)
         self.inverse = np.linalg.inv(self.affine)
         self.spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 

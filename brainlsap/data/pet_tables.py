@@ -153,7 +153,7 @@ def average_frames(
     """
     heads = [str(head) for head in table.columns]
     numbers = parse_numbers(path, table)
-    weights = _frame_weights(path, numbers[:, 0], numbers[:, 1], frames)
+    weights = frame_weights(path, numbers[:, 0], numbers[:, 1], frames)
     values = _mean(numbers, weights)
     names = heads[2:]
     file = _reference_file(path, reference)
@@ -165,7 +165,7 @@ def average_frames(
                 f"columns {', '.join(other.columns[:6])}."
             )
         times = parse_numbers(file, other)
-        share = _frame_weights(file, times[:, 0], times[:, 1], frames)
+        share = frame_weights(file, times[:, 0], times[:, 1], frames)
         return names, values / _above_zero(file, "it", float(_mean(times, share)[0]))
     if reference is None:
         raise ParameterError(
@@ -178,7 +178,7 @@ def average_frames(
     return names, values / _reference_value(path, names, values, str(reference))
 
 
-def _frame_weights(
+def frame_weights(
     path: Path, start: np.ndarray, end: np.ndarray, frames: tuple[float, float] | None
 ) -> np.ndarray:
     """Return the share of every frame in the average."""

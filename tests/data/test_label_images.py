@@ -38,18 +38,6 @@ def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     assert image.counts[18] == 2
 
 
-@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-def test_axes_are_turned_to_right_anterior_superior(tmp_path, tiny, axes):
-    labels = np.resize(whole(NUMBERS), (14, 3, 5))
-    affine = np.eye(4)[[*axes, 3]] @ np.diag([1, -2, 3, 1])
-    image = read_label_image(save(tmp_path / "a.nii", labels, affine), tiny)
-    assert nibabel.aff2axcodes(image.affine) == ("R", "A", "S")
-    for voxel in [(0, 1, 2), (13, 2, 4)]:
-        there = affine @ [*voxel, 1]
-        back = np.rint(np.linalg.inv(image.affine) @ there).astype(int)[:3]
-        assert image.values[tuple(back)] == labels[voxel]
-
-
 def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
     atlas = load_atlas("desikan82")
     nodes = read_label_image(save(tmp_path / "n.nii", whole(range(85))), atlas)

@@ -1,0 +1,128 @@
+"""Registrations of every form are the same matrix; what is none is refused."""
+
+import builtins
+
+import nibabel
+import numpy as np
+import pytest
+from nibabel.affines import voxel_sizes
+
+from brainlsap.data.spatial_transforms import look_up, read_transform
+from brainlsap.exceptions import FileFormatError, ParameterError
+
+# From RAS of the PET to RAS of the anatomical image.
+TRUTH = np.eye(4)
+TRUTH[:3, :3] = nibabel.eulerangles.euler2mat(0.3, -0.1, 0.2)
+TRUTH[:3, 3] = 5, -7, 9
+LAS = np.array([[-1.0, 0, 0, 49], [0, 1, 0, 2], [0, 0, 1, -4], [0, 0, 0, 1]])
+
+
+@pytest.fixture
+def images(tmp_path):
+    pet = nibabel.Nifti1Image(np.zeros((20, 22, 24), "f4"), np.diag([3.0, 3, 3, 1]))
+    fixed = nibabel.Nifti1Image(np.zeros((50, 51, 52), "f4"), LAS)
+    nibabel.save(pet, tmp_path / "pet.nii")
+    nibabel.save(fixed, tmp_path / "t1.nii")
+    return pet, fixed
+
+
+def volume_info(name, image):
+    size, half = voxel_sizes(image.affine), np.array(image.shape) / 2
+    axes = (image.affine[:3, :3] / size).T
+    rows = [f"{name} volume info", "valid = 1", f"filename = {name}.nii"]
+    rows += [f"volume = {' '.join(map(str, image.shape))}"]
+    rows += [f"voxelsize = {' '.join(map(str, size))}"]
+    for key, axis in zip(("xras", "yras", "zras"), axes, strict=True):
+        rows.append(f"{key}   = {' '.join(map(str, axis))}")
+    centre = (image.affine @ [*half, 1])[:3]
+    return [*rows, f"cras   = {' '.join(map(str, centre))}"]
+
+
+def lta(path, matrix, kind, images):
+    rows = [
+        f"type      = {kind}",
+        "nxforms   = 1",
+        "mean      = 0 0 0",
+        "sigma     = 1",
+    ]
+    rows += ["1 4 4", *(" ".join(f"{x:.15e}" for x in row) for row in matrix)]
+    for name, image in zip(("src", "dst"), images, strict=True):
+        rows += volume_info(name, image)
+    path.write_text("\n".join(rows) + "\n")
+
+
+def fsl_space(image):
+    """Return FSL's coordinates from voxels: mm, x turned where the grid is not."""
+    scaled = np.diag([*voxel_sizes(image.affine), 1])
+    if np.linalg.det(image.affine) > 0:
+        turn = np.diag([-1.0, 1, 1, 1])
+        turn[0, 3] = (image.shape[0] - 1) * scaled[0, 0]
+        scaled = turn @ scaled
+    return scaled
+
+
+def write(path, images):
+    pet, fixed = images
+    voxels = np.linalg.inv(fixed.affine) @ TRUTH @ pet.affine
+    lps = np.diag([-1.0, -1, 1, 1])
+    pull = lps @ np.linalg.inv(TRUTH) @ lps
+    if path.name == "ras.lta":
+        lta(path, TRUTH, 1, images)
+    elif path.name == "voxel.lta":
+        lta(path, voxels, 0, images)
+    elif path.name == "flirt.mat":
+        back = np.linalg.inv(fsl_space(pet))
+        np.savetxt(path, fsl_space(fixed) @ voxels @ back)
+    else:
+        numbers = [*pull[:3, :3].ravel(), *pull[:3, 3]]
+        path.write_text(
+            "#Insight Transform File V1.0\n#Transform 0\n"
+            "Transform: AffineTransform_double_3_3\n"
+            f"Parameters: {' '.join(f'{x:.15g}' for x in numbers)}\n"
+            "FixedParameters: 0 0 0\n"
+        )
+
+
+@pytest.mark.parametrize("name", ["ras.lta", "voxel.lta", "flirt.mat", "itk.txt"])
+@pytest.mark.filterwarnings("ignore")  # of nitransforms and what it imports
+def test_every_form_is_the_same_matrix(tmp_path, images, name):
+    pytest.importorskip("nitransforms", reason="nitransforms is absent")
+    write(tmp_path / name, images)
+    found = read_transform(tmp_path / name, tmp_path / "pet.nii", tmp_path / "t1.nii")
+    np.testing.assert_allclose(found, TRUTH, atol=1e-4)
+
+
+def test_matrices_are_taken_and_none_is_the_same_space():
+    np.testing.assert_array_equal(read_transform(TRUTH, "a", "b"), TRUTH)
+    np.testing.assert_array_equal(read_transform(None, "a", "b"), np.eye(4))
+    for wrong in (np.eye(3), np.zeros((4, 4)), np.full((4, 4), np.nan)):
+        with pytest.raises(ParameterError, match="4 x 4 matrix that can be inverted"):
+            read_transform(wrong, "a", "b")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_no_registration_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("nitransforms", reason="nitransforms is absent")
+    with pytest.raises(FileFormatError, match=r"a\.lta: no such file"):
+        read_transform(tmp_path / "a.lta", "a", "b")
+    (tmp_path / "b.txt").write_text("no registration\n")
+    with pytest.raises(FileFormatError, match=r"b\.txt: cannot be read as a linear"):
+        read_transform(tmp_path / "b.txt", "a", "b")
+    real = builtins.__import__
+
+    def absent(name, *args, **kwargs):
+        if name.startswith("nitransforms"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(FileFormatError, match=r"pip install 'brainlsap\[tract\]'"):
+        read_transform(tmp_path / "b.txt", "a", "b")
+
+
+def test_halves_go_up_and_edges_are_as_in_scipy():
+    values = np.arange(1, 5).reshape(4, 1, 1)
+    other = np.diag([0.5, 1, 1, 1])
+    other[0, 3] = -0.5
+    found = look_up(values, np.eye(4), (9, 1, 1), other)[:, 0, 0]
+    assert found.tolist() == [0, 1, 2, 2, 3, 3, 4, 4, 0]
