@@ -15,9 +15,13 @@ IGNORED = {"ES01", "EX01", "GL01", "GL02", "RT03", "SA01", "SS06", "YD01"}
 ROOMS = ("data", "graph", "model", "evaluation", "report")
 OTHERS = (
     "cli.main",
+    "study.Comparison",
+    "study.compare_models",
+    "study.find_names",
     "study.run_study",
     "study.study_baselines",
     "study.study_models",
+    "study.write_comparison",
     "study.write_study",
 )
 

@@ -2,6 +2,10 @@
 
 from brainlsap.report.audit_tables import audit_table, info_sheet
 from brainlsap.report.common_regions import common_region_table, short_region_table
+from brainlsap.report.comparison_tables import (
+    classification_table,
+    comparison_numbers,
+)
 from brainlsap.report.demographics import demographics_tests
 from brainlsap.report.figures import plot_calibration, plot_confusion, plot_scores
 from brainlsap.report.folder import check_results_folder
@@ -40,7 +44,9 @@ __all__ = [
     "audit_table",
     "check_results_folder",
     "class_rate_table",
+    "classification_table",
     "common_region_table",
+    "comparison_numbers",
     "comparison_table",
     "demographics_table",
     "demographics_tests",

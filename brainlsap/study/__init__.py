@@ -1,6 +1,8 @@
 """Models and folds together: what one command runs."""
 
 from brainlsap.study.attributions import permutation_importance
+from brainlsap.study.compared_models import COMPARED, CONTROLS, find_names
+from brainlsap.study.comparing import Comparison, compare_models, write_comparison
 from brainlsap.study.evidence import gather_evidence
 from brainlsap.study.kernel_shape import mean_kernel
 from brainlsap.study.models import MODEL_NAMES, study_baselines, study_models
@@ -22,8 +24,13 @@ from brainlsap.study.reach import kernel_reach, reach_table
 from brainlsap.study.whole_way import run_study, write_study
 
 __all__ = [
+    "COMPARED",
+    "CONTROLS",
     "MODEL_NAMES",
     "NODE_MODELS",
+    "Comparison",
+    "compare_models",
+    "find_names",
     "fit_model",
     "gather_evidence",
     "kernel_reach",
@@ -42,6 +49,7 @@ __all__ = [
     "study_models",
     "summarize_nodes",
     "untrained_scales",
+    "write_comparison",
     "write_predictions",
     "write_study",
 ]
