@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from brainlsap.data import Cohort
+from brainlsap.evaluation.class_order import told_order
 from brainlsap.evaluation.cohort_summary import summarise_cohort
 from brainlsap.evaluation.controls import baseline_models
 from brainlsap.evaluation.designs import count_repeats, repeat_splits, whole_groups
@@ -123,7 +124,10 @@ def cross_validate(
     np.float64(0.2)
     """
     asked, controls = _named(model), _baselines(baselines, random_state)
-    models = _together(asked, controls)
+    models = {
+        name: told_order(one, cohort.classes)
+        for name, one in _together(asked, controls).items()
+    }
     drawn = splits is None
     if splits is None:
         splits = _draw(cohort, n_folds, n_repeats, random_state, balance, whole)
