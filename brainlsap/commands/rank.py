@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from brainlsap.commands.preparing import add_preparation, preparation
 from brainlsap.exceptions import BrainlsapError
 from brainlsap.options import (
     COHORT,
@@ -55,8 +56,7 @@ def add(commands: Any) -> None:
     )
     rank.add_argument("--preset", choices=("default", "paper"), default="default")
     add_fitting(rank, jobs=1)
-    rank.add_argument("--threshold", type=float, help="drop edges below it")
-    rank.add_argument("--weights", choices=("weighted", "log", "binary"))
+    add_preparation(rank)
     rank.add_argument("--device", help="cpu or cuda")
 
 
@@ -97,7 +97,7 @@ def _refit(options: argparse.Namespace) -> Path:
             "cohort, say where the results go by out="
         )
     check_results_folder(options.out)
-    settings = given(options, SETTINGS)
+    settings = given(options, SETTINGS) | preparation(options)
     study_models(options.kernel, preset=options.preset, **settings)
     cohort = load_cohort(
         options.source, **given(options, COHORT + PLACES), progress=True

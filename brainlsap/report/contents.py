@@ -14,16 +14,19 @@ from brainlsap.evaluation import (
     rank_regions,
     ranking_verdict,
 )
+from brainlsap.exceptions import BrainlsapError
 from brainlsap.report.audit_tables import NOT_BY_PERSON
 from brainlsap.report.common_regions import mean_scales
 from brainlsap.report.illustrations import (
-    SCALE_MAP,
+    SCALE_LABEL,
     Picture,
     draw_calibration,
     draw_maps,
     draw_ranking,
     draw_scores,
+    known_values,
 )
+from brainlsap.report.interactive import interactive_html
 from brainlsap.report.methods import methods_text
 from brainlsap.report.page_tables import page_tables
 from brainlsap.report.privacy import withholder
@@ -45,7 +48,7 @@ class Contents:
     truth: pd.DataFrame | None
     evidence: RankingEvidence | None
     notes: tuple[str, ...]
-    maps: Mapping[str, Any]
+    brain: str | None
     pictures: dict[str, tuple[Picture, ...]]
     gaps: tuple[str, ...]
     tables: dict[str, pd.DataFrame]
@@ -82,7 +85,7 @@ def gather_contents(
     evaluation, atlas = results.evaluation, results.atlas
     withhold = str if with_identifiers else withholder(evaluation)
     ranking = _complete_ranking(results, ranking)
-    maps = _default_maps(evaluation) if surface_maps is None else surface_maps
+    maps = mean_scales(evaluation) if surface_maps is None else surface_maps
     pictures, gaps = _pictures(evaluation, atlas, ranking, maps)
     record = run_record(evaluation, withhold)
     verdict = None if ranking is None else ranking_verdict(ranking)
@@ -99,7 +102,7 @@ def gather_contents(
         truth=results.truth,
         evidence=results.evidence,
         notes=tuple(dict.fromkeys(withhold(note) for note in notes)),
-        maps=maps,
+        brain=_turning_brain(maps, atlas),
         pictures=pictures,
         gaps=gaps,
         tables=page_tables(results, ranking, withhold, with_identifiers),
@@ -130,9 +133,17 @@ def _complete_ranking(
     return add_evidence(ranking, evidence)
 
 
-def _default_maps(evaluation: Evaluation) -> dict[str, pd.Series]:
-    maps = mean_scales(evaluation)
-    return {SCALE_MAP: next(iter(maps.values()))} if len(maps) == 1 else maps
+def _turning_brain(maps: Mapping[str, Any], atlas: Atlas) -> str | None:
+    """Return the page of a brain to turn and point at, or None without surfaces."""
+    drawn = {name: one for name, one in maps.items() if known_values(one).size}
+    if not drawn:
+        return None
+    try:
+        return interactive_html(
+            drawn, atlas, title="Heat scale by region", colorbar_label=SCALE_LABEL
+        )
+    except BrainlsapError:  # the static drawing says why
+        return None
 
 
 def _about_ranking(

@@ -184,7 +184,7 @@ def draw_maps(
     gaps : tuple of str
         Why a map could not be drawn: it has no value, or the atlas has no surfaces.
     """
-    drawn = {name: one for name, one in maps.items() if _known(one).size}
+    drawn = {name: one for name, one in maps.items() if known_values(one).size}
     gaps = [
         f"{name} could not be drawn on the brain: no region has a value."
         for name in maps
@@ -200,7 +200,7 @@ def draw_maps(
     except BrainlsapError as error:
         return (), (*gaps, f"{names} could not be drawn on the brain: {error}")
     smallest = "; ".join(
-        f"{name}: {', '.join(_known(one).nsmallest(3).index)}"
+        f"{name}: {', '.join(known_values(one).nsmallest(3).index)}"
         for name, one in drawn.items()
     )
     rows = "" if len(drawn) == 1 else "One row for each model, one scale of colours. "
@@ -240,7 +240,8 @@ def _recognised(result: ModelResult) -> str:
     return ", ".join(f"{name} {part:.0%}" for name, part in pairs)
 
 
-def _known(values: Any) -> pd.Series:
+def known_values(values: Any) -> pd.Series:
+    """Return the values of a map that are known, by region."""
     return pd.Series(values, dtype=float).dropna()
 
 

@@ -28,7 +28,7 @@ from brainlsap.report.stored import STORED, StoredResults, read_results, store_r
 from brainlsap.report.text_tables import table_text
 from brainlsap.report.words import promises
 
-PAGE = "report.html"
+PAGE, BRAIN = "report.html", "brain.html"
 TEMPLATES = Path(__file__).parent / "templates"
 ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
 
@@ -224,6 +224,8 @@ def _write_shareable(contents: Contents, folder: Path, codes: dict[str, str]) ->
     }
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    if contents.brain is not None:
+        (folder / BRAIN).write_text(contents.brain, encoding="utf-8")
     (folder / "methods.txt").write_text("\n\n".join(contents.methods) + "\n", "utf-8")
     files = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*.*"))
     page = _render(contents, files)

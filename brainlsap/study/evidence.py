@@ -3,8 +3,9 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from brainlsap.data import Cohort
+from brainlsap.data import Cohort, quality_table
 from brainlsap.evaluation import (
     Evaluation,
     RankingEvidence,
@@ -96,6 +97,28 @@ def gather_evidence(
     if refits or (refits is None and n_permutations):
         parts |= _refits(model, cohort, evaluation, random_state, how)
     return RankingEvidence(name, evaluation.result(name).region_names, **parts)
+
+
+def scan_flags(cohort: Cohort) -> pd.DataFrame:
+    """Return what is unusual about every scan, as a report takes it.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The scans.
+
+    Returns
+    -------
+    DataFrame
+        Columns scan and flags (in words; empty where nothing is).
+
+    Examples
+    --------
+    >>> from brainlsap.data import make_cohort
+    >>> list(scan_flags(make_cohort(10, atlas="desikan82")))
+    ['scan', 'flags']
+    """
+    return quality_table(cohort)["flags"].reset_index()
 
 
 def _shares(

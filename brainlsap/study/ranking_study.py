@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from brainlsap.data import Cohort, quality_table
+from brainlsap.data import Cohort
 from brainlsap.evaluation import cross_validate
-from brainlsap.report import check_results_folder, write_report
+from brainlsap.report import check_results_folder
 from brainlsap.study.evidence import gather_evidence
+from brainlsap.study.holding import hold_results
 from brainlsap.study.models import study_baselines, study_models
+from brainlsap.study.whole_way import write_study
 
 
 def rank_cohort(
@@ -29,7 +29,8 @@ def rank_cohort(
 ) -> Path:
     """Cross-validate, rank regions, and test the ranking by refits.
 
-    What :func:`brainlsap.study.run_study` does, and then: fits to permuted labels,
+    What :func:`brainlsap.study.run_study` does (its finished folds are taken over), and
+    then: fits to permuted labels,
     untrained networks, other starts of the scales, and the importance of regions. A
     ranking that is not better than its null is said to be so in the report's first
     line.
@@ -82,54 +83,25 @@ def rank_cohort(
     >>> page.name
     'report.html'
     """
-    check_results_folder(out)
+    out = check_results_folder(out)
     models = study_models(kernels, preset=preset, random_state=random_state, **settings)
-    evaluation = cross_validate(
-        models,
-        cohort,
-        n_folds,
-        random_state,
-        baselines=study_baselines(random_state),
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    evidence = gather_evidence(
-        models,
-        cohort,
-        evaluation,
-        n_permutations=n_permutations,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    return write_report(
-        evaluation,
-        out,
-        atlas=cohort.atlas,
-        truth=cohort.truth,
-        title=title,
-        evidence=evidence,
-        quality=scan_flags(cohort),
-    )
-
-
-def scan_flags(cohort: Cohort) -> pd.DataFrame:
-    """Return what is unusual about every scan, as a report takes it.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        The scans.
-
-    Returns
-    -------
-    DataFrame
-        Columns scan and flags (in words; empty where nothing is).
-
-    Examples
-    --------
-    >>> from brainlsap.data import make_cohort
-    >>> list(scan_flags(make_cohort(10, atlas="desikan82")))
-    ['scan', 'flags']
-    """
-    return quality_table(cohort)["flags"].reset_index()
+    how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+    with hold_results(out) as tasks:
+        evaluation = cross_validate(
+            models,
+            cohort,
+            n_folds,
+            random_state,
+            baselines=study_baselines(random_state, settings.get("preparation")),
+            cache=tasks,
+            **how,
+        )
+        evidence = gather_evidence(
+            models,
+            cohort,
+            evaluation,
+            n_permutations=n_permutations,
+            random_state=random_state,
+            **how,
+        )
+        return write_study(evaluation, cohort, out, title=title, evidence=evidence)

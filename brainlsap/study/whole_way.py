@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from brainlsap.data import Cohort
-from brainlsap.evaluation import Evaluation, cross_validate, rank_regions
+from brainlsap.evaluation import Evaluation, RankingEvidence, cross_validate
 from brainlsap.report import check_results_folder, write_report
+from brainlsap.report.common_regions import mean_scales
 from brainlsap.study.confounds import without_confounds
+from brainlsap.study.evidence import gather_evidence, scan_flags
 from brainlsap.study.holding import hold_results
 from brainlsap.study.models import study_baselines, study_models
 
@@ -110,7 +110,8 @@ def run_study(
             tell=tell,
         )
         evaluation.settings.update({k: v for k, v in confounds.items() if v})
-        return write_study(evaluation, cohort, out, title=title)
+        evidence = gather_evidence(models, cohort, evaluation)
+        return write_study(evaluation, cohort, out, title=title, evidence=evidence)
 
 
 def write_study(
@@ -119,6 +120,7 @@ def write_study(
     out: str | Path,
     *,
     title: str | None = None,
+    evidence: RankingEvidence | None = None,
 ) -> Path:
     """Write the report of an evaluation, with each model's scales on the brain.
 
@@ -132,6 +134,8 @@ def write_study(
         Results folder.
     title : str, optional
         Heading of the report.
+    evidence : RankingEvidence, optional
+        What the ranking is held against; see :func:`brainlsap.study.gather_evidence`.
 
     Returns
     -------
@@ -142,18 +146,13 @@ def write_study(
     --------
     See :func:`brainlsap.study.run_study`.
     """
-    maps = {}
-    for name, result in evaluation.results.items():
-        if result.scales() is None:
-            continue
-        ranking = rank_regions(result)
-        shown = ranking["scale"].where(ranking["measured"])
-        maps[name] = pd.Series(shown.to_numpy(), index=list(ranking["region"]))
     return write_report(
         evaluation,
         out,
         atlas=cohort.atlas,
         truth=cohort.truth,
         title=title,
-        surface_maps=maps,
+        surface_maps=mean_scales(evaluation),
+        evidence=evidence,
+        quality=scan_flags(cohort),
     )
