@@ -7,9 +7,11 @@ imports at the top must be light, so that `--help` is quick.
 from brainlsap.commands import (
     atlases,
     audit,
+    build,
     check,
     compare,
     demo,
+    export,
     fit,
     import_adni,
     nodes,
@@ -18,6 +20,7 @@ from brainlsap.commands import (
     report,
     run,
     simulate,
+    verify,
 )
 
 # In the order of the help.
@@ -25,12 +28,15 @@ COMMANDS = {
     "demo": demo,
     "simulate": simulate,
     "import-adni": import_adni,
+    "build": build,
     "check": check,
     "audit": audit,
     "run": run,
     "rank": rank,
     "report": report,
+    "export": export,
     "compare": compare,
+    "verify": verify,
     "fit": fit,
     "predict": predict,
     "nodes": nodes,

@@ -8,6 +8,7 @@ from brainlsap.data.adni import import_adni
 from brainlsap.data.adni_folder import AdniImport
 from brainlsap.data.atlas import Atlas, available_atlases, is_outside, load_atlas
 from brainlsap.data.atlas_order import ConnectomeFile
+from brainlsap.data.build import BuiltCohort, build_cohort
 from brainlsap.data.classes import order_classes
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.cohort_check import CohortCheck, check_cohort
@@ -41,6 +42,7 @@ __all__ = [
     "FORMATS",
     "AdniImport",
     "Atlas",
+    "BuiltCohort",
     "BuiltConnectome",
     "Cohort",
     "CohortCheck",
@@ -50,6 +52,7 @@ __all__ = [
     "NodeSplit",
     "RegionalUptake",
     "available_atlases",
+    "build_cohort",
     "build_connectome",
     "check_cohort",
     "extract_suvr",

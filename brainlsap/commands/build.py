@@ -1,0 +1,77 @@
+"""`brainlsap build`: connectomes and SUVR of a cohort from its images."""
+
+import argparse
+from typing import Any
+
+from brainlsap.exceptions import CohortError
+from brainlsap.options import at_least, given, window
+
+PATTERNS = ("tractogram", "parcellation", "pet", "transform", "streamline_weights")
+CONNECTOME = ("assignment", "radius", "weight", "labels")
+SUVR = (
+    *("reference", "grid", "frames", "erosion", "min_voxels", "accept_low_coverage"),
+    "labels",
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command and its options."""
+    build = commands.add_parser(
+        "build",
+        help="make connectomes and SUVR tables of a cohort from its images",
+        description="Finds tractograms, parcellations and PET of every scan and writes "
+        "what is missing to derivatives/brainlsap. What is there with the same "
+        "parameters and inputs is kept, so a run that was stopped goes on.",
+    )
+    build.add_argument("cohort", help="folder of subjects")
+    build.add_argument("--out", help="default: derivatives/brainlsap in the cohort")
+    build.add_argument("--atlas", default="destrieux160", help="name or regions.tsv")
+    build.add_argument("--derivatives", action="append", default=[])
+    build.add_argument("--subjects-dir", help="FreeSurfer's subjects")
+    build.add_argument(
+        "--jobs", type=at_least(1), default=1, help="scans at once (default: 1)"
+    )
+    files = build.add_argument_group("patterns of the names of files")
+    for name in PATTERNS:
+        files.add_argument(f"--{name.replace('_', '-')}", metavar="PATTERN")
+    files.add_argument("--labels", help="table of numbers and names of the labels")
+    lines = build.add_argument_group("connectomes")
+    lines.add_argument(
+        "--assignment", choices=("end_voxels", "radial", "reverse_search")
+    )
+    lines.add_argument("--radius", type=float, help="in mm (default: 4)")
+    lines.add_argument(
+        "--weight",
+        choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
+    )
+    pet = build.add_argument_group("SUVR")
+    pet.add_argument(
+        "--reference", help="cerebellar cortex, pons, whole cerebellum, or a mask"
+    )
+    pet.add_argument("--grid", choices=("pet", "parcellation"))
+    pet.add_argument("--frames", type=window, help="START,END in seconds")
+    pet.add_argument("--erosion", type=at_least(0), help="layers of voxels")
+    pet.add_argument("--min-voxels", type=at_least(1))
+    pet.add_argument("--accept-low-coverage", action="store_true", default=None)
+
+
+def call(options: argparse.Namespace) -> None:
+    """Run the command."""
+    from brainlsap.data import build_cohort
+
+    built = build_cohort(
+        options.cohort,
+        options.atlas,
+        out=options.out,
+        derivatives=options.derivatives,
+        subjects_dir=options.subjects_dir,
+        patterns=given(options, PATTERNS),
+        connectome=given(options, CONNECTOME),
+        suvr=given(options, SUVR),
+        n_jobs=options.jobs,
+        progress=True,
+    )
+    print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
+    if built.faults:
+        n = len(built.faults)
+        raise CohortError(f"{n} scan{'s' * (n > 1)} failed", built.faults)

@@ -1,0 +1,173 @@
+"""A cohort of images becomes connectomes and tables that load_cohort reads."""
+
+import json
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pytest
+from nibabel.streamlines import Tractogram
+
+from brainlsap.cli import main
+from brainlsap.data.build import build_cohort
+from brainlsap.data.folders import load_cohort
+from brainlsap.exceptions import CohortError, ParameterError
+
+REGIONS = "abcde"
+N_SCANS = 5
+
+
+def write_scan(folder, name, number, labels, affine):
+    """Write a parcellation, ten streamlines or more, and PET of one scan."""
+    rng = np.random.default_rng(number)
+    for place in ("dwi", "anat", "pet"):
+        (folder / place).mkdir(parents=True)
+    image = nibabel.Nifti1Image(labels, affine)
+    nibabel.save(image, folder / f"anat/{name}_atlas-five_dseg.nii.gz")
+    ends = rng.uniform(0, 12, (10 + number, 2, 3)).astype(np.float32)
+    lines = Tractogram(list(ends), affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(lines, str(folder / f"dwi/{name}_tractography.tck"))
+    pet = nibabel.Nifti1Image(rng.gamma(9, 1, (13, 13, 13)), np.eye(4))
+    nibabel.save(pet, folder / f"pet/{name}_trc-18FFDG_pet.nii.gz")
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Hold three people, two of them seen twice, and an atlas of five regions."""
+    table = "name\themisphere\n" + "".join(f"lh_{r}\tL\n" for r in REGIONS)
+    atlas = tmp_path / "five" / "regions.tsv"
+    atlas.parent.mkdir()
+    atlas.write_text(table)
+    names = [*(f"lh_{r}" for r in REGIONS), "Left-Cerebellum-Cortex"]
+    rows = "".join(f"{k}\t{n}\n" for k, n in enumerate(names, 1))
+    (tmp_path / "labels.tsv").write_text("index\tname\n" + rows)
+    labels = np.random.default_rng(0).integers(1, 7, (13, 13, 13)).astype(np.int16)
+    scans = [(p, s) for p in ("sub-01", "sub-02") for s in ("ses-M00", "ses-M12")]
+    folder = tmp_path / "study"
+    for number, (person, session) in enumerate([*scans, ("sub-03", "ses-M00")]):
+        place = folder / person / session
+        write_scan(place, f"{person}_{session}", number, labels, np.eye(4))
+    (folder / "participants.tsv").write_text(
+        "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n"
+    )
+    return folder
+
+
+def arguments(study):
+    return {
+        "atlas": study.parent / "five",
+        "connectome": {"labels": study.parent / "labels.tsv"},
+        "suvr": {"labels": study.parent / "labels.tsv"},
+    }
+
+
+def contents(folder):
+    return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_what_is_built_is_loaded_by_name(study):
+    built = build_cohort(study, **arguments(study))
+    assert built.folder == study / "derivatives/brainlsap"
+    assert (len(built.made), built.kept, built.faults) == (2 * N_SCANS, (), ())
+    atlas = study.parent / "five"
+    cohort = load_cohort(study, atlas, ["fdg", "strength"])
+    assert cohort.n_scans == N_SCANS
+    assert cohort.region_names == tuple(f"lh_{r}" for r in REGIONS)
+    said = json.loads(built.made[0].with_suffix(".json").read_text())
+    assert said["Streamlines"]["Total"] == 10
+    kept = cohort.connectomes[0]
+    assert np.triu(kept).sum() == said["Streamlines"]["Kept"] > 0
+    assert said["Parameters"]["assignment"] == "radial"
+    assert np.isfinite(cohort.features).all()
+    described = json.loads((built.folder / "dataset_description.json").read_text())
+    assert described["DatasetType"] == "derivative"
+
+
+def test_a_second_run_keeps_what_is_the_same(study):
+    first = build_cohort(study, **arguments(study))
+    before = contents(first.folder)
+    again = build_cohort(study, **arguments(study), n_jobs=2)
+    assert (again.made, len(again.kept)) == ((), 2 * N_SCANS)
+    assert contents(first.folder) == before
+    # other parameters, another input, and a file without its sidecar
+    other = arguments(study)
+    other["connectome"]["weight"] = "mean_length"
+    assert len(build_cohort(study, **other).made) == N_SCANS
+    pet = next((study / "sub-03").rglob("*_pet.nii.gz"))
+    image = nibabel.load(pet)
+    nibabel.save(nibabel.Nifti1Image(image.get_fdata() * 2, image.affine), pet)
+    (made,) = build_cohort(study, **other).made
+    assert "sub-03" in made.name
+    made.with_suffix(".json").unlink()
+    assert build_cohort(study, **other).made == (made,)
+
+
+def test_the_result_does_not_depend_on_processes(study, tmp_path):
+    one = build_cohort(study, **arguments(study), out=tmp_path / "one")
+    two = build_cohort(study, **arguments(study), out=tmp_path / "two", n_jobs=2)
+    assert [p.name for p in one.made] == [p.name for p in two.made]
+    for a, b in zip(one.made, two.made, strict=True):
+        assert a.read_bytes() == b.read_bytes()
+
+
+def command(study, *more):
+    folder = study.parent
+    given = ["--atlas", str(folder / "five"), "--labels", str(folder / "labels.tsv")]
+    return ["build", str(study), *given, *more]
+
+
+def test_one_line_for_each_scan_that_fails(study, capsys):
+    broken = next((study / "sub-02/ses-M12").rglob("*.tck"))
+    broken.write_bytes(broken.read_bytes()[:-12])
+    missing = next((study / "sub-03").rglob("*_dseg.nii.gz"))
+    missing.unlink()
+    assert main(command(study)) == 2
+    printed = capsys.readouterr()
+    lines = printed.err.strip().splitlines()
+    said = [line for line in lines if line.startswith("  sub-")]
+    assert "2 scans failed" in printed.err
+    assert len(said) == 2
+    assert "sub-02_ses-M12: " in said[0]
+    assert "the mark at the end is missing" in said[0]
+    assert "sub-03_ses-M00: no parcellation of five" in said[1]
+    assert "(7 made, 0 kept)" in printed.out
+    names = [p.name for p in (study / "derivatives").rglob("*") if p.is_file()]
+    assert not any(name.startswith(".partial") for name in names)
+    assert not any("sub-02_ses-M12" in n and "connectivity" in n for n in names)
+
+
+def test_two_tractograms_are_a_fault_and_a_pattern_chooses(study, capsys):
+    first = next((study / "sub-01/ses-M00").rglob("*.tck"))
+    first.with_name("sub-01_ses-M00_other.tck").write_bytes(first.read_bytes())
+    assert main(command(study)) == 2
+    assert "2 files could be its tractogram" in capsys.readouterr().err
+    assert main(command(study, "--tractogram", "*_tractography.tck")) == 0
+    assert "kept)" in capsys.readouterr().out
+
+
+def test_freesurfer_has_the_parcellation(tmp_path, shared, capsys):
+    study = tmp_path / "study"
+    images = study / "derivatives/freesurfer/sub-7/mri"
+    (images.parent / "stats").mkdir(parents=True)
+    images.mkdir()
+    source = shared / "fs_cvs_avg35_inMNI152/aparc.a2009s+aseg.mgz"
+    (images / source.name).write_bytes(source.read_bytes())
+    (study / "sub-7/pet").mkdir(parents=True)
+    pet = shared / "pet_mni/juspace_FDOPA_f18.nii"
+    copy = study / "sub-7/pet/sub-7_trc-18FFDOPA_pet.nii"
+    copy.write_bytes(Path(pet).read_bytes())
+    assert main(["build", str(study), "--reference", "whole cerebellum"]) == 0
+    out = study / "derivatives/brainlsap/sub-7/pet"
+    table = out / "sub-7_trc-18FFDOPA_atlas-destrieux_desc-suvr_regions.tsv"
+    assert len(table.read_text().splitlines()) == 161
+    assert "1 made" in capsys.readouterr().out
+
+
+def test_nothing_to_build_is_said(tmp_path):
+    (tmp_path / "sub-01").mkdir()
+    with pytest.raises(CohortError, match=r"no tractogram \(\.tck, .* was found"):
+        build_cohort(tmp_path)
+    with pytest.raises(CohortError, match="nowhere: no such folder"):
+        build_cohort(tmp_path / "nowhere")
+    with pytest.raises(ParameterError, match="n_jobs must be at least 1, got 0"):
+        build_cohort(tmp_path, n_jobs=0)
