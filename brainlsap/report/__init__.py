@@ -7,6 +7,7 @@ from brainlsap.report.comparison_tables import (
     comparison_numbers,
 )
 from brainlsap.report.demographics import demographics_tests
+from brainlsap.report.exports import export_results, write_region_maps
 from brainlsap.report.figures import plot_calibration, plot_confusion, plot_scores
 from brainlsap.report.folder import check_results_folder
 from brainlsap.report.glass_brain import plot_glass_brain
@@ -51,6 +52,7 @@ __all__ = [
     "demographics_table",
     "demographics_tests",
     "division_table",
+    "export_results",
     "info_sheet",
     "interactive_html",
     "interval_table",
@@ -78,6 +80,7 @@ __all__ = [
     "write_interactive",
     "write_quality_page",
     "write_ranking",
+    "write_region_maps",
     "write_report",
     "write_training_animation",
 ]
