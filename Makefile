@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUT ?= demo
 
-.PHONY: demo test lint bench study clean
+.PHONY: demo test lint bench study docs clean
 demo: $(READY)
 	$(BIN)/brainlsap demo --out $(DEMO_OUT)
 
@@ -29,6 +29,12 @@ bench: $(READY)
 # Slow: about an hour on 2 cores. Adds dated tables to benchmarks/results/.
 study: $(READY)
 	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
+
+# Open site/index.html. Runs the tutorials; a warning stops it.
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs site
+	@echo "Documentation: site/index.html"
 
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later was found; install one, or say PYTHON=/path/to/python" >&2; exit 1; }

@@ -1,0 +1,65 @@
+"""How `make docs` builds the documentation; pages made from the code come first."""
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import gallery  # noqa: E402
+import pages_from_code  # noqa: E402
+
+import brainlsap  # noqa: E402
+
+pages_from_code.write_pages(HERE / "generated")
+gallery.write_gallery(
+    HERE.parent / "tutorials",
+    HERE / "generated" / "gallery",
+    # Building while writing text: BRAINLSAP_TUTORIALS=show leaves the code unrun.
+    run=os.environ.get("BRAINLSAP_TUTORIALS", "run") == "run",
+)
+
+project = "brainlsap"
+author = project_copyright = "the authors of brainlsap"
+version = release = brainlsap.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build"]
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["gallery.css"]
+html_title = "brainlsap"
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_show_sourcelink = False
+
+autosummary_generate = True
+# Class and function differ in case alone, which some file systems do not tell apart.
+autosummary_filename_map = {
+    "brainlsap.evaluation.audit": "brainlsap.evaluation.audit-function",
+    "brainlsap.study.node_model": "brainlsap.study.node_model-function",
+}
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+add_module_names = False
+numpydoc_show_class_members = False
+numpydoc_validation_checks = set()
+viewcode_line_numbers = True
+
+
+def leave_out(app, what, name, obj, skip, options):  # noqa: ARG001
+    """Leave out scikit-learn's own methods of metadata routing."""
+    return True if name.startswith("set_") and name.endswith("_request") else skip
+
+
+def setup(app):
+    """Connect what is above."""
+    app.connect("autodoc-skip-member", leave_out)

@@ -1,0 +1,150 @@
+"""Pages that are made from the code: reference, command line, tables."""
+
+import argparse
+import importlib
+import inspect
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOMS = {
+    "brainlsap": "The package itself",
+    "brainlsap.data": "Files become named arrays",
+    "brainlsap.graph": "Connectomes become heat kernels",
+    "brainlsap.model": "Scans become a fitted classifier",
+    "brainlsap.evaluation": "Folds, scores, audit, rankings",
+    "brainlsap.report": "Tables, figures, pages",
+    "brainlsap.study": "Models and folds together",
+    "brainlsap.exceptions": "Errors",
+}
+
+
+def write_pages(folder: Path) -> None:
+    """Write every page into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, title in ROOMS.items():
+        (folder / f"{name}.rst").write_text(room_page(name, title), encoding="utf-8")
+    for name, text in {
+        "commands": commands_page(),
+        "severities": severities(),
+        "formats": suffixes(),
+        "atlases": atlases(),
+        "layouts": layouts(),
+    }.items():
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+
+
+def room_page(name: str, title: str) -> str:
+    """Return the page of a room: its sentence, functions, classes, constants."""
+    room = importlib.import_module(name)
+    kinds: dict[str, list[str]] = {"Functions": [], "Classes": [], "Constants": []}
+    own = [
+        one for one, it in vars(room).items() if getattr(it, "__module__", "") == name
+    ]
+    for public in sorted(getattr(room, "__all__", own), key=str.lower):
+        value = getattr(room, public)
+        is_code = inspect.isclass(value) or inspect.isfunction(value)
+        kind = "Classes" if inspect.isclass(value) else "Functions"
+        kinds[kind if is_code else "Constants"].append(public)
+    parts = [heading(f"{name}: {title.lower()}", "="), f".. currentmodule:: {name}\n"]
+    if name == "brainlsap":
+        return "\n".join([*parts, _short_names(room)])
+    for kind in ("Functions", "Classes"):
+        if kinds[kind]:
+            parts += [heading(kind, "-"), ".. autosummary::", "   :toctree: api", ""]
+            parts += [f"   {public}" for public in kinds[kind]] + [""]
+    if kinds["Constants"]:
+        rows = [(f"``{one}``", holds(getattr(room, one))) for one in kinds["Constants"]]
+        parts += [heading("Constants", "-"), table(("name", "holds"), rows)]
+    return "\n".join(parts)
+
+
+def _short_names(room: object) -> str:
+    rows = [
+        (
+            f"``brainlsap.{name}``",
+            f":obj:`brainlsap.{where}.{name}`",
+        )
+        for name, where in sorted(room._ROOM_OF.items())
+    ]
+    said = "These names can be imported from the package; they are loaded on first use."
+    return f"{said}\n\n{table(('name', 'is'), rows)}"
+
+
+def holds(value: object) -> str:
+    """Return what a constant holds, in a cell."""
+    if isinstance(value, str | int | float):
+        return f"``{value}``"
+    if isinstance(value, Iterable):
+        return ", ".join(f"``{one}``" for one in value)
+    return type(value).__name__
+
+
+def commands_page() -> str:
+    """Return one section for each command: what it says about itself."""
+    from brainlsap.cli import build_parser
+
+    parser = build_parser()
+    actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    (commands,) = actions
+    sentences = {one.dest: one.help or "" for one in commands._choices_actions}
+    rows = [(f"``brainlsap {name}``", text) for name, text in sentences.items()]
+    parts = [table(("command", "what it does"), rows)]
+    for name, command in commands.choices.items():
+        parts += [heading(f"brainlsap {name}", "-"), ".. code-block:: text", ""]
+        parts += [f"   {line}".rstrip() for line in command.format_help().splitlines()]
+        parts += [""]
+    return "\n".join(parts)
+
+
+def severities() -> str:
+    """Return the table of the audit's checks."""
+    from brainlsap.evaluation import severity_table
+
+    found = severity_table()
+    return table(tuple(found.columns), found.to_numpy().tolist())
+
+
+def suffixes() -> str:
+    """Return the endings of connectome files."""
+    from brainlsap.data import FORMATS
+
+    return ", ".join(f"``{one}``" for one in FORMATS) + "\n"
+
+
+def atlases() -> str:
+    """Return the atlases that come along."""
+    from brainlsap.data import available_atlases, load_atlas
+
+    rows = []
+    for name in available_atlases():
+        atlas = load_atlas(name)
+        cortex = int((atlas.regions["structure"] == "cortex").sum())
+        rows.append((f"``{name}``", len(atlas), cortex, len(atlas) - cortex))
+    return table(("atlas", "regions", "cortical", "subcortical"), rows)
+
+
+def layouts() -> str:
+    """Return the orders of rows that are known without names."""
+    from brainlsap.data import load_atlas
+    from brainlsap.data.layouts import known_layouts
+
+    rows = []
+    for atlas in ("destrieux160", "desikan82"):
+        for size, layout in sorted(known_layouts(load_atlas(atlas)).items()):
+            rows.append((f"``{atlas}``", size, layout.note))
+    return table(("atlas asked for", "rows", "order"), rows)
+
+
+def heading(text: str, line: str) -> str:
+    """Return a title with its line beneath."""
+    return f"{text}\n{line * len(text)}\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a list-table."""
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in (head, *rows):
+        for place, cell in enumerate(row):
+            mark = "* -" if place == 0 else "  -"
+            lines.append(f"   {mark} {cell}")
+    return "\n".join(lines) + "\n\n"
