@@ -10,11 +10,15 @@ from brainlsap.model.node_classifier import LSAPNodeClassifier
 from brainlsap.model.settings import PRESETS, Settings
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
 from brainlsap.model.training import History, Labelled, TrainedNetwork, train_network
+from brainlsap.model.tuning import TunedClassifier, tuned
+from brainlsap.model.tuning_spaces import PAPER_HYPERPARAMETERS, SPACES, paper_settings
 
 __all__ = [
     "NETWORKS",
     "NODE_BASELINES",
+    "PAPER_HYPERPARAMETERS",
     "PRESETS",
+    "SPACES",
     "DiffusedLogisticRegression",
     "GraphBatch",
     "HeatNetwork",
@@ -30,7 +34,10 @@ __all__ = [
     "RegionStandardizer",
     "Settings",
     "TrainedNetwork",
+    "TunedClassifier",
     "load_model",
+    "paper_settings",
     "save_model",
     "train_network",
+    "tuned",
 ]
