@@ -13,16 +13,17 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.evaluation import Evaluation, write_splits
-from brainlsap.evaluation.task_store import NAME as TASK_NAME
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.exchange import exchange_folders
+from brainlsap.report.folder_files import (
+    carry_tasks,
+    entries_of,
+    file_hashes,
+)
 from brainlsap.report.score_tables import mark_by_scan
 
 MANIFEST = "brainlsap-report.json"
 SHAREABLE, PRIVATE = "report", "private"
-TASKS = f"{PRIVATE}/tasks"
-"""Where a run keeps its finished tasks; they outlive the report."""
-
 # Shorter names ("1", "b") stand in any text by chance; they are taken out only where
 # a word such as "sub-" goes before.
 SHORTEST_NAME = 4
@@ -56,7 +57,7 @@ def check_results_folder(folder: str | Path) -> Path:
     folder = Path(folder).expanduser().resolve()
     if folder.exists() and not folder.is_dir():
         raise ParameterError(f"{folder} is a file; the results need a folder.")
-    foreign = sorted(_entries(folder) - _listed(folder))
+    foreign = sorted(entries_of(folder) - _listed(folder))
     if foreign:
         shown = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
         raise ParameterError(
@@ -95,14 +96,16 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
     fresh = Path(tempfile.mkdtemp(prefix=f".partial-{folder.name}-", dir=folder.parent))
     try:
         yield fresh
-        files = sorted({*_entries(fresh), MANIFEST})
-        text = json.dumps({"written_by": "brainlsap", "files": files}, indent=1)
+        files = sorted({*entries_of(fresh), MANIFEST})
+        hashes = file_hashes(fresh, sorted(entries_of(fresh)))
+        manifest = {"written_by": "brainlsap", "files": files, "sha256": hashes}
+        text = json.dumps(manifest, indent=1)
         (fresh / MANIFEST).write_text(text + "\n", encoding="utf-8")
         # mkdtemp makes folders that only their owner enters; results follow the umask.
         umask = os.umask(0)
         os.umask(umask)
         fresh.chmod(0o777 & ~umask)
-        _carry_tasks(folder, fresh)
+        carry_tasks(folder, fresh)
         exchange_folders(fresh, folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -231,39 +234,12 @@ def name_filter(evaluation: Evaluation) -> Callable[[str], str]:
     return lambda text: expression.sub("[name withheld]", text)
 
 
-def _entries(folder: Path) -> set[str]:
-    return {
-        one.relative_to(folder).as_posix()
-        for one in folder.rglob("*")
-        if (not one.is_dir() or one.is_symlink()) and not _is_task(folder, one)
-    }
-
-
 def _listed(folder: Path) -> set[str]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         return set(manifest["files"])
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-
-
-def _carry_tasks(folder: Path, fresh: Path) -> None:
-    """Give the finished tasks of the old folder to the new one as well."""
-    for task in (folder / TASKS).glob("*"):
-        if _is_task(folder, task) and not task.name.startswith("."):
-            copy = fresh / TASKS / task.name
-            copy.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            try:
-                copy.hardlink_to(task)
-            except OSError:  # a file system without links
-                shutil.copy2(task, copy)
-
-
-def _is_task(folder: Path, path: Path) -> bool:
-    name = path.name
-    return path.parent == folder / TASKS and (
-        bool(TASK_NAME.fullmatch(name)) or name.startswith(".partial-")
-    )
 
 
 def write_tsv(frame: pd.DataFrame, path: Path) -> None:

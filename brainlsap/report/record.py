@@ -1,5 +1,7 @@
 """What a run was: versions, settings, data and scores, as JSON takes them."""
 
+import hashlib
+import os
 import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ import pandas as pd
 
 from brainlsap.evaluation import Evaluation, ModelResult
 from brainlsap.evaluation.fitting import plain
+from brainlsap.evaluation.task_keys import code_version
 
 PACKAGES = (
     "brainlsap",
@@ -40,12 +43,22 @@ def run_record(
     Returns
     -------
     dict
-        Keys date (UTC), versions, cohort, settings and models, ready for JSON.
+        Keys date (UTC), versions, code_sha256 (of the rooms that fit and predict),
+        environment, inputs (hashes), cohort, settings and models, ready for JSON.
     """
     cohort = evaluation.cohort
     record = {
         "date": datetime.now(UTC).date().isoformat(),
         "versions": installed_versions(),
+        "code_sha256": code_version(),
+        "environment": {"threads_per_task": 1, "omp_num_threads": _openmp()},
+        "inputs": {
+            "data_sha256": cohort.data_hash,
+            "table_sha256": _sha256(cohort.table.to_csv(index=False)),
+            "splits_sha256": _sha256(
+                repr([[rows.tolist() for rows in one] for one in evaluation.splits])
+            ),
+        },
         "cohort": {
             "scans": cohort.n_scans,
             "participants": cohort.n_participants,
@@ -64,6 +77,14 @@ def run_record(
         },
     }
     return _without_names(plain(record), withhold)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _openmp() -> str | None:
+    return os.environ.get("OMP_NUM_THREADS")
 
 
 def installed_versions() -> dict[str, str]:

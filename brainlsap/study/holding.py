@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from brainlsap.report.exchange import clean_after_kill
-from brainlsap.report.folder import TASKS
+from brainlsap.report.folder_files import TASKS
 from brainlsap.report.folder_lock import lock_folder
 
 

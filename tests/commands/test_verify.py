@@ -1,0 +1,101 @@
+"""A results folder recomputed: sound as written, and what was touched is named."""
+
+import json
+import shutil
+
+import pytest
+
+from brainlsap.cli import main
+from brainlsap.exceptions import FileFormatError
+from brainlsap.report.folder import MANIFEST
+from brainlsap.report.folder_files import file_hashes
+from brainlsap.report.verification import verify_results
+
+
+@pytest.fixture
+def copied(finished_run, tmp_path):
+    return shutil.copytree(finished_run.out, tmp_path / "results")
+
+
+def change(folder, name, before, after, *, sign=False):
+    path = folder / name
+    text = path.read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after), encoding="utf-8")
+    if sign:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        manifest["sha256"] |= file_hashes(folder, [name])
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_a_whole_folder_is_sound(finished_run, capsys):
+    assert main(["verify", str(finished_run.out)]) == 0
+    told = capsys.readouterr().out
+    assert "Checked: every table, figure and page, made anew" in told
+    assert "8 scores of 6 models in 2 folds, from 150 predictions" in told
+    assert "Differs" not in told
+    record = json.loads((finished_run.out / "report" / "results.json").read_text())
+    assert set(record["inputs"]) == {"data_sha256", "table_sha256", "splits_sha256"}
+    assert record["environment"]["threads_per_task"] == 1
+    assert len(record["code_sha256"]) == 64
+
+
+def test_files_that_were_touched_are_named(copied, capsys):
+    (copied / "report" / "methods.txt").unlink()
+    (copied / "report" / "mine.txt").write_text("x")
+    change(copied, "report/report.html", "</html>", "</html> ")
+    assert main(["verify", str(copied), "--quick"]) == 2
+    told = capsys.readouterr()
+    assert "Differs: report/methods.txt: missing" in told.out
+    assert "Differs: report/mine.txt: not written by the run" in told.out
+    assert "Differs: report/report.html: changed since it was written" in told.out
+    assert "differs in 3 places" in told.err
+
+
+def test_scores_that_the_predictions_do_not_give(copied):
+    name = "report/scores_by_fold.tsv"
+    row = (copied / name).read_text().splitlines()[1]
+    start, rest = row.split("\t")[:3], row.split("\t")[3]
+    start = "\t".join(start)
+    change(copied, name, f"{start}\t{rest}", f"{start}\t0.987", sign=True)
+    model = row.split("\t")[0]
+    (told,) = verify_results(copied, remake=False).differences
+    assert told.startswith(f"{name}: balanced_accuracy of {model}, fold 1, is 0.987;")
+
+
+def test_predictions_of_others_and_people_on_both_sides(copied):
+    name = "private/splits.tsv"
+    lines = (copied / name).read_text().splitlines()
+    moved = next(
+        line
+        for line in lines
+        if line.startswith("1\ttest")
+        and sum(line[7:] in one for one in lines) == 2
+        and sum(line.rsplit("\t", 1)[1] in one for one in lines) > 2
+    )
+    change(copied, name, moved, moved.replace("test", "train"), sign=True)
+    told = verify_results(copied, remake=False).differences
+    assert any("does not predict the test scans of fold 1" in one for one in told)
+    assert any("fold 1 has 1 people on both sides" in one for one in told)
+
+
+def test_another_version_is_a_note(copied):
+    record = json.loads((copied / "report" / "results.json").read_text())
+    before = record["versions"]["numpy"]
+    asked = ('"numpy": "' + before, '"numpy": "0.1')
+    change(copied, "report/results.json", *asked, sign=True)
+    found = verify_results(copied, remake=False)
+    assert found.is_sound
+    assert found.notes == (f"numpy was 0.1, and is {before}",)
+
+
+def test_what_is_no_results_folder(tmp_path, copied):
+    with pytest.raises(FileFormatError, match=r"-report\.json: cannot be read"):
+        verify_results(tmp_path)
+    (copied / MANIFEST).write_text('{"files": []}')
+    with pytest.raises(FileFormatError, match="no results folder with hashes"):
+        verify_results(copied)
+    (copied / MANIFEST).write_text('{"sha256": {}}')
+    (copied / "private" / "predictions.tsv").unlink()
+    with pytest.raises(FileFormatError, match=r"predictions\.tsv: cannot be read"):
+        verify_results(copied)
