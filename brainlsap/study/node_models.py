@@ -59,8 +59,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "cora": {},
     "citeseer": {},
     "pubmed": {
-        "learning_rate": 0.05,
-        "temperature": 0.3,
+        "learning_rate": 0.1,
+        "weight_decay": 1e-3,
+        "temperature": 0.2,
         "hidden_units": 32,
         "tolerance": 1e-2,
         "n_epochs": 150,
