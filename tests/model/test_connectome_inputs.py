@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 
 from brainlsap._arrays import pack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import covariance_connectome, prepare_connectomes
-from brainlsap.model import DiffusedLogisticRegression, LSAPClassifier
+from brainlsap.model import (
+    DiffusedLogisticRegression,
+    LSAPClassifier,
+    load_model,
+    save_model,
+)
 from brainlsap.model.inputs import make_batch
 
 SMALL = {"n_epochs": 4, "n_starts": 1, "initial_scale": 1.0, "linear_penalty": 0.0}
@@ -121,3 +128,39 @@ def test_batch_without_people_cannot_learn(scans, settle):
     settings = settle(preparation={"consensus": 0.5})
     with pytest.raises(ParameterError, match=r"learned from training people; learn it"):
         make_batch(scans.connectomes, scans.features, settings, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    "preparation",
+    [
+        {"consensus": 0.4, "volumes": tuple(range(1, 8)), "isolated": "strongest"},
+        {"connectome": "covariance", "threshold": 0.3, "threshold_unit": "density"},
+    ],
+)
+def test_stored_model_prepares_as_it_learned(scans, preparation, tmp_path):
+    rows = scans.people < 16
+    model = fit(scans, rows, preparation)
+    path = save_model(
+        model,
+        tmp_path / "model.safetensors",
+        region_names=list("abcdefg"),
+        feature_names=["thickness", "fdg"],
+    )
+    loaded = load_model(path)
+    expected = model.predict_proba(scans.X[~rows])
+    assert_array_equal(loaded.predict_proba(scans.X[~rows]), expected)
+
+
+def test_model_with_options_can_be_cloned_and_searched(scans):
+    model = LSAPClassifier(preparation={"consensus": 0.4}, **SMALL)
+    assert clone(model).get_params()["preparation"] == {"consensus": 0.4}
+    search = GridSearchCV(
+        model,
+        {"preparation": [{"consensus": 0.0}, {"group_density": 0.5}]},
+        cv=StratifiedGroupKFold(2),
+    )
+    search.fit(scans.X, scans.y, groups=scans.people)
+    assert search.best_params_["preparation"] in (
+        {"consensus": 0.0},
+        {"group_density": 0.5},
+    )
