@@ -31,7 +31,7 @@ class LabelImage:
     path : Path
         Of the file.
     values : int array of shape (n_x, n_y, n_z)
-        Labels; 0 is background.
+        Labels; 0 is background. The part of the file's grid that holds labels.
     affine : array of shape (4, 4)
         From voxel to RAS in mm.
     names : dict of int to str
@@ -59,8 +59,9 @@ class LabelImage:
         )
 
     def recoded(self, codes: Mapping[int, int]) -> np.ndarray:
-        """Return the image with new numbers, 0 for labels that have none (int32)."""
-        table = np.zeros(max(self.names, default=0) + 1, dtype=np.int32)
+        """Return the image with new numbers, 0 for labels that have none."""
+        kind = np.int16 if max(codes.values(), default=0) < 2**15 else np.int32
+        table = np.zeros(max(self.names, default=0) + 1, dtype=kind)
         for label, code in codes.items():
             table[label] = code
         return table[self.values]
@@ -101,7 +102,8 @@ def read_label_image(
         raise FileFormatError(
             f"{path}: a parcellation has three axes, got shape {tuple(image.shape)}."
         )
-    values, counts = _whole_numbers(read_voxels(image, path), path)
+    voxels, affine = _crop(read_voxels(image, path), np.asarray(image.affine))
+    values, counts = _whole_numbers(voxels, path)
     present = [int(n) for n in np.flatnonzero(counts) if n]
     names, note = _name_labels(path, present, atlas, labels)
     places = _find_places(path, names, atlas)
@@ -111,14 +113,27 @@ def read_label_image(
     notes = [note]
     if absent:
         notes.append(f"absent from the parcellation: {', '.join(absent)}")
-    affine = np.asarray(image.affine, dtype=np.float64)
-    voxels = {n: int(counts[n]) for n in present}
-    return LabelImage(path, values, affine, names, places, voxels, tuple(notes))
+    sizes = {n: int(counts[n]) for n in present}
+    return LabelImage(path, values, affine, names, places, sizes, tuple(notes))
+
+
+def _crop(values: np.ndarray, affine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the part with labels and a layer around it: a quarter of most images."""
+    values = values.reshape(values.shape[:3])
+    there = values != 0
+    box = []
+    for axis in range(3):
+        others = tuple(i for i in range(3) if i != axis)
+        found = np.flatnonzero(there.any(axis=others))
+        first, last = (found[0], found[-1]) if len(found) else (0, 0)
+        box.append(slice(max(int(first) - 1, 0), int(last) + 2))
+    shift = np.eye(4)
+    shift[:3, 3] = [part.start for part in box]
+    return values[tuple(box)], np.asarray(affine, dtype=np.float64) @ shift
 
 
 def _whole_numbers(values: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return labels as integers, and how many voxels each has."""
-    values = values.reshape(values.shape[:3])
     is_float = values.dtype.kind == "f"
     if is_float and not np.array_equal(values, np.rint(values)):  # nor does NaN
         raise FileFormatError(
