@@ -193,7 +193,10 @@ class LearnedPreparation:
             edges *= self.mask
         fill_isolated(edges, raw, options, self.mean)
         prepared = transform_weights(edges, options.weights)
-        return np.broadcast_to(prepared, W.shape) if self.is_shared else prepared
+        # a broadcast view cannot be written to, which PyTorch warns of
+        return (
+            prepared if len(prepared) == len(W) else np.broadcast_to(prepared, W.shape)
+        )
 
 
 def _learn_mask(

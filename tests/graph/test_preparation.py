@@ -324,3 +324,11 @@ def test_what_does_not_fit_is_refused(W, features, people):
     options = Preparation.of(connectome="covariance")
     with pytest.raises(ParameterError, match=r"connectome='covariance' needs features"):
         LearnedPreparation.learn(W, None, people, options)
+
+
+def test_prepared_graphs_can_be_written_to(W, features, people):
+    """PyTorch warns of read-only arrays."""
+    options = Preparation.of(connectome="covariance")
+    learned = LearnedPreparation.learn(W, features, people, options)
+    assert learned.apply(W[:1]).flags.writeable
+    assert learned.apply(W[:3]).strides[0] == 0

@@ -152,7 +152,7 @@ def test_stored_model_prepares_as_it_learned(scans, preparation, tmp_path):
 
 
 def test_model_with_options_can_be_cloned_and_searched(scans):
-    model = LSAPClassifier(preparation={"consensus": 0.4}, **SMALL)
+    model = LSAPClassifier(preparation={"consensus": 0.4}, patience=0, **SMALL)
     assert clone(model).get_params()["preparation"] == {"consensus": 0.4}
     search = GridSearchCV(
         model,
