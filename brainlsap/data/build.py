@@ -139,10 +139,16 @@ def _in_parallel(
 ) -> Iterator[Any]:
     """Build scan by scan, behind a progress bar if wanted."""
     from joblib import Parallel, delayed
+    from joblib.parallel import get_active_backend
     from tqdm import tqdm
 
+    # a Dask cluster, which the caller may have chosen, gives all results at once
+    backend, _ = get_active_backend()
+    in_turn = getattr(backend, "supports_return_generator", False)
+    order = "generator_unordered" if in_turn else "list"
+
     calls = (delayed(build_scan)(scan, atlas, place, *settings) for scan in scans)
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
+    results = Parallel(n_jobs=n_jobs, return_as=order)(calls)
     return iter(
         tqdm(
             results,

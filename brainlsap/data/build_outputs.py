@@ -116,7 +116,9 @@ def _connectome(
     """Return the text of a connectome with names, and what its sidecar says."""
     files = scan.files
     weights = files.get("streamline_weights")
-    more = {} if weights is None else {"streamline_weights": weights}
+    more: dict[str, Any] = {"n_threads": 1}  # scans are built side by side
+    if weights is not None:
+        more["streamline_weights"] = weights
     made = build_connectome(
         files["tractogram"], files["parcellation"], atlas, **(more | settings)
     )
