@@ -32,6 +32,8 @@ _ROOM_OF = {
     "region_table": "report",
     "run_study": "study",
     "score_table": "report",
+    "write_interactive": "report",
+    "write_region_maps": "report",
     "write_report": "report",
 }
 
