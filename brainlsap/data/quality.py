@@ -248,7 +248,9 @@ def _twins(keys: Sequence[str | bytes], cohort: Cohort) -> np.ndarray:
 
 
 def _flags(row: pd.Series, cohort: Cohort) -> str:
-    parts = ("connectome", *cohort.feature_names)
+    # what one connectome for everybody is like says nothing about a scan
+    own = () if cohort.shares_connectome else ("connectome",)
+    parts = (*own, *cohort.feature_names)
     found = [flag for part in parts for flag in _flags_of(part, row, cohort.n_rois)]
     return "; ".join(found)
 

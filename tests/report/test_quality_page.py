@@ -93,13 +93,16 @@ def test_page_needs_nothing_else_and_markup_stays_text(page):
 
 def test_shared_connectome_and_no_flags_make_a_page(clean, tmp_path):
     shape = clean.connectomes.shape
+    W = np.array(clean.connectomes[0])
+    W[3] = W[:, 3] = 0.0
     shared = Cohort(
-        np.broadcast_to(clean.connectomes[0], shape),
+        np.broadcast_to(W, shape),
         clean.features[..., :1],
         *(clean.table, clean.atlas, ("fdg",), clean.classes),
     )
     html = write_quality_page(shared, tmp_path).read_text(encoding="utf-8")
     assert "0 scans are flagged" in html
+    assert "serves everybody: 1 of its regions have no link" in html
     assert html.count("data:image/png") == 2
 
 
