@@ -6,8 +6,15 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from brainlsap.data.atlas import Atlas
+from brainlsap.data.folder_walk import walk_files
+from brainlsap.data.participants import PARTICIPANTS_FILE, read_participants
 from brainlsap.data.scan_files import CohortFiles
-from brainlsap.data.scan_names import parse_scan_name, visit_key
+from brainlsap.data.scan_names import (
+    is_folder_name,
+    parse_scan_name,
+    person_key,
+    visit_key,
+)
 from brainlsap.data.streamline_files import FORMATS
 from brainlsap.exceptions import CohortError
 
@@ -36,7 +43,7 @@ class ScanInputs:
     Parameters
     ----------
     participant, session : str
-        With `sub-` and `ses-`; the session is empty where there is none.
+        Name of the person's folder, and `ses-...`; empty where there is no session.
     files : dict of str to Path
         By what they are: `tractogram`, `parcellation`, `pet`, `transform`,
         `streamline_weights`; those that were found.
@@ -81,22 +88,18 @@ def find_inputs(
         Where there is none.
     """
     segmented = _freesurfer_images(files, atlas)
-    people = sorted(
-        {
-            path.name
-            for root in files.roots
-            for path in root.glob("sub-*")
-            if path.is_dir() and "_" not in path.name
-        }
-    )
     found = []
-    for person in people:
-        sessions = files.sessions(person) or [""]
+    for person, name in sorted(_people(files, segmented).items()):
+        visits = {visit for key, visit in segmented if key == person and visit}
+        sessions = files.sessions(name) or sorted(visits) or [""]
         for session in sessions:
-            own = files.files(person, session, is_only=len(sessions) == 1)
+            own = set(files.files(name, session, is_only=len(sessions) == 1))
             if session:  # a person's anatomy may serve all visits
-                own = sorted({*own, *files.files(person, "")})
-            scan = _find_scan(person, session, own, atlas, patterns, segmented)
+                own.update(files.files(name, ""))
+            image = _of_scan(segmented, (person, visit_key(session)))
+            if image is not None:  # dwi and pet may lie in FreeSurfer's folder, too
+                own.update(walk_files(image.parents[1]))
+            scan = _find_scan(name, session, sorted(own), atlas, patterns, image)
             if {"tractogram", "pet"} & set(scan.files) or scan.fault:
                 found.append(scan)
     if not found:
@@ -108,13 +111,41 @@ def find_inputs(
     return found
 
 
+def _people(
+    files: CohortFiles, segmented: Mapping[tuple[str, str], Path]
+) -> dict[str, str]:
+    """Return the name of every person's folder, by the key of the person."""
+    names = [
+        path.name
+        for root in files.roots
+        for path in sorted(root.glob("sub-*"))
+        if path.is_dir() and "_" not in path.name
+    ]
+    if (files.folder / PARTICIPANTS_FILE).is_file():
+        names += [person.participant for person in read_participants(files.folder)]
+    names += [
+        parse_scan_name(path.parents[1].name).participant for path in segmented.values()
+    ]
+    found: dict[str, str] = {}
+    for name in names:
+        if is_folder_name(name):
+            found.setdefault(person_key(name), name)
+    return found
+
+
+def _of_scan(
+    segmented: Mapping[tuple[str, str], Path], key: tuple[str, str]
+) -> Path | None:
+    return segmented.get(key, segmented.get((key[0], "")))
+
+
 def _find_scan(
     person: str,
     session: str,
     files: Sequence[Path],
     atlas: Atlas,
     patterns: Mapping[str, str],
-    segmented: Mapping[tuple[str, str], Path],
+    image: Path | None,
 ) -> ScanInputs:
     chosen: dict[str, Path] = {}
     faults = []
@@ -132,10 +163,8 @@ def _find_scan(
             chosen[what] = fitting[0]
     if "space-" in chosen.get("pet", Path()).name and "transform" not in patterns:
         chosen.pop("transform", None)  # it has been applied
-    key = parse_scan_name(f"{person}_{session}".rstrip("_")).key
-    own = segmented.get(key, segmented.get((key[0], "")))
-    if "parcellation" not in chosen and own is not None:
-        chosen["parcellation"] = own
+    if "parcellation" not in chosen and image is not None:
+        chosen["parcellation"] = image
     has_images = {"tractogram", "pet"} & set(chosen)
     if has_images and "parcellation" not in chosen and not faults:
         faults.append(

@@ -1,7 +1,6 @@
 """A cohort of images becomes connectomes and tables that load_cohort reads."""
 
 import json
-from pathlib import Path
 
 import nibabel
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from nibabel.streamlines import Tractogram
 
 from brainlsap.cli import main
+from brainlsap.data.atlas import load_atlas
 from brainlsap.data.build import build_cohort
 from brainlsap.data.folders import load_cohort
 from brainlsap.exceptions import CohortError, ParameterError
@@ -145,22 +145,53 @@ def test_two_tractograms_are_a_fault_and_a_pattern_chooses(study, capsys):
     assert "kept)" in capsys.readouterr().out
 
 
-def test_freesurfer_has_the_parcellation(tmp_path, shared, capsys):
-    study = tmp_path / "study"
-    images = study / "derivatives/freesurfer/sub-7/mri"
-    (images.parent / "stats").mkdir(parents=True)
-    images.mkdir()
-    source = shared / "fs_cvs_avg35_inMNI152/aparc.a2009s+aseg.mgz"
-    (images / source.name).write_bytes(source.read_bytes())
-    (study / "sub-7/pet").mkdir(parents=True)
-    pet = shared / "pet_mni/juspace_FDOPA_f18.nii"
-    copy = study / "sub-7/pet/sub-7_trc-18FFDOPA_pet.nii"
-    copy.write_bytes(Path(pet).read_bytes())
-    assert main(["build", str(study), "--reference", "whole cerebellum"]) == 0
-    out = study / "derivatives/brainlsap/sub-7/pet"
-    table = out / "sub-7_trc-18FFDOPA_atlas-destrieux_desc-suvr_regions.tsv"
-    assert len(table.read_text().splitlines()) == 161
-    assert "1 made" in capsys.readouterr().out
+def write_freesurfer(folder):
+    """Write a FreeSurfer subject of desikan82 with PET and streamlines in it."""
+    numbers = load_atlas("desikan82").regions["freesurfer_id"].tolist()
+    labels = np.resize([*numbers, 2, 8, 47], (12, 12, 12)).astype(np.int32)
+    for name in ("mri", "stats", "pet", "dwi"):
+        (folder / name).mkdir(parents=True)
+    image = nibabel.MGHImage(labels, np.eye(4))
+    nibabel.save(image, folder / "mri/aparc+aseg.mgz")
+    rng = np.random.default_rng(3)
+    pet = nibabel.Nifti1Image(rng.gamma(9, 1, labels.shape), np.eye(4))
+    nibabel.save(pet, folder / "pet/rest_trc-18FFDG_pet.nii")
+    ends = rng.uniform(0, 11, (9, 2, 3)).astype(np.float32)
+    lines = Tractogram(list(ends), affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(lines, str(folder / "dwi/whole.trk"))
+
+
+@pytest.mark.parametrize(
+    ("subject", "person", "session"),
+    [("bert", "bert", ""), ("sub-7_ses-2", "sub-7", "ses-2")],
+)
+def test_freesurfer_subjects_have_everything(
+    tmp_path, subject, person, session, capsys
+):
+    study, subjects = tmp_path / "study", tmp_path / "subjects"
+    study.mkdir()
+    (study / "participants.tsv").write_text(f"participant_id\tdx\n{person}\tCN\n")
+    write_freesurfer(subjects / subject)
+    given = ["--subjects-dir", str(subjects), "--atlas", "desikan82"]
+    assert main(["build", str(study), *given]) == 0
+    assert "(2 made, 0 kept)" in capsys.readouterr().out
+    place = study / "derivatives/brainlsap" / person / session
+    (table,) = place.glob("pet/*_desc-suvr_regions.tsv")
+    assert len(table.read_text().splitlines()) == 83
+    cohort = load_cohort(study, "desikan82", "fdg", "dx")
+    assert cohort.n_scans == 1
+    assert cohort.connectomes.sum() > 0
+
+
+def test_participants_tell_who_has_other_names(study):
+    (study / "sub-03").rename(study / "control")
+    text = (study / "participants.tsv").read_text().replace("sub-03", "control")
+    (study / "participants.tsv").write_text(text)
+    built = build_cohort(study, **arguments(study))
+    assert [p.name for p in built.made if "control" in p.parts] == [
+        "control_ses-M00_atlas-five_connectivity.csv",
+        "control_ses-M00_trc-18FFDG_atlas-five_desc-suvr_regions.tsv",
+    ]
 
 
 def test_nothing_to_build_is_said(tmp_path):
