@@ -124,10 +124,7 @@ def cross_validate(
     np.float64(0.2)
     """
     asked, controls = _named(model), _baselines(baselines, random_state)
-    models = {
-        name: told_order(one, cohort.classes)
-        for name, one in _together(asked, controls).items()
-    }
+    models = _together(asked, controls, cohort.classes)
     drawn = splits is None
     if splits is None:
         splits = _draw(cohort, n_folds, n_repeats, random_state, balance, whole)
@@ -214,14 +211,17 @@ def _draw(
     )
 
 
-def _together(asked: dict[str, Any], controls: dict[str, Any]) -> dict[str, Any]:
+def _together(
+    asked: dict[str, Any], controls: dict[str, Any], classes: tuple[str, ...]
+) -> dict[str, Any]:
     doubled = sorted(set(asked) & set(controls))
     if doubled:
         raise ParameterError(
             f"a model must not have the name of a baseline, got {doubled[0]!r}. "
             "Rename it, or pass baselines=False."
         )
-    return {**asked, **controls}
+    models = {**asked, **controls}
+    return {name: told_order(one, classes) for name, one in models.items()}
 
 
 def _fold_seed(random_state: int, fold: int) -> int:

@@ -3,6 +3,7 @@
 from brainlsap.report.audit_tables import audit_table, info_sheet
 from brainlsap.report.common_regions import common_region_table, short_region_table
 from brainlsap.report.comparison_tables import (
+    chosen_table,
     classification_table,
     comparison_numbers,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "StoredResults",
     "audit_table",
     "check_results_folder",
+    "chosen_table",
     "class_rate_table",
     "classification_table",
     "common_region_table",

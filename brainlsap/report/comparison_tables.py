@@ -1,7 +1,5 @@
 """Many models on the same folds as one table: the paper's scores, ours, and tests."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -14,15 +12,17 @@ PAPER = ("accuracy", "precision", "recall")
 OURS = ("balanced_accuracy", "auc", "f1")
 """What is shown beside them; the first is tested."""
 
+KINDS = ("model", "baseline", "control")
+
+CHOSEN = ("C", "class_weight", "scale")
+"""What models that are always tuned say of their choice."""
+
 N_DRAWS = 1000
 
 
 def classification_table(
     evaluation: Evaluation,
     reference: str | None = None,
-    *,
-    controls: tuple[str, ...] = (),
-    not_run: Mapping[str, str] | None = None,
     digits: int = 3,
 ) -> pd.DataFrame:
     """Return the paper's classification table with ours and tests beside it.
@@ -33,21 +33,18 @@ def classification_table(
         Models on the same folds.
     reference : str, optional
         The model that all others are tested against; by default the first.
-    controls : tuple of str
-        Which of the models are controls; they follow the models.
-    not_run : mapping of str to str, optional
-        Models that were not run, and why.
     digits : int
         Decimals.
 
     Returns
     -------
     DataFrame
-        One row per model: model, kind; accuracy, macro precision and macro recall,
-        then balanced accuracy, AUC and macro F1, each as mean ± s.d. over folds;
-        difference in balanced accuracy to the reference (model minus reference), p of
+        One row per model: model, kind (model, baseline, or control, in that order,
+        the last as the evaluation's settings list them); accuracy, macro precision
+        and recall, then balanced accuracy, AUC and macro F1, each as mean ± s.d. over
+        folds; difference in balanced accuracy to the reference (model minus reference), p of
         the corrected resampled t-test, p after Holm's correction, and seconds to fit
-        one fold.
+        one fold. Models that were not run say why.
 
     Raises
     ------
@@ -61,11 +58,11 @@ def classification_table(
     >>> from brainlsap.evaluation import cross_validate
     >>> cohort = make_cohort(30, atlas="desikan82")
     >>> evaluation = cross_validate(DummyClassifier(), cohort, 2)
-    >>> table = classification_table(evaluation, not_run={"GCN": "not run"})
-    >>> table.loc[[0, 4], ["model", "kind", "accuracy", "p (Holm)"]]
-                 model   kind accuracy   p (Holm)
-    0  DummyClassifier  model      ...  reference
-    4              GCN  model  not run
+    >>> table = classification_table(evaluation)
+    >>> table.loc[:1, ["model", "kind", "p (Holm)"]]
+                 model      kind   p (Holm)
+    0  DummyClassifier     model  reference
+    1   majority class  baseline      1.000
     """
     tests = compare_models(
         evaluation, OURS[0], reference=reference, n_draws=N_DRAWS, correction="holm"
@@ -74,18 +71,54 @@ def classification_table(
     by_name = {} if tests.empty else tests.set_index("model").to_dict("index")
     rows = []
     for name, result in evaluation.results.items():
-        kind = "control" if name in controls else "model"
-        row = {"model": name, "kind": kind, **_scores(result, digits)}
+        row = {"model": name, "kind": _kind(evaluation, name)}
         seconds = [fold.details.get("seconds_fit", np.nan) for fold in result.folds]
+        row |= _scores(result, digits)
         row |= _test(by_name.get(name), name == against, digits)
         rows.append(row | {"seconds": f"{np.mean(seconds):.1f}"})
-    for name, why in (not_run or {}).items():
-        kind = "control" if name in controls else "model"
-        rows.append({"model": name, "kind": kind, _title("accuracy", result): why})
+    for name, why in evaluation.settings.get("not_run", {}).items():
+        kind = _kind(evaluation, name)
+        rows.append({"model": name, "kind": kind, SCORES["accuracy"]: why})
     table = pd.DataFrame(rows).fillna("")
-    order = table["kind"].map({"model": 0, "control": 1})
+    order = table["kind"].map({name: place for place, name in enumerate(KINDS)})
     table = table.loc[order.sort_values(kind="stable").index].reset_index(drop=True)
     return mark_by_scan(table, evaluation)
+
+
+def chosen_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the settings that models chose inside each training fold.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+
+    Returns
+    -------
+    DataFrame
+        One row per model, fold (from 1) and setting: model, fold, setting, value;
+        empty where nothing was chosen.
+
+    Examples
+    --------
+    >>> from brainlsap.data import make_cohort
+    >>> from brainlsap.evaluation import baseline_models, cross_validate
+    >>> models = {"linear SVM": baseline_models()["linear SVM"]}
+    >>> cohort = make_cohort(30, atlas="desikan82")
+    >>> chosen_table(cross_validate(models, cohort, 2, baselines=False))["setting"][0]
+    'C'
+    """
+    rows = []
+    for name, result in evaluation.results.items():
+        for fold in result.folds:
+            report = fold.details.get("fit_report") or {}
+            chosen = (report.get("tuned") or {}).get("chosen", {})
+            chosen |= {one: report[one] for one in CHOSEN if one in report}
+            rows += [
+                {"model": name, "fold": fold.fold + 1, "setting": one, "value": value}
+                for one, value in chosen.items()
+            ]
+    return pd.DataFrame(rows, columns=["model", "fold", "setting", "value"])
 
 
 def comparison_numbers(
@@ -121,6 +154,12 @@ def comparison_numbers(
     if tests.empty:
         return mark_by_scan(scores, evaluation)
     return mark_by_scan(scores.merge(tests, on="model", how="left"), evaluation)
+
+
+def _kind(evaluation: Evaluation, name: str) -> str:
+    if name in evaluation.settings.get("controls", ()):
+        return "control"
+    return "baseline" if name in evaluation.baselines() else "model"
 
 
 def _title(score: str, result: object) -> str:

@@ -10,6 +10,7 @@ from brainlsap.report.common_regions import (
     mean_scales,
     short_region_table,
 )
+from brainlsap.report.comparison_tables import chosen_table, classification_table
 from brainlsap.report.demographics import demographics_tests
 from brainlsap.report.folder import scan_codes
 from brainlsap.report.ranking_tables import agreement_text, confound_text, group_text
@@ -54,6 +55,7 @@ def page_tables(
     tables = {
         "scores": score_table(evaluation),
         "intervals": interval_table(evaluation),
+        "classification": classification_table(evaluation),
         "comparison": comparison_table(evaluation),
         "classes": class_rate_table(evaluation),
         "demographics": demographics_table(cohort.table, cohort.classes),
@@ -62,6 +64,8 @@ def page_tables(
         "audit": audit_table(evaluation, withhold),
         "info_sheet": info_sheet(evaluation, withhold),
     }
+    if len(chosen := chosen_table(evaluation)):
+        tables["chosen"] = chosen
     for number, result in enumerate(evaluation.results.values(), start=1):
         tables[f"fit_{number}"] = fit_table(result)
     if results.by_scan is not None:

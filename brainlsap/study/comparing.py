@@ -11,9 +11,7 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.model.graph_networks import geometric_layers
-from brainlsap.report import check_results_folder, table_text, write_report
-from brainlsap.report.comparison_tables import classification_table, comparison_numbers
-from brainlsap.report.folder import replace_folder
+from brainlsap.report import classification_table, write_report
 from brainlsap.study.compared_models import (
     COMPARED,
     CONTROLS,
@@ -24,7 +22,6 @@ from brainlsap.study.compared_models import (
 from brainlsap.study.models import MODEL_NAMES
 
 NOT_RUN = "not run (install brainlsap[baselines])"
-_ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +191,9 @@ def compare_models(
         progress=progress,
         **further,
     )
-    table = classification_table(evaluation, first, controls=CONTROLS, not_run=not_run)
+    controls = [name for name in names if name in CONTROLS]
+    evaluation.settings.update({"controls": controls, "not_run": not_run})
+    table = classification_table(evaluation)
     return Comparison(evaluation, table, not_run, fast, n_jobs)
 
 
@@ -205,7 +204,7 @@ def write_comparison(
     *,
     title: str | None = None,
 ) -> Path:
-    """Write a comparison: the table as CSV, Markdown and LaTeX, and a report.
+    """Write the report of a comparison.
 
     Parameters
     ----------
@@ -221,7 +220,8 @@ def write_comparison(
     Returns
     -------
     Path
-        The report's page; `report/tables/comparison.*` lie beside it.
+        The report's page; the table lies beside it as CSV, Markdown and LaTeX
+        (`tables/classification.*`), and what was chosen inside (`tables/chosen.*`).
 
     Raises
     ------
@@ -232,27 +232,15 @@ def write_comparison(
     --------
     See :func:`brainlsap.study.compare_models`.
     """
-    out = check_results_folder(out)
     evaluation = comparison.evaluation
-    with replace_folder(out) as fresh:
-        page = write_report(
-            evaluation,
-            fresh,
-            atlas=cohort.atlas,
-            truth=cohort.truth,
-            title=title,
-            surface_maps=_scale_maps(evaluation),
-        )
-        tables = page.parent / "tables"
-        tables.mkdir(exist_ok=True)
-        for style, ending in _ENDINGS.items():
-            text = table_text(comparison.table, style)
-            (tables / f"comparison.{ending}").write_text(text, encoding="utf-8")
-        numbers = comparison_numbers(evaluation)
-        text = table_text(numbers, "csv")
-        (tables / "comparison_numbers.csv").write_text(text, encoding="utf-8")
-        inside = page.relative_to(fresh)
-    return out / inside
+    return write_report(
+        evaluation,
+        out,
+        atlas=cohort.atlas,
+        truth=cohort.truth,
+        title=title,
+        surface_maps=_scale_maps(evaluation),
+    )
 
 
 def _absent(names: Sequence[str], by_group: bool) -> dict[str, str]:

@@ -4,12 +4,18 @@ import pytest
 
 from brainlsap.evaluation import compare_models
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.comparison_tables import classification_table, comparison_numbers
+from brainlsap.report.comparison_tables import (
+    KINDS,
+    chosen_table,
+    classification_table,
+    comparison_numbers,
+)
 
 
 def test_table_holds_the_scores_and_tests_of_the_records(evaluation):
     first, second, *_ = evaluation.results
-    table = classification_table(evaluation, second, controls=(first,))
+    evaluation.settings["controls"] = [first]
+    table = classification_table(evaluation, second)
     assert table["kind"].tolist()[-1] == "control"
     told = table.set_index("model")
     summary = evaluation.result(second).summary().loc["accuracy"]
@@ -24,9 +30,25 @@ def test_table_holds_the_scores_and_tests_of_the_records(evaluation):
 
 
 def test_what_was_not_run_says_so(evaluation):
-    table = classification_table(evaluation, not_run={"GCN": "not run (why)"})
-    assert table.iloc[-1][["model", "accuracy"]].tolist() == ["GCN", "not run (why)"]
-    assert table.iloc[-1]["p (Holm)"] == ""
+    evaluation.settings["not_run"] = {"GCN": "not run (why)"}
+    row = classification_table(evaluation).set_index("model").loc["GCN"]
+    assert row["accuracy"] == "not run (why)"
+    assert row["p (Holm)"] == ""
+
+
+def test_baselines_follow_models(evaluation):
+    kinds = classification_table(evaluation)["kind"].tolist()
+    assert kinds == sorted(kinds, key=KINDS.index)
+    assert kinds.count("baseline") == len(evaluation.baselines())
+
+
+def test_chosen_settings_have_a_row_for_every_fold(evaluation):
+    assert chosen_table(evaluation).empty
+    for fold in evaluation.main.folds:
+        fold.details["fit_report"] = {"tuned": {"chosen": {"dropout": 0.1}}, "C": 0.5}
+    table = chosen_table(evaluation)
+    assert table["setting"].tolist() == ["dropout", "C"] * len(evaluation.main.folds)
+    assert table["fold"].max() == len(evaluation.main.folds)
 
 
 def test_numbers_have_a_row_for_every_model(evaluation):

@@ -61,11 +61,11 @@ def test_it_is_written_whole(cohort, tmp_path, monkeypatch):
     page = write_comparison(found, cohort, tmp_path / "out")
     tables = page.parent / "tables"
     assert page.is_file()
-    numbers = pd.read_csv(tables / "comparison_numbers.csv")
-    assert numbers["model"].tolist()[0] == "LSAP-C"
-    assert {"accuracy_mean", "p_adjusted", "detectable"} <= set(numbers)
     for ending in ("csv", "md", "tex"):
-        assert "GraphHeat" in (tables / f"comparison.{ending}").read_text()
+        assert "GraphHeat" in (tables / f"classification.{ending}").read_text()
+    chosen = pd.read_csv(tables / "chosen.csv")
+    assert set(chosen["model"]) == {"logistic regression", "covariates only"}
+    assert set(chosen["fold"]) == {1, 2}
 
 
 def test_processes_change_nothing_and_the_reference_can_be_chosen(cohort):
