@@ -21,6 +21,7 @@ from brainlsap.study.ranking_nulls import (
 )
 from brainlsap.study.ranking_study import rank_cohort
 from brainlsap.study.reach import kernel_reach, reach_table
+from brainlsap.study.training_history import scale_history
 from brainlsap.study.whole_way import run_study, write_study
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "read_people",
     "run_nodes",
     "run_study",
+    "scale_history",
     "start_scales",
     "study_baselines",
     "study_models",
