@@ -301,10 +301,10 @@ def write_report() -> Path:
         "standard deviation over seeds, maximum in brackets. Epoch, settings and "
         "variant are chosen on validation nodes; labels of test nodes are read once, "
         "for the score. Published figures are the paper's own tables, printed beside; "
-        "rows marked so were not run here, and `python benchmarks/nodes.py runs DATASET "
-        "--models NAME --seeds 10` fills those that say not run. The paper's LSAP and Exact rows come from "
-        "code whose scale update reads all labels (`node_leak.md` measures what that "
-        "does).",
+        "rows marked so were not run here; `python benchmarks/nodes.py runs DATASET "
+        "--models NAME --seeds 10` fills those that say not run. The paper's LSAP and "
+        "Exact rows come from code whose scale update reads all labels "
+        "(`node_leak.md` measures what that does).",
         "## Table 2: public split",
         table_text(comparison(table, PLANETOID, PUBLISHED_PLANETOID)),
         "## Table 3: 60/20/20 random splits",
