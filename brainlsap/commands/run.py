@@ -45,6 +45,11 @@ def add(commands: Any) -> None:
         help=f"one or more of {', '.join(KERNELS)}, with commas, or all",
     )
     run.add_argument("--preset", choices=("default", "paper"), default="default")
+    run.add_argument(
+        "--tune",
+        choices=("default", "paper"),
+        help="choose settings from this space by inner folds of each training fold",
+    )
     add_fitting(run, jobs=1)
     add_confounds(run)
     add_tasks(run)
@@ -73,6 +78,7 @@ def call(options: argparse.Namespace) -> None:
         n_folds=options.folds,
         random_state=options.seed,
         preset=options.preset,
+        tune=options.tune,
         n_jobs=options.jobs,
         progress=True,
         tell=partial(print, flush=True),

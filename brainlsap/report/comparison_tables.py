@@ -42,9 +42,9 @@ def classification_table(
         One row per model: model, kind (model, baseline, or control, in that order,
         the last as the evaluation's settings list them); accuracy, macro precision
         and recall, then balanced accuracy, AUC and macro F1, each as mean ± s.d. over
-        folds; difference in balanced accuracy to the reference (model minus reference), p of
-        the corrected resampled t-test, p after Holm's correction, and seconds to fit
-        one fold. Models that were not run say why.
+        folds; difference in balanced accuracy to the reference (model minus
+        reference), p of the corrected resampled t-test, p after Holm's correction,
+        and seconds to fit one fold. Models that were not run say why.
 
     Raises
     ------

@@ -6,6 +6,7 @@ from typing import Any
 
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, RankingEvidence, cross_validate
+from brainlsap.model import tuned
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.common_regions import mean_scales
 from brainlsap.study.confounds import without_confounds
@@ -22,6 +23,7 @@ def run_study(
     n_folds: int = 5,
     random_state: int = 0,
     preset: str = "default",
+    tune: str | None = None,
     n_jobs: int = 1,
     progress: bool = False,
     title: str | None = None,
@@ -52,6 +54,9 @@ def run_study(
         Seed of folds and models.
     preset : {"default", "paper"}
         Settings of the models.
+    tune : {"default", "paper"}, optional
+        Space of :data:`brainlsap.model.SPACES` that settings are chosen from, by inner
+        folds of each training fold.
     n_jobs : int
         Processes; the result does not depend on it.
     progress : bool
@@ -95,9 +100,15 @@ def run_study(
     models = study_models(kernels, preset=preset, random_state=random_state, **settings)
     baselines = study_baselines(random_state, settings.get("preparation"))
     confounds: dict[str, Any] = {"harmonize": harmonize, "regress_out": regress_out}
+    asked: dict[str, Any] = dict(models)
+    if tune is not None:
+        asked = {
+            name: tuned(one, tune, random_state=random_state)
+            for name, one in models.items()
+        }
     with hold_results(out, cache) as tasks:
         evaluation = cross_validate(
-            without_confounds(models, cohort.table, **confounds),
+            without_confounds(asked, cohort.table, **confounds),
             cohort,
             n_folds,
             random_state,

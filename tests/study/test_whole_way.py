@@ -8,6 +8,8 @@ from brainlsap.data import load_cohort, make_cohort
 from brainlsap.evaluation import cross_validate
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import KERNELS
+from brainlsap.model import SPACES
+from brainlsap.report import chosen_table
 from brainlsap.study import (
     MODEL_NAMES,
     run_study,
@@ -107,3 +109,22 @@ def _halves(cohort):
     even = np.isin(cohort.groups, sorted(set(cohort.groups))[::2])
     rows = np.arange(cohort.n_scans)
     return [(rows[even], rows[~even]), (rows[~even], rows[even])]
+
+
+def test_settings_are_chosen_inside_where_asked(monkeypatch, tmp_path):
+    given = {}
+    monkeypatch.setitem(SPACES, "tiny", {"LSAPClassifier": {"dropout": (0.1, 0.2)}})
+
+    def remember(evaluation, *_, **__):
+        given["evaluation"] = evaluation
+        return tmp_path / "report.html"
+
+    monkeypatch.setattr(study, "write_study", remember)
+    cohort = make_cohort(24, atlas="desikan82", random_state=0)
+    brief = {"n_folds": 2, "n_epochs": 1, "n_starts": 1, "initial_scale": 1.0}
+    run_study(cohort, tmp_path / "out", tune="tiny", **brief)
+    chosen = chosen_table(given["evaluation"])
+    chosen = chosen[chosen["model"] == "LSAP-C"]
+    assert chosen["fold"].tolist() == [1, 2]
+    assert set(chosen["setting"]) == {"dropout"}
+    assert given["evaluation"].main.scales().shape == (2, 82)
