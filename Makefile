@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUT ?= demo
 
-.PHONY: demo test lint bench study docs clean
+.PHONY: demo test lint bench study fuzz docs clean
 demo: $(READY)
 	$(BIN)/brainlsap demo --out $(DEMO_OUT)
 
@@ -25,6 +25,10 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/epoch.py
 	$(BIN)/python benchmarks/recurrence.py
+
+# Ten minutes for each reader; FUZZ="c.csv --seconds 60" picks one.
+fuzz: $(READY)
+	$(BIN)/python -W ignore -m tests.fuzz.run $(FUZZ)
 
 # Slow: about an hour on 2 cores. Adds dated tables to benchmarks/results/.
 study: $(READY)

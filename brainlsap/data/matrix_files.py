@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from brainlsap.data.hdf_heaps import check_heaps
 from brainlsap.data.matlab_files import parse_matlab
 from brainlsap.data.matrices import MOST_ROWS, NamedMatrix, check_square, parse_matrix
 from brainlsap.data.named_arrays import collect_matrices
@@ -150,6 +151,7 @@ def read_hdf_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
             elif kind in "uifb" and sum(a.nbytes for a in arrays.values()) < MOST_BYTES:
                 arrays[key] = item[()]
 
+    check_heaps(path)
     try:
         with h5py.File(path, "r") as file:
             file.visititems(take)

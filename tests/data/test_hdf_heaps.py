@@ -1,0 +1,43 @@
+import struct
+
+import h5py
+import numpy as np
+import pytest
+
+from brainlsap.data.hdf_heaps import check_heaps
+from brainlsap.exceptions import FileFormatError
+from tests.data import test_reader_properties as readers
+
+MARK = b"GCOL\x01\x00\x00\x00"
+
+
+def write(path, n=9):
+    with h5py.File(path, "w") as file:
+        file["names"] = np.array([f"n{k}" * k for k in range(n)], h5py.string_dtype())
+    return path
+
+
+def test_whole_files_pass(tmp_path):
+    check_heaps(write(tmp_path / "a.h5"))
+    check_heaps(write(tmp_path / "b.h5", 900))
+    check_heaps(tmp_path / "missing.h5")
+    (tmp_path / "empty.h5").touch()
+    check_heaps(tmp_path / "empty.h5")
+
+
+def test_free_space_of_no_size_is_refused(tmp_path):
+    """HDF5 stood still on such a file."""
+    path = readers.MATRICES["c.h5"](tmp_path / "c.h5", readers.W, list("abcdefg"))
+    content = bytearray(path.read_bytes())
+    first = content.find(MARK) + 16
+    struct.pack_into("<HH4xQ", content, first, 0, 0, 0)
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"c\.h5: a collection of texts.*damaged"):
+        readers.read_matrix(path)
+
+
+def test_a_collection_cut_short_is_refused(tmp_path):
+    path = tmp_path / "cut.h5"
+    path.write_bytes(b"x" * 40 + MARK)
+    with pytest.raises(FileFormatError, match="byte 40"):
+        check_heaps(path)
