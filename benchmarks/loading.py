@@ -9,6 +9,7 @@ its own, as a user's first one is; loading is timed in it, imports left out.
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -24,16 +25,17 @@ TIMED = """
 import json, resource, sys, time
 from brainlsap.data import Cohort, load_cohort
 kind, path, feature = sys.argv[1:]
-start = time.perf_counter()
+start, busy = time.perf_counter(), time.process_time()
 if kind == "folders":
     cohort = load_cohort(path, feature=feature.split(","), progress=True)
 else:
     cohort = Cohort.read(path)
-took = time.perf_counter() - start
+took, busy = time.perf_counter() - start, time.process_time() - busy
 if kind == "folders":
     cohort.write(f"{path}.h5")
 most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"seconds": took, "scans": cohort.n_scans, "bytes": most}))
+told = {"seconds": took, "busy": busy, "scans": cohort.n_scans, "bytes": most}
+print(json.dumps(told))
 """
 
 
@@ -89,13 +91,26 @@ def measure(folder: Path) -> None:
     ):
         runs = [load(kind, path, feature) for _ in range(REPEATS)]
         took = [one["seconds"] for one in runs]
+        busy = median(one["busy"] for one in runs)
         most = max(one["bytes"] for one in runs)
-        cells = (f"{median(took):.2f}", f"{max(took):.2f}", f"{most / 1e9:.2f}")
+        cells = [
+            f"{value:.2f}" for value in (median(took), max(took), busy, most / 1e9)
+        ]
         rows.append((name, int(runs[0]["scans"]), *cells))
-    head = ("from", "scans", "seconds (median of 3)", "slowest", "peak memory, GB")
+    head = (
+        "from",
+        "scans",
+        "seconds (median of 3)",
+        "slowest",
+        "of the processor",
+        "peak memory, GB",
+    )
     floor = read_all(folder)
     size = file.stat().st_size / 1e6
-    about = f"Python {platform.python_version()}, one process, imports left out."
+    about = (
+        f"Python {platform.python_version()}, one process, imports left out; "
+        f"{os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f}."
+    )
     text = (
         f"{table(head, rows)}\n\nReading the bytes of all files alone takes "
         f"{floor:.2f} s. The .h5 file has {size:.0f} MB. {about}"
