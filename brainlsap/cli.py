@@ -5,6 +5,7 @@ written; 130 stopped by Ctrl-C or SIGTERM, with a line on how to continue.
 """
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = build_parser().parse_args(arguments)
     try:
-        with _terminated_as_stopped():
+        with _answering_signals():
             COMMANDS[options.command].call(options)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_one_message(error, options)}", file=sys.stderr)
@@ -52,16 +53,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _terminated_as_stopped() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does: tidily, with a line that says so."""
+def _answering_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a command tidily, and answer before that is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {one: signal.signal(one, _stop) for one in signals}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _stop(*_: object) -> None:
+    # Processes that fit need a moment to end; the answer does not wait for them.
+    told = "\nbrainlsap: stopping; a run continues if the same command is given again\n"
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, told.encode())
+    raise KeyboardInterrupt
 
 
 def _one_message(error: BrainlsapError | OSError, options: argparse.Namespace) -> str:

@@ -39,7 +39,8 @@ def permutation_test(
     cohort : Cohort
         The scans.
     n_folds : int
-        Folds; they stay the same for all permutations.
+        Folds; drawn anew for permuted labels, as they are for the true ones: kept,
+        they would be stratified for the true labels only.
     n_permutations : int
         How often labels are permuted and everything is fitted anew.
     random_state : int
@@ -83,8 +84,8 @@ def permutation_test(
         evaluation = cross_validate(
             model,
             permuted,
-            splits=first.splits,
-            random_state=random_state,
+            n_folds,
+            random_state,
             baselines=False,
             n_jobs=n_jobs,
         )

@@ -50,6 +50,8 @@ def hold_results(out: Path, cache: str | Path | None = None) -> Iterator[Path]:
             yield tasks
         except KeyboardInterrupt:
             kept = sum(1 for _ in tasks.glob("*.safetensors"))
+            if not kept:
+                raise
             raise KeyboardInterrupt(
                 f"stopped. Run the same command again to continue: {kept} finished "
                 f"tasks are kept in {tasks}; nothing half-written is left."
