@@ -105,6 +105,7 @@ def plot_glass_brain(
     bar = figure.colorbar(scale, ax=list(panels), shrink=0.7, pad=0.01)
     bar.set_label(f"{label} ({len(edges)} strongest edges)", fontsize=9)
     bar.outline.set_visible(False)
+    _explain_colours(figure, network)
     if title:
         figure.suptitle(title, fontsize=11, color=INK)
     return figure
@@ -120,6 +121,19 @@ def _centres(network: Network, atlas: Atlas) -> np.ndarray:
             "one); put columns x, y, z in mm into its regions.tsv, or use plot_ring."
         )
     return centres
+
+
+def _explain_colours(figure: "Figure", network: Network) -> None:
+    from matplotlib.lines import Line2D
+
+    marks = [
+        Line2D([], [], marker="o", linestyle="", color=colour, markersize=5, label=lobe)
+        for lobe, colour in LOBE_COLOURS.items()
+        if lobe in network.lobes
+    ]
+    if marks:
+        where = "outside lower center"
+        figure.legend(handles=marks, loc=where, ncols=7, frameon=False, fontsize=8)
 
 
 def _draw_panel(
@@ -150,6 +164,9 @@ def _draw_panel(
     sizes = 5 + 3.5 * count[hubs]
     x, y = flat[hubs].T
     ax.scatter(x, y, s=sizes, c=colours, edgecolors="white", lw=0.4, zorder=4)
+    if camera == "from above":
+        for side, x in (("L", 0.0), ("R", 1.0)):
+            ax.text(x, 0.97, side, transform=ax.transAxes, ha="center", color=INK)
     ax.set_aspect("equal")
     ax.set_axis_off()
 
