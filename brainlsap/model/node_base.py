@@ -155,7 +155,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 f"{found[0]} of {found[1]}."
             )
         inputs = prepare_nodes(graph, self.settings_)
-        network = self._make_network(inputs, len(self.classes_), self.settings_)
+        # weights are drawn and then replaced: nobody's generator moves on for that
+        with torch.random.fork_rng(devices=[]):
+            network = self._make_network(inputs, len(self.classes_), self.settings_)
         network.load_state_dict(copy.deepcopy(self.network_.state_dict()))
         return network.eval()
 

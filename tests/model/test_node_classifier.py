@@ -116,7 +116,9 @@ class TestLearning:
 
     def test_fitted_network_over_another_graph(self, graph):
         model, other = fit(graph), draw_graph(seed=1)
+        before = torch.random.get_rng_state()
         found = model.predict_proba(other)
+        assert torch.equal(before, torch.random.get_rng_state())
         assert found.shape == (N_NODES, N_CLASSES)
         assert not np.allclose(found, model.predict_proba())
 
