@@ -1,7 +1,7 @@
 """One run in one results folder, which can be stopped and continued."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from brainlsap.report.exchange import clean_after_kill
@@ -64,7 +64,5 @@ def hold_results(out: Path, cache: str | Path | None = None) -> Iterator[Path]:
 def _remove_empty(folders: list[Path]) -> None:
     """Leave no empty folders where nothing was finished."""
     for folder in folders:
-        try:
+        with suppress(OSError):  # not there, or not empty
             folder.rmdir()
-        except OSError:
-            return
