@@ -132,8 +132,8 @@ def _explain_colours(figure: "Figure", network: Network) -> None:
         if lobe in network.lobes
     ]
     if marks:
-        where = "outside lower center"
-        figure.legend(handles=marks, loc=where, ncols=7, frameon=False, fontsize=8)
+        style = {"ncols": 7, "frameon": False, "fontsize": 8}
+        figure.legend(handles=marks, loc="outside lower center", **style)
 
 
 def _draw_panel(
@@ -165,8 +165,8 @@ def _draw_panel(
     x, y = flat[hubs].T
     ax.scatter(x, y, s=sizes, c=colours, edgecolors="white", lw=0.4, zorder=4)
     if camera == "from above":
-        for side, x in (("L", 0.0), ("R", 1.0)):
-            ax.text(x, 0.97, side, transform=ax.transAxes, ha="center", color=INK)
+        for side, across in (("L", 0.0), ("R", 1.0)):
+            ax.text(across, 0.97, side, transform=ax.transAxes, ha="center", color=INK)
     ax.set_aspect("equal")
     ax.set_axis_off()
 

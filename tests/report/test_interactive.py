@@ -131,7 +131,7 @@ window.addEventListener("load", () => setTimeout(() => {
   const says = () => document.getElementById("says").textContent;
   const sweep = () => {
     const box = canvas.getBoundingClientRect(), found = {};
-    for (let x = 4; x < box.width; x += 9) for (let y = 4; y < box.height; y += 9) {
+    for (let x = 4; x < box.width; x += 11) for (let y = 4; y < box.height; y += 11) {
       const where = { clientX: box.left + x, clientY: box.top + y, bubbles: true };
       canvas.dispatchEvent(new PointerEvent("pointermove", where));
       const share = x / box.width, text = says();
@@ -193,7 +193,7 @@ def browsed(page, tmp_path_factory):
         ],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
         env={**os.environ, "HOME": str(folder)},
     )
