@@ -12,6 +12,7 @@ import argparse
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,7 +78,10 @@ def study(options: argparse.Namespace, place: Path) -> list[str]:
         while len(moments) < options.kills // options.series:
             moment = rng.uniform(0.1, 1.0) * seconds
             if not run_and_kill(command(out), moment):
-                continue  # it was done before: nothing was killed
+                # it was done before; from there on little would be left to kill
+                shutil.rmtree(out)
+                moments, kept, seconds = [], [], 0.9 * seconds
+                continue
             moments.append(f"{moment:.1f}")
             kept.append(len(list(out.glob("private/tasks/*.safetensors"))))
         _, said = run_whole(command(out))
