@@ -8,7 +8,7 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.ranking_agreement import rank_correlation, rank_rows
 from brainlsap.exceptions import FileFormatError, ParameterError
 
-STRONG = 0.5
+STRONG = 0.3
 """A rank correlation of this size or more, if significant, is flagged."""
 
 
@@ -75,7 +75,7 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
     DataFrame
         One row per property: property; n_regions in which it is known; spearman, its
         rank correlation with the scale; p_value (t approximation) and p_holm; and
-        flagged, where the correlation is 0.5 or more either way and p_holm < 0.05.
+        flagged, where the correlation is 0.3 or more either way and p_holm < 0.05.
         Neighbouring regions are alike, so these p-values are too small.
 
     Raises

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -88,6 +89,7 @@ def gather_contents(
     maps = mean_scales(evaluation) if surface_maps is None else surface_maps
     pictures, gaps = _pictures(evaluation, atlas, ranking, maps)
     record = run_record(evaluation, withhold)
+    record["date"] = datetime.now(UTC).date().isoformat()  # of the report, nobody's
     verdict = None if ranking is None else ranking_verdict(ranking)
     mark = f" ({NOT_BY_PERSON})" if evaluation.people_shared else ""
     notes = (*evaluation.cohort.notes, *results.cohort_notes)

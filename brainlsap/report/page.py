@@ -30,6 +30,17 @@ from brainlsap.report.words import promises
 
 PAGE, BRAIN = "report.html", "brain.html"
 TEMPLATES = Path(__file__).parent / "templates"
+REGION_COLUMNS = (
+    "rank",
+    "region",
+    "hemisphere",
+    "lobe",
+    "heat scale",
+    "folds in top",
+    "95% of fits",
+    "ranks of fits",
+    "remark",
+)
 ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
 
 
@@ -250,11 +261,20 @@ def _render(contents: Contents, files: Sequence[str]) -> str:
         cohort=evaluation.cohort,
         promises=promises(evaluation),
         about_audit=audit_words(evaluation),
+        **_region_columns(contents),
         pictures=[one for group in contents.pictures.values() for one in group],
         errors=approximation_errors(evaluation.main),
         settings=json.dumps(_settled(contents.record, evaluation.main.name), indent=1),
         files=files,
     )
+
+
+def _region_columns(contents: Contents) -> dict[str, list[str]]:
+    """Divide the table of regions, too wide for a page, into two."""
+    table = contents.tables.get("regions", pd.DataFrame())
+    first = [name for name in table if name in REGION_COLUMNS]
+    rest = [name for name in table if name not in REGION_COLUMNS]
+    return {"region_columns": first, "stability_columns": ["rank", "region", *rest]}
 
 
 def _settled(record: dict[str, Any], name: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from brainlsap.evaluation import Evaluation
 from brainlsap.report.folder import SHORTEST_NAME, name_filter
 
 _DAY = re.compile(
-    r"(?<!\d)(?:19|20)\d{2}(?P<mark>[-/.]?)(?:0[1-9]|1[0-2])(?P=mark)"
-    r"(?:0[1-9]|[12]\d|3[01])(?!\d)"
+    r"(?<![0-9A-Za-z])(?:19|20)\d{2}(?P<mark>[-/.]?)(?:0[1-9]|1[0-2])(?P=mark)"
+    r"(?:0[1-9]|[12]\d|3[01])(?![0-9A-Za-z])"
 )
 
 

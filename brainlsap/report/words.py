@@ -13,6 +13,7 @@ from brainlsap.evaluation import (
     ranking_notes,
     ranking_verdict,
 )
+from brainlsap.report.ranking_tables import p_text
 from brainlsap.report.score_tables import spread_text
 
 HEADLINE = "balanced_accuracy"
@@ -108,10 +109,11 @@ def comparison(one: ModelResult, other: ModelResult) -> str:
     )
     test = corrected_t_test(difference, n_train, n_test)
     wins, n_folds = int((difference > 0).sum()), len(difference)
-    p_value = "n/a" if np.isnan(test.p_value) else f"{test.p_value:.3f}"
+    p_value = p_text(test.p_value)
+    equals = "" if p_value.startswith("<") else "= "
     told = (
-        f"the mean difference is {test.mean:+.3f} (corrected t-test: p = {p_value}), "
-        f"and {one.name} is higher in {wins} of {n_folds} folds"
+        f"the mean difference is {test.mean:+.3f} (corrected t-test: "
+        f"p {equals}{p_value}), and {one.name} is higher in {wins} of {n_folds} folds"
     )
     if not test.p_value < ALPHA:
         return f"No clear difference between the two: {told}."

@@ -14,6 +14,7 @@ from brainlsap.report.privacy import withholder
         ("ses-0 and 0 others", "[name withheld] and 0 others"),
         ("scanned 2011-05-06, 20110506", "scanned [day withheld], [day withheld]"),
         ("2011/05/06 at 2011-05-96", "[day withheld] at 2011-05-96"),
+        ("sha256 ab20110506cd", "sha256 ab20110506cd"),
         ("1201105060 vertices, 20 regions", "1201105060 vertices, 20 regions"),
     ],
 )
