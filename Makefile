@@ -40,6 +40,10 @@ docs: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs site
 	@echo "Documentation: site/index.html"
 
+# Builds sdist and wheel, installs the wheel outside the checkout, and tries it there.
+release-check: $(READY)
+	$(BIN)/python packaging/release_check.py
+
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later was found; install one, or say PYTHON=/path/to/python" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "make: $(PYTHON) cannot make virtual environments; on Debian install python3-venv" >&2; exit 1; }

@@ -10,6 +10,7 @@ from brainlsap.commands import (
     build,
     check,
     compare,
+    completion,
     demo,
     export,
     fit,
@@ -41,6 +42,7 @@ COMMANDS = {
     "predict": predict,
     "nodes": nodes,
     "atlases": atlases,
+    "completion": completion,
 }
 
 __all__ = ["COMMANDS"]
