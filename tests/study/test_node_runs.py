@@ -1,6 +1,7 @@
 """Runs on nodes by name: rows, seeds, what the paper printed, and the command."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from brainlsap.cli import main
-from brainlsap.data import NodeGraph, NodeSplit
+from brainlsap.data import NodeGraph, NodeSplit, load_nodes, make_node_split
 from brainlsap.data.nodes import NODE_DATASETS
 from brainlsap.exceptions import ParameterError
 from brainlsap.study import NODE_MODELS, node_model, run_nodes, summarize_nodes
@@ -24,6 +25,7 @@ from brainlsap.study.node_published import (
     PUBLISHED_SHARES,
 )
 
+SHARED = Path(__file__).parents[3] / "shared" / "data"
 N_NODES = 30
 
 
@@ -194,3 +196,21 @@ class TestCommand:
     def test_an_unknown_model(self, folder, capsys):
         assert main(["nodes", "cora", "--data", str(folder), "--models", "x"]) == 2
         assert "model must be one of" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"{SHARED} is not here")
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed", "amazon-photo"])
+def test_the_expansions_train_on_the_papers_graphs(dataset):
+    graph = load_nodes(dataset, SHARED)
+    split = "60-20-20" if dataset == "amazon-photo" else "public"
+    parts = make_node_split(graph, split)
+    for name in ("lsap-c", "lsap-h", "lsap-l"):
+        model = node_model(name, dataset, n_epochs=2, hidden_units=4)
+        model.fit(graph, parts.train, parts.validation)
+        probability = model.predict_proba(nodes=parts.test)
+        assert probability.shape == (parts.sizes[2], graph.n_classes)
+        assert np.isfinite(probability).all()
+        assert model.fit_report_["kernel_error"] <= 1e-2
+    if graph.n_nodes > 8000:
+        with pytest.raises(ParameterError, match=r"19717 nodes.*=8000.*chebyshev"):
+            node_model("exact", dataset).fit(graph, parts.train, parts.validation)
