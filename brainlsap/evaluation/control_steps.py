@@ -186,8 +186,9 @@ class CovariatesAsFeatures(TransformerMixin, BaseEstimator):
 class PermutedLabels(ClassifierMixin, BaseEstimator):
     """Fit a model to labels that were moved between people; it must then know nothing.
 
-    All visits of a person move together. What scores above chance after this was told
-    by something that it should not have seen.
+    All visits of a person move together, and each fold draws anew. One draw can lie
+    far from chance on either side where few people differ in one strong way;
+    :func:`brainlsap.evaluation.permutation_test` makes as many as asked.
 
     Parameters
     ----------
@@ -233,7 +234,11 @@ class PermutedLabels(ClassifierMixin, BaseEstimator):
         PermutedLabels
         """
         groups = np.arange(len(y)) if groups is None else np.asarray(groups)
-        rng = np.random.default_rng(self.random_state)
+        # the training people are part of the seed: folds then draw independently
+        names = "|".join(groups.astype(str)).encode()
+        digest = hashlib.blake2b(names, digest_size=8).digest()
+        seeds = [self.random_state, int.from_bytes(digest, "little")]
+        rng = np.random.default_rng(seeds)
         moved = permute_labels(np.asarray(y), groups, rng).astype(str)
         model = clone(self.model)
         self.model_ = model.fit(X, moved, **fit_parameters(model, groups))

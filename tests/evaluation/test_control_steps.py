@@ -114,6 +114,22 @@ def test_permuted_labels_move_with_people():
     assert set(model.predict(X)) <= {"AD", "CN"}
 
 
+def test_folds_draw_their_own_permutation():
+    X, people = draw_scans(), np.arange(N_SCANS)
+    y = np.where(people % 2, "AD", "CN")
+    seen = []
+
+    class Spy(DummyClassifier):
+        def fit(self, X, y):
+            seen.append(y)
+            return super().fit(X, y)
+
+    for groups in (people, people + 100, people):
+        PermutedLabels(Spy(), random_state=1).fit(X, y, groups=groups)
+    assert (seen[0] != seen[1]).any()
+    assert_array_equal(seen[0], seen[2])
+
+
 def test_rotated_edges_are_worth_all_edges():
     X = draw_scans()
     y = np.where(np.arange(N_SCANS) % 2, "AD", "CN")
