@@ -37,7 +37,8 @@ def null_p_values(
         One row per region: z (large where the scale is smaller than in the null);
         p_value, of the region by itself; p_family, of the largest z of any region
         (maximum statistic: the probability of one false region among all); and p_fdr
-        (Benjamini and Hochberg). NaN where not measured.
+        (Benjamini and Hochberg; no p_value is below 1 / (1 + n), so that a small p_fdr
+        needs many fits, or many regions that stand out). NaN where not measured.
 
     Raises
     ------
