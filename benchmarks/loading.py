@@ -20,7 +20,6 @@ from statistics import median
 
 from measuring import keep, table
 
-REPEATS = 3
 TIMED = """
 import json, resource, sys, time
 from brainlsap.data import Cohort, load_cohort
@@ -72,16 +71,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scans", type=int, default=1323)
     parser.add_argument("--folder", type=Path, help="kept, and used again")
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--make-only", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = make_folders(options.folder or Path(place) / "study", options.scans)
         if options.make_only:
             return
-        measure(folder)
+        measure(folder, options.repeats)
 
 
-def measure(folder: Path) -> None:
+def measure(folder: Path, repeats: int) -> None:
     rows = []
     file = Path(f"{folder}.h5")
     for name, kind, path, feature in (
@@ -89,7 +89,7 @@ def measure(folder: Path) -> None:
         ("folders, thickness and FDG", "folders", folder, "thickness,fdg"),
         ("one .h5 file of these", "file", file, ""),
     ):
-        runs = [load(kind, path, feature) for _ in range(REPEATS)]
+        runs = [load(kind, path, feature) for _ in range(repeats)]
         took = [one["seconds"] for one in runs]
         busy = median(one["busy"] for one in runs)
         most = max(one["bytes"] for one in runs)
@@ -100,7 +100,7 @@ def measure(folder: Path) -> None:
     head = (
         "from",
         "scans",
-        "seconds (median of 3)",
+        f"seconds (median of {repeats})",
         "slowest",
         "of the processor",
         "peak memory, GB",
