@@ -107,11 +107,11 @@ def _one_hot(found: Any, path: Path) -> np.ndarray:
 def _test_index(path: Path) -> np.ndarray:
     try:
         numbers = [int(line) for line in path.read_text(encoding="ascii").split()]
-    except ValueError as error:
+        test = np.array(numbers, np.int64)
+    except (ValueError, OverflowError) as error:
         raise FileFormatError(
             f"{path} must hold one node number a line ({error})."
         ) from None
-    test = np.array(numbers, np.int64)
     if not len(test) or test.min() < 0 or len(np.unique(test)) != len(test):
         raise FileFormatError(
             f"{path} must hold node numbers that are not negative, each once; got "

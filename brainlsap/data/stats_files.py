@@ -103,9 +103,9 @@ def read_stats(path: str | Path) -> StatsTable:
         elif line.startswith("# NRows"):
             header["rows"] = line.split()[-1]
         elif line.startswith("# Measure Cortex, NumVert"):
-            header["vertices"] = line.split(",")[3].strip()
+            header["vertices"] = _field(line, 3)
         elif line.startswith(_HEAD_SIZES):
-            header["head"] = line.split(",")[-2].strip()
+            header["head"] = _field(line, -2)
     if "StructName" not in columns or not rows:
         raise FileFormatError(
             f"{path}: expected a FreeSurfer stats file with a line '# ColHeaders' that "
@@ -126,3 +126,9 @@ def read_stats(path: str | Path) -> StatsTable:
             f"{path}: a '# Measure' line must hold a number: {error}."
         ) from error
     return StatsTable(path, columns, tuple(rows), vertices, head)
+
+
+def _field(line: str, place: int) -> str:
+    """Return a field of a line with commas; nothing where the line is too short."""
+    fields = line.split(",")
+    return fields[place].strip() if len(fields) > 3 else ""

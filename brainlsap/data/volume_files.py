@@ -37,6 +37,7 @@ def read_volume(path: str | Path) -> Any:
     """
     import nibabel
     from nibabel.filebasedimages import ImageFileError
+    from nibabel.freesurfer.mghformat import MGHError
     from nibabel.spatialimages import HeaderDataError
 
     path = Path(path)
@@ -51,7 +52,7 @@ def read_volume(path: str | Path) -> Any:
     try:
         image: Any = nibabel.load(path)
         affine = np.asarray(image.affine, dtype=np.float64)
-    except (ImageFileError, HeaderDataError, *DECODING_ERRORS) as error:
+    except (ImageFileError, HeaderDataError, MGHError, *DECODING_ERRORS) as error:
         raise FileFormatError(
             f"{path}: cannot be read as an image: {error}. The file may be cut short."
         ) from error

@@ -29,3 +29,19 @@ def test_an_escape_is_seen():
         assert place.try_bytes(b"8")
         with pytest.raises(EscapeError, match=r"n\.txt: ValueError: invalid literal"):
             place.try_bytes(b"eight")
+
+
+# What once got through: the file, and how it was changed.
+ONCE = {
+    "image.mgz": lambda content: content[:4] + bytes(4) + content[8:],
+    "ind.toy.test.index": lambda content: b"9" * 30 + b"\n" + content,
+    "lh.aparc.stats": lambda content: content.replace(b", ", b" "),
+}
+HARMLESS = {"lh.aparc.stats"}  # a line of the header that is not needed here
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_what_once_got_through_does_no_more(name):
+    content = ONCE[name](seed_of(TARGETS[name]))
+    with closing(Place(TARGETS[name])) as place:
+        assert place.try_bytes(content) == (name in HARMLESS)
