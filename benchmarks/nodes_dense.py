@@ -27,7 +27,7 @@ def fits(n_nodes: int, degree: int) -> bool:
 def polynomials(L: Tensor, degree: int) -> Tensor:
     """Return every Chebyshev polynomial, shape (degree + 1, n_nodes, n_nodes)."""
     stack = torch.empty(degree + 1, *L.shape)
-    before, now = torch.zeros_like(L), torch.eye(len(L))
+    before, now = torch.zeros(L.shape), torch.eye(L.shape[0])
     stack[0] = now
     steps = zip(*EXPANSIONS["chebyshev"].recurrence(degree, 2.0), strict=True)
     for n, (alpha, beta, gamma) in enumerate(steps, start=1):
