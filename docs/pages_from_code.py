@@ -3,6 +3,8 @@
 import argparse
 import importlib
 import inspect
+import re
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,6 +18,22 @@ ROOMS = {
     "brainlsap.study": "Models and folds together",
     "brainlsap.exceptions": "Errors",
 }
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "results"
+# Pages that show what programs of benchmarks/ wrote; absent files are said to be so.
+RESULTS = (
+    "bounds",
+    "compare",
+    "epoch",
+    "layers",
+    "node_leak",
+    "nodes",
+    "quality",
+    "recurrence",
+    "reproduction",
+    "size_and_time",
+)
+NONE = "*Not run yet: the command above makes it.*\n"
 
 
 def write_pages(folder: Path) -> None:
@@ -31,6 +49,13 @@ def write_pages(folder: Path) -> None:
         "layouts": layouts(),
     }.items():
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+    for name in RESULTS:
+        found = BENCHMARKS / f"{name}.md"
+        text = to_rst(found.read_text(encoding="utf-8")) if found.is_file() else NONE
+        (folder / f"result_{name}.txt").write_text(text, encoding="utf-8")
+    figure = BENCHMARKS / "computation_time.png"
+    if figure.is_file():
+        shutil.copy(figure, folder / figure.name)
 
 
 def room_page(name: str, title: str) -> str:
@@ -133,6 +158,27 @@ def layouts() -> str:
         for size, layout in sorted(known_layouts(load_atlas(atlas)).items()):
             rows.append((f"``{atlas}``", size, layout.note))
     return table(("atlas asked for", "rows", "order"), rows)
+
+
+def to_rst(markdown: str) -> str:
+    """Return the Markdown of a table of results as reStructuredText."""
+    parts: list[str] = []
+    rows: list[list[str]] = []
+    for line in [*markdown.splitlines(), ""]:
+        text = re.sub(r"`([^`]+)`", r"``\1``", line)
+        if text.startswith("|"):
+            cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
+            if not all(set(cell) <= set("-: ") for cell in cells) or not rows:
+                rows.append([cell.replace("*", "\\*") for cell in cells])
+            continue
+        if rows:
+            parts += ["", table(rows[0], [row for row in rows[1:] if any(row)])]
+            rows = []
+        title = re.match(r"#+ (.*)", text)
+        is_name = title is not None and re.fullmatch(r"[a-z_]+", title[1])
+        if not is_name:
+            parts.append(f"\n.. rubric:: {title[1]}\n" if title else text)
+    return "\n".join(parts) + "\n"
 
 
 def heading(text: str, line: str) -> str:
