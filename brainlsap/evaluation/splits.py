@@ -1,5 +1,6 @@
 """Folds that keep every person whole, balanced by class."""
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,6 +8,9 @@ import pandas as pd
 
 from brainlsap.evaluation.dealing import deal_people
 from brainlsap.exceptions import SplitError
+
+# With more people the comparison with scikit-learn's folds takes long for nothing.
+MOST_PEOPLE_COMPARED = 2000
 
 Split = tuple[np.ndarray, np.ndarray]
 """Row indices of the training scans and of the test scans of one fold."""
@@ -23,7 +27,9 @@ def make_splits(
     """Divide scans into stratified folds that never share a person.
 
     Classes are balanced by scans, so a person counts with all visits. With one visit
-    each, class counts of people and sizes of folds differ by at most 1 between folds.
+    each, class counts of people and sizes of folds differ by at most 1 between folds;
+    with several, classes are spread no worse than by scikit-learn's
+    StratifiedGroupKFold of the same seed.
 
     Parameters
     ----------
@@ -70,6 +76,8 @@ def make_splits(
         visits = np.column_stack([visits, _count(person, place)])
 
     fold = deal_people(visits, n_folds, np.random.default_rng(random_state))[person]
+    if balance is None and len(visits) < len(y):
+        fold = _no_worse(fold, label, person, n_folds, random_state)
     return tuple(
         (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
         for one in range(n_folds)
@@ -128,6 +136,38 @@ def check_splits(
     if not checked:
         raise SplitError("splits has no fold; make_splits makes them.")
     return tuple(checked)
+
+
+def _no_worse(
+    fold: np.ndarray,
+    label: np.ndarray,
+    person: np.ndarray,
+    n_folds: int,
+    random_state: int,
+) -> np.ndarray:
+    """Return scikit-learn's folds where, for once, their classes are spread better."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    if person.max() >= MOST_PEOPLE_COMPARED:
+        return fold  # so many are dealt evenly in any case
+    dealer = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    other = np.empty_like(fold)
+    with warnings.catch_warnings():
+        # of classes with fewer scans than folds, which were refused before
+        warnings.simplefilter("ignore", UserWarning)
+        for number, (_, test) in enumerate(dealer.split(label, label, person)):
+            other[test] = number
+    ours, theirs = (_worst_share(one, label, n_folds) for one in (fold, other))
+    return other if theirs < ours - 1e-12 else fold
+
+
+def _worst_share(fold: np.ndarray, label: np.ndarray, n_folds: int) -> float:
+    """Return how far a class's share of a fold is from that of all, at the worst."""
+    counts = _count(fold, label).astype(float)
+    if len(counts) < n_folds or (counts == 0).any():
+        return float("inf")
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    return float(np.abs(shares - counts.sum(axis=0) / counts.sum()).max())
 
 
 def _count(person: np.ndarray, kind: np.ndarray) -> np.ndarray:
