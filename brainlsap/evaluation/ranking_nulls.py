@@ -19,8 +19,12 @@ def null_p_values(
     Regions differ in how far their scale wanders by itself, so scales are first
     brought to one unit, :math:`z = (m - s) / d`, with mean and deviation of the
     region over *all* fits, the observed one among them: then the fits may change
-    places under the null, and the p-values are exact. :math:`p = (1 + b)/(1 + n)`,
-    where b of n null fits are at least as extreme.
+    places under the null, and the p-values are exact. That null is that the label says
+    nothing: where it can be learned at all, training may move every scale, also of
+    regions that know nothing of it. A small p_family says that the ranking is better
+    than its null, and by itself not which region is the cause.
+
+    :math:`p = (1 + b)/(1 + n)`, where b of n null fits are at least as extreme.
 
     Parameters
     ----------
