@@ -281,8 +281,8 @@ def _null_sentence(ranking: pd.DataFrame) -> str:
         f"{count(found, 'region')} {verb} a scale smaller than fits to labels permuted "
         f"between people give, at a family-wise corrected p < {ALPHA:g}; {by_rate} at "
         f"a false discovery rate below {ALPHA:.0%}. Where a label can be learned at "
-        "all, training may move every scale: this is a test of the ranking, not yet of each "
-        "region."
+        "all, training may move every scale: this is a test of the ranking, not yet of "
+        "each region."
     )
 
 
