@@ -65,6 +65,7 @@ def make_splits(
     4 4 2
     4 4 2
     """
+    given = np.asarray(groups)
     y, groups = _checked(y, groups)
     classes, label = np.unique(y, return_inverse=True)
     _, person = np.unique(groups, return_inverse=True)
@@ -77,6 +78,9 @@ def make_splits(
 
     fold = deal_people(visits, n_folds, np.random.default_rng(random_state))[person]
     if balance is None and len(visits) < len(y):
+        # numbers in their own order, as scikit-learn has them
+        if given.dtype.kind in "iu":
+            _, person = np.unique(given, return_inverse=True)
         fold = _no_worse(fold, label, person, n_folds, random_state)
     return tuple(
         (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
