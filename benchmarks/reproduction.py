@@ -59,7 +59,7 @@ PUBLISHED = {
         "Exact": ("86.24 ± 1.96", "0.866 ± 0.017", "0.867 ± 0.023"),
     },
 }
-SCORES = {"accuracy": 100, "macro_precision": 1, "macro_recall": 1}
+SCORES = {"accuracy": 100, "precision": 1, "recall": 1}
 
 
 def main() -> None:
@@ -113,7 +113,7 @@ def compare(cohort: Cohort, options: argparse.Namespace) -> pd.DataFrame:
     for name in names:
         row = {"model": name}
         for place, score in enumerate(SCORES):
-            said = score.replace("macro_", "") + (" (%)" if place == 0 else "")
+            said = score + (" (%)" if place == 0 else "")
             row[f"{said}, published"] = published.get(name, ("-",) * 3)[place]
             row[f"{said}, by person"] = mean_and_sd(both.by_person, name, score)
             row[f"{said}, by scan"] = mean_and_sd(both.by_scan, name, score)

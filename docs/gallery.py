@@ -100,11 +100,14 @@ def block(language: str, text: str) -> str:
 
 def to_rst(source: str) -> str:
     """Return the Markdown of a cell as reStructuredText: headings, code, links."""
+    plain = "\n".join(
+        line.removeprefix("#").removeprefix(" ") for line in source.splitlines()
+    )
+    plain = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", plain)
+    plain = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"`\1 <\2>`__", plain)
     lines = []
-    for line in source.splitlines():
-        text = line.removeprefix("#").removeprefix(" ")
-        text = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text)
-        text = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"`\1 <\2>`__", text)
+    for line in plain.splitlines():
+        text = line
         for mark, under in (("# ", "="), ("## ", "-")):
             if text.startswith(mark):
                 text = text.removeprefix(mark)
