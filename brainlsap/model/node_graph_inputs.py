@@ -11,7 +11,6 @@ from torch import Tensor
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
-    SpectralEngine,
     Spectrum,
     decompose,
     diffuse_recurrence,
@@ -121,8 +120,10 @@ def make_diffusion(adjacency: sparse.csr_array, settings: NodeSettings) -> Diffu
             f"max_exact_nodes={settings.max_exact_nodes}. Use kernel='chebyshev' with "
             "a tight tolerance (tolerance=1e-6): the same numbers to six digits."
         )
-    engine = SpectralEngine(_spectrum(L), kernel="exact")
-    return lambda H, scale: engine.diffuse(H[None], scale)[0]
+    # as it reads: the engine for many small graphs is several times slower on one
+    # large one, and one matrix of all responses fits into memory here
+    U, rates = _spectrum(L).eigenvectors[0], _spectrum(L).eigenvalues[0].float()
+    return lambda H, scale: (U * torch.exp(-scale[:, None] * rates)) @ (U.T @ H)
 
 
 def _spectrum(L: Tensor) -> Spectrum:
