@@ -23,6 +23,7 @@ import torch
 from nodes_dense import dense_diffusion, fits, polynomials, stack_bytes
 
 from brainlsap.data import load_nodes, make_node_split
+from brainlsap.data.nodes import NODE_DATASETS
 from brainlsap.graph import normalized_laplacian
 from brainlsap.model.node_labels import check_node_labels, check_nodes
 from brainlsap.model.node_training import take_epoch
@@ -369,13 +370,17 @@ def time_part() -> list[str]:
         return []
     text = (
         "One training epoch of the paper's network (K = 2, 64 hidden units, degrees "
-        "20/30/20, scales updated), two threads; share: the two diffusions of it, "
+        "20/30/20, scales updated), one thread, other programs running beside; share: "
+        "the two diffusions of it, "
         "forward and backward. Exact's eigenvectors are made once, before the first "
         "epoch: prepare_s, not in its time. The dense stack is the manner of the code "
         "published with the paper: every polynomial of the graph as a dense matrix, "
         "the kernel formed from them in every layer; where it has no time, the stack "
         "(gigabytes) does not fit into half the memory of this machine."
     )
+    sizes = (NODE_DATASETS[name][0] for name in PLANETOID)
+    stacks = ", ".join(f"{stack_bytes(n, 20) / 1e9:.1f}" for n in sizes)
+    text += f" The stacks of Cora, Citeseer and Pubmed take {stacks} GB."
     return ["## Time of an epoch", text, table_text(rows.drop(columns="date").round(3))]
 
 
