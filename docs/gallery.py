@@ -67,7 +67,10 @@ def run_cells(cells: list[tuple[bool, str]], script: Path, images: Path) -> list
                 ran.append(Ran())
                 continue
             said = io.StringIO()
-            with contextlib.redirect_stdout(said):
+            with (
+                contextlib.redirect_stdout(said),
+                contextlib.redirect_stderr(io.StringIO()),  # bars of progress
+            ):
                 exec(compile(source, str(script), "exec"), names)
             new = sorted(set(Path("figures").glob("*.png")) - seen)
             seen.update(new)
