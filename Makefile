@@ -24,15 +24,31 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/epoch.py
+	$(BIN)/python benchmarks/epoch.py --growth
+	$(BIN)/python benchmarks/epoch.py --figure
+	$(BIN)/python benchmarks/epoch.py --long
 	$(BIN)/python benchmarks/recurrence.py
+	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/tractography.py
 
 # Ten minutes for each reader; FUZZ="c.csv --seconds 60" picks one.
 fuzz: $(READY)
 	$(BIN)/python -W ignore -m tests.fuzz.run $(FUZZ)
 
-# Slow: about an hour on 2 cores. Adds dated tables to benchmarks/results/.
+# Slow: some hours on 2 cores. Adds dated tables to benchmarks/results/.
 study: $(READY)
+	$(BIN)/python benchmarks/bound_study.py
 	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
+	$(BIN)/python benchmarks/layers.py
+	$(BIN)/python benchmarks/splits_study.py
+	$(BIN)/python benchmarks/audit_study.py
+	$(BIN)/python benchmarks/null_study.py comparison permuted
+	$(BIN)/python benchmarks/kill_study.py
+	$(BIN)/python benchmarks/ranking_null.py recall degree null
+	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/nodes.py runs cora citeseer pubmed
+	$(BIN)/python benchmarks/node_leak.py
+	$(BIN)/python benchmarks/reproduction.py
 
 # Open site/index.html. Runs the tutorials; a warning stops it.
 docs: $(READY)

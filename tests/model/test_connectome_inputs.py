@@ -121,7 +121,7 @@ def test_diffused_logistic_regression_prepares_inside_its_folds(scans):
 
 def test_unknown_options_are_refused(scans):
     with pytest.raises(ParameterError, match=r"option of preparation must be one of"):
-        fit(scans, scans.people < 16, {"threshhold": 3})
+        fit(scans, scans.people < 16, {"thershold": 3})
 
 
 def test_batch_without_people_cannot_learn(scans, settle):
