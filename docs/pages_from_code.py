@@ -47,6 +47,7 @@ def write_pages(folder: Path) -> None:
         "formats": suffixes(),
         "atlases": atlases(),
         "layouts": layouts(),
+        "errors": errors(),
     }.items():
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
     for name in RESULTS:
@@ -158,6 +159,40 @@ def layouts() -> str:
         for size, layout in sorted(known_layouts(load_atlas(atlas)).items()):
             rows.append((f"``{atlas}``", size, layout.note))
     return table(("atlas asked for", "rows", "order"), rows)
+
+
+def errors() -> str:
+    """Return the largest errors of truncated expansions."""
+    scales = (1.0, 2.0, 4.0, 6.0, 10.0)
+    rows = []
+    for kernel, degree in (
+        ("chebyshev", 12),
+        ("chebyshev", 20),
+        ("hermite", 30),
+        ("laguerre", 20),
+        ("laguerre", 40),
+    ):
+        found = [f"{truncation_error(kernel, degree, s):.0e}" for s in scales]
+        rows.append((f"``{kernel}``, {degree}", *found))
+    return table(("kernel, degree", *(f"s = {s:g}" for s in scales)), rows)
+
+
+def truncation_error(
+    kernel: str, degree: int, scale: float, span: float = 2.0
+) -> float:
+    """Return the largest error over eigenvalues of 0 to 2, in float64."""
+    import torch
+
+    from brainlsap.graph import EXPANSIONS, polynomial_values
+
+    eigenvalues = torch.linspace(0, 2, 401, dtype=torch.float64)
+    expansion = EXPANSIONS[kernel]
+    at = torch.tensor([scale], dtype=torch.float64)
+    coefficients = expansion.coefficients(at, degree, span)[0][0]
+    terms = polynomial_values(expansion, eigenvalues, degree, span)
+    axis = 0 if terms.shape[0] == degree + 1 else -1
+    made = torch.tensordot(coefficients, terms, dims=([0], [axis]))
+    return float((made - torch.exp(-scale * eigenvalues)).abs().max())
 
 
 def to_rst(markdown: str) -> str:

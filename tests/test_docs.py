@@ -80,3 +80,9 @@ def test_every_tutorial_is_a_page(gallery, tmp_path):
     for script in scripts.glob("[0-9]*.py"):
         page = (tmp_path / "out" / f"{script.stem}.rst").read_text()
         assert "What this does not show\n-----" in page
+
+
+def test_errors_of_expansions_are_computed(pages):
+    assert pages.truncation_error("chebyshev", 20, 2.0) < 1e-14
+    assert 1e-3 < pages.truncation_error("laguerre", 20, 4.0) < 1e-1
+    assert "``hermite``, 30" in pages.errors()
