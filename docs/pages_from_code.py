@@ -204,7 +204,10 @@ def to_rst(markdown: str) -> str:
         if text.startswith("|"):
             cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
             if not all(set(cell) <= set("-: ") for cell in cells) or not rows:
-                rows.append([cell.replace("*", "\\*") for cell in cells])
+                # A lone "-" would be a list.
+                rows.append(
+                    [cell.replace("*", "\\*") if cell != "-" else "–" for cell in cells]
+                )
             continue
         if rows:
             parts += ["", table(rows[0], [row for row in rows[1:] if any(row)])]
