@@ -206,7 +206,10 @@ def to_rst(markdown: str) -> str:
             if not all(set(cell) <= set("-: ") for cell in cells) or not rows:
                 # A lone "-" would be a list.
                 rows.append(
-                    [cell.replace("*", "\\*") if cell != "-" else "–" for cell in cells]
+                    [
+                        cell.replace("*", "\\*") if cell != "-" else r"\-"
+                        for cell in cells
+                    ]
                 )
             continue
         if rows:

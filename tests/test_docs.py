@@ -55,7 +55,7 @@ def test_results_become_tables(pages):
     assert "nodes" not in made
     assert ".. rubric:: Title\n" in made
     assert "By ``make``." in made
-    assert "   * - a\n     - b\n   * - 1\n     - –\n" in made
+    assert "   * - a\n     - b\n   * - 1\n     - \\-\n" in made
 
 
 def test_cells_become_a_page(gallery, tmp_path):
