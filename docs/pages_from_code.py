@@ -205,12 +205,8 @@ def to_rst(markdown: str) -> str:
             cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
             if not all(set(cell) <= set("-: ") for cell in cells) or not rows:
                 # A lone "-" would be a list.
-                rows.append(
-                    [
-                        cell.replace("*", "\\*") if cell != "-" else r"\-"
-                        for cell in cells
-                    ]
-                )
+                escaped = [cell.replace("*", "\\*") for cell in cells]
+                rows.append([r"\-" if cell == "-" else cell for cell in escaped])
             continue
         if rows:
             parts += ["", table(rows[0], [row for row in rows[1:] if any(row)])]
