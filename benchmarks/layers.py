@@ -24,7 +24,9 @@ def scores(seeds: int, people: int, jobs: int) -> dict[str, list[np.ndarray]]:
     """Return balanced accuracies of the folds, one array for each seed."""
     found: dict[str, list[np.ndarray]] = {}
     for seed in range(seeds):
-        cohort = make_decisive_cohort("normalized", people, random_state=seed)
+        cohort = make_decisive_cohort(
+            "normalized", noise="high", n_people=people, random_state=seed
+        )
         models = {
             f"K = {k}": LSAPClassifier(
                 n_layers=k, initial_scale=2.0, n_starts=1, random_state=seed
