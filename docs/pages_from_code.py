@@ -54,8 +54,7 @@ def write_pages(folder: Path) -> None:
         found = BENCHMARKS / f"{name}.md"
         text = to_rst(found.read_text(encoding="utf-8")) if found.is_file() else NONE
         (folder / f"result_{name}.txt").write_text(text, encoding="utf-8")
-    figure = BENCHMARKS / "computation_time.png"
-    if figure.is_file():
+    for figure in BENCHMARKS.glob("*.png"):
         shutil.copy(figure, folder / figure.name)
 
 
