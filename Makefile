@@ -20,7 +20,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/codespell brainlsap tests tutorials benchmarks README.md
+	$(BIN)/codespell brainlsap tests tutorials benchmarks docs packaging *.md
 
 bench: $(READY)
 	$(BIN)/python benchmarks/epoch.py

@@ -119,7 +119,7 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as place:
     ...     page = write_report(evaluation, f"{place}/results", atlas=cohort.atlas)
     ...     sorted(one.name for one in page.parent.iterdir())[:3]
-    ['figures', 'predictions.tsv', 'report.html']
+    ['figures', 'methods.txt', 'predictions.tsv']
     """
     results = StoredResults(
         evaluation=evaluation,
