@@ -8,10 +8,8 @@ forward and backward pass over 19,717 nodes; then time against the number of edg
 """
 
 import argparse
-import pickle
 import threading
 import time
-from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
@@ -21,37 +19,16 @@ from measuring import keep
 from scipy import sparse
 from torch import nn
 
+from brainlsap.data import load_nodes
 from brainlsap.graph import diffuse_recurrence, normalized_laplacian
 
 HIDDEN, DEGREE = 64, 20
 
 
-class _ListsOnly(pickle.Unpickler):
-    """Admit what a Planetoid graph is made of, and nothing that could run."""
-
-    def find_class(self, module: str, name: str) -> object:
-        if (module, name) == ("collections", "defaultdict"):
-            return defaultdict
-        if name == "list":
-            return list
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in a graph")
-
-
 def read_pubmed(folder: Path) -> sparse.csr_array | None:
-    path = folder / "ind.pubmed.graph"
-    if not path.is_file():
+    if not (folder / "ind.pubmed.graph").is_file():
         return None
-    with path.open("rb") as file:
-        neighbours = _ListsOnly(file, encoding="latin1").load()
-    rows = np.repeat(list(neighbours), [len(one) for one in neighbours.values()])
-    columns = np.concatenate([np.array(one) for one in neighbours.values()])
-    n = max(neighbours) + 1
-    W = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, n))
-    W = W + W.T
-    W.setdiag(0)
-    W.eliminate_zeros()
-    W.data[:] = 1.0
-    return W
+    return load_nodes("pubmed", folder).adjacency
 
 
 def random_graph(n_nodes: int, n_edges: int) -> sparse.csr_array:
