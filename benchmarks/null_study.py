@@ -7,12 +7,19 @@ may call at most 18 of 200 significant at 5% (the 99% limit of an exact test); t
 naive paired t-test is counted beside it.
 `permuted`: labels permuted between people, all visits together, 20 times a model, on
 open data; the mean of the scores must be within 3 standard errors of chance. Folds
-are drawn anew for each permutation, as they would be for the true labels.
+are drawn anew for each permutation, as they would be for the true labels. With
+`--models all`, every model and control of `brainlsap compare` at its fixed settings
+(`--fast`), each permutation on one held-out fold of five, so that 20 cost what four
+comparisons do.
 
     python benchmarks/null_study.py comparison permuted
+    python benchmarks/null_study.py permuted --models all --keep FILE
+
+`--keep` holds the scores of finished permutations; started again, it goes on there.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -31,10 +38,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from brainlsap.data import Cohort, load_atlas, load_cohort
-from brainlsap.evaluation import compare_models, cross_validate
+from brainlsap.evaluation import compare_models, cross_validate, make_splits
 from brainlsap.evaluation.controls import RegionStandardizer
 from brainlsap.evaluation.permutation import permute_labels
 from brainlsap.model import LSAPClassifier
+from brainlsap.study import COMPARED, find_names
+from brainlsap.study.compared_models import Settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 RESULTS = Path(__file__).parent / "results"
@@ -141,26 +150,66 @@ def cheap_models(n_epochs: int) -> dict:
 DATA = {"BNU_1": bnu1, "FCON1000": fcon1000}
 
 
+def score_brief(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
+    """Return balanced accuracy of models at cheap settings, mean of five folds."""
+    models = cheap_models(n_epochs)
+    evaluation = cross_validate(models, cohort, 5, seed, baselines=False)
+    return evaluation.scores().groupby("model")["balanced_accuracy"].mean().to_dict()
+
+
+def score_all(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
+    """Return balanced accuracy of all models and controls on one fold of five."""
+    settings = Settings(seed, fast=True, n_epochs=n_epochs)
+    models = {name: COMPARED[name].make(settings) for name in find_names("all")}
+    splits = make_splits(cohort.y, cohort.groups, 5, seed)[:1]
+    evaluation = cross_validate(
+        models, cohort, random_state=seed, splits=splits, baselines=False
+    )
+    return evaluation.scores().set_index("model")["balanced_accuracy"].to_dict()
+
+
+SCORES = {
+    "brief": (score_brief, "mean of five folds"),
+    "all": (score_all, "one held-out fold of five"),
+}
+
+
+def permuted_scores(name: str, options: argparse.Namespace) -> pd.DataFrame:
+    """Return one row a permutation, one column a model; kept ones are taken over."""
+    found: dict[int, dict[str, float]] = {}
+    if options.keep is not None and options.keep.is_file():
+        rows = [json.loads(line) for line in options.keep.read_text().splitlines()]
+        found = {row["seed"]: row["scores"] for row in rows if row["data"] == name}
+    cohort = DATA[name]()
+    for seed in range(options.permutations):
+        if seed in found:
+            continue
+        rng = np.random.default_rng(seed)
+        label = permute_labels(cohort.y, cohort.groups, rng)
+        drawn = replace(cohort, table=cohort.table.assign(label=label))
+        found[seed] = SCORES[options.models][0](drawn, seed, options.epochs)
+        row = {"data": name, "seed": seed, "scores": found[seed]}
+        print(json.dumps(row), flush=True)
+        if options.keep is not None:
+            with options.keep.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+    return pd.DataFrame([found[seed] for seed in range(options.permutations)])
+
+
 def permuted(options: argparse.Namespace) -> list[str]:
-    lines = [f"## Labels permuted between people, {options.permutations} times\n"]
-    lines += ["| data | model | mean | standard error | distance from chance |"]
-    lines += ["| --- | --- | --- | --- | --- |"]
-    models = cheap_models(options.epochs)
+    how = SCORES[options.models][1]
+    lines = [
+        f"## Labels permuted between people, {options.permutations} times, {how}\n",
+        f"At most {options.epochs} epochs.\n",
+        "| data | model | mean | standard error | distance from chance |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for name in options.data:
-        cohort, found = DATA[name](), []
-        for seed in range(options.permutations):
-            rng = np.random.default_rng(seed)
-            label = permute_labels(cohort.y, cohort.groups, rng)
-            drawn = replace(cohort, table=cohort.table.assign(label=label))
-            evaluation = cross_validate(models, drawn, 5, seed, baselines=False)
-            scores = evaluation.scores().groupby("model")["balanced_accuracy"].mean()
-            found.append(scores)
-            print(name, seed, scores.round(3).to_dict(), flush=True)
-        table = pd.DataFrame(found)
-        for model in models:
+        table = permuted_scores(name, options)
+        for model in table:
             mean = table[model].mean()
             error = table[model].std(ddof=1) / np.sqrt(len(table))
-            gap = mean - 1 / len(cohort.classes)
+            gap = mean - 0.5  # both cohorts have two classes
             told = f"{gap / error:+.1f} standard errors" if error else f"{gap:+.3f}"
             lines.append(f"| {name} | {model} | {mean:.4f} | {error:.4f} | {told} |")
     return lines
@@ -174,6 +223,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--permutations", type=int, default=20)
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--models", choices=SCORES, default="brief")
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--out", type=Path, default=RESULTS / "null.md")
     options = parser.parse_args()
