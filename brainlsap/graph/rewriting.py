@@ -1,4 +1,4 @@
-r"""Every kernel as a short Chebyshev series, and its slope without a second one.
+r"""Every kernel as a short Chebyshev series, and its slope.
 
 An expansion of degree m is a polynomial, so its rows can be written as
 :math:`E_{pi} = \sum_n c_{pn} T_n(\lambda_i - 1)`, whatever its own polynomials are.
@@ -8,10 +8,10 @@ The heat kernel's slope is :math:`-\lambda` times itself. An expansion's slope d
 from that by a remainder, because the series ends:
 
 .. math::
-   \frac{dE_{pi}}{ds_p} = -\lambda_i E_{pi} + \sum_{k<2} a_{pk} \varphi_k(\lambda_i)
+   \frac{dE_{pi}}{ds_p} = -\lambda_i E_{pi} + r_p(\lambda_i)
 
-Only the polynomials of degree m and m + 1 are left over, so two functions
-:math:`\varphi_k` are enough; where the remainder is below rounding, none is needed.
+Where the remainder is below rounding the slope needs no series of its own; elsewhere
+it has one, summed like the kernel's.
 """
 
 from dataclasses import dataclass
@@ -37,15 +37,13 @@ class Series:
     ----------
     coefficients : Tensor of shape (n_rois, n_terms)
         Of the Chebyshev polynomials of degree 0 to n_terms - 1.
-    weights : Tensor of shape (n_rois, n_functions)
-        The remainder's :math:`a_{pk}`.
-    functions : Tensor of shape (n_functions, order + 2)
-        The remainder's :math:`\varphi_k`, in the same polynomials; up to two.
+    slopes : Tensor of shape (n_rois, n_slope_terms) or None
+        Of the slope with respect to scale, in the same polynomials; None where it is
+        :math:`-\lambda` times the kernel to rounding.
     """
 
     coefficients: Tensor
-    weights: Tensor
-    functions: Tensor
+    slopes: Tensor | None
 
 
 class Rewriting:
@@ -133,21 +131,17 @@ class Rewriting:
         """
         c, dc = self.coefficients(scale)
         left_out = torch.finfo(dtype).eps * _BELOW_ROUNDING
-        # what is lost by ending after n terms, in the region where most is lost
-        lost = c.abs().flip(1).cumsum(1).flip(1).amax(0)
-        n_terms = max(1, int((lost > left_out).sum()))
-        weights, functions = _factors(dc, c, max(left_out, 1e-15))
-        return Series(c[:, :n_terms].to(dtype), weights.to(dtype), functions.to(dtype))
+        remainder = torch.nn.functional.pad(dc, (0, 1)) + _times_eigenvalue(c)
+        plain = float(remainder.abs().sum(1).amax()) <= max(left_out, 1e-15)
+        slopes = None if plain else _ended(dc, left_out).to(dtype)
+        return Series(_ended(c, left_out).to(dtype), slopes)
 
 
-def _factors(dc: Tensor, c: Tensor, left_out: float) -> tuple[Tensor, Tensor]:
-    """Return the remainder dE/ds + lambda E as weights and functions."""
-    remainder = torch.nn.functional.pad(dc, (0, 1)) + _times_eigenvalue(c)
-    if float(remainder.abs().sum(1).amax()) <= left_out:
-        return c[:, :0], remainder[:0]
-    left, sizes, right = torch.linalg.svd(remainder, full_matrices=False)
-    n_functions = min(2, int((sizes > left_out / len(sizes)).sum()))
-    return left[:, :n_functions] * sizes[:n_functions], right[:n_functions]
+def _ended(c: Tensor, left_out: float) -> Tensor:
+    """Return a series without its last terms, as many as count for nothing."""
+    # what is lost by ending after n terms, in the region where most is lost
+    lost = c.abs().flip(1).cumsum(1).flip(1).amax(0)
+    return c[:, : max(1, int((lost > left_out).sum()))]
 
 
 def _times_eigenvalue(c: Tensor) -> Tensor:

@@ -80,9 +80,8 @@ class SpectralEngine:
         if kernel != "exact" or max_scale is not None:
             device = spectrum.eigenvalues.device
             self.rewriting = Rewriting(kernel, degree, span, max_scale or 0.0, device)
-            # one polynomial more than the kernel has: its slope's remainder needs it
             values = polynomial_values(
-                EXPANSIONS["chebyshev"], spectrum.eigenvalues, self.rewriting.order + 1
+                EXPANSIONS["chebyshev"], spectrum.eigenvalues, self.rewriting.order
             )
             self.basis = values.to(dtype)
 
@@ -145,14 +144,12 @@ class SpectralEngine:
         if isinstance(weights, Tensor):
             rates = -self.eigenvalues[picked][:, None]
             return torch.mul(weights[:, None], rates, out=rows).exp_().mul_(U)
-        c = weights.coefficients
-        values = self.basis[picked][:, : c.shape[1]]
-        return torch.bmm(c.expand(len(U), -1, -1), values, out=rows).mul_(U)
+        return self._summed(weights.coefficients, picked, rows)
 
-    def slopes(
-        self, weights: Series | Tensor, picked: slice | Tensor, hat: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return the transforms that output and slope are made from.
+    def weighted_slopes(
+        self, weights: Series | Tensor, picked: slice | Tensor, workspace: Tensor
+    ) -> Tensor | None:
+        """Return U o dE/ds; None where that is U o E times -lambda.
 
         Parameters
         ----------
@@ -160,23 +157,22 @@ class SpectralEngine:
             From :meth:`weights`.
         picked : slice or int Tensor
             Graphs.
-        hat : Tensor of shape (n_items, n_rois, n_channels)
-            The signal's transform.
+        workspace : Tensor of shape (chunk, n_rois, n_rois)
+            From :meth:`workspace`.
 
         Returns
         -------
-        tuple of two Tensors of shape (n_items, n_rois, k * n_channels)
-            To be diffused: the signal, and the slope up to the remainder of the
-            series (k = 2). To be merely brought back to the regions: one for each of
-            the remainder's functions (k = 0 to 2).
+        Tensor of shape (n_graphs, n_rois, n_rois) or None
         """
-        rates = self.eigenvalues[picked]
-        both = torch.stack([torch.ones_like(rates), -rates], dim=2)
-        first = (hat[:, :, None] * both[..., None]).flatten(2)
-        if not isinstance(weights, Series) or not len(weights.functions):
-            return first, hat[..., :0]
-        values = (weights.functions @ self.basis[picked]).mT
-        return first, (hat[:, :, None] * values[..., None]).flatten(2)
+        if isinstance(weights, Tensor) or weights.slopes is None:
+            return None
+        rows = workspace[: len(self.eigenvalues[picked])]
+        return self._summed(weights.slopes, picked, rows)
+
+    def _summed(self, c: Tensor, picked: slice | Tensor, rows: Tensor) -> Tensor:
+        values = self.basis[picked][:, : c.shape[1]]
+        torch.bmm(c.expand(len(rows), -1, -1), values, out=rows)
+        return rows.mul_(self.vectors[picked])
 
     def workspace(self, n_items: int) -> Tensor:
         """Return memory for the weighted vectors of a chunk of items."""
@@ -218,7 +214,7 @@ class SpectralEngine:
         parts = []
         for part in self.parts(H_hat):
             graphs = slice(0, 1) if self.shared else self.graphs(part)
-            values = self.basis[graphs][:, :-1].expand(len(H_hat[part]), -1, -1)
+            values = self.basis[graphs].expand(len(H_hat[part]), -1, -1)
             weighted = torch.einsum("tif,tni->tifn", H_hat[part], values)
             joined = self.vectors[graphs] @ weighted.flatten(2)
             parts.append(joined.reshape(weighted.shape))

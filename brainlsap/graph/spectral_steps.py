@@ -57,7 +57,7 @@ class Diffuse(torch.autograd.Function):
         slope, scale = ctx.saved_tensors
         grad_scale = grad_H = None
         if ctx.needs_input_grad[1]:
-            grad_scale = (grad * slope).sum((0, 2)).to(scale.dtype)
+            grad_scale = _summed_product(engine, grad, slope).to(scale.dtype)
         if ctx.needs_input_grad[0] and not ctx.in_spectrum:
             grad_H = _transpose(engine, ctx.weights, grad.contiguous())
         return grad_H, grad_scale, None, None
@@ -74,11 +74,9 @@ def _diffuse_shared(
     U = engine.vectors[0]
     rows = engine.weighted_vectors(weights, slice(0, 1))[0]
     if wants_scale:
-        slope = rows * -engine.eigenvalues[0]
-        if not isinstance(weights, Tensor):
-            functions = weights.functions @ engine.basis[0]
-            slope += U * (weights.weights @ functions)
-        rows = torch.cat([rows, slope])
+        slope = engine.weighted_slopes(weights, slice(0, 1), engine.workspace(1))
+        plain = rows * -engine.eigenvalues[0]
+        rows = torch.cat([rows, plain if slope is None else slope[0]])
     both = (rows if in_spectrum else rows @ U.T) @ H
     n_rois = len(U)
     return both[:, :n_rois], both[:, n_rois:]
@@ -91,25 +89,33 @@ def _diffuse_chunks(
     in_spectrum: bool,
     wants_scale: bool,
 ) -> tuple[Tensor, Tensor]:
-    n_channels = H.shape[2]
     out = torch.empty_like(H)
     slope = torch.empty_like(H) if wants_scale else H[:0]
-    workspace = engine.workspace(len(H))
+    kernel, slopes = engine.workspace(len(H)), engine.workspace(len(H))
+    # channels before regions: factors of eigenvalues then go over long rows
+    thin = H.new_empty(len(kernel), H.shape[2], H.shape[1])
     for part in engine.parts(H):
         picked = engine.graphs(part)
-        hat = H[part] if in_spectrum else engine.vectors[picked].mT @ H[part]
-        rows = engine.weighted_vectors(weights, picked, workspace)
+        hat = H[part].mT
+        if not in_spectrum:
+            hat = torch.bmm(hat, engine.vectors[picked], out=thin[: len(hat)])
+        rows = engine.weighted_vectors(weights, picked, kernel)
+        torch.bmm(rows, hat.mT, out=out[part])
         if not wants_scale:
-            torch.bmm(rows, hat, out=out[part])
             continue
-        first, rest = engine.slopes(weights, picked, hat)
-        both = torch.bmm(rows, first)
-        out[part], slope[part] = both[..., :n_channels], both[..., n_channels:]
-        if rest.shape[2] and not isinstance(weights, Tensor):
-            left = engine.vectors[picked] @ rest
-            for k, values in enumerate(left.split(n_channels, dim=2)):
-                slope[part].addcmul_(weights.weights[:, k, None], values)
+        steep = engine.weighted_slopes(weights, picked, slopes)
+        if steep is None:
+            steep, hat = rows, hat * -engine.eigenvalues[picked][:, None]
+        torch.bmm(steep, hat.mT, out=slope[part])
     return out, slope
+
+
+def _summed_product(engine: "SpectralEngine", one: Tensor, other: Tensor) -> Tensor:
+    """Return the sum of products over items and channels, without a large product."""
+    total = one.new_zeros(one.shape[1])
+    for part in engine.parts(one):
+        total += (one[part] * other[part]).sum((0, 2))
+    return total
 
 
 def _transpose(
@@ -121,8 +127,10 @@ def _transpose(
         return (engine.vectors[0] @ rows.T) @ grad
     out = torch.empty_like(grad)
     workspace = engine.workspace(len(grad))
+    thin = grad.new_empty(len(workspace), grad.shape[2], grad.shape[1])
     for part in engine.parts(grad):
         picked = engine.graphs(part)
         rows = engine.weighted_vectors(weights, picked, workspace)
-        torch.bmm(engine.vectors[picked], rows.mT @ grad[part], out=out[part])
+        hat = torch.bmm(grad[part].mT, rows, out=thin[: len(rows)])
+        torch.bmm(engine.vectors[picked], hat.mT, out=out[part])
     return out
