@@ -34,6 +34,10 @@ class SplitError(BrainlsapError):
     """The people cannot be divided into folds as asked."""
 
 
+class WritingError(BrainlsapError, OSError):
+    """A file cannot be written: the disk is full, or the folder may not be changed."""
+
+
 class CohortError(BrainlsapError):
     """A cohort is refused, once, with the list of everything that is wrong.
 

@@ -9,12 +9,14 @@ not made again.
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from brainlsap._arrays import check_at_least
-from brainlsap._files import write_text
+from brainlsap._files import remove_partials, saying_where, write_text
+from brainlsap._locks import hold_folder
 from brainlsap.data.atlas import Atlas, load_atlas
 from brainlsap.data.build_inputs import ScanInputs, find_inputs
 from brainlsap.data.build_outputs import build_scan, describe_dataset
@@ -96,7 +98,10 @@ def build_cohort(
     CohortError
         Where no image is found.
     ParameterError
-        Where an argument cannot be used.
+        Where an argument cannot be used, or another process is building there.
+    WritingError
+        Where the disk is full, or the folder may not be written to; what is finished
+        is kept.
 
     Examples
     --------
@@ -114,12 +119,10 @@ def build_cohort(
     files = CohortFiles(folder, derivatives, subjects_dir)
     scans = find_inputs(files, atlas, patterns or {})
     place = folder / FOLDER if out is None else Path(out)
-    text = json.dumps(describe_dataset(), indent=2) + "\n"
-    description = place / "dataset_description.json"
-    if not description.is_file() or description.read_text(encoding="utf-8") != text:
-        write_text(description, text)
     settings = dict(connectome or {}), dict(suvr or {})
-    done = list(_in_parallel(scans, atlas, place, settings, n_jobs, progress))
+    with _hold(place):
+        _describe(place)
+        done = list(_in_parallel(scans, atlas, place, settings, n_jobs, progress))
     done.sort(key=lambda outcome: outcome.name)
     return BuiltCohort(
         place,
@@ -127,6 +130,29 @@ def build_cohort(
         tuple(path for outcome in done for path in outcome.kept),
         tuple(f"{one.name}: {one.fault}" for one in done if one.fault),
     )
+
+
+@contextmanager
+def _hold(place: Path) -> Iterator[None]:
+    """Keep other builds out, and half-written files of killed ones away."""
+    with hold_folder(place), saying_where(place):
+        remove_partials(place)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "stopped. Run the same command again to continue: what is finished is "
+                f"kept in {place}; nothing half-written is left."
+            ) from None
+        finally:
+            remove_partials(place)  # of processes that were ended with this one
+
+
+def _describe(place: Path) -> None:
+    text = json.dumps(describe_dataset(), indent=2) + "\n"
+    description = place / "dataset_description.json"
+    if not description.is_file() or description.read_text(encoding="utf-8") != text:
+        write_text(description, text)
 
 
 def _in_parallel(

@@ -14,7 +14,7 @@ from brainlsap.data.build_inputs import ScanInputs
 from brainlsap.data.subject_files import ATLAS_WORDS, named_text
 from brainlsap.data.suvr import extract_suvr
 from brainlsap.data.tractography import build_connectome
-from brainlsap.exceptions import BrainlsapError
+from brainlsap.exceptions import BrainlsapError, WritingError
 
 _TRACER = re.compile(r"_(trc-[A-Za-z0-9]+)")
 
@@ -104,6 +104,8 @@ def build_scan(
             whole = json.dumps({**facts, **record}, indent=2) + "\n"
             write_text(path.with_suffix(".json"), whole)
             outcome.made.append(path)
+        except WritingError:  # it would be the same for every other scan
+            raise
         except (BrainlsapError, OSError, MemoryError) as error:
             faults.append(" ".join(str(error).split()))
     outcome.fault = "; ".join(faults)

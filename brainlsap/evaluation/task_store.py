@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from brainlsap._files import replace_when_whole
+from brainlsap._files import remove_partials, replace_when_whole, saying_where
 from brainlsap.evaluation.records import FoldResult
 
 SUFFIX = ".safetensors"
@@ -41,9 +41,9 @@ class TaskStore:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for partial in self.folder.glob(".partial-*"):
-            partial.unlink(missing_ok=True)
+        with saying_where(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            remove_partials(self.folder)
 
     def find(self, key: str) -> FoldResult | None:
         """Return a finished task, or None.

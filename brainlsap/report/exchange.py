@@ -1,13 +1,13 @@
-"""One folder in the place of another, and what a killed run leaves beside them."""
+"""One folder in the place of another, at once."""
 
 import ctypes
 import os
-import re
 import shutil
 import tempfile
 from pathlib import Path
 
-PARTIAL, OLD = "partial", "old"
+from brainlsap._locks import OLD
+
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
@@ -39,27 +39,6 @@ def exchange_folders(fresh: Path, folder: Path) -> None:
             raise
     finally:
         shutil.rmtree(old, ignore_errors=True)
-
-
-def clean_after_kill(folder: Path) -> None:
-    """Remove what a killed run left beside a results folder; the lock must be held.
-
-    Parameters
-    ----------
-    folder : Path
-        Absolute. If it was moved aside and nothing stands in its place, it is put
-        back.
-    """
-    name = re.compile(rf"\.({PARTIAL}|{OLD})-{re.escape(folder.name)}-[a-z0-9_]{{8}}")
-    if not folder.parent.is_dir():
-        return
-    for stray in sorted(folder.parent.iterdir()):
-        found = name.fullmatch(stray.name)
-        if found is None or not stray.is_dir():
-            continue
-        if found[1] == OLD and (stray / folder.name).is_dir() and not folder.exists():
-            (stray / folder.name).rename(folder)
-        shutil.rmtree(stray, ignore_errors=True)
 
 
 def _exchanged(fresh: Path, folder: Path) -> bool:

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from brainlsap._files import current_umask, saying_where
+from brainlsap._locks import PARTIAL, hold_on
 from brainlsap.evaluation import Evaluation, write_splits
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.exchange import exchange_folders
@@ -46,7 +48,8 @@ def check_results_folder(folder: str | Path) -> Path:
     Raises
     ------
     ParameterError
-        Where the folder cannot be made, is a file, or holds what no report wrote.
+        Where the folder cannot be made or replaced, is a file, or holds what no
+        report wrote.
 
     Examples
     --------
@@ -57,6 +60,11 @@ def check_results_folder(folder: str | Path) -> Path:
     folder = Path(folder).expanduser().resolve()
     if folder.exists() and not folder.is_dir():
         raise ParameterError(f"{folder} is a file; the results need a folder.")
+    if folder.is_mount():
+        raise ParameterError(
+            f"{folder} is where a disk is mounted and cannot be replaced as a whole; "
+            f"name a folder in it, such as {folder / 'results'}."
+        )
     foreign = sorted(entries_of(folder) - _listed(folder))
     if foreign:
         shown = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
@@ -89,26 +97,31 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
     Raises
     ------
     ParameterError
-        Where the folder holds what no report wrote.
+        Where the folder holds what no report wrote, or another run is in it.
+    WritingError
+        Where the disk is full, or the folder may not be written to.
     """
     folder = check_results_folder(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".partial-{folder.name}-", dir=folder.parent))
-    try:
-        yield fresh
-        files = sorted({*entries_of(fresh), MANIFEST})
-        hashes = file_hashes(fresh, sorted(entries_of(fresh)))
-        manifest = {"written_by": "brainlsap", "files": files, "sha256": hashes}
-        text = json.dumps(manifest, indent=1)
-        (fresh / MANIFEST).write_text(text + "\n", encoding="utf-8")
-        # mkdtemp makes folders that only their owner enters; results follow the umask.
-        umask = os.umask(0)
-        os.umask(umask)
-        fresh.chmod(0o777 & ~umask)
-        carry_tasks(folder, fresh)
-        exchange_folders(fresh, folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    with hold_on(folder), saying_where(folder):
+        name = tempfile.mkdtemp(prefix=f".{PARTIAL}-{folder.name}-", dir=folder.parent)
+        fresh = Path(name)
+        try:
+            yield fresh
+            _add_manifest(fresh)
+            # mkdtemp's are entered by their owner only; results follow the umask
+            fresh.chmod(0o777 & ~current_umask())
+            carry_tasks(folder, fresh)
+            exchange_folders(fresh, folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _add_manifest(fresh: Path) -> None:
+    files = sorted({*entries_of(fresh), MANIFEST})
+    hashes = file_hashes(fresh, sorted(entries_of(fresh)))
+    manifest = {"written_by": "brainlsap", "files": files, "sha256": hashes}
+    text = json.dumps(manifest, indent=1)
+    (fresh / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
 def scan_codes(evaluation: Evaluation) -> dict[str, str]:

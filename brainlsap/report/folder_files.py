@@ -6,9 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from brainlsap.evaluation.task_store import NAME as TASK_NAME
+from brainlsap.exceptions import FileFormatError
 
 TASKS = "private/tasks"
 """Where a run keeps its finished tasks; they outlive the report."""
+
+STORED = "evaluation.json"
+"""What a report is made of, in `private/`."""
 
 
 def entries_of(folder: Path) -> set[str]:
@@ -48,6 +52,32 @@ def file_hashes(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names
     }
+
+
+def check_stored(folder: str | Path) -> Path:
+    """Return the file of a results folder that holds its evaluation.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Results folder, with its `private/`.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    FileFormatError
+        Where there is none.
+    """
+    path = Path(folder).expanduser() / "private" / STORED
+    if not path.is_file():
+        raise FileFormatError(
+            f"{folder} holds no stored evaluation ({path} is missing). Give the "
+            "results folder of `brainlsap run`, with its folder private."
+        )
+    return path
 
 
 def carry_tasks(folder: Path, fresh: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from brainlsap._locks import hold_folder
 from brainlsap.data import Atlas
 from brainlsap.evaluation import Evaluation, RankingEvidence, ranking_auc
 from brainlsap.report.audit_tables import audit_words
@@ -15,16 +16,18 @@ from brainlsap.report.contents import Contents, gather_contents
 from brainlsap.report.folder import (
     PRIVATE,
     SHAREABLE,
+    check_results_folder,
     predictions_table,
     replace_folder,
     scan_codes,
     write_private,
     write_tsv,
 )
+from brainlsap.report.folder_files import STORED, check_stored
 from brainlsap.report.log import log_text
 from brainlsap.report.record import approximation_errors
 from brainlsap.report.score_tables import mark_by_scan, score_numbers
-from brainlsap.report.stored import STORED, StoredResults, read_results, store_results
+from brainlsap.report.stored import StoredResults, read_results, store_results
 from brainlsap.report.text_tables import table_text
 from brainlsap.report.words import promises
 
@@ -106,7 +109,9 @@ def write_report(
     Raises
     ------
     ParameterError
-        Where the folder holds what no report wrote.
+        Where the folder holds what no report wrote, or another run is in it.
+    WritingError
+        Where the disk is full, or the folder may not be written to.
 
     Examples
     --------
@@ -167,19 +172,24 @@ def remake_report(
     FileFormatError
         Where the folder holds no stored evaluation.
     ParameterError
-        Where `out` holds what no report wrote.
+        Where `out` holds what no report wrote, or another run is in it.
+    WritingError
+        Where the disk is full, or `out` may not be written to.
 
     Examples
     --------
     See :func:`brainlsap.report.read_results`.
     """
-    results = read_results(folder)
-    results = replace(
-        results,
-        title=title or results.title,
-        evidence=evidence or results.evidence,
-    )
-    return _write(results, out or folder, None, None, with_identifiers)
+    check_stored(folder)
+    # held before it is read: a run that ends meanwhile must not be written over
+    with hold_folder(check_results_folder(out or folder)) as target:
+        results = read_results(folder)
+        results = replace(
+            results,
+            title=title or results.title,
+            evidence=evidence or results.evidence,
+        )
+        return _write(results, target, None, None, with_identifiers)
 
 
 def _write(

@@ -22,8 +22,10 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.fitting import plain
 from brainlsap.exceptions import BrainlsapError, FileFormatError
+from brainlsap.report.folder_files import STORED, check_stored
 
-STORED = "evaluation.json"
+__all__ = ["STORED", "StoredResults", "read_results", "store_results"]
+
 _VERSION = 1
 _ARRAYS = ("train", "test", "probability", "scales", "scales_start")
 _WORDS = ("scans", "participants", "truth")
@@ -135,12 +137,7 @@ def read_results(folder: str | Path) -> StoredResults:
     ...     read_results(f"{place}/results").evaluation.main.name
     'DummyClassifier'
     """
-    path = Path(folder).expanduser() / "private" / STORED
-    if not path.is_file():
-        raise FileFormatError(
-            f"{folder} holds no stored evaluation ({path} is missing). Give the "
-            "results folder of `brainlsap run`, with its folder private."
-        )
+    path = check_stored(folder)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         return _results(record)

@@ -14,10 +14,9 @@ from brainlsap.evaluation import SCORES, fold_scores
 from brainlsap.evaluation.task_keys import code_version
 from brainlsap.exceptions import BrainlsapError, FileFormatError
 from brainlsap.report.folder import MANIFEST, PRIVATE, SHAREABLE
-from brainlsap.report.folder_files import entries_of, file_hashes
+from brainlsap.report.folder_files import STORED, entries_of, file_hashes
 from brainlsap.report.page import remake_report
 from brainlsap.report.record import installed_versions
-from brainlsap.report.stored import STORED
 
 RECORD = f"{SHAREABLE}/results.json"
 PREDICTIONS = f"{PRIVATE}/predictions.tsv"

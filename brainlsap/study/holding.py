@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from brainlsap.report.exchange import clean_after_kill
+from brainlsap._locks import hold_folder
 from brainlsap.report.folder_files import TASKS
-from brainlsap.report.folder_lock import lock_folder
 
 
 @contextmanager
@@ -40,8 +39,7 @@ def hold_results(out: Path, cache: str | Path | None = None) -> Iterator[Path]:
     ...         tasks.relative_to(Path(place).resolve()).as_posix()
     'out/private/tasks'
     """
-    with lock_folder(out):
-        clean_after_kill(out)
+    with hold_folder(out):
         tasks = out / TASKS if cache is None else Path(cache).expanduser()
         fresh = not out.exists()
         if cache is None:

@@ -1,9 +1,9 @@
-"""One folder in the place of another, and what a kill in between leaves."""
+"""One folder in the place of another."""
 
 import pytest
 
 from brainlsap.report import exchange
-from brainlsap.report.exchange import clean_after_kill, exchange_folders
+from brainlsap.report.exchange import exchange_folders
 
 
 def make(folder, text):
@@ -30,26 +30,3 @@ def test_what_cannot_be_moved_leaves_the_old_folder(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No such file"):
         exchange_folders(tmp_path / "absent", folder)
     assert (folder / "a").read_text() == "old"
-
-
-def test_strays_of_a_killed_run_go_and_others_stay(tmp_path):
-    folder = make(tmp_path / "out", "whole")
-    make(tmp_path / ".partial-out-abcd_123", "half")
-    make(tmp_path / ".partial-out-2-abcd1234", "of another folder, out-2")
-    (tmp_path / ".old-out-abcdefgh").mkdir()
-    make(tmp_path / ".old-out-abcdefgh" / "out", "older")
-    clean_after_kill(folder)
-    assert sorted(one.name for one in tmp_path.iterdir()) == [
-        ".partial-out-2-abcd1234",
-        "out",
-    ]
-    assert (folder / "a").read_text() == "whole"
-    clean_after_kill(tmp_path / "absent" / "out")
-
-
-def test_a_folder_moved_aside_is_put_back(tmp_path):
-    (tmp_path / ".old-out-abcdefgh").mkdir()
-    make(tmp_path / ".old-out-abcdefgh" / "out", "whole")
-    clean_after_kill(tmp_path / "out")
-    assert (tmp_path / "out" / "a").read_text() == "whole"
-    assert [one.name for one in tmp_path.iterdir()] == ["out"]

@@ -15,7 +15,7 @@ import pytest
 from brainlsap.evaluation import RankingEvidence
 from brainlsap.exceptions import FileFormatError
 from brainlsap.report import read_results, remake_report, write_report
-from brainlsap.report.stored import STORED
+from brainlsap.report.folder_files import STORED
 
 N_ROIS = 7
 
