@@ -20,6 +20,22 @@ def comma_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+def collapse(text: str) -> str | dict[str, list[str]]:
+    """Parse the name of a collapse, or its classes as NAME=STAGE+STAGE with commas."""
+    if "=" not in text:
+        return text
+    merged: dict[str, list[str]] = {}
+    for part in comma_list(text):
+        name, _, stages = (one.strip() for one in part.partition("="))
+        listed = [one.strip() for one in stages.split("+") if one.strip()]
+        if not name or not listed or name in merged:
+            raise argparse.ArgumentTypeError(
+                f"must be NAME=STAGE+STAGE, ... with every class once, got {part!r}"
+            )
+        merged[name] = listed
+    return merged
+
+
 def window(text: str) -> tuple[float, float]:
     """Parse START,END in seconds."""
     try:
@@ -81,6 +97,45 @@ def add_confounds(command: argparse.ArgumentParser) -> None:
         metavar="COLUMNS",
         help="such as age,sex,etiv: regressed out inside the folds",
     )
+    command.add_argument(
+        "--unseen",
+        choices=("keep", "error"),
+        help="scans of sites that training did not see: keep them as they are, with a "
+        "warning (default), or refuse",
+    )
+
+
+def add_collapse(command: Any) -> None:
+    """Add which classes are merged."""
+    command.add_argument(
+        "--collapse",
+        type=collapse,
+        metavar="NAME",
+        help="merge classes: 5-to-3, 5-to-2, cn-or-ad, early-or-late; or say what each "
+        "merges, such as healthy=CN+SMC,ill=EMCI+LMCI+AD",
+    )
+
+
+def add_answers(command: argparse.ArgumentParser) -> None:
+    """Add what the classes are and how a model answers: :data:`ANSWERS`."""
+    group = command.add_argument_group("classes and answers")
+    add_collapse(group)
+    group.add_argument(
+        "--head",
+        choices=("softmax", "ordinal"),
+        help="ordinal (CORN) uses the order of the classes",
+    )
+    group.add_argument(
+        "--calibration",
+        choices=("none", "temperature"),
+        help="temperature: divide logits by a number learned on people held out "
+        "inside the training folds",
+    )
+    group.add_argument(
+        "--class-weight",
+        choices=("balanced", "none"),
+        help="balanced (default): every class counts alike in the loss",
+    )
 
 
 def add_tasks(command: argparse.ArgumentParser) -> None:
@@ -135,9 +190,10 @@ READ = ("atlas", "feature", "label", "measure", "scans", "subcortex")
 COHORT = ("classes", "pattern", *PET, *READ)
 FILES = ("features_table", "labels", "subjects_dir")
 PLACES = ("connectome", "derivatives", *FILES)
-CONFOUNDS = ("harmonize", "regress_out")
+CONFOUNDS = ("harmonize", "regress_out", "unseen")
 TASKS = ("backend", "cache", "scheduler")
-SETTINGS = ("device", "n_epochs", "n_starts", "threshold", "weights")
+ANSWERS = ("calibration", "class_weight", "head")
+SETTINGS = (*ANSWERS, "device", "n_epochs", "n_starts", "threshold", "weights")
 
 
 def given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:

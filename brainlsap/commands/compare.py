@@ -6,9 +6,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from brainlsap.commands.classes import check_classes, merge_classes
 from brainlsap.options import (
     COHORT,
     PLACES,
+    add_collapse,
     add_fitting,
     add_reading,
     add_tasks,
@@ -44,6 +46,7 @@ def add(commands: Any) -> None:
     )
     compare.add_argument("--out", help="results folder: new, or a report's")
     add_reading(compare)
+    add_collapse(compare)
     add_fitting(compare, jobs=1)
     add_tasks(compare)
 
@@ -56,6 +59,7 @@ def call(options: argparse.Namespace) -> None:
     from brainlsap.study.holding import hold_results
 
     find_names(_models(options))
+    check_classes(options)
     hold: Any = nullcontext(options.cache)
     if options.out is not None:
         hold = hold_results(check_results_folder(options.out), options.cache)
@@ -63,6 +67,7 @@ def call(options: argparse.Namespace) -> None:
     cohort = load_cohort(
         options.cohort, **given(options, COHORT + PLACES), progress=True
     )
+    cohort = merge_classes(cohort, options)
     people = len(set(cohort.groups))
     print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)
     with hold as tasks:

@@ -3,12 +3,16 @@
 import argparse
 from typing import Any
 
+from brainlsap.commands.classes import check_classes, merge_classes
 from brainlsap.commands.preparing import add_preparation, preparation
 from brainlsap.options import (
     COHORT,
+    CONFOUNDS,
     KERNELS,
     PLACES,
     SETTINGS,
+    add_answers,
+    add_confounds,
     add_reading,
     at_least,
     given,
@@ -31,6 +35,8 @@ def add(commands: Any) -> None:
     fit.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
     fit.add_argument("--epochs", type=at_least(1), dest="n_epochs", help="at the most")
     fit.add_argument("--starts", type=at_least(1), dest="n_starts", help="of networks")
+    add_confounds(fit)
+    add_answers(fit)
     add_preparation(fit)
     fit.add_argument("--device", help="cpu or cuda")
 
@@ -45,6 +51,7 @@ def call(options: argparse.Namespace) -> None:
 
     if Path(options.out).is_dir():
         raise ParameterError(f"{options.out} is a folder; --out needs a file.")
+    check_classes(options)
     (model,) = study_models(
         [options.kernel],
         preset=options.preset,
@@ -56,7 +63,15 @@ def call(options: argparse.Namespace) -> None:
         cohort, reading = Cohort.read(options.cohort), {}
     else:
         cohort = load_cohort(options.cohort, **reading, progress=True)
-    people = len(set(cohort.groups))
-    print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)
-    fit_model(cohort, options.out, model, reading=reading)
+    merged = merge_classes(cohort, options)
+    people = len(set(merged.groups))
+    print(f"Cohort: {merged.n_scans} scans of {people} people", flush=True)
+    fit_model(
+        cohort,
+        options.out,
+        model,
+        reading=reading,
+        collapse=options.collapse,
+        **given(options, CONFOUNDS),
+    )
     print(f"Model: {options.out}")

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from brainlsap.commands.classes import check_classes, merge_classes
 from brainlsap.commands.preparing import add_preparation, preparation
 from brainlsap.exceptions import BrainlsapError
 from brainlsap.options import (
@@ -11,6 +12,7 @@ from brainlsap.options import (
     KERNELS,
     PLACES,
     SETTINGS,
+    add_answers,
     add_fitting,
     add_reading,
     at_least,
@@ -56,6 +58,7 @@ def add(commands: Any) -> None:
     )
     rank.add_argument("--preset", choices=("default", "paper"), default="default")
     add_fitting(rank, jobs=1)
+    add_answers(rank)
     add_preparation(rank)
     rank.add_argument("--device", help="cpu or cuda")
 
@@ -97,11 +100,13 @@ def _refit(options: argparse.Namespace) -> Path:
             "cohort, say where the results go by out="
         )
     check_results_folder(options.out)
+    check_classes(options)
     settings = given(options, SETTINGS) | preparation(options)
     study_models(options.kernel, preset=options.preset, **settings)
     cohort = load_cohort(
         options.source, **given(options, COHORT + PLACES), progress=True
     )
+    cohort = merge_classes(cohort, options)
     n = PERMUTATIONS if options.permutations is None else options.permutations
     page = rank_cohort(
         cohort,

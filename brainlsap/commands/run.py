@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from brainlsap.commands.classes import check_classes, merge_classes
 from brainlsap.commands.preparing import (
     add_preparation,
     preparation,
@@ -18,6 +19,7 @@ from brainlsap.options import (
     PLACES,
     SETTINGS,
     TASKS,
+    add_answers,
     add_confounds,
     add_fitting,
     add_reading,
@@ -52,6 +54,7 @@ def add(commands: Any) -> None:
     )
     add_fitting(run, jobs=1)
     add_confounds(run)
+    add_answers(run)
     add_tasks(run)
     add_preparation(run)
     run.add_argument("--device", help="cpu or cuda")
@@ -64,11 +67,13 @@ def call(options: argparse.Namespace) -> None:
     from brainlsap.study import run_study, study_models
 
     check_results_folder(options.out)
+    check_classes(options)
     settings = given(options, SETTINGS) | preparation(options)
     study_models(options.kernel, preset=options.preset, **settings)
     cohort = load_cohort(
         options.cohort, **given(options, COHORT + PLACES), progress=True
     )
+    cohort = merge_classes(cohort, options)
     people = len(set(cohort.groups))
     print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)
     page = run_study(

@@ -8,6 +8,7 @@ from brainlsap.evaluation.collapses import (
     COLLAPSES,
     collapse_cohort,
     collapse_result,
+    find_collapse,
 )
 from brainlsap.evaluation.comparison import (
     adjust_p_values,
@@ -115,6 +116,7 @@ __all__ = [
     "corrected_t_test",
     "count_repeats",
     "cross_validate",
+    "find_collapse",
     "fold_agreement",
     "fold_scores",
     "group_ranking",

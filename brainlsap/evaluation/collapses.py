@@ -19,6 +19,42 @@ COLLAPSES: dict[str, dict[str, tuple[str, ...]]] = {
 """Every collapse by name: its classes in order of stage, and the stages of each."""
 
 
+def find_collapse(collapse: str | Mapping) -> dict[str, tuple[str, ...]]:
+    """Return the classes of a collapse in order, and the stages that each merges.
+
+    Parameters
+    ----------
+    collapse : str or mapping of str to sequence of str
+        A name of :data:`COLLAPSES` (case, blanks and hyphens do not matter, and "to"
+        stands for "->"), or the classes and what each merges.
+
+    Returns
+    -------
+    dict of str to tuple of str
+
+    Raises
+    ------
+    ParameterError
+        Where the name is unknown, or a stage is in two classes.
+
+    Examples
+    --------
+    >>> find_collapse("5-to-2")["unimpaired"]
+    ('CN', 'SMC')
+    """
+    if isinstance(collapse, str):
+        by_key = {_key(name): name for name in COLLAPSES}
+        if _key(collapse) not in by_key:
+            check_choice("collapse", collapse, COLLAPSES)
+        return COLLAPSES[by_key[_key(collapse)]]
+    merged = {str(name): _stages(stages) for name, stages in collapse.items()}
+    stages = [one for some in merged.values() for one in some]
+    doubled = sorted({one for one in stages if stages.count(one) > 1})
+    if doubled:
+        raise ParameterError(f"collapse has the stage {doubled[0]!r} in two classes.")
+    return merged
+
+
 def collapse_cohort(cohort: Cohort, collapse: str | Mapping) -> Cohort:
     """Return the cohort with stages merged to fewer classes.
 
@@ -47,7 +83,7 @@ def collapse_cohort(cohort: Cohort, collapse: str | Mapping) -> Cohort:
     >>> three.classes, three.notes[-1]
     (('CN', 'MCI', 'AD'), 'classes merged: CN + SMC = CN, EMCI + LMCI = MCI, AD = AD')
     """
-    merged = _merged(collapse)
+    merged = find_collapse(collapse)
     class_of = {stage: name for name, stages in merged.items() for stage in stages}
     kept = np.isin(cohort.y.astype(str), list(class_of))
     if not kept.any():
@@ -106,7 +142,7 @@ def collapse_result(result: ModelResult, collapse: str | Mapping) -> ModelResult
     >>> collapse_result(result, "5->3").classes
     ('CN', 'MCI', 'AD')
     """
-    merged = _merged(collapse)
+    merged = find_collapse(collapse)
     columns = {
         name: [result.classes.index(one) for one in stages if one in result.classes]
         for name, stages in merged.items()
@@ -145,17 +181,9 @@ def _collapse_fold(
     )
 
 
-def _merged(collapse: str | Mapping) -> dict[str, tuple[str, ...]]:
-    if isinstance(collapse, str):
-        check_choice("collapse", collapse, COLLAPSES)
-        return COLLAPSES[collapse]
-    merged = {str(name): _stages(stages) for name, stages in collapse.items()}
-    stages = [one for some in merged.values() for one in some]
-    doubled = sorted({one for one in stages if stages.count(one) > 1})
-    if doubled:
-        raise ParameterError(f"collapse has the stage {doubled[0]!r} in two classes.")
-    return merged
-
-
 def _stages(stages: str | Sequence[str]) -> tuple[str, ...]:
     return (stages,) if isinstance(stages, str) else tuple(map(str, stages))
+
+
+def _key(name: str) -> str:
+    return "".join(name.lower().replace("->", "to").replace("-", " ").split())

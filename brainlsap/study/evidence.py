@@ -12,6 +12,7 @@ from brainlsap.evaluation import (
     rank_one_share,
     region_properties,
 )
+from brainlsap.evaluation.class_order import told_order
 from brainlsap.exceptions import ParameterError
 from brainlsap.model import LSAPClassifier
 from brainlsap.study.attributions import PERMUTATION, permutation_importance
@@ -84,6 +85,8 @@ def gather_evidence(
     """
     if not models:
         raise ParameterError("models must name at least one LSAPClassifier, got none.")
+    # refits are not told the order of the classes by a cross-validation
+    models = {one: told_order(model, cohort.classes) for one, model in models.items()}
     name, model = next(iter(models.items()))
     threshold = float(model.settings()["threshold"] or 0.0)
     parts: dict[str, Any] = {

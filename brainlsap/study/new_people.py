@@ -11,9 +11,14 @@ import pandas as pd
 from brainlsap._arrays import pack
 from brainlsap._files import replace_when_whole
 from brainlsap.data import Cohort, load_cohort
+from brainlsap.evaluation import collapse_cohort, find_collapse
+from brainlsap.evaluation.class_order import told_order
 from brainlsap.evaluation.cohort_summary import summarise_cohort
+from brainlsap.evaluation.covariate_steps import transform_with
+from brainlsap.evaluation.fitted_steps import keep_step, restore_step
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import LSAPClassifier, ModelOrigin, save_model
+from brainlsap.study.confounds import confound_steps
 
 READING = ("atlas", "feature", "subcortex", "measure", "frames", "reference")
 """Options of `load_cohort` that decide what the numbers mean; kept with a model."""
@@ -25,8 +30,14 @@ def fit_model(
     model: LSAPClassifier | None = None,
     *,
     reading: Mapping[str, Any] | None = None,
+    collapse: str | Mapping | None = None,
+    **confounds: Any,
 ) -> LSAPClassifier:
     """Fit a model on all scans of a cohort and store it.
+
+    What takes out sites and covariates is fitted with it and stored in its file;
+    :func:`predict_people` applies it to new people. The model alone, asked by its
+    `predict`, takes arrays as they are.
 
     Parameters
     ----------
@@ -38,6 +49,12 @@ def fit_model(
         Unfitted; by default with its own settings.
     reading : mapping, optional
         The options of `load_cohort` by which the cohort was read.
+    collapse : str or mapping, optional
+        Classes to merge; see :func:`brainlsap.evaluation.collapse_cohort`.
+    **confounds
+        `harmonize`, `regress_out` and `unseen`, as for
+        :func:`brainlsap.study.confounds.without_confounds`. New people need the same
+        columns.
 
     Returns
     -------
@@ -63,14 +80,20 @@ def fit_model(
     (['scan', 'participant', 'session', 'predicted'], True)
     """
     model = LSAPClassifier(random_state=0) if model is None else model
-    model.fit(cohort.to_array(), cohort.y, groups=cohort.groups)
+    facts: dict[str, Any] = {}
+    if collapse is not None:
+        facts["collapse"] = {k: list(v) for k, v in find_collapse(collapse).items()}
+        cohort = collapse_cohort(cohort, collapse)
+    X, facts["steps"] = _fit_steps(cohort, confounds)
+    model = told_order(model, cohort.classes)
+    model.fit(X, cohort.y, groups=cohort.groups)
     kept: dict[str, Any] = {
         "atlas": cohort.atlas.name,
         "feature": list(cohort.feature_names),
         "subcortex": cohort.provenance.get("subcortex"),
     }
     kept |= {k: v for k, v in (reading or {}).items() if k in READING}
-    facts: dict[str, Any] = {
+    facts |= {
         "scans": cohort.n_scans,
         "participants": len(set(cohort.groups)),
         "data_sha256": summarise_cohort(cohort).data_hash,
@@ -155,21 +178,26 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     RegionNameError
         Where regions are missing or unknown.
     ParameterError
-        Where a feature is missing, or the connectomes are of another kind.
+        Where a feature or a covariate is missing, a site was not seen and the model
+        refuses that, or the connectomes are of another kind.
 
     Examples
     --------
     See :func:`brainlsap.study.fit_model`.
     """
-    probability = model.predict_proba(pack(*_as_fitted(model.origin_, cohort)))
+    X = pack(*_as_fitted(model.origin_, cohort))
+    for step in map(restore_step, model.origin_.facts.get("steps", [])):
+        X = transform_with(step, X, cohort.table)
+    probability = model.predict_proba(X)
     names = [str(name) for name in model.classes_]
     classes = [name for name in model.origin_.classes if name in names] or names
     table = cohort.table[["scan", "participant", "session"]].copy()
     table["predicted"] = np.array(names, dtype=object)[probability.argmax(axis=1)]
     for name in classes:
         table[f"p_{name}"] = probability[:, names.index(name)]
-    if set(cohort.y) & set(names):
-        table["label"] = cohort.y
+    label = _merged_label(cohort.y, model.origin_.facts.get("collapse"))
+    if set(label) & set(names):
+        table["label"] = label
     return table
 
 
@@ -198,6 +226,23 @@ def write_predictions(table: pd.DataFrame, path: str | Path) -> Path:
     with replace_when_whole(path) as partial:
         table.to_csv(partial, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
     return Path(path)
+
+
+def _fit_steps(cohort: Cohort, asked: Mapping[str, Any]) -> tuple[np.ndarray, list]:
+    """Return the scans behind the steps asked for, and the fitted steps, kept."""
+    X, kept = cohort.to_array(), []
+    for _, step in confound_steps(cohort.table, **asked):
+        step.fit(X, covariates=cohort.table)
+        X = transform_with(step, X, cohort.table)
+        kept.append(keep_step(step))
+    return X, kept
+
+
+def _merged_label(label: np.ndarray, merged: Mapping[str, Any] | None) -> np.ndarray:
+    if merged is None:
+        return label
+    class_of = {stage: name for name, stages in merged.items() for stage in stages}
+    return np.array([class_of.get(str(one), one) for one in label], dtype=object)
 
 
 def _as_fitted(origin: ModelOrigin, cohort: Cohort) -> tuple[np.ndarray, np.ndarray]:

@@ -29,6 +29,7 @@ def run_study(
     title: str | None = None,
     harmonize: str | None = None,
     regress_out: Sequence[str] = (),
+    unseen: str = "keep",
     cache: str | Path | None = None,
     backend: str = "processes",
     scheduler: str | None = None,
@@ -68,6 +69,9 @@ def run_study(
         ComBat fitted on the training scans of each fold.
     regress_out : sequence of str
         Columns, such as age, sex and etiv, that are regressed out inside the folds.
+    unseen : {"keep", "error"}
+        Whether scans of sites that a training fold does not have are left as they
+        are, with a warning, or refused.
     cache : str or Path, optional
         Folder of finished tasks, by default `private/tasks` in the results folder. A
         run that was stopped, in whatever way, continues from there.
@@ -100,6 +104,7 @@ def run_study(
     models = study_models(kernels, preset=preset, random_state=random_state, **settings)
     baselines = study_baselines(random_state, settings.get("preparation"))
     confounds: dict[str, Any] = {"harmonize": harmonize, "regress_out": regress_out}
+    steps = confounds | {"unseen": unseen}
     asked: dict[str, Any] = dict(models)
     if tune is not None:
         asked = {
@@ -108,11 +113,11 @@ def run_study(
         }
     with hold_results(out, cache) as tasks:
         evaluation = cross_validate(
-            without_confounds(asked, cohort.table, **confounds),
+            without_confounds(asked, cohort.table, **steps),
             cohort,
             n_folds,
             random_state,
-            baselines=without_confounds(baselines, cohort.table, **confounds),
+            baselines=without_confounds(baselines, cohort.table, **steps),
             n_jobs=n_jobs,
             progress=progress,
             cache=tasks,

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from brainlsap.cli import main
 from brainlsap.data import Cohort, load_atlas, load_cohort, make_cohort
+from brainlsap.evaluation import CombatHarmonizer, ConfoundRegressor
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import LSAPClassifier, load_model
 from brainlsap.study import fit_model, predict_people, read_people
@@ -140,3 +142,76 @@ def test_commands_refuse(fitted, simulated_folder, tmp_path, capsys):
     assert not out.exists()
     assert main(["fit", str(simulated_folder), "--out", str(tmp_path), *QUICK]) == 2
     assert "is a folder; --out needs a file" in capsys.readouterr().err
+
+
+# ---- sites, covariates and merged classes ------------------------------------------
+
+
+def with_sites(cohort, sites, shift=0.0):
+    site = np.array(sites)[np.arange(cohort.n_scans) % len(sites)]
+    moved = cohort.features + shift * (site == sites[-1])[:, None, None]
+    table = cohort.table.assign(site=site, age=60.0 + np.arange(cohort.n_scans) % 17)
+    return replace(cohort, table=table, features=moved)
+
+
+def test_steps_are_stored_with_the_model_and_applied_by_name(tmp_path):
+    cohort = with_sites(make_cohort(14, atlas="desikan82"), ["a", "b"], 3.0)
+    model = LSAPClassifier("exact", n_epochs=3, n_starts=1)
+    asked = {"harmonize": "site", "regress_out": ["age"]}
+    fitted = fit_model(cohort, tmp_path / "m", model, **asked)
+    loaded = load_model(tmp_path / "m")
+    told = predict_people(loaded, cohort)
+    # the slow truth: the steps by hand, then the model alone
+    X = cohort.to_array()
+    for step in (
+        CombatHarmonizer("site", ("age", "sex")),
+        ConfoundRegressor(("age",)),
+    ):
+        X = step.fit(X, covariates=cohort.table).transform(X, covariates=cohort.table)
+    by_hand = fitted.predict_proba(X)
+    columns = [f"p_{name}" for name in fitted.classes_]
+    np.testing.assert_array_equal(told[columns].to_numpy(), by_hand)
+    assert np.abs(by_hand - fitted.predict_proba(cohort.to_array())).max() > 1e-3
+    other = in_other_order(cohort, np.random.default_rng(3).permutation(82))
+    again = predict_people(loaded, replace(other, table=cohort.table))
+    pd.testing.assert_frame_equal(told, again, rtol=1e-4)
+    bare = cohort.table.drop(columns="site")
+    with pytest.raises(ParameterError, match="have no column 'site'"):
+        predict_people(loaded, replace(cohort, table=bare))
+
+
+def test_new_sites_are_kept_with_a_warning_or_refused(tmp_path):
+    cohort = with_sites(make_cohort(14, atlas="desikan82"), ["a", "b"])
+    strange = with_sites(cohort, ["a", "z"])
+    for unseen in ("keep", "error"):
+        model = LSAPClassifier("exact", n_epochs=2, n_starts=1)
+        where = tmp_path / unseen
+        fit_model(cohort, where, model, harmonize="site", unseen=unseen)
+    with pytest.warns(UserWarning, match=r"not learned \(z\); they are left as"):
+        predict_people(load_model(tmp_path / "keep"), strange)
+    with pytest.raises(ParameterError, match=r"unseen=.keep. leaves them as they are"):
+        predict_people(load_model(tmp_path / "error"), strange)
+
+
+def test_labels_of_new_people_are_merged_as_in_the_fit(tmp_path):
+    cohort = make_cohort(20, atlas="desikan82")
+    model = LSAPClassifier("exact", n_epochs=2, n_starts=1)
+    fit_model(cohort, tmp_path / "m", model, collapse="5->2")
+    told = predict_people(load_model(tmp_path / "m"), cohort)
+    assert {"p_unimpaired", "p_impaired"} < set(told)
+    well = np.isin(cohort.y, ["CN", "SMC"])
+    assert list(told["label"]) == list(np.where(well, "unimpaired", "impaired"))
+
+
+def test_fit_and_predict_take_sites_out(simulated_folder, tmp_path, capsys):
+    out, told = tmp_path / "m", tmp_path / "told.tsv"
+    asked = ["fit", str(simulated_folder), "--out", str(out), *QUICK]
+    asked += ["--atlas", "desikan82", "--feature", "fdg", "--harmonize", "site"]
+    assert main([*asked, "--regress-out", "age,sex"]) == 0
+    kinds = [one["kind"] for one in load_model(out).origin_.facts["steps"]]
+    assert kinds == ["CombatHarmonizer", "ConfoundRegressor"]
+    assert main(["predict", str(out), str(simulated_folder), "--out", str(told)]) == 0
+    assert len(pd.read_csv(told, sep="\t")) == 25
+    capsys.readouterr()
+    assert main([*asked, "--regress-out", "town"]) == 2
+    assert "no column 'town'" in capsys.readouterr().err
