@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
@@ -31,7 +30,7 @@ from brainlsap.report.interactive import interactive_html
 from brainlsap.report.methods import methods_text
 from brainlsap.report.page_tables import page_tables
 from brainlsap.report.privacy import withholder
-from brainlsap.report.record import fit_warnings, run_record
+from brainlsap.report.record import fit_warnings, made_with, run_record
 from brainlsap.report.stored import StoredResults
 from brainlsap.report.words import default_title, headline, ranking_words
 
@@ -88,8 +87,9 @@ def gather_contents(
     ranking = _complete_ranking(results, ranking)
     maps = mean_scales(evaluation) if surface_maps is None else surface_maps
     pictures, gaps = _pictures(evaluation, atlas, ranking, maps)
-    record = run_record(evaluation, withhold)
-    record["date"] = datetime.now(UTC).date().isoformat()  # of the report, nobody's
+    made = results.made_with or made_with()
+    # the day of the run is nobody's, and is told
+    record = run_record(evaluation, withhold, made) | {"date": made["date"]}
     verdict = None if ranking is None else ranking_verdict(ranking)
     mark = f" ({NOT_BY_PERSON})" if evaluation.people_shared else ""
     notes = (*evaluation.cohort.notes, *results.cohort_notes)

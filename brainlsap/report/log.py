@@ -1,38 +1,88 @@
-"""The full log of a run, for its owner: it names scans and people."""
+"""The log of a run: what a report of a fault needs, and nothing that names anybody."""
 
+import json
+import os
+import re
+from collections import Counter
+
+from brainlsap.evaluation import ModelResult
+from brainlsap.report.page_tables import quality_text
+from brainlsap.report.privacy import withholder
+from brainlsap.report.record import installed_versions
 from brainlsap.report.stored import StoredResults
 
+# A path of the system, also with spaces in quotes; not "m/s", "1/2" or "ses-1/dwi".
+_PATH = re.compile(
+    r"""(?<=['"])(?:~|[A-Za-z]:)?[/\\][^'"]+(?=['"])"""
+    r"""|(?<![\w.~/\\\]-])(?:~|[A-Za-z]:)?[/\\][\w.~-][^\s'",:;()<>\]]*"""
+)
 
-def log_text(results: StoredResults) -> str:
-    """Return notes, warnings, seconds and findings of a run as text.
+
+def log_text(results: StoredResults, codes: dict[str, str]) -> str:
+    """Return versions, settings, notes, findings, warnings and seconds as text.
 
     Parameters
     ----------
     results : StoredResults
         What the report is made of.
+    codes : dict of str to str
+        From scan to code; codes stand for scans.
 
     Returns
     -------
     str
-        Ends with a line break; for `private/`, since nothing is withheld.
+        Ends with a line break. Names, sessions, days and paths are withheld; each
+        warning stands once, with the number of folds that gave it.
     """
     evaluation = results.evaluation
     cohort, audit = evaluation.cohort, evaluation.audit
-    lines = [f"cohort: {cohort.n_scans} scans of {cohort.n_participants} people"]
-    lines += [f"note: {one}" for one in (*cohort.notes, *results.cohort_notes)]
+    names = withholder(evaluation)
+
+    def clean(text: str) -> str:
+        return names(_PATH.sub("[path withheld]", text))
+
+    lines = [f"version: {name} {one}" for name, one in installed_versions().items()]
+    lines.append(f"machine: {os.cpu_count()} cores")
+    lines += [
+        f"variable: {name}={os.environ[name]}"
+        for name in ("LC_ALL", "LANG", "OMP_NUM_THREADS", "PYTHONHASHSEED")
+        if name in os.environ
+    ]
+    lines.append(f"cohort: {cohort.n_scans} scans of {cohort.n_participants} people")
+    lines.append(
+        f"regions: {int(cohort.measured.sum())} of {len(cohort.region_names)} "
+        f"measured, of {cohort.atlas_name}; {', '.join(cohort.feature_names)}"
+    )
+    lines.append(f"data: {cohort.data_hash}")
+    lines += [f"note: {clean(one)}" for one in (*cohort.notes, *results.cohort_notes)]
     for finding in () if audit is None else audit.findings:
-        lines.append(f"audit {finding.severity}: {finding.check}: {finding.evidence}")
+        told = f"{finding.check}: {finding.evidence}"
+        lines.append(f"audit {finding.severity}: {clean(told)}")
+    for name, value in evaluation.settings.items():
+        lines.append(f"setting: {name}: {clean(json.dumps(value, default=str))}")
     for name, result in evaluation.results.items():
-        for fold in result.folds:
-            seconds = fold.details.get("seconds_fit")
-            took = f", {seconds:.2f} s" if isinstance(seconds, float) else ""
-            lines.append(
-                f"{name}, fold {fold.fold + 1}: {len(fold.train)} training and "
-                f"{len(fold.test)} test scans{took}"
-            )
-            lines += [f"  warning: {one}" for one in fold.details.get("warnings", ())]
+        lines += [clean(one) for one in _model_lines(name, result)]
     if results.quality is not None:
-        flagged = results.quality[results.quality["flags"].fillna("") != ""]
-        for row in flagged.to_dict("records"):
-            lines.append(f"quality: {row['scan']}: {row['flags']}")
+        for _, (scan, flags) in quality_text(results.quality, codes).iterrows():
+            lines.append(f"quality: {scan}: {clean(flags)}")
     return "\n".join(lines) + "\n"
+
+
+def _model_lines(name: str, result: ModelResult) -> list[str]:
+    told = json.dumps(result.folds[0].details.get("settings", {}), default=str)
+    lines = [f"{name}: {told}"]
+    for fold in result.folds:
+        seconds = fold.details.get("seconds_fit")
+        took = f", {seconds:.2f} s" if isinstance(seconds, float) else ""
+        lines.append(
+            f"{name}, fold {fold.fold + 1}: {len(fold.train)} training and "
+            f"{len(fold.test)} test scans{took}"
+        )
+    warned = Counter(
+        one for fold in result.folds for one in fold.details.get("warnings", ())
+    )
+    lines += [
+        f"{name}, warning in {number} of {len(result.folds)} folds: {one}"
+        for one, number in warned.items()
+    ]
+    return lines

@@ -11,7 +11,6 @@ import pandas as pd
 from brainlsap._locks import hold_folder
 from brainlsap.data import Atlas
 from brainlsap.evaluation import Evaluation, RankingEvidence, ranking_auc
-from brainlsap.report.audit_tables import audit_words
 from brainlsap.report.contents import Contents, gather_contents
 from brainlsap.report.folder import (
     PRIVATE,
@@ -25,25 +24,13 @@ from brainlsap.report.folder import (
 )
 from brainlsap.report.folder_files import STORED, check_stored
 from brainlsap.report.log import log_text
-from brainlsap.report.record import approximation_errors
+from brainlsap.report.record import made_with, timing_table
+from brainlsap.report.rendering import render_page
 from brainlsap.report.score_tables import mark_by_scan, score_numbers
 from brainlsap.report.stored import StoredResults, read_results, store_results
 from brainlsap.report.text_tables import table_text
-from brainlsap.report.words import promises
 
 PAGE, BRAIN = "report.html", "brain.html"
-TEMPLATES = Path(__file__).parent / "templates"
-REGION_COLUMNS = (
-    "rank",
-    "region",
-    "hemisphere",
-    "lobe",
-    "heat scale",
-    "folds in top",
-    "95% of fits",
-    "ranks of fits",
-    "remark",
-)
 ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
 
 
@@ -66,8 +53,9 @@ def write_report(
 
     The folder appears whole or not at all. `report/` in it may be shared: scans have
     codes, and no person is named. `private/`, which only its owner can read, holds
-    the splits and predictions by name, the key of the codes, a full log, and the
-    evaluation itself, from which :func:`remake_report` makes the page anew.
+    the splits and predictions by name, the key of the codes, and the evaluation
+    itself, from which :func:`remake_report` makes the page anew. `report/timing.tsv`
+    and `report/log.txt` alone tell of the machine and its speed.
 
     Parameters
     ----------
@@ -200,6 +188,7 @@ def _write(
     with_identifiers: bool,
 ) -> Path:
     evaluation = results.evaluation
+    results = replace(results, made_with=results.made_with or made_with())
     with replace_folder(folder) as fresh:
         contents = gather_contents(
             results, ranking, surface_maps, with_identifiers=with_identifiers
@@ -207,14 +196,15 @@ def _write(
         codes = scan_codes(evaluation)
         private = write_private(evaluation, fresh / PRIVATE, codes)
         store_results(results, private / STORED)
-        (private / "log.txt").write_text(log_text(results), encoding="utf-8")
         for file in private.iterdir():
             file.chmod(0o600)
-        _write_shareable(contents, fresh / SHAREABLE, codes)
+        _write_shareable(contents, fresh / SHAREABLE, codes, log_text(results, codes))
     return Path(folder).expanduser().resolve() / SHAREABLE / PAGE
 
 
-def _write_shareable(contents: Contents, folder: Path, codes: dict[str, str]) -> None:
+def _write_shareable(
+    contents: Contents, folder: Path, codes: dict[str, str], log: str
+) -> None:
     evaluation, ranking = contents.evaluation, contents.ranking
     for inside in (folder / "tables", folder / "figures"):
         inside.mkdir(parents=True)
@@ -227,6 +217,8 @@ def _write_shareable(contents: Contents, folder: Path, codes: dict[str, str]) ->
     by_fold = mark_by_scan(evaluation.scores(), evaluation)
     write_tsv(by_fold, folder / "scores_by_fold.tsv")
     write_tsv(score_numbers(evaluation), folder / "scores.tsv")
+    write_tsv(timing_table(evaluation), folder / "timing.tsv")
+    (folder / "log.txt").write_text(log, encoding="utf-8")
     if ranking is not None:
         write_tsv(ranking, folder / "ranking.tsv")
     pictures = [one for group in contents.pictures.values() for one in group]
@@ -249,46 +241,5 @@ def _write_shareable(contents: Contents, folder: Path, codes: dict[str, str]) ->
         (folder / BRAIN).write_text(contents.brain, encoding="utf-8")
     (folder / "methods.txt").write_text("\n\n".join(contents.methods) + "\n", "utf-8")
     files = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*.*"))
-    page = _render(contents, files)
+    page = render_page(contents, files)
     (folder / PAGE).write_text(page, encoding="utf-8")
-
-
-def _render(contents: Contents, files: Sequence[str]) -> str:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    evaluation = contents.evaluation
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        # Labels and notes come out of users' files: everything is text, no markup.
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
-        contents=contents,
-        evaluation=evaluation,
-        cohort=evaluation.cohort,
-        promises=promises(evaluation),
-        about_audit=audit_words(evaluation),
-        **_region_columns(contents),
-        pictures=[one for group in contents.pictures.values() for one in group],
-        errors=approximation_errors(evaluation.main),
-        settings=json.dumps(_settled(contents.record, evaluation.main.name), indent=1),
-        files=files,
-    )
-
-
-def _region_columns(contents: Contents) -> dict[str, list[str]]:
-    """Divide the table of regions, too wide for a page, into two."""
-    table = contents.tables.get("regions", pd.DataFrame())
-    first = [name for name in table if name in REGION_COLUMNS]
-    rest = [name for name in table if name not in REGION_COLUMNS]
-    return {"region_columns": first, "stability_columns": ["rank", "region", *rest]}
-
-
-def _settled(record: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a model's settings in the first fold, as the fit settled them."""
-    first = record["models"][name]["folds"][0]
-    settled = first.get("fit_report", {}).get("settings", {})
-    return {**first["settings"], **settled}

@@ -55,7 +55,7 @@ def page_tables(
     tables = {
         "scores": score_table(evaluation),
         "intervals": interval_table(evaluation),
-        "classification": classification_table(evaluation),
+        "classification": classification_table(evaluation).drop(columns="seconds"),
         "comparison": comparison_table(evaluation),
         "classes": class_rate_table(evaluation),
         "demographics": demographics_table(cohort.table, cohort.classes),

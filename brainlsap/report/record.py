@@ -3,7 +3,7 @@
 import hashlib
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -26,10 +26,30 @@ PACKAGES = (
     "nilearn",
     "matplotlib",
 )
+TIMES = ("seconds_fit", "seconds_predict")
+
+
+def made_with() -> dict[str, Any]:
+    """Return what a run is made with, to be kept when its report is made anew.
+
+    Returns
+    -------
+    dict
+        Keys date (UTC), versions, code_sha256 (of the rooms that fit and predict)
+        and environment.
+    """
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": installed_versions(),
+        "code_sha256": code_version(),
+        "environment": {"threads_per_task": 1, "omp_num_threads": _openmp()},
+    }
 
 
 def run_record(
-    evaluation: Evaluation, withhold: Callable[[str], str] = str
+    evaluation: Evaluation,
+    withhold: Callable[[str], str] = str,
+    made: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what it takes to know a run again, without a person's name.
 
@@ -39,19 +59,18 @@ def run_record(
         What was evaluated.
     withhold : function of str
         Takes names out of text, as :func:`brainlsap.report.folder.name_filter` does.
+    made : mapping, optional
+        From :func:`made_with`, when the models were fitted; by default now.
 
     Returns
     -------
     dict
-        Keys date (UTC), versions, code_sha256 (of the rooms that fit and predict),
-        environment, inputs (hashes), cohort, settings and models, ready for JSON.
+        What the run was made with, and the keys inputs (hashes), cohort, settings and
+        models, ready for JSON.
     """
     cohort = evaluation.cohort
     record = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": installed_versions(),
-        "code_sha256": code_version(),
-        "environment": {"threads_per_task": 1, "omp_num_threads": _openmp()},
+        **(made or made_with()),
         "inputs": {
             "data_sha256": cohort.data_hash,
             "table_sha256": _sha256(cohort.table.to_csv(index=False)),
@@ -122,7 +141,8 @@ def fit_table(result: ModelResult) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns fold, seconds, and every single value of the model's own `fit_report_`.
+        Columns fold, and every single value of the model's own `fit_report_`; seconds
+        are in :func:`timing_table`, so that this is the same every time.
     """
     rows = []
     for fold in result.folds:
@@ -132,9 +152,35 @@ def fit_table(result: ModelResult) -> pd.DataFrame:
             for name, value in report.items()
             if isinstance(value, bool | int | float | str)
         }
-        seconds = fold.details.get("seconds_fit")
-        rows.append({"fold": fold.fold + 1, "seconds": _short(seconds), **single})
+        single.pop("seconds", None)
+        rows.append({"fold": fold.fold + 1, **single})
     return pd.DataFrame(rows).fillna("n/a")
+
+
+def timing_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return how long every fit took, which is another time each time.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, fold (from 1), seconds_fit and seconds_predict.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "model": name,
+                "fold": fold.fold + 1,
+                **{one: fold.details.get(one, np.nan) for one in TIMES},
+            }
+            for name, result in evaluation.results.items()
+            for fold in result.folds
+        ]
+    )
 
 
 def approximation_errors(result: ModelResult) -> dict[str, float]:
@@ -195,7 +241,11 @@ def _model_record(result: ModelResult) -> dict[str, Any]:
             name: {"mean": row["mean"], "sd": row["sd"], "folds": list(scores[name])}
             for name, row in summary.iterrows()
         },
-        "folds": [{"fold": one.fold + 1, **one.details} for one in result.folds],
+        "folds": [
+            {"fold": one.fold + 1}
+            | {key: value for key, value in one.details.items() if key not in TIMES}
+            for one in result.folds
+        ],
     }
 
 

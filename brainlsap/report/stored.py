@@ -53,6 +53,8 @@ class StoredResults:
         Further notes on how the cohort was read.
     by_scan : Evaluation or None
         The same models on folds that share people.
+    made_with : mapping or None
+        Date, versions, code and environment of the fits.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class StoredResults:
     quality: pd.DataFrame | None = None
     cohort_notes: tuple[str, ...] = ()
     by_scan: Evaluation | None = None
+    made_with: Mapping[str, Any] | None = None
 
 
 def store_results(results: StoredResults, path: Path) -> Path:
@@ -101,6 +104,7 @@ def store_results(results: StoredResults, path: Path) -> Path:
         "evidence": None if results.evidence is None else results.evidence.to_record(),
         "quality": None if results.quality is None else _table_record(results.quality),
         "cohort_notes": list(results.cohort_notes),
+        "made_with": results.made_with,
     }
     return write_text(path, json.dumps(record, allow_nan=False, ensure_ascii=False))
 
@@ -165,6 +169,7 @@ def _results(record: Mapping[str, Any]) -> StoredResults:
         quality=_table(record["quality"]),
         cohort_notes=tuple(record["cohort_notes"]),
         by_scan=None if by_scan is None else _evaluation(by_scan),
+        made_with=record.get("made_with"),
     )
 
 

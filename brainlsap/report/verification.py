@@ -23,9 +23,11 @@ PREDICTIONS = f"{PRIVATE}/predictions.tsv"
 BY_FOLD = f"{SHAREABLE}/scores_by_fold.tsv"
 # These tell of the day, the machine or the hashes; what the report is made anew from
 # is held by its hash.
-_NOT_COMPARED = (MANIFEST, f"{PRIVATE}/log.txt", f"{PRIVATE}/{STORED}")
+_NOT_COMPARED = (MANIFEST, f"{SHAREABLE}/log.txt", f"{PRIVATE}/{STORED}")
 _UNLIKE = ("date", "versions", "code_sha256", "environment")
 TOLERANCE = 1e-9
+# What a column, a class or a fold that is missing or no number makes pandas raise.
+_UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -108,17 +110,25 @@ def verify_results(folder: str | Path, *, remake: bool = True) -> Verification:
             "wrote. An older one: make it anew with brainlsap report."
         )
     told = _read_table(folder / PREDICTIONS)
-    differences = [
-        *_changed_files(folder, hashes),
-        *_other_scores(folder, told, record),
-        *_other_splits(folder, told, record),
-    ]
-    checked = [
-        f"{len(hashes)} files by their SHA-256",
-        f"{len(SCORES)} scores of {told['model'].nunique()} models in "
-        f"{told['fold'].nunique()} folds, from {len(told)} predictions",
-        "splits: whose predictions they are, nobody on both sides",
-    ]
+    try:
+        differences = [
+            *_changed_files(folder, hashes),
+            *_other_scores(folder, told, record),
+            *_other_splits(folder, told, record),
+        ]
+        checked = [
+            f"{len(hashes)} files by their SHA-256",
+            f"{len(SCORES)} scores of {told['model'].nunique()} models in "
+            f"{told['fold'].nunique()} folds, from {len(told)} predictions",
+            "splits: whose predictions they are, nobody on both sides",
+        ]
+    except _UNFIT as error:
+        if isinstance(error, BrainlsapError):
+            raise
+        raise FileFormatError(
+            f"{folder}: its predictions, splits and record do not fit together "
+            f"({error!r:.120}); they are not what a run wrote."
+        ) from error
     notes = _environment_notes(record)
     if remake:
         unlike = _remade_otherwise(folder)
@@ -237,7 +247,7 @@ def _alike(one: float, other: float) -> bool:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileFormatError(f"{path}: cannot be read ({error}).") from None
     return found if isinstance(found, dict) else {}
 

@@ -7,6 +7,7 @@ from brainlsap.report.record import (
     fit_warnings,
     installed_versions,
     run_record,
+    timing_table,
 )
 
 
@@ -34,8 +35,21 @@ def test_versions_are_told_without_importing():
 
 def test_fit_is_told_by_fold(evaluation):
     table = fit_table(evaluation.main)
-    assert list(table.columns) == ["fold", "seconds", "approximation error"]
-    assert table.loc[2].tolist() == [3, "0.1235", "9e-09"]
+    assert list(table.columns) == ["fold", "approximation error"]
+    assert table.loc[2].tolist() == [3, "9e-09"]
+
+
+def test_seconds_stand_in_a_table_of_their_own(evaluation):
+    table = timing_table(evaluation)
+    assert len(table) == 9
+    assert table.loc[0, ["model", "fold", "seconds_fit"]].tolist() == [
+        "LSAP_x",
+        1,
+        0.123456,
+    ]
+    assert table["seconds_predict"].isna().all()
+    assert "0.1234" not in json.dumps(run_record(evaluation))
+    assert "seconds" not in json.dumps(run_record(evaluation))
 
 
 def test_largest_error_and_every_warning_once(evaluation):

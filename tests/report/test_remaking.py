@@ -94,6 +94,19 @@ def test_a_report_is_remade_without_torch(page):
     assert str(page) in done.stdout
 
 
+def test_what_the_fits_were_made_with_outlives_their_report(
+    page, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("brainlsap.report.record.code_version", lambda: "other code")
+    monkeypatch.setattr("brainlsap.report.record.installed_versions", dict)
+    again = remake_report(page.parents[1], tmp_path / "again")
+    before, after = (
+        json.loads((one.parent / "results.json").read_text()) for one in (page, again)
+    )
+    assert after == before
+    assert len(after["code_sha256"]) == 64
+
+
 def test_what_was_stored_is_what_was_evaluated(page, evaluation):
     found = read_results(page.parents[1])
     again = found.evaluation
@@ -126,7 +139,8 @@ def test_nothing_in_the_shareable_folder_names_a_person_session_or_day(
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     for one in private.iterdir():
         assert stat.S_IMODE(one.stat().st_mode) == 0o600, one
-    assert "anna003 came on 2011-05-06" in (private / "log.txt").read_text()
+    # what is withheld there is kept here
+    assert "anna003 came on 2011-05-06" in (private / STORED).read_text()
 
 
 def test_identifiers_are_shown_where_they_were_asked_for(page, tmp_path):
