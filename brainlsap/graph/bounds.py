@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from brainlsap._arrays import check_at_least, check_choice
 from brainlsap.exceptions import ParameterError
@@ -69,7 +70,7 @@ def _rounding(
 
 def error_bound(
     kernel: str,
-    scale: float,
+    scale: float | np.ndarray | Tensor,
     degree: int | None = None,
     lambda_max: float = 2.0,
     *,
@@ -90,8 +91,8 @@ def error_bound(
     ----------
     kernel : {"exact", "chebyshev", "hermite", "laguerre"}
         Which expansion.
-    scale : float
-        Heat scale, dimensionless, not negative.
+    scale : float, array or Tensor
+        Heat scale, dimensionless, not negative; of several the largest counts.
     degree : int or None
         Degree of the expansion; None for `exact`.
     lambda_max : float
@@ -120,7 +121,7 @@ def error_bound(
     True
     """
     check_choice("kernel", kernel, KERNELS)
-    check_at_least("scale", scale, 0.0)
+    largest = _largest(scale)
     eps = 0.0 if dtype is None else torch.finfo(dtype).eps / 2
     if kernel == "exact":
         return 8 * eps
@@ -128,11 +129,22 @@ def error_bound(
         raise ParameterError(f"degree is needed for the {kernel} kernel; got None.")
     check_at_least("degree", degree, 0)
     with np.errstate(over="ignore"):
-        tail = EXPANSIONS[kernel].log_tail(float(scale), degree, lambda_max, span)
+        tail = EXPANSIONS[kernel].log_tail(largest, degree, lambda_max, span)
         bound = float(np.exp(tail))
     if eps:
-        bound += _rounding(kernel, float(scale), degree, lambda_max, span, eps)
+        bound += _rounding(kernel, largest, degree, lambda_max, span, eps)
     return bound
+
+
+def _largest(scale: float | np.ndarray | Tensor) -> float:
+    if isinstance(scale, Tensor):
+        scale = scale.detach().cpu().numpy()
+    values = np.asarray(scale, dtype=float)
+    if not values.size:
+        raise ParameterError("scale must hold at least one number, got none.")
+    check_at_least("scale", float(values.min()), 0.0)  # NaN is the smallest
+    check_at_least("scale", float(values.max()), 0.0)
+    return float(values.max())
 
 
 def choose_degree(

@@ -9,6 +9,12 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph.bounds import KERNELS, choose_degree, error_bound
 from brainlsap.graph.expansions import EXPANSIONS
 from brainlsap.graph.laplacian import decompose
+from brainlsap.graph.operator_checks import (
+    as_operator,
+    check_spectrum,
+    check_symmetric,
+    working_type,
+)
 from brainlsap.graph.recurrence import diffuse_recurrence
 from brainlsap.graph.spectral import SpectralEngine
 
@@ -54,6 +60,7 @@ def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
     [[0.6839, 0.3161], [0.3161, 0.6839]]
     """
     L, scale = _check(L, scale)
+    check_symmetric(L)
     eigenvalues, U = torch.linalg.eigh(L.to_dense().double())
     response = torch.exp(-scale.double()[:, None] * eigenvalues[..., None, :])
     return (U * response) @ U.mT
@@ -152,12 +159,14 @@ def diffuse(
     Returns
     -------
     Tensor of shape (..., n_rois, n_channels)
-        Differentiable with respect to `X` and `scale`.
+        In the higher precision of `L` and `X`, float32 at least. Differentiable with
+        respect to `X` and `scale`.
 
     Raises
     ------
     ParameterError
-        As :func:`heat_kernel`, or if the exact kernel is asked of the recurrence.
+        As :func:`heat_kernel`; if `L` is not symmetric or has eigenvalues outside
+        0 to 2; or if the exact kernel is asked of the recurrence.
 
     Examples
     --------
@@ -167,7 +176,8 @@ def diffuse(
             [0.31...]])
     """
     L, scale = _check(L, scale)
-    X = torch.as_tensor(X)
+    X = torch.as_tensor(X, device=L.device)
+    L, X = (one.to(working_type(L, X)) for one in (L, X))
     if X.ndim != L.ndim or X.shape[:-1] != L.shape[:-1]:
         raise ParameterError(
             f"X must have shape (..., n_rois, n_channels) to fit L of shape "
@@ -175,6 +185,8 @@ def diffuse(
         )
     check_choice("engine", engine, ENGINES)
     degree = _check_degree(kernel, scale, degree, tolerance)
+    check_symmetric(L)
+    check_spectrum(L)
     sparse = L.layout != torch.strided
     if engine == "auto":
         small = not sparse and L.shape[-1] <= _SPECTRAL_ROIS
@@ -209,11 +221,7 @@ def _by_recurrence(
 def _check(
     L: Tensor | np.ndarray, scale: Tensor | float | np.ndarray
 ) -> tuple[Tensor, Tensor]:
-    L = torch.as_tensor(L)
-    if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
-        raise ParameterError(
-            f"L must have shape (..., n_rois, n_rois), got {tuple(L.shape)}."
-        )
+    L = as_operator(L)
     s = torch.as_tensor(scale, device=L.device)
     s = s if s.is_floating_point() else s.to(L.dtype)
     if s.ndim == 0:

@@ -140,3 +140,22 @@ def test_bad_arguments_are_named():
     with pytest.raises(ParameterError, match=r"kernel must be one of .*got 'exact'"):
         choose_degree("exact", 1.0)
     assert KERNELS == ("exact", "chebyshev", "hermite", "laguerre")
+
+
+def test_of_several_scales_the_largest_counts():
+    one = error_bound("laguerre", 3.0, 20)
+    assert error_bound("laguerre", np.array([0.5, 3.0, 1.0]), 20) == one
+    assert error_bound("laguerre", torch.tensor([3.0, 0.5]), 20) == one
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        (np.array([1.0, -0.5]), "scale must be at least 0.0, got -0.5"),
+        (np.array([1.0, np.nan]), "scale must be at least 0.0, got nan"),
+        (np.zeros(0), "scale must hold at least one number, got none"),
+    ],
+)
+def test_scales_that_have_no_bound_are_refused(scale, message):
+    with pytest.raises(ParameterError, match=message):
+        error_bound("hermite", scale, 10)
