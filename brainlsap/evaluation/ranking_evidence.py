@@ -39,6 +39,11 @@ class RankingEvidence:
         A second view: large where the model's answer hangs on the region.
     importance_kind : str
         What that is, for example "integrated gradients".
+    connectome : array of shape (n_rois, n_rois), optional
+        Mean over scans as they were read, before any preparation; to be drawn.
+    reach : mapping of str to array of shape (n_rois,)
+        Rows of the mean kernel at the learned scales: what every region adds to the
+        diffused value of these.
 
     Examples
     --------
@@ -56,6 +61,8 @@ class RankingEvidence:
     untrained: np.ndarray | None = None
     importance: np.ndarray | None = None
     importance_kind: str = ""
+    connectome: np.ndarray | None = None
+    reach: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n_rois = len(self.region_names)
@@ -63,6 +70,8 @@ class RankingEvidence:
         arrays |= {f"start {start:g}": one for start, one in self.starts.items()}
         if self.importance is not None:
             arrays["importance"] = self.importance[None]
+        arrays |= {f"reach of {name}": one[None] for name, one in self.reach.items()}
+        arrays["connectome"] = self.connectome
         for name, one in arrays.items():
             if one is not None and np.shape(one)[1:] != (n_rois,):
                 raise ParameterError(
@@ -83,6 +92,8 @@ class RankingEvidence:
             "untrained": plain(self.untrained),
             "importance": plain(self.importance),
             "importance_kind": self.importance_kind,
+            "connectome": plain(_brief(self.connectome)),
+            "reach": {name: plain(_brief(one)) for name, one in self.reach.items()},
         }
 
     @classmethod
@@ -115,6 +126,8 @@ class RankingEvidence:
                 untrained=_optional(record["untrained"]),
                 importance=_optional(record["importance"]),
                 importance_kind=record["importance_kind"],
+                connectome=_optional(record.get("connectome")),
+                reach={k: _array(v) for k, v in record.get("reach", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileFormatError(
@@ -209,3 +222,13 @@ def _optional(value: Any) -> np.ndarray | None:
 
 def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
+
+
+def _brief(values: np.ndarray | None) -> np.ndarray | None:
+    """Round to six digits, which are more than a picture shows."""
+    if values is None:
+        return None
+    given = np.asarray(values, dtype=float)
+    size = np.abs(given, where=given != 0, out=np.ones_like(given))
+    unit = 10.0 ** (5 - np.floor(np.log10(size)))
+    return np.round(given * unit) / unit

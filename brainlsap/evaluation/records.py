@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.evaluation.cohort_record import CohortSummary
 from brainlsap.evaluation.findings import Audit
 from brainlsap.evaluation.metrics import fold_scores, summarise
+from brainlsap.evaluation.scale_paths import mean_scale_path
 from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import ParameterError
 
@@ -34,6 +36,8 @@ class FoldResult:
         Learned heat scale of every region, for models that have scales.
     scales_start : array of shape (n_rois,) or None
         Where the scales started.
+    scale_path : array of shape (21, n_rois) or None
+        Scales at even shares of training, from start to end.
     details : dict
         Seed, seconds, settings, warnings, what the model reports of its fit; can be
         written as JSON.
@@ -53,6 +57,7 @@ class FoldResult:
     classes: tuple[str, ...]
     scales: np.ndarray | None = None
     scales_start: np.ndarray | None = None
+    scale_path: np.ndarray | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -60,6 +65,19 @@ class FoldResult:
         """Class of highest probability: object array of str, shape (n_test,)."""
         names = np.array(self.classes, dtype=object)
         return names[self.probability.argmax(axis=1)]
+
+    def predictions(self) -> pd.DataFrame:
+        """Return fold (from 1), row, scan, participant, truth and predicted."""
+        return pd.DataFrame(
+            {
+                "fold": self.fold + 1,
+                "row": self.test,
+                "scan": self.scans,
+                "participant": self.participants,
+                "truth": self.truth,
+                "predicted": self.predicted,
+            }
+        )
 
     def scores(self) -> dict[str, float]:
         """Return the scores of this fold; see :func:`fold_scores`."""
@@ -118,104 +136,24 @@ class ModelResult:
             Fold (from 1), row (of the cohort), scan, participant, truth, predicted,
             and the probability of every class as `p_<class>`.
         """
-        parts = []
-        for result in self.folds:
-            part = pd.DataFrame(
-                {
-                    "fold": result.fold + 1,
-                    "row": result.test,
-                    "scan": result.scans,
-                    "participant": result.participants,
-                    "truth": result.truth,
-                    "predicted": result.predicted,
-                }
-            )
-            columns = [f"p_{name}" for name in self.classes]
-            parts.append(part.join(pd.DataFrame(result.probability, columns=columns)))
+        columns = [f"p_{name}" for name in self.classes]
+        parts = [
+            one.predictions().join(pd.DataFrame(one.probability, columns=columns))
+            for one in self.folds
+        ]
         return pd.concat(parts, ignore_index=True)
 
     def scales(self) -> np.ndarray | None:
         """Return learned scales (n_folds, n_rois), or None for models without."""
-        found = [fold.scales for fold in self.folds if fold.scales is not None]
-        return np.stack(found) if len(found) == len(self.folds) else None
+        return _stacked([fold.scales for fold in self.folds])
 
     def scales_start(self) -> np.ndarray | None:
         """Return where the scales started (n_folds, n_rois), or None if not told."""
-        found = [one.scales_start for one in self.folds if one.scales_start is not None]
-        return np.stack(found) if len(found) == len(self.folds) else None
+        return _stacked([fold.scales_start for fold in self.folds])
 
-
-@dataclass(frozen=True, eq=False)
-class CohortSummary:
-    """What a report tells of a cohort, without its arrays.
-
-    Parameters
-    ----------
-    table : DataFrame
-        One row per scan: scan, participant, session, label, covariates. It names
-        people: nothing of it goes into a report but counts and means.
-    classes : tuple of str
-        All classes, in order of stage.
-    label_name : str
-        What the label is, for example "diagnosis".
-    atlas_name : str
-        Name of the region set.
-    region_names : tuple of str
-        Name of every region.
-    measured : array of bool of shape (n_rois,)
-        Whether a region was measured in any scan.
-    feature_names : tuple of str
-        Name of every feature of a region.
-    notes : tuple of str
-        What was mapped, mirrored or dropped while reading.
-    provenance : dict
-        Where the cohort comes from.
-    data_hash : str
-        SHA-256 of connectomes, features and labels.
-
-    Examples
-    --------
-    See :func:`brainlsap.evaluation.cross_validate`.
-    """
-
-    table: pd.DataFrame
-    classes: tuple[str, ...]
-    label_name: str
-    atlas_name: str
-    region_names: tuple[str, ...]
-    measured: np.ndarray
-    feature_names: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    provenance: dict[str, Any] = field(default_factory=dict)
-    data_hash: str = ""
-
-    @property
-    def n_scans(self) -> int:
-        """Number of scans."""
-        return len(self.table)
-
-    @property
-    def n_participants(self) -> int:
-        """Number of people."""
-        return int(self.table["participant"].nunique())
-
-    def class_counts(self) -> pd.DataFrame:
-        """Return people and scans of every class.
-
-        Returns
-        -------
-        DataFrame
-            Columns class, participants, scans; who changes class counts in each.
-        """
-        by_label = self.table.groupby("label")
-        scans, people = by_label.size(), by_label["participant"].nunique()
-        return pd.DataFrame(
-            {
-                "class": list(self.classes),
-                "participants": [int(people.get(name, 0)) for name in self.classes],
-                "scans": [int(scans.get(name, 0)) for name in self.classes],
-            }
-        )
+    def scale_path(self) -> np.ndarray | None:
+        """Return scales during training (21, n_rois), mean over folds, or None."""
+        return mean_scale_path([one.scale_path for one in self.folds])
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,3 +236,8 @@ class Evaluation:
         ]
         joined = pd.concat(parts, ignore_index=True)
         return joined[["model", *[name for name in joined if name != "model"]]]
+
+
+def _stacked(each: list[np.ndarray | None]) -> np.ndarray | None:
+    found = [one for one in each if one is not None]
+    return np.stack(found) if len(found) == len(each) else None

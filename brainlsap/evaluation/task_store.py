@@ -15,7 +15,7 @@ SUFFIX = ".safetensors"
 NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(SUFFIX)}")
 """What a finished task's file is called."""
 
-ARRAYS = ("train", "test", "probability", "scales", "scales_start")
+ARRAYS = ("train", "test", "probability", "scales", "scales_start", "scale_path")
 WORDS = ("scans", "participants", "truth")
 _KEY = "task"
 

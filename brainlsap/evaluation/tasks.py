@@ -23,6 +23,7 @@ from brainlsap.evaluation.fitting import (
     seeded,
 )
 from brainlsap.evaluation.records import FoldResult
+from brainlsap.evaluation.scale_paths import scale_path
 from brainlsap.evaluation.splits import Split
 from brainlsap.evaluation.task_keys import data_key, task_key
 from brainlsap.evaluation.task_store import TaskStore
@@ -200,6 +201,7 @@ def _result(
         classes=scans.classes,
         scales=regional(inner, "scales_", scans.X.shape[1]),
         scales_start=regional(inner, "scales_start_", scans.X.shape[1]),
+        scale_path=scale_path(inner),
         details=details | {"fit_report": report},
     )
 

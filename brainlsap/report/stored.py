@@ -27,7 +27,7 @@ from brainlsap.report.folder_files import STORED, check_stored
 __all__ = ["STORED", "StoredResults", "read_results", "store_results"]
 
 _VERSION = 1
-_ARRAYS = ("train", "test", "probability", "scales", "scales_start")
+_ARRAYS = ("train", "test", "probability", "scales", "scales_start", "scale_path")
 _WORDS = ("scans", "participants", "truth")
 
 
@@ -251,8 +251,8 @@ def _evaluation(record: Mapping[str, Any]) -> Evaluation:
 
 def _fold(record: Mapping[str, Any], classes: tuple[str, ...]) -> FoldResult:
     numbers: dict[str, Any] = {
-        name: None if record[name] is None else np.array(record[name], dtype=float)
-        for name in ("probability", "scales", "scales_start")
+        name: None if record.get(name) is None else np.array(record[name], dtype=float)
+        for name in _ARRAYS[2:]
     }
     rows = {name: np.array(record[name], dtype=int) for name in ("train", "test")}
     words = {name: np.array(record[name], dtype=object) for name in _WORDS}

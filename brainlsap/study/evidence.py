@@ -8,6 +8,7 @@ import pandas as pd
 from brainlsap.data import Cohort, quality_table
 from brainlsap.evaluation import (
     Evaluation,
+    ModelResult,
     RankingEvidence,
     rank_one_share,
     region_properties,
@@ -16,7 +17,7 @@ from brainlsap.evaluation.class_order import told_order
 from brainlsap.exceptions import ParameterError
 from brainlsap.model import LSAPClassifier
 from brainlsap.study.attributions import PERMUTATION, permutation_importance
-from brainlsap.study.kernel_shape import mean_kernel
+from brainlsap.study.kernel_shape import mean_connectome, mean_kernel
 from brainlsap.study.ranking_nulls import (
     STARTS,
     permuted_scales,
@@ -25,6 +26,8 @@ from brainlsap.study.ranking_nulls import (
 )
 
 N_UNTRAINED = 19
+N_REACH = 3
+"""Of how many regions of smallest scale the reach is kept."""
 
 
 def gather_evidence(
@@ -89,9 +92,12 @@ def gather_evidence(
     models = {one: told_order(model, cohort.classes) for one, model in models.items()}
     name, model = next(iter(models.items()))
     threshold = float(model.settings()["threshold"] or 0.0)
+    kernels = _kernels(models, cohort, evaluation)
     parts: dict[str, Any] = {
         "properties": region_properties(cohort, threshold),
-        "rank_one": _shares(models, cohort, evaluation),
+        "rank_one": {one: rank_one_share(kernel) for one, kernel in kernels.items()},
+        "connectome": mean_connectome(cohort),
+        "reach": _reach(evaluation.result(name), kernels.get(name)),
     }
     how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
     if n_permutations:
@@ -124,16 +130,27 @@ def scan_flags(cohort: Cohort) -> pd.DataFrame:
     return quality_table(cohort)["flags"].reset_index()
 
 
-def _shares(
+def _kernels(
     models: dict[str, LSAPClassifier], cohort: Cohort, evaluation: Evaluation
-) -> dict[str, float]:
-    shares = {}
-    for name, model in models.items():
-        scales = evaluation.result(name).scales()
-        if scales is not None:
-            kernel = mean_kernel(model, cohort, scales.mean(axis=0))
-            shares[name] = rank_one_share(kernel)
-    return shares
+) -> dict[str, np.ndarray]:
+    """Return the mean kernel of every model at the mean scales of its folds."""
+    found = {name: evaluation.result(name).scales() for name in models}
+    return {
+        name: mean_kernel(models[name], cohort, scales.mean(axis=0))
+        for name, scales in found.items()
+        if scales is not None
+    }
+
+
+def _reach(result: ModelResult, kernel: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return how far the regions of smallest and of largest scale look."""
+    scales = result.scales()
+    if kernel is None or scales is None:
+        return {}
+    known = np.flatnonzero(result.measured)
+    order = known[np.argsort(scales.mean(axis=0)[known], kind="stable")]
+    chosen = dict.fromkeys([*order[:N_REACH].tolist(), *order[-1:].tolist()])
+    return {result.region_names[place]: kernel[place] for place in chosen}
 
 
 def _refits(

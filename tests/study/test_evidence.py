@@ -1,3 +1,6 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -6,13 +9,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap.data import make_cohort
-from brainlsap.evaluation import cross_validate, make_splits, rank_one_share
+from brainlsap.evaluation import (
+    RankingEvidence,
+    cross_validate,
+    make_splits,
+    rank_one_share,
+)
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import decompose, normalized_laplacian, prepare_connectomes
 from brainlsap.model import LSAPClassifier
 from brainlsap.study.attributions import permutation_importance
 from brainlsap.study.evidence import gather_evidence
-from brainlsap.study.kernel_shape import mean_kernel
+from brainlsap.study.kernel_shape import mean_connectome, mean_kernel
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +87,25 @@ def test_what_gives_no_evidence(cohort):
         gather_evidence({}, cohort, None)
     with pytest.raises(ParameterError, match="n_repeats must be at least 1"):
         permutation_importance(LogisticRegression(), cohort, [], 0)
+
+
+def test_network_and_reach_are_kept_by_name():
+    cohort = make_cohort(24, atlas="desikan82")
+    models = {"x": LSAPClassifier("exact", n_epochs=6, n_starts=1)}
+    evaluation = cross_validate(models, cohort, 2, baselines=False)
+    evidence = gather_evidence(models, cohort, evaluation)
+    np.testing.assert_allclose(evidence.connectome, cohort.connectomes.mean(axis=0))
+    scales = evaluation.main.scales().mean(axis=0)
+    order = [cohort.region_names[place] for place in np.argsort(scales, kind="stable")]
+    assert list(evidence.reach) == [*order[:3], order[-1]]
+    kernel = mean_kernel(models["x"], cohort, scales)
+    for name, row in evidence.reach.items():
+        place = cohort.region_names.index(name)
+        np.testing.assert_array_equal(row, kernel[place])
+    again = RankingEvidence.from_record(json.loads(json.dumps(evidence.to_record())))
+    np.testing.assert_allclose(again.connectome, evidence.connectome, rtol=1e-5)
+    for name, row in evidence.reach.items():
+        np.testing.assert_allclose(again.reach[name], row, rtol=1e-5, atol=1e-12)
+    shared = np.broadcast_to(cohort.connectomes[0], cohort.connectomes.shape)
+    one = replace(cohort, connectomes=shared)
+    np.testing.assert_array_equal(mean_connectome(one), cohort.connectomes[0])
