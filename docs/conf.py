@@ -28,12 +28,13 @@ version = release = brainlsap.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "sphinx.ext.viewcode",
     "numpydoc",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build"]
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["gallery.css"]
