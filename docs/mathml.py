@@ -18,7 +18,7 @@ def inline(writer, node):
 
 def block(writer, node):
     """Write a displayed formula; lines of an `aligned` block stay together."""
-    writer.body.append(writer.starttag(node, "div", CLASS="math"))
+    writer.body.append(writer.starttag(node, "div", CLASS="formula"))
     latex = node.astext()
     if "\\\\" in latex and "\\begin" not in latex:
         latex = "\\begin{aligned}" + latex + "\\end{aligned}"
