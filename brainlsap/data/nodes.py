@@ -238,5 +238,5 @@ def _missing(key: str, folder: str | Path | None) -> str:
         )
     return (
         f"{base} does not hold ind.{key}.*; give their folder as data=, or "
-        "download=True where there is internet."
+        "download=True (--download) where there is internet."
     )
