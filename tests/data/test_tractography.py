@@ -59,7 +59,7 @@ def draw_lines(image, n, seed=1, grid=None):
 def save(folder, image, lines, name="tracks.tck"):
     nibabel.save(image, folder / "nodes.nii.gz")
     made = Tractogram(lines, affine_to_rasmm=np.eye(4))
-    nibabel.streamlines.save(made, folder / name)
+    nibabel.streamlines.save(made, str(folder / name))
     return folder / name, folder / "nodes.nii.gz"
 
 
@@ -190,7 +190,7 @@ def whole_brain(shared, tmp_path_factory):
     folder = tmp_path_factory.mktemp("brain")
     lines = nibabel.streamlines.load(shared / "tract_mni_destrieux/stroke.trk.gz")
     made = Tractogram(lines.streamlines, affine_to_rasmm=np.eye(4))
-    nibabel.streamlines.save(made, folder / "stroke.tck")
+    nibabel.streamlines.save(made, str(folder / "stroke.tck"))
     return folder / "stroke.tck", shared / "tract_mni_destrieux/nodes164.nii.gz"
 
 
