@@ -10,6 +10,7 @@ from numbers import Real
 
 import numpy as np
 
+from brainlsap._scratch import new_array, release, row_blocks
 from brainlsap.exceptions import ParameterError
 
 
@@ -40,7 +41,9 @@ def check_at_least(name: str, value: object, lowest: float) -> None:
         raise ParameterError(f"{name} must be at least {lowest}, got {value!r}.")
 
 
-def pack(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
+def pack(
+    connectomes: np.ndarray, features: np.ndarray, rows: np.ndarray | None = None
+) -> np.ndarray:
     """Join connectomes and features to the packed array.
 
     Parameters
@@ -48,22 +51,33 @@ def pack(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
     connectomes : array of shape (n_scans, n_rois, n_rois)
     features : array of shape (n_scans, n_rois, n_features)
         Unmeasured values are NaN.
+    rows : int array, optional
+        Scans to pack, by default all.
 
     Returns
     -------
     array of shape (n_scans, n_rois, n_rois + n_features)
-        float64.
+        float64; mapped to a file where it is large, see :mod:`brainlsap._scratch`.
 
     Examples
     --------
     >>> pack(np.zeros((2, 3, 3)), np.ones((2, 3, 1))).shape
     (2, 3, 4)
     """
-    return np.concatenate([connectomes, features], axis=2, dtype=np.float64)
+    wanted = np.arange(len(features)) if rows is None else np.asarray(rows)
+    n_rois, n_features = features.shape[1:]
+    X = new_array((len(wanted), n_rois, n_rois + n_features))
+    for part in row_blocks(X):
+        X[part, :, :n_rois] = connectomes[wanted[part]]
+        X[part, :, n_rois:] = features[wanted[part]]
+        release(connectomes)
+    return X
 
 
 def unpack(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Split the packed array into connectomes and features (views, no copy).
+
+    The features of a large array are better read by :func:`features_of`.
 
     Parameters
     ----------
@@ -92,3 +106,31 @@ def unpack(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         )
     n_rois = X.shape[1]
     return X[..., :n_rois], X[..., n_rois:]
+
+
+def features_of(X: np.ndarray) -> np.ndarray:
+    """Return a copy of the features alone, which lie far apart in a packed array.
+
+    Parameters
+    ----------
+    X : array of shape (n_scans, n_rois, n_rois + n_features)
+
+    Returns
+    -------
+    array of shape (n_scans, n_rois, n_features)
+
+    Raises
+    ------
+    ParameterError
+        As :func:`unpack`.
+
+    Examples
+    --------
+    >>> features_of(np.ones((2, 3, 4))).shape
+    (2, 3, 1)
+    """
+    _, features = unpack(X)
+    copied = np.empty(features.shape, features.dtype)
+    for part in row_blocks(X):
+        copied[part] = features[part]
+    return copied

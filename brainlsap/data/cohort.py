@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._arrays import pack
+from brainlsap._scratch import take_rows
 from brainlsap.data.atlas import Atlas
 from brainlsap.data.cohort_checks import (
     KEY_COLUMNS,
@@ -178,11 +179,14 @@ class Cohort:
             Where `rows` is a mask of another length, or points outside.
         """
         index = self._positions(np.asarray(rows))
-        shape = (len(index), self.n_rois, self.n_rois)
+        if self.shares_connectome:
+            shape = (len(index), self.n_rois, self.n_rois)
+            connectomes = np.broadcast_to(self.connectomes[0], shape)
+        else:
+            connectomes = take_rows(self.connectomes, index)
+            connectomes.flags.writeable = False  # else the new cohort copies it
         return Cohort(
-            connectomes=np.broadcast_to(self.connectomes[0], shape)
-            if self.shares_connectome
-            else self.connectomes[index],
+            connectomes=connectomes,
             features=self.features[index],
             table=self.table.iloc[index],
             atlas=self.atlas,
@@ -218,6 +222,7 @@ class Cohort:
         -------
         array of shape (n_scans, n_rois, n_rois + n_features)
             A copy; the connectome first, NaN where a feature was not measured.
+            Above 500 MB it is mapped to a file (:mod:`brainlsap._scratch`).
         """
         return pack(self.connectomes, self.features)
 

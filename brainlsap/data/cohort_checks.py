@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from brainlsap._scratch import large_bytes, map_of, new_array, release, row_blocks
+
 if TYPE_CHECKING:
     from brainlsap.data.cohort import Cohort
 
@@ -44,7 +46,8 @@ def frozen_array(values: np.ndarray) -> np.ndarray:
     ----------
     values : array
         Copied where its memory could still be written to by others, kept where it
-        is a broadcast view of one frozen matrix.
+        is a broadcast view of one frozen matrix, or the read-only view of a file
+        that nobody else knows (:func:`brainlsap._scratch.new_array`).
 
     Returns
     -------
@@ -60,9 +63,26 @@ def frozen_array(values: np.ndarray) -> np.ndarray:
     if is_shared(array):
         return np.broadcast_to(frozen_array(array[0]), array.shape)
     if array.flags.writeable or array.dtype != np.float64 or array.base is not None:
-        array = np.array(array, dtype=np.float64, order="C")
+        if not _is_frozen_map(array):
+            array = _copied(array)
         array.flags.writeable = False
     return array
+
+
+def _is_frozen_map(array: np.ndarray) -> bool:
+    """Tell whether an array is a whole map that was made read-only."""
+    frozen = not array.flags.writeable and array.flags.c_contiguous
+    return frozen and array.dtype == np.float64 and map_of(array) is not None
+
+
+def _copied(array: np.ndarray) -> np.ndarray:
+    if array.ndim == 0 or array.size * 8 <= large_bytes():
+        return np.array(array, dtype=np.float64, order="C")
+    made = new_array(array.shape)
+    for part in row_blocks(made):
+        made[part] = array[part]
+        release(array)
+    return made
 
 
 def cohort_faults(cohort: "Cohort") -> list[str]:
@@ -148,7 +168,7 @@ def _connectome_faults(cohort: "Cohort") -> Iterator[str]:
     scans = cohort.table["scan"].tolist()
     # one scan at a time stays in the processor's cache
     for scan, W in zip(
-        scans[: 1 if shared else None], cohort.connectomes, strict=False
+        scans[: 1 if shared else None], _each(cohort.connectomes), strict=False
     ):
         where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
         if not (W.min() >= 0 and np.isfinite(W.max())):
@@ -165,6 +185,11 @@ def _connectome_faults(cohort: "Cohort") -> Iterator[str]:
                     f"{where} must be symmetric, got {W[i, j]} from {names[i]} to "
                     f"{names[j]} and {W[j, i]} back"
                 )
+
+
+def _each(connectomes: np.ndarray) -> Iterator[np.ndarray]:
+    for part in row_blocks(connectomes):
+        yield from connectomes[part]
 
 
 def _feature_faults(cohort: "Cohort") -> Iterator[str]:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._files import replace_when_whole
+from brainlsap._scratch import new_array, row_blocks
 from brainlsap.data.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort_checks import is_shared
 from brainlsap.data.hdf_heaps import check_heaps
@@ -48,11 +49,20 @@ def write_cohort(cohort: "Cohort", path: str | Path) -> Path:
 
     path = Path(path)
     W = cohort.connectomes
-    with replace_when_whole(path) as partial, h5py.File(partial, "w") as file:
+    with (
+        replace_when_whole(path) as partial,
+        h5py.File(
+            # the new file is locked already, and a lock does not know its owner again
+            partial,
+            "w",
+            locking=False,
+        ) as file,
+    ):
         file.attrs["format"] = FORMAT
         file.attrs["format_version"] = FORMAT_VERSION
-        _write_array(file, "connectomes", _smallest(W[:1] if is_shared(W) else W))
-        _write_array(file, "features", cohort.features)
+        W = W[:1] if is_shared(W) else W
+        _write_array(file, "connectomes", W, _smallest(W))
+        _write_array(file, "features", cohort.features, np.float64)
         columns = {
             "table": _write_table(file, "table", cohort.table),
             "regions": _write_table(file, "regions", cohort.atlas.regions),
@@ -168,26 +178,45 @@ def _find_atlas(name: str, regions: pd.DataFrame) -> Atlas:
     return Atlas(name=name, regions=regions, folder=None)
 
 
-def _smallest(W: np.ndarray) -> np.ndarray:
-    dtypes: tuple[Any, ...] = (np.uint16, np.uint32, np.float32)
-    for dtype in dtypes:
-        # scan by scan, so that nothing as large as W is made in vain
-        limits = np.finfo(dtype) if dtype is np.float32 else np.iinfo(dtype)
-        if W.max() <= limits.max and all(np.array_equal(w.astype(dtype), w) for w in W):
-            return W.astype(dtype)
-    return W
+def _smallest(W: np.ndarray) -> Any:
+    """Return the smallest type that holds every number exactly."""
+    dtypes: list[Any] = [np.uint16, np.uint32, np.float32]
+    for part in row_blocks(W):
+        while dtypes and not _holds(dtypes[0], W[part]):
+            del dtypes[0]
+    return dtypes[0] if dtypes else np.float64
 
 
-def _write_array(file: "h5py.File", name: str, values: np.ndarray) -> None:
-    rows = max(1, min(len(values), CHUNK_BYTES // max(1, values[0].nbytes)))
-    # the checksum turns a damaged file into an error instead of other numbers
-    file.create_dataset(
-        name, data=values, chunks=(rows, *values.shape[1:]), fletcher32=True
+def _holds(dtype: Any, W: np.ndarray) -> bool:
+    limits = np.finfo(dtype) if dtype is np.float32 else np.iinfo(dtype)
+    # scan by scan, so that nothing as large as W is made in vain
+    return bool(W.max() <= limits.max) and all(
+        np.array_equal(one.astype(dtype), one) for one in W
     )
 
 
+def _write_array(file: "h5py.File", name: str, values: np.ndarray, dtype: Any) -> None:
+    bytes_each = values[0].size * np.dtype(dtype).itemsize
+    rows = max(1, min(len(values), CHUNK_BYTES // max(1, bytes_each)))
+    # the checksum turns a damaged file into an error instead of other numbers
+    dataset = file.create_dataset(
+        name,
+        shape=values.shape,
+        dtype=dtype,
+        chunks=(rows, *values.shape[1:]),
+        fletcher32=True,
+    )
+    for part in row_blocks(values):
+        dataset[part] = values[part]
+
+
 def _read_array(dataset: "h5py.Dataset") -> np.ndarray:
-    values = dataset[()].astype(np.float64, copy=False)
+    promised = dataset.size * dataset.dtype.itemsize
+    if dataset.compression is None and dataset.id.get_storage_size() < promised:
+        raise ValueError(f"{dataset.name} holds less than its header promises")
+    values = new_array(dataset.shape)
+    for part in row_blocks(values):
+        values[part] = dataset[part]
     values.flags.writeable = False
     return values
 

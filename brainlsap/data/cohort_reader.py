@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from brainlsap._scratch import new_array, release, row_blocks
 from brainlsap.data.atlas_order import ConnectomeFile
 from brainlsap.data.connectomes import (
     check_connectome,
@@ -21,6 +22,8 @@ from brainlsap.exceptions import BrainlsapError
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
+# Of a cohort that is mapped to a file, so many scans are in memory at once.
+_ROWS_HELD = 256
 
 
 class CohortReader:
@@ -93,7 +96,7 @@ class CohortReader:
         n_scans, n_rois = len(self.scans), len(self.atlas)
         sources = self._choose(names)
         if connectome is None:
-            W = np.zeros((n_scans, n_rois, n_rois))
+            W = new_array((n_scans, n_rois, n_rois))
         else:
             W = np.broadcast_to(
                 self._read_shared(connectome), (n_scans, n_rois, n_rois)
@@ -104,9 +107,13 @@ class CohortReader:
                 self._read_connectome(row, W)
             for column, name in enumerate(names):
                 self._read_feature(row, name, sources.get(name), X[row, :, column])
+            if row % _ROWS_HELD == 0:
+                release()
         if STRENGTH in names:
             # a region's links to itself are no links to others
-            X[..., names.index(STRENGTH)] = W.sum(axis=2) - W.diagonal(axis1=1, axis2=2)
+            for part in row_blocks(W):
+                own = W[part].diagonal(axis1=1, axis2=2)
+                X[part, :, names.index(STRENGTH)] = W[part].sum(axis=2) - own
         if connectome is None:
             self._note_twins(W)
             W.flags.writeable = False
@@ -181,6 +188,7 @@ class CohortReader:
 
     def _read_connectome(self, row: int, W: np.ndarray) -> None:
         scan = self.scans[row]
+        W[row] = 0.0
         if not scan.files:
             wanted = f"below {self.files.folder / scan.participant / scan.session}"
             if self.files.flat:
@@ -216,8 +224,9 @@ class CohortReader:
     def _note_twins(self, W: np.ndarray) -> None:
         """Note identical connectomes of different people: a file copied by mistake."""
         owners: dict[int, set[str]] = {}
-        for scan, matrix in zip(self.scans, W, strict=True):
-            owners.setdefault(hash(matrix.tobytes()), set()).add(scan.key[0])
+        for part in row_blocks(W):
+            for scan, matrix in zip(self.scans[part], W[part], strict=True):
+                owners.setdefault(hash(matrix.tobytes()), set()).add(scan.key[0])
         n_twins = sum(len(people) for people in owners.values() if len(people) > 1)
         if n_twins and not self.faults:
             self._notes.append(

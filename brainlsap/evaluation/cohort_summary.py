@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 
+from brainlsap._scratch import row_blocks
 from brainlsap.data import Cohort
 from brainlsap.evaluation.records import CohortSummary
 
@@ -28,7 +29,8 @@ def summarise_cohort(cohort: Cohort) -> CohortSummary:
         cohort.features,
     ):
         digest.update(repr(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).data)
+        for part in row_blocks(array):
+            digest.update(np.ascontiguousarray(array[part]).data)
     digest.update("\0".join(map(str, cohort.y)).encode())
     return CohortSummary(
         table=cohort.table.copy(),

@@ -138,10 +138,11 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         check_choice("kind", self.kind, ("logistic", "svm"))
         check_choice("reads", self.reads, INPUTS)
         y = np.asarray(y).astype(str)
-        chosen = self._tune(X, y, self._inner_splits(y, groups))
-        self.standardizer_ = INPUTS[self.reads]().fit(X)
+        values = INPUTS[self.reads].read(X)
+        chosen = self._tune(values, y, self._inner_splits(y, groups))
+        self.standardizer_ = INPUTS[self.reads]().fit_values(values)
         self.model_ = self._linear(chosen.C, chosen.class_weight)
-        self.model_.fit(self.standardizer_.transform(X), y)
+        self.model_.fit(self.standardizer_.transform_values(values), y)
         self.classes_ = self.model_.classes_
         self.fit_report_ = {
             "C": chosen.C,
@@ -201,7 +202,9 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
                 raise
             return ()
 
-    def _tune(self, X: np.ndarray, y: np.ndarray, inner: tuple[Split, ...]) -> _Choice:
+    def _tune(
+        self, values: np.ndarray, y: np.ndarray, inner: tuple[Split, ...]
+    ) -> _Choice:
         from sklearn.metrics import balanced_accuracy_score
 
         if not inner:
@@ -209,8 +212,10 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         grid = LOGISTIC_C if self.kind == "logistic" else SVM_C
         found: dict[tuple[float, str | None], list[float]] = {}
         for train, test in inner:
-            standardizer = INPUTS[self.reads]().fit(X[train])
-            seen, unseen = map(standardizer.transform, (X[train], X[test]))
+            standardizer = INPUTS[self.reads]().fit_values(values[train])
+            seen, unseen = (
+                standardizer.transform_values(values[rows]) for rows in (train, test)
+            )
             for class_weight in (None, "balanced"):
                 model = self._linear(grid[0], class_weight)
                 for C in grid:

@@ -3,7 +3,8 @@
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from brainlsap._arrays import unpack
+from brainlsap._arrays import features_of, unpack
+from brainlsap._scratch import row_blocks
 
 # Directions of less variance than this share of the largest are rounding.
 _LEAST = 1e-10
@@ -41,7 +42,24 @@ class RegionStandardizer(TransformerMixin, BaseEstimator):
         -------
         RegionStandardizer
         """
-        values = _features(X)
+        return self.fit_values(self.read(X))
+
+    @staticmethod
+    def read(X: np.ndarray) -> np.ndarray:
+        """Return the features of packed scans, shape (n_scans, n_rois * n_features)."""
+        return features_of(np.asarray(X)).reshape(len(X), -1)
+
+    def fit_values(self, values: np.ndarray) -> "RegionStandardizer":
+        """Learn from what :meth:`read` returns.
+
+        Parameters
+        ----------
+        values : array of shape (n_scans, n_rois * n_features)
+
+        Returns
+        -------
+        RegionStandardizer
+        """
         known = ~np.isnan(values)
         count = np.maximum(known.sum(axis=0), 1)
         self.mean_ = np.where(known, values, 0).sum(axis=0) / count
@@ -64,8 +82,21 @@ class RegionStandardizer(TransformerMixin, BaseEstimator):
         array of shape (n_scans, n_rois * n_features)
             Without NaN.
         """
-        values = (_features(X) - self.mean_) / self.sd_
-        return np.nan_to_num(values, nan=0.0)
+        return self.transform_values(self.read(X))
+
+    def transform_values(self, values: np.ndarray) -> np.ndarray:
+        """Return standardised values, without NaN.
+
+        Parameters
+        ----------
+        values : array of shape (n_scans, n_rois * n_features)
+            From :meth:`read`.
+
+        Returns
+        -------
+        array of shape (n_scans, n_rois * n_features)
+        """
+        return np.nan_to_num((values - self.mean_) / self.sd_, nan=0.0)
 
 
 class EdgeComponents(TransformerMixin, BaseEstimator):
@@ -101,7 +132,24 @@ class EdgeComponents(TransformerMixin, BaseEstimator):
         -------
         EdgeComponents
         """
-        edges = log_edges(X)
+        return self.fit_values(self.read(X))
+
+    @staticmethod
+    def read(X: np.ndarray) -> np.ndarray:
+        """Return log(1 + w) of the edges of packed scans, (n_scans, n_edges)."""
+        return log_edges(X)
+
+    def fit_values(self, edges: np.ndarray) -> "EdgeComponents":
+        """Learn from what :meth:`read` returns.
+
+        Parameters
+        ----------
+        edges : array of shape (n_scans, n_edges)
+
+        Returns
+        -------
+        EdgeComponents
+        """
         self.mean_ = edges.mean(axis=0)
         spread = edges.std(axis=0)
         flat = spread <= 1e-10 * np.maximum(np.abs(self.mean_), 1e-300)
@@ -126,7 +174,21 @@ class EdgeComponents(TransformerMixin, BaseEstimator):
         -------
         array of shape (n_scans, n_components)
         """
-        return ((log_edges(X) - self.mean_) / self.sd_) @ self.rotation_
+        return self.transform_values(self.read(X))
+
+    def transform_values(self, edges: np.ndarray) -> np.ndarray:
+        """Return rotated edges.
+
+        Parameters
+        ----------
+        edges : array of shape (n_scans, n_edges)
+            From :meth:`read`.
+
+        Returns
+        -------
+        array of shape (n_scans, n_components)
+        """
+        return ((edges - self.mean_) / self.sd_) @ self.rotation_
 
 
 def log_edges(X: np.ndarray) -> np.ndarray:
@@ -142,9 +204,8 @@ def log_edges(X: np.ndarray) -> np.ndarray:
     """
     W, _ = unpack(np.asarray(X))
     row, column = np.triu_indices(W.shape[1], 1)
-    return np.log1p((W[:, row, column] + W[:, column, row]) / 2)
-
-
-def _features(X: np.ndarray) -> np.ndarray:
-    _, features = unpack(np.asarray(X))
-    return features.reshape(len(features), -1)
+    edges = np.empty((len(W), len(row)))
+    for part in row_blocks(X):
+        both = W[part][:, row, column] + W[part][:, column, row]
+        edges[part] = np.log1p(both / 2)
+    return edges

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from brainlsap._arrays import check_choice
+from brainlsap._arrays import check_choice, pack
 from brainlsap.data import Cohort
 from brainlsap.evaluation.fitting import (
     class_probabilities,
@@ -49,7 +49,8 @@ class Task(NamedTuple):
 class Scans(NamedTuple):
     """What every task may look at: its training rows, then its test rows."""
 
-    X: np.ndarray
+    connectomes: np.ndarray
+    features: np.ndarray
     y: np.ndarray
     groups: np.ndarray
     names: np.ndarray
@@ -153,21 +154,24 @@ def fit_task(task: Task, scans: Scans) -> FoldResult:
     from sklearn.base import clone
     from threadpoolctl import threadpool_limits
 
-    train, test = task.split
+    train, test = (np.asarray(rows) for rows in task.split)
     model, settings = seeded(clone(task.model), task.seed)
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         started = time.perf_counter()
         fit_model(
             model,
-            scans.X[train],
+            pack(scans.connectomes, scans.features, train),
             scans.y[train],
             scans.groups[train],
             scans.table.iloc[train],
         )
         fitted = time.perf_counter()
         probability, source = class_probabilities(
-            model, scans.X[test], scans.classes, scans.table.iloc[test]
+            model,
+            pack(scans.connectomes, scans.features, test),
+            scans.classes,
+            scans.table.iloc[test],
         )
         finished = time.perf_counter()
     details = {
@@ -199,8 +203,8 @@ def _result(
         truth=scans.y[test],
         probability=probability,
         classes=scans.classes,
-        scales=regional(inner, "scales_", scans.X.shape[1]),
-        scales_start=regional(inner, "scales_start_", scans.X.shape[1]),
+        scales=regional(inner, "scales_", scans.features.shape[1]),
+        scales_start=regional(inner, "scales_start_", scans.features.shape[1]),
         scale_path=scale_path(inner),
         details=details | {"fit_report": report},
     )
@@ -229,7 +233,8 @@ def _fit_all(
     table = cohort.table
     names = table["scan"].to_numpy(dtype=object)
     classes = tuple(cohort.classes)
-    scans = Scans(cohort.to_array(), cohort.y, cohort.groups, names, classes, table)
+    arrays = cohort.connectomes, cohort.features
+    scans = Scans(*arrays, cohort.y, cohort.groups, names, classes, table)
     with _workers(work) as settings:
         parallel = Parallel(**settings, return_as="generator_unordered")
         calls = (delayed(_fit_numbered)(k, one, scans) for k, one in enumerate(tasks))

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from brainlsap._scratch import release
 from brainlsap.data import Cohort
 from brainlsap.evaluation.findings import Finding
 
@@ -11,6 +12,7 @@ EXPLAINED = 0.99
 """Part of the variance within classes and between that the classes explain."""
 FEWEST_SCANS = 5
 MOST_NAMED = 3
+_ROWS_AT_ONCE = 256
 # Scores by which dementia is staged, and words for the label itself.
 CLINICAL = re.compile(
     r"(?:^|[_\W])(?:mmse|moca|cdr(?:sb|global)?|adas(?:1[13])?|faq|gds|dx|diagnosis|"
@@ -94,13 +96,8 @@ def explained_by_class(
     # Shifted, so that squares do not drown what little a column varies.
     shift = np.where(np.isnan(values[0]), 0, values[0])
     for name in classes:
-        part = values[label == name] - shift
-        known = ~np.isnan(part)
-        count = known.sum(axis=0)
-        if not known.all():
-            part = np.where(known, part, 0)
-        summed = part.sum(axis=0)
-        total += (count, summed, np.einsum("ij,ij->j", part, part))
+        count, summed, squares = _sums(values, np.flatnonzero(label == name), shift)
+        total += (count, summed, squares)
         between += summed**2 / np.maximum(count, 1)
         enough &= count >= FEWEST_SCANS
     centre = total[1] ** 2 / np.maximum(total[0], 1)
@@ -108,6 +105,20 @@ def explained_by_class(
     # Rounding leaves a constant column about 1e-16 of its square.
     varies = enough & (spread > 1e-9 * np.maximum(total[2], 1e-300))
     return np.where(varies, (between - centre) / np.where(varies, spread, 1), 0)
+
+
+def _sums(values: np.ndarray, rows: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Return count, sum and sum of squares of some rows, some of them at a time."""
+    total = np.zeros((3, values.shape[1]))
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = values[rows[start : start + _ROWS_AT_ONCE]] - shift
+        known = ~np.isnan(part)
+        if not known.all():
+            part = np.where(known, part, 0)
+        squares = np.einsum("ij,ij->j", part, part)
+        total += (known.sum(axis=0), part.sum(axis=0), squares)
+        release(values)
+    return total
 
 
 def _values(cohort: Cohort) -> list:

@@ -1,10 +1,12 @@
 """Scans that are too alike to be two people's, in training and test scans."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
+from brainlsap._scratch import row_blocks
 from brainlsap.data import Cohort
 from brainlsap.evaluation.findings import Finding
 from brainlsap.evaluation.splits import Split
@@ -16,6 +18,8 @@ ALIKE = 0.01
 FEWEST_VALUES, MOST_VALUES = 10, 2000
 MOST_PAIRS = 10_000
 BLOCK = 1000
+# Of more scans than two blocks, so many numbers are compared first.
+SHORT, SAMPLE, MOST_CANDIDATES = 64, 500, 20_000
 
 
 def find_twins(
@@ -93,20 +97,18 @@ def identical_rows(values: np.ndarray) -> list[tuple[int, int]]:
     >>> identical_rows(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0]]))
     [(0, 2)]
     """
-    # A random projection is the same for equal rows; only those are then compared.
-    weight = np.random.default_rng(0).uniform(0.5, 1.5, values.shape[1])
-    summed = values @ weight
-    if np.isnan(summed).any():
-        summed = np.where(np.isnan(values), 0, values) @ weight
-    told = (~np.isnan(values)).any(axis=1)
+    first: dict[bytes, int] = {}
     pairs = []
-    frame = pd.Series(np.flatnonzero(told)).groupby(summed[told])
-    for rows in (members.to_numpy() for _, members in frame if len(members) > 1):
-        pairs += [
-            (int(rows[0]), int(other))
-            for other in rows[1:]
-            if np.array_equal(values[rows[0]], values[other], equal_nan=True)
-        ]
+    for row, one in enumerate(_each(values)):
+        known = ~np.isnan(one)
+        if not known.any():
+            continue
+        # zeros of either sign are one number, and NaN of any making is NaN
+        told = np.where(known, one + 0.0, np.nan).tobytes()
+        digest = hashlib.blake2b(told, digest_size=16).digest()
+        if digest in first:
+            pairs.append((first[digest], row))
+        first.setdefault(digest, row)
     return pairs
 
 
@@ -129,19 +131,47 @@ def alike_rows(values: np.ndarray) -> list[tuple[int, int]]:
     >>> alike_rows(np.vstack([rows, rows[7] + 0.01]))
     [(7, 30)]
     """
-    z = _standardised(values)
+    return _near(_standardised(values))
+
+
+def _near(z: np.ndarray) -> list[tuple[int, int]]:
     limit = ALIKE * 2 * max(z.shape[1], 1)
-    length = np.einsum("ij,ij->i", z, z)
+    # of many scans few numbers are compared first: distances in them are no larger
+    short = z @ _directions(z) if len(z) > 2 * BLOCK and z.shape[1] > SHORT else z
     pairs: list[tuple[int, int]] = []
     for start in range(0, len(z), BLOCK):
-        rows = slice(start, start + BLOCK)
-        square = length[rows, None] + length[None] - 2 * z[rows] @ z.T
-        i, j = np.nonzero(square < limit)
-        upper = i + start < j
-        pairs += zip((i[upper] + start).tolist(), j[upper].tolist(), strict=True)
+        i, j = _within(short, start, limit * (1 + 1e-9))
+        if short is not z and len(i) > MOST_CANDIDATES:
+            i, j = _within(z, start, limit)
+        elif short is not z:
+            square = np.array([_square(z[a] - z[b]) for a, b in zip(i, j, strict=True)])
+            near = square < limit
+            i, j = i[near], j[near]
+        pairs += zip(i.tolist(), j.tolist(), strict=True)
         if len(pairs) > MOST_PAIRS:
             return pairs[:MOST_PAIRS]
     return pairs
+
+
+def _within(z: np.ndarray, start: int, limit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of near rows, the smaller one in the block from `start` on."""
+    rows, rest = z[start : start + BLOCK], z[start:]
+    square = rows @ (-2 * rest.T)
+    square += np.einsum("ij,ij->i", rows, rows)[:, None]
+    square += np.einsum("ij,ij->i", rest, rest)
+    i, j = np.nonzero(square < limit)
+    upper = i < j
+    return i[upper] + start, j[upper] + start
+
+
+def _directions(z: np.ndarray) -> np.ndarray:
+    """Return orthonormal columns in which scans differ most, from some of the scans."""
+    some = z[np.linspace(0, len(z) - 1, SAMPLE).astype(int)]
+    return np.linalg.svd(some, full_matrices=False)[2][:SHORT].T
+
+
+def _square(difference: np.ndarray) -> float:
+    return float(difference @ difference)
 
 
 def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
@@ -159,7 +189,12 @@ def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
 def _all_equal(values: np.ndarray) -> bool:
     if values.strides[0] == 0:
         return True
-    return all(np.array_equal(row, values[0], equal_nan=True) for row in values[1:])
+    return all(np.array_equal(row, values[0], equal_nan=True) for row in _each(values))
+
+
+def _each(values: np.ndarray) -> Iterator[np.ndarray]:
+    for part in row_blocks(values):
+        yield from values[part]
 
 
 def _alike(
@@ -170,22 +205,28 @@ def _alike(
 ) -> list[tuple[int, int]]:
     if kind == "connectomes":
         values = _common_edges(values)
-    varying = int((_standardised(values) != 0).any(axis=0).sum())
-    if varying < FEWEST_VALUES:
+    z = _standardised(values)
+    del values
+    if z.shape[1] < FEWEST_VALUES:
         skipped[f"nearly identical {kind}"] = (
-            f"needs {FEWEST_VALUES} values that vary, has {varying}"
+            f"needs {FEWEST_VALUES} values that vary, has {z.shape[1]}"
         )
         return []
-    return [pair for pair in alike_rows(values) if pair not in same]
+    return [pair for pair in _near(z) if pair not in same]
 
 
 def _common_edges(edges: np.ndarray) -> np.ndarray:
     """Return log(1 + w) of the edges that most scans have, each edge once."""
     n_rois = int(np.sqrt(edges.shape[1]))
     upper = np.flatnonzero(np.triu(np.ones((n_rois, n_rois), bool), 1))
-    seen = (edges > 0).sum(axis=0)[upper]
-    kept = upper[np.argsort(-seen, kind="stable")[:MOST_VALUES]]
-    return np.log1p(edges[:, np.sort(kept)])
+    seen = np.zeros(edges.shape[1], dtype=np.int64)
+    for part in row_blocks(edges):
+        seen += (edges[part] > 0).sum(axis=0)
+    kept = upper[np.argsort(-seen[upper], kind="stable")[:MOST_VALUES]]
+    common = np.empty((len(edges), len(kept)))
+    for part in row_blocks(edges):
+        common[part] = edges[part][:, np.sort(kept)]
+    return np.log1p(common, out=common)
 
 
 def _standardised(values: np.ndarray) -> np.ndarray:
@@ -193,13 +234,19 @@ def _standardised(values: np.ndarray) -> np.ndarray:
     if values.shape[1] > MOST_VALUES:
         step = np.linspace(0, values.shape[1] - 1, MOST_VALUES).astype(int)
         values = values[:, step]
-    known = ~np.isnan(values)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, values, 0).sum(axis=0) / count
-    centred = np.where(known, values - mean, 0)
-    sd = np.sqrt((centred**2).sum(axis=0) / count)
+    centred = np.array(values, dtype=np.float64)
+    unknown = np.isnan(centred)
+    count = np.maximum((~unknown).sum(axis=0), 1)
+    centred[unknown] = 0
+    mean = centred.sum(axis=0) / count
+    centred -= mean
+    centred[unknown] = 0
+    sd = np.sqrt(np.einsum("ij,ij->j", centred, centred) / count)
     varies = sd > 1e-10 * np.maximum(np.abs(mean), 1e-300)
-    return centred[:, varies] / sd[varies]
+    if not varies.all():
+        centred, sd = centred[:, varies], sd[varies]
+    centred /= sd
+    return centred
 
 
 def _sides(splits: Sequence[Split], n_scans: int) -> np.ndarray:

@@ -16,7 +16,6 @@ from brainlsap.graph.group_networks import (
 from brainlsap.graph.heat import ENGINES, diffuse, exact_heat_kernel, heat_kernel
 from brainlsap.graph.laplacian import (
     Spectrum,
-    SpectrumCache,
     decompose,
     normalized_laplacian,
 )
@@ -24,6 +23,7 @@ from brainlsap.graph.preparation import LearnedPreparation, prepare_connectomes
 from brainlsap.graph.preparation_options import Preparation
 from brainlsap.graph.recurrence import diffuse_recurrence
 from brainlsap.graph.spectral import SpectralEngine
+from brainlsap.graph.spectrum_cache import SpectrumCache
 
 __all__ = [
     "ENGINES",

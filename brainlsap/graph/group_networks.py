@@ -3,27 +3,26 @@
 import numpy as np
 import torch
 
+from brainlsap._scratch import row_blocks
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.laplacian import normalized_laplacian
 
 
-def mean_over_people(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return the mean over people of the means over each person's scans.
+def shares_of_scans(groups: np.ndarray) -> np.ndarray:
+    """Return how much every scan counts where each person counts the same.
 
     Parameters
     ----------
-    values : array of shape (n_scans, ...)
     groups : array of shape (n_scans,)
         Participant of every scan.
 
     Returns
     -------
-    array of shape (...)
-        In float64.
+    array of shape (n_scans,)
+        Summing to 1.
     """
     _, person, n_visits = np.unique(groups, return_inverse=True, return_counts=True)
-    share = 1.0 / (n_visits[person] * len(n_visits))
-    return np.tensordot(share, values, axes=1)
+    return 1.0 / (n_visits[person] * len(n_visits))
 
 
 def mean_connectome(W: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
@@ -51,7 +50,10 @@ def mean_connectome(W: np.ndarray, groups: np.ndarray | None = None) -> np.ndarr
     [[0.0, 5.0], [5.0, 0.0]]
     """
     people = np.arange(len(W)) if groups is None else np.asarray(groups)
-    return mean_over_people(W, people)
+    mean, share = np.zeros(W.shape[1:]), shares_of_scans(people)
+    for part in row_blocks(W):
+        mean += np.tensordot(share[part], W[part], axes=1)
+    return mean
 
 
 def covariance_connectome(
@@ -164,13 +166,47 @@ def connectome_summary(
         prepared = prepared[:1]
     if eigenvalues is None:
         eigenvalues = torch.linalg.eigvalsh(normalized_laplacian(prepared).double())
+    values = eigenvalues.cpu().numpy()[: len(prepared)]
+    return summarize_links(*count_links(prepared), values)
+
+
+def count_links(prepared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of pairs that are linked, and the number of lone regions.
+
+    Parameters
+    ----------
+    prepared : array of shape (n_scans, n_rois, n_rois)
+
+    Returns
+    -------
+    links : array of shape (n_scans,)
+    isolated : int array of shape (n_scans,)
+    """
     n_rois = prepared.shape[1]
     links = (prepared > 0).sum(axis=(1, 2)) / max(n_rois * (n_rois - 1), 1)
-    isolated = (~prepared.any(axis=2)).sum(axis=1)
+    return links, (~prepared.any(axis=2)).sum(axis=1)
+
+
+def summarize_links(
+    links: np.ndarray, isolated: np.ndarray, values: np.ndarray
+) -> dict[str, float]:
+    """Return what :func:`connectome_summary` tells, of counts and eigenvalues.
+
+    Parameters
+    ----------
+    links, isolated : arrays of shape (n_scans,)
+        From :func:`count_links`.
+    values : array of shape (n_scans, n_rois)
+        Eigenvalues, ascending.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    n_rois = values.shape[1]
     # every isolated region brings one eigenvalue 0 of its own
     place = np.minimum(isolated + 1, n_rois - 1)
-    values = eigenvalues.cpu().numpy()[: len(prepared)]
-    gap = np.maximum(values[np.arange(len(prepared)), place], 0.0)
+    gap = np.maximum(values[np.arange(len(values)), place], 0.0)
     gap = np.where(isolated + 1 < n_rois, gap, 0.0)
     return {
         "density": float(links.mean()),

@@ -1,8 +1,6 @@
 """Connectomes become Laplacians, and small dense Laplacians their spectra."""
 
-import hashlib
 import warnings
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,81 +152,3 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
         part = slice(start, start + _AT_ONCE)
         eigenvalues[part], eigenvectors[part] = torch.linalg.eigh(L[part].double())
     return Spectrum(eigenvalues.clamp_(0.0, 2.0), eigenvectors)
-
-
-class SpectrumCache:
-    """Spectra by the hash of the prepared connectome, the oldest dropped first.
-
-    Folds, kernels and seeds see the same graphs again and again, and a shared
-    connectome is one graph however many people use it.
-
-    Parameters
-    ----------
-    max_bytes : int
-        Memory to use at the most.
-
-    Examples
-    --------
-    >>> W = np.broadcast_to(1.0 - np.eye(3), (5, 3, 3))
-    >>> spectrum, graph_of = SpectrumCache().spectra(W)
-    >>> spectrum.eigenvalues.shape, graph_of.tolist()
-    (torch.Size([1, 3]), [0, 0, 0, 0, 0])
-    """
-
-    def __init__(self, max_bytes: int = 2_000_000_000) -> None:
-        self.max_bytes = max_bytes
-        self._spectra: OrderedDict[bytes, Spectrum] = OrderedDict()
-
-    def spectra(self, W: np.ndarray) -> tuple[Spectrum, np.ndarray]:
-        """Return the spectra of the distinct graphs, and each scan's graph.
-
-        Parameters
-        ----------
-        W : array of shape (n_scans, n_rois, n_rois)
-            Prepared connectomes.
-
-        Returns
-        -------
-        spectrum : Spectrum
-            Of the distinct graphs, in float64.
-        graph_of : int array of shape (n_scans,)
-            Row of `spectrum` that belongs to each scan.
-        """
-        if W.shape[0] > 1 and W.strides[0] == 0:
-            keys = [_key(W[0])] * W.shape[0]
-        else:
-            keys = [_key(one) for one in W]
-        distinct = list(dict.fromkeys(keys))
-        first = {key: keys.index(key) for key in distinct if key not in self._spectra}
-        found = {key: self._spectra[key] for key in distinct if key in self._spectra}
-        if first:
-            L = normalized_laplacian(W[list(first.values())])
-            fresh = decompose(L)
-            for row, key in enumerate(first):
-                one = slice(row, row + 1)
-                # clones: a view would keep every other graph of this call alive
-                found[key] = Spectrum(
-                    fresh.eigenvalues[one].clone(), fresh.eigenvectors[one].clone()
-                )
-        self._keep(found)
-        row_of = {key: row for row, key in enumerate(distinct)}
-        joined = Spectrum(
-            torch.cat([found[key].eigenvalues for key in distinct]),
-            torch.cat([found[key].eigenvectors for key in distinct]),
-        )
-        return joined, np.array([row_of[key] for key in keys])
-
-    def _keep(self, found: dict[bytes, Spectrum]) -> None:
-        for key, spectrum in found.items():
-            self._spectra[key] = spectrum
-            self._spectra.move_to_end(key)
-        while len(self._spectra) > 1 and self._bytes() > self.max_bytes:
-            self._spectra.popitem(last=False)
-
-    def _bytes(self) -> int:
-        one = next(iter(self._spectra.values()))
-        return len(self._spectra) * one.eigenvectors.numel() * 8
-
-
-def _key(W: np.ndarray) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(W).tobytes(), digest_size=16).digest()

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from brainlsap._scratch import row_blocks
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph.group_networks import covariance_connectome, mean_over_people
+from brainlsap.graph.group_networks import covariance_connectome, shares_of_scans
 from brainlsap.graph.preparation_options import Preparation
 from brainlsap.graph.preparation_steps import (
     fill_isolated,
@@ -142,11 +143,7 @@ class LearnedPreparation:
             covariance = covariance_connectome(features, groups)
             mean = keep_edges(covariance[None], options)[0]
             return cls(options, _learn_mask(None, mean, options), mean, covariance)
-        edges = keep_edges(connectomes, options)
-        mean = mean_over_people(edges, groups)
-        presence = None
-        if options.consensus > 0:
-            presence = mean_over_people(edges > 0, groups)
+        mean, presence = _mean_and_presence(connectomes, groups, options)
         return cls(options, _learn_mask(presence, mean, options), mean)
 
     @classmethod
@@ -165,13 +162,15 @@ class LearnedPreparation:
         """Whether every scan gets one and the same network."""
         return self.options.connectome != "own"
 
-    def apply(self, W: np.ndarray) -> np.ndarray:
+    def apply(self, W: np.ndarray, first_row: int = 0) -> np.ndarray:
         """Prepare connectomes, of training scans or of new ones.
 
         Parameters
         ----------
         W : array of shape (n_scans, n_rois, n_rois)
             With the regions that were learned from.
+        first_row : int
+            Number of the first of them, for messages.
 
         Returns
         -------
@@ -185,18 +184,33 @@ class LearnedPreparation:
         """
         options, raw = self.options, W
         if options.connectome == "own":
-            edges = keep_edges(W, options)
+            edges = keep_edges(W, options, first_row)
         else:
             edges = np.array(self.mean)[None]
             raw = edges.copy() if self.covariance is None else self.covariance[None]
         if self.mask is not None:
             edges *= self.mask
-        fill_isolated(edges, raw, options, self.mean)
+        fill_isolated(edges, raw, options, self.mean, first_row)
         prepared = transform_weights(edges, options.weights)
         # a broadcast view cannot be written to, which PyTorch warns of
         return (
             prepared if len(prepared) == len(W) else np.broadcast_to(prepared, W.shape)
         )
+
+
+def _mean_and_presence(
+    connectomes: np.ndarray, groups: np.ndarray, options: Preparation
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return people's mean link, and the share of people who have it where asked."""
+    share = shares_of_scans(groups)
+    mean = np.zeros(connectomes.shape[1:])
+    presence = np.zeros(connectomes.shape[1:])
+    for part in row_blocks(connectomes):
+        edges = keep_edges(connectomes[part], options, part.start)
+        mean += np.tensordot(share[part], edges, axes=1)
+        if options.consensus > 0:
+            presence += np.tensordot(share[part], edges > 0, axes=1)
+    return mean, presence if options.consensus > 0 else None
 
 
 def _learn_mask(

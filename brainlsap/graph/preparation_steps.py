@@ -6,13 +6,15 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph.preparation_options import Preparation
 
 
-def keep_edges(W: np.ndarray, options: Preparation) -> np.ndarray:
+def keep_edges(W: np.ndarray, options: Preparation, first_row: int = 0) -> np.ndarray:
     """Symmetrise, clear the diagonal, threshold and divide by volume: steps 2 to 4.
 
     Parameters
     ----------
     W : array of shape (n_graphs, n_rois, n_rois)
     options : Preparation
+    first_row : int
+        Number of the first graph, for messages.
 
     Returns
     -------
@@ -24,7 +26,7 @@ def keep_edges(W: np.ndarray, options: Preparation) -> np.ndarray:
     ParameterError
         For directions that differ where they may not, or another number of volumes.
     """
-    edges = symmetric(W, options.symmetrize)
+    edges = symmetric(W, options.symmetrize, first_row)
     _drop_weak(edges, options.threshold, options.threshold_unit)
     if options.volumes is not None:
         volumes = np.asarray(options.volumes)
@@ -37,7 +39,7 @@ def keep_edges(W: np.ndarray, options: Preparation) -> np.ndarray:
     return edges
 
 
-def symmetric(W: np.ndarray, how: str = "mean") -> np.ndarray:
+def symmetric(W: np.ndarray, how: str = "mean", first_row: int = 0) -> np.ndarray:
     """Return the connectomes with equal directions and without a diagonal."""
     back = np.swapaxes(W, -1, -2)
     if how == "refuse":
@@ -45,8 +47,8 @@ def symmetric(W: np.ndarray, how: str = "mean") -> np.ndarray:
         bad = np.flatnonzero(gap > 1e-6 * W.reshape(len(W), -1).max(axis=1, initial=0))
         if bad.size:
             raise ParameterError(
-                f"connectome of row {bad[0]} is not symmetric (its directions differ "
-                f"by {gap[bad[0]]:g}), and symmetrize is 'refuse'."
+                f"connectome of row {first_row + bad[0]} is not symmetric (its "
+                f"directions differ by {gap[bad[0]]:g}), and symmetrize is 'refuse'."
             )
     made = np.maximum(W, back) if how == "max" else (W + back) / 2
     made = made.astype(np.float64, copy=False)
@@ -102,6 +104,7 @@ def fill_isolated(
     W: np.ndarray,
     options: Preparation,
     mean: np.ndarray | None = None,
+    first_row: int = 0,
 ) -> np.ndarray:
     """Treat regions without links by the policy: step 6.
 
@@ -114,6 +117,8 @@ def fill_isolated(
     options : Preparation
     mean : array of shape (n_rois, n_rois), optional
         Links of the training people, for the policy `mean`.
+    first_row : int
+        Number of the first graph, for messages.
 
     Returns
     -------
@@ -130,8 +135,8 @@ def fill_isolated(
     if options.isolated == "refuse" and row.size:
         raise ParameterError(
             f"{row.size} regions have no link left (the first: region {region[0]} of "
-            f"row {row[0]}), and isolated is 'refuse'. Lower the threshold, or choose "
-            "'keep', 'strongest' or 'mean'."
+            f"row {first_row + row[0]}), and isolated is 'refuse'. Lower the "
+            "threshold, or choose 'keep', 'strongest' or 'mean'."
         )
     if row.size == 0:
         return edges

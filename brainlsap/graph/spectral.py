@@ -10,17 +10,22 @@ coefficients stay below 1: only that sum is then done in the working precision
 (Hermite's own terms would be wrong by 0.02 there): :mod:`brainlsap.graph.rewriting`.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
+from brainlsap._scratch import large_bytes, letting_go
 from brainlsap.graph.bounds import polynomial_values
 from brainlsap.graph.expansions import EXPANSIONS
 from brainlsap.graph.laplacian import Spectrum
 from brainlsap.graph.rewriting import Rewriting, Series
 from brainlsap.graph.spectral_steps import Combine, Diffuse
 
-# A copy of the eigenvectors in the order of the items saves gathering them each time.
-_COPY_BYTES = 1_000_000_000
+# Chunks after which memory of eigenvectors that are mapped to a file is given back.
+_CHUNKS_HELD = 64
+# Graphs whose polynomials are made at once, in float64.
+_AT_ONCE = 1024
 
 
 class SpectralEngine:
@@ -80,10 +85,7 @@ class SpectralEngine:
         if kernel != "exact" or max_scale is not None:
             device = spectrum.eigenvalues.device
             self.rewriting = Rewriting(kernel, degree, span, max_scale or 0.0, device)
-            values = polynomial_values(
-                EXPANSIONS["chebyshev"], spectrum.eigenvalues, self.rewriting.order
-            )
-            self.basis = values.to(dtype)
+            self.basis = _basis(spectrum.eigenvalues, self.rewriting.order, dtype)
 
     @property
     def order(self) -> int | None:
@@ -92,13 +94,13 @@ class SpectralEngine:
 
     def select(self, items: Tensor) -> "SpectralEngine":
         """Return the engine of some items, given by their numbers."""
-        # Their eigenvectors are copied in order while that takes little memory (a
-        # chunk is then a view of them); beyond, graphs are shared and gathered.
+        # A copy of their eigenvectors in order saves gathering them each time (a chunk
+        # is then a view); beyond a little memory, graphs are shared and gathered.
         chosen = object.__new__(SpectralEngine)
         chosen.__dict__.update(self.__dict__)
         chosen.graph_of, chosen.in_order = self.graph_of[items], False
         wanted = len(items) * self.vectors[0].numel() * self.vectors.element_size()
-        if not self.shared and len(items) > 1 and wanted <= _COPY_BYTES:
+        if not self.shared and len(items) > 1 and wanted <= large_bytes():
             for name in ("vectors", "eigenvalues", "basis"):
                 setattr(chosen, name, getattr(self, name)[chosen.graph_of])
             chosen.graph_of = torch.arange(len(items))
@@ -211,14 +213,14 @@ class SpectralEngine:
         -------
         Tensor of shape (n_items, n_rois, n_channels, order + 1)
         """
-        parts = []
+        found = H_hat.new_empty(*H_hat.shape, self.basis.shape[1])
         for part in self.parts(H_hat):
             graphs = slice(0, 1) if self.shared else self.graphs(part)
             values = self.basis[graphs].expand(len(H_hat[part]), -1, -1)
             weighted = torch.einsum("tif,tni->tifn", H_hat[part], values)
             joined = self.vectors[graphs] @ weighted.flatten(2)
-            parts.append(joined.reshape(weighted.shape))
-        return torch.cat(parts)
+            found[part] = joined.reshape(weighted.shape)
+        return found
 
     def combine(self, terms: Tensor, scale: Tensor) -> Tensor:
         """Diffuse signals given by their terms; differentiable in scale.
@@ -268,6 +270,18 @@ class SpectralEngine:
         """
         return Diffuse.apply(H_hat, scale, self, True)  # type: ignore[no-any-return]
 
-    def parts(self, H: Tensor) -> list[slice]:
+    def parts(self, H: Tensor) -> Iterable[slice]:
         """Return the chunks of the items."""
-        return [slice(i, i + self.chunk) for i in range(0, len(H), self.chunk)]
+        starts = range(0, len(H), self.chunk)
+        return letting_go([slice(i, i + self.chunk) for i in starts], _CHUNKS_HELD)
+
+
+def _basis(eigenvalues: Tensor, order: int, dtype: torch.dtype) -> Tensor:
+    """Return the values of the Chebyshev polynomials, made in float64."""
+    shape = len(eigenvalues), order + 1, eigenvalues.shape[1]
+    basis = eigenvalues.new_empty(shape, dtype=dtype)
+    for part in (slice(i, i + _AT_ONCE) for i in range(0, len(basis), _AT_ONCE)):
+        basis[part] = polynomial_values(
+            EXPANSIONS["chebyshev"], eigenvalues[part], order
+        )
+    return basis

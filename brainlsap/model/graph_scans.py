@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from brainlsap.graph import prepare_connectomes
+from brainlsap.model.connectome_inputs import all_equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def prepare_scans(
     >>> len(scans), scans.shared, scans.graphs[0].shape
     (4, True, torch.Size([1, 3, 3]))
     """
-    shared = len(connectomes) > 1 and bool((connectomes == connectomes[:1]).all())
+    shared = len(connectomes) > 1 and all_equal(connectomes)
     chosen = connectomes[:1] if shared else connectomes
     prepared = prepare_connectomes(chosen, threshold=threshold, weights=weights)
     graphs = tuple(one.float() for one in read_graphs(prepared))

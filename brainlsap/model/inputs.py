@@ -8,16 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from brainlsap._arrays import unpack
+from brainlsap._arrays import features_of, unpack
+from brainlsap._scratch import as_doubles, row_blocks
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     LearnedPreparation,
     SpectralEngine,
     Spectrum,
     SpectrumCache,
-    connectome_summary,
 )
-from brainlsap.model.connectome_inputs import learn_preparation, prepare_distinct
+from brainlsap.graph.group_networks import count_links, summarize_links
+from brainlsap.model.connectome_inputs import (
+    distinct_connectomes,
+    learn_preparation,
+    prepare_in_blocks,
+)
 from brainlsap.model.network import GraphBatch
 from brainlsap.model.settings import Settings
 
@@ -49,21 +54,22 @@ def check_packed(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> features.shape
     (2, 3, 1)
     """
-    X = np.asarray(X, dtype=np.float64)
-    connectomes, features = unpack(X)
+    X = as_doubles(X)
+    connectomes, _ = unpack(X)
     if len(X) == 0:
         raise ParameterError("X holds no scan.")
-    # a sum is finite only if every entry is, and needs no mask of the same size
-    if not np.isfinite(connectomes.sum()) or connectomes.min() < 0:
-        scan = next(
-            row
-            for row, W in enumerate(connectomes)
-            if not np.isfinite(W).all() or W.min() < 0
-        )
-        raise ParameterError(
-            f"connectomes must be finite and not negative; that of row {scan} of X "
-            "is not. Leave the scan out or mend its connectome."
-        )
+    for part in row_blocks(X):
+        # NaN is the smallest and the largest of its scan, and needs no mask
+        lowest = connectomes[part].min(axis=(1, 2))
+        highest = connectomes[part].max(axis=(1, 2))
+        bad = np.flatnonzero(~((lowest >= 0) & (highest < np.inf)))
+        if bad.size:
+            raise ParameterError(
+                "connectomes must be finite and not negative; that of row "
+                f"{part.start + bad[0]} of X is not. Leave the scan out or mend its "
+                "connectome."
+            )
+    features = features_of(X)
     if np.isinf(features).any():
         raise ParameterError("features must be finite, or NaN where not measured.")
     return connectomes, features
@@ -220,8 +226,8 @@ def make_batch(
     GraphBatch
     """
     learned = learned or learn_preparation(connectomes, None, None, settings)
-    prepared = prepare_distinct(connectomes, learned)
-    spectrum, graph_of = _SPECTRA.spectra(prepared)
+    graphs = distinct_connectomes(connectomes, learned)
+    spectrum, graph_of = _SPECTRA.spectra(graphs, learned.apply, dtype)
     if len(graph_of) < len(connectomes):
         graph_of = np.zeros(len(connectomes), dtype=np.int64)
     engine = SpectralEngine(
@@ -237,7 +243,8 @@ def make_batch(
         scaled = np.ones_like(scaled)
     root = None
     if settings.normalization == "random_walk":
-        root = torch.from_numpy(_degree_roots(prepared)).to(device, dtype)
+        roots = [_degree_roots(one) for one in prepare_in_blocks(graphs, learned)]
+        root = torch.from_numpy(np.concatenate(roots)).to(device, dtype)
         root = root.expand(len(scaled), -1, -1)
     return GraphBatch.build(engine, torch.from_numpy(scaled).to(device, dtype), root)
 
@@ -252,9 +259,11 @@ def summarize_connectomes(
     connectomes: np.ndarray, learned: LearnedPreparation
 ) -> dict[str, float]:
     """Return density, isolated regions and spectral gap of the prepared graphs."""
-    prepared = prepare_distinct(connectomes, learned)
-    spectrum, graph_of = _SPECTRA.spectra(prepared)
-    return connectome_summary(prepared, spectrum.eigenvalues[graph_of])
+    graphs = distinct_connectomes(connectomes, learned)
+    eigenvalues, graph_of = _SPECTRA.eigenvalues(graphs, learned.apply)
+    counted = [count_links(one) for one in prepare_in_blocks(graphs, learned)]
+    links, isolated = (np.concatenate(part) for part in zip(*counted, strict=True))
+    return summarize_links(links, isolated, eigenvalues.numpy()[graph_of])
 
 
 def spectra_of(prepared: np.ndarray) -> tuple[Spectrum, np.ndarray]:

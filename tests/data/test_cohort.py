@@ -281,3 +281,14 @@ def test_order_of_classes(labels, classes, expected):
 def test_order_of_classes_refuses_doubles():
     with pytest.raises(ParameterError, match="classes names 'CN' more than once"):
         order_classes(["CN"], ("CN", "CN"))
+
+
+def test_read_refuses_arrays_that_are_promised_and_not_there(tmp_path):
+    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
+    with h5py.File(path, "a") as file:
+        del file["connectomes"]
+        one = (1, N_ROIS, N_ROIS)
+        # a header of 200 terabytes costs nothing
+        file.create_dataset("connectomes", (10**12, *one[1:]), float, chunks=one)
+    with pytest.raises(FileFormatError, match="holds less than its header promises"):
+        Cohort.read(path)

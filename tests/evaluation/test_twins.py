@@ -1,5 +1,6 @@
 import numpy as np
 
+from brainlsap.evaluation import twins
 from brainlsap.evaluation.twins import (
     ALIKE,
     alike_rows,
@@ -65,3 +66,23 @@ def test_twins_on_one_side_do_not_count(cohort):
     assert findings == []
     findings, _, _ = find_twins(twins, [(np.array([0]), np.append(rest, 1))])
     assert findings[0].check == "identical features"
+
+
+def test_few_numbers_first_finds_the_same_pairs(monkeypatch):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(70, 90)) @ rng.normal(size=(90, 90))
+    rows[[11, 66, 69]] = rows[[3, 40, 3]] + 0.01 * rng.normal(size=(3, 90))
+    expected = alike_rows(rows)
+    assert expected == [(3, 11), (3, 69), (11, 69), (40, 66)]
+    monkeypatch.setattr(twins, "BLOCK", 16)
+    assert alike_rows(rows) == expected
+    monkeypatch.setattr(twins, "SHORT", 5)
+    assert sorted(alike_rows(rows)) == expected
+    monkeypatch.setattr(twins, "MOST_CANDIDATES", 0)
+    assert sorted(alike_rows(rows)) == expected
+
+
+def test_zeros_of_either_sign_are_identical():
+    rows = np.array([[0.0, 1.0], [np.nan, 2.0], [-0.0, 1.0], [np.nan, np.nan]])
+    rows = np.vstack([rows, rows[[3, 1]]])
+    assert identical_rows(rows) == [(0, 2), (1, 5)]

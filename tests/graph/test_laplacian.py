@@ -85,7 +85,7 @@ def test_bad_weights_are_refused(case, form):
 
 
 def test_cache_decomposes_each_graph_once(draw_graph, monkeypatch):
-    import brainlsap.graph.laplacian as module
+    import brainlsap.graph.spectrum_cache as module
 
     decomposed = []
 
@@ -112,4 +112,4 @@ def test_cache_forgets_the_oldest_when_full(draw_graph):
     cache = SpectrumCache(max_bytes=2 * one_graph)
     for seed in range(4):
         cache.spectra(draw_graph("weighted", 5, seed)[None])
-    assert len(cache._spectra) == 2
+    assert len(cache._shelves) == 2
