@@ -48,7 +48,7 @@ def merge_visits(
         if row["rid"] is None:
             nameless += 1
             continue
-        people.setdefault(str(int(float(row["rid"]))), []).append(row)
+        people.setdefault(_rid(row["rid"], place), []).append(row)
     faults: list[str] = []
     merged: list[dict[str, Any]] = []
     counts = {"reckoned": 0, "unknown": 0, "undated": 0}
@@ -69,6 +69,15 @@ def merge_visits(
         "days since baseline": counts["reckoned"],
     }
     return table, [note for note, count in told.items() if count]
+
+
+def _rid(value: object, place: Path) -> str:
+    try:
+        return str(int(float(str(value))))
+    except (ValueError, OverflowError):
+        raise CohortError(
+            f"{place}: RID must be a whole number such as 4010, got {value!r:.40}"
+        ) from None
 
 
 def _merge_person(

@@ -3,12 +3,18 @@
 import mmap
 import struct
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from brainlsap.exceptions import FileFormatError
 
 # A collection of texts: its mark, version 1 and three reserved zeros.
 _MARK = b"GCOL\x01\x00\x00\x00"
 _HEAD = 16
+# How a text of any length is referred to: its length, its collection and its number.
+_REFERENCE = np.dtype([("n", "<u4"), ("heap", "<u8"), ("number", "<u4")])
+_TEXT = _REFERENCE.itemsize
 
 
 def check_heaps(path: str | Path) -> None:
@@ -50,6 +56,48 @@ def check_heaps(path: str | Path) -> None:
                     f"(byte {start}). Write or copy the file again."
                 )
             start = held.find(_MARK, start + 1)
+
+
+def check_texts(dataset: Any) -> None:
+    """Refuse texts that say that they are longer than the whole file.
+
+    The library asks for as much memory as they say, before it looks for them.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of texts of any length, in one piece or in chunks.
+
+    Raises
+    ------
+    ValueError
+        Naming the data set.
+
+    Examples
+    --------
+    See :func:`brainlsap.data.hdf_heaps.check_heaps`.
+    """
+    kept = dataset.id
+    if dataset.dtype.kind != "O":
+        return
+    if dataset.chunks is None:
+        place, size = kept.get_offset(), kept.get_storage_size()
+        parts = [] if place is None else [_read_at(dataset, place, size)]
+    else:
+        chunks = [kept.get_chunk_info(k) for k in range(kept.get_num_chunks())]
+        if dataset.compression is not None:
+            return
+        parts = [_read_at(dataset, one.byte_offset, one.size) for one in chunks]
+    for part in parts:
+        lengths = np.frombuffer(part[: len(part) // _TEXT * _TEXT], _REFERENCE)["n"]
+        if lengths.size and lengths.max() > dataset.file.id.get_filesize():
+            raise ValueError(f"{dataset.name}: a text is longer than the file")
+
+
+def _read_at(dataset: Any, place: int, size: int) -> bytes:
+    with Path(dataset.file.filename).open("rb") as file:
+        file.seek(place)
+        return file.read(size)
 
 
 def _can_be_walked(held: mmap.mmap, start: int) -> bool:

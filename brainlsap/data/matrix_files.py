@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from brainlsap.data.hdf_heaps import check_heaps
+from brainlsap.data.hdf_heaps import check_heaps, check_texts
 from brainlsap.data.matlab_files import parse_matlab
 from brainlsap.data.matrices import MOST_ROWS, NamedMatrix, check_square, parse_matrix
 from brainlsap.data.named_arrays import collect_matrices
@@ -84,7 +84,9 @@ def read_npz_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
                 f"{path}: unpacks to more than {MOST_BYTES >> 20} MiB."
             )
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
+            found = {key: archive[key] for key in archive.files}
+            # what is no array in the archive comes as bytes
+            arrays = {k: v for k, v in found.items() if isinstance(v, np.ndarray)}
     except FileFormatError:
         raise
     except Exception as error:  # of zip, zlib and NumPy's header; all at once
@@ -142,11 +144,16 @@ def read_hdf_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
     path = check_size(path)
     arrays: dict[str, np.ndarray] = {}
 
-    def take(key: str, item: object) -> None:
+    def take(name: str | bytes, item: object) -> None:
+        # a name that is not in UTF-8 comes as bytes
+        key = name if isinstance(name, str) else name.decode("utf-8", "replace")
         if isinstance(item, h5py.Dataset) and 0 < item.size <= MOST_ROWS**2:
             kind = item.dtype.kind
+            if item.size * item.dtype.itemsize > MOST_BYTES:
+                return
             as_text = h5py.check_string_dtype(item.dtype) is not None
-            if as_text and item.ndim == 1:
+            if as_text and item.ndim == 1 and item.size <= MOST_ROWS:
+                check_texts(item)
                 arrays[key] = np.array(item.asstr()[()], dtype=str)
             elif kind in "uifb" and sum(a.nbytes for a in arrays.values()) < MOST_BYTES:
                 arrays[key] = item[()]

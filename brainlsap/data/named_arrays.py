@@ -16,6 +16,7 @@ from brainlsap.exceptions import FileFormatError
 
 NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
 _SUFFIXES = ("_connectivity", " r2r")
+_LAST_CHARACTER = 0x10FFFF  # of Unicode
 # DSI Studio and QSIRecon leave out, or fill with NaN, regions that they did not find.
 _DSI_KEYS = frozenset(("connectivity",))
 
@@ -97,12 +98,38 @@ def text_list(value: np.ndarray) -> tuple[str, ...]:
     cells = value.ravel()
     if value.dtype == object:
         cells = np.array([_cell_text(cell) for cell in cells], dtype=str)
-    if cells.dtype.kind not in "US":
+    if cells.dtype.kind not in "US" or not is_text(cells):
         return ()
     texts = [c.decode("utf-8", "replace") if isinstance(c, bytes) else c for c in cells]
     if len(texts) == 1 and "\n" in texts[0]:
         texts = texts[0].strip("\n").split("\n")
     return tuple(str(text).strip() for text in texts)
+
+
+def is_text(array: np.ndarray) -> bool:
+    r"""Tell whether an array of text holds characters only.
+
+    NumPy takes any four bytes of a file for one; Python then cannot make text of it.
+
+    Parameters
+    ----------
+    array : array
+        Of any type.
+
+    Returns
+    -------
+    bool
+        True also for an array that is not of text.
+
+    Examples
+    --------
+    >>> is_text(np.array(["a"])), is_text(np.frombuffer(b"\xff" * 4, "<U1"))
+    (True, False)
+    """
+    if array.dtype.kind != "U" or not array.dtype.itemsize:
+        return True
+    flat = np.frombuffer(array.tobytes(), f"{array.dtype.str[0]}u4")
+    return not flat.size or int(flat.max()) <= _LAST_CHARACTER
 
 
 def _is_square(value: object) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from brainlsap.data.named_arrays import is_text
 from brainlsap.data.node_graph import (
     UNLABELLED,
     NodeGraph,
@@ -244,6 +245,11 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             f"{path}: 'labels' must be one whole number for every node, got shape "
             f"{labels.shape} of type {labels.dtype}."
         )
+    if not labels.size or labels.max() >= max(len(labels), 2):
+        raise FileFormatError(
+            f"{path}: 'labels' must number the classes from 0, got "
+            f"{labels.max() if labels.size else 'none'} for {len(labels)} nodes."
+        )
     labels = labels.astype(np.int64)
     check_node_arrays(path, listed, features, labels)
     graph = simple_graph(listed)
@@ -274,9 +280,10 @@ _CSR = ("data", "indices", "indptr", "shape")
 
 def _class_names(path: str | Path, n_classes: int) -> tuple[str, ...]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            names = tuple(str(one) for one in arrays["class_names"])
-    except (KeyError, TypeError, ValueError):
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            found = arrays["class_names"]
+        names = tuple(map(str, found)) if is_text(found) else ()
+    except Exception:  # names are worth having; numbers do without
         names = ()
     if len(names) != n_classes:
         return tuple(f"class {code}" for code in range(n_classes))

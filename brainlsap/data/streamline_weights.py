@@ -41,7 +41,7 @@ def read_streamline_weights(
         if isinstance(weights, str | Path):
             where = str(weights)
             if where.endswith(".npy"):
-                weights = np.load(where, allow_pickle=False)
+                weights = _load(where)
             else:
                 text = " ".join(read_lines(where)).replace(",", " ")
                 weights = np.array(text.split(), dtype=np.float64)
@@ -59,3 +59,13 @@ def read_streamline_weights(
             f"is {values[wrong[0]]}."
         )
     return values
+
+
+def _load(where: str) -> np.ndarray:
+    try:
+        # mapped, so that a header which lies about its shape allocates nothing
+        return np.load(where, mmap_mode="r", allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:  # the parser of a broken header trips in many ways
+        raise ValueError(str(error) or type(error).__name__) from error

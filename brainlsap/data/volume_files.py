@@ -10,6 +10,8 @@ import numpy as np
 from brainlsap.exceptions import FileFormatError
 
 SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", ".img", ".hdr")
+# What gzip can make of a byte at most, and where headers stand.
+_MOST_PACKED, _HEADER = 1032, 4096
 # Everything that a cut or changed file makes the decoders raise.
 DECODING_ERRORS = (
     *(OSError, EOFError, ValueError, TypeError, KeyError, IndexError, OverflowError),
@@ -60,7 +62,7 @@ def read_volume(path: str | Path) -> Any:
         raise FileFormatError(f"{path}: the affine is not a 4 x 4 matrix of numbers.")
     if abs(np.linalg.det(affine[:3, :3])) < 1e-12:
         raise FileFormatError(f"{path}: the affine is singular; voxels have no volume.")
-    if len(image.shape) not in (3, 4) or 0 in image.shape:
+    if len(image.shape) not in (3, 4) or min(image.shape) < 1:
         raise FileFormatError(
             f"{path}: expected an image of three axes, or four with time, got shape "
             f"{tuple(image.shape)}."
@@ -90,6 +92,7 @@ def read_voxels(image: Any, path: str | Path, frame: int | None = None) -> np.nd
     FileFormatError
         Where the voxels cannot be decoded, or are not numbers.
     """
+    _check_size(image, Path(path))
     try:
         data = image.dataobj
         values = np.asarray(data if frame is None else data[..., frame])
@@ -102,3 +105,22 @@ def read_voxels(image: Any, path: str | Path, frame: int | None = None) -> np.nd
             f"{path}: expected a number in every voxel, got {values.dtype}."
         )
     return values
+
+
+def _check_size(image: Any, path: Path) -> None:
+    """Raise where the header promises more voxels than the file can hold.
+
+    They would be asked of the memory before the first of them is read.
+    """
+    if not path.is_file():
+        return
+    promised = np.dtype(image.get_data_dtype()).itemsize
+    for n in image.shape:
+        promised *= int(n)
+    is_packed = path.suffix.lower() in (".gz", ".mgz")
+    there = path.stat().st_size * (_MOST_PACKED if is_packed else 1) + _HEADER
+    if promised > there and path.suffix.lower() != ".hdr":
+        raise FileFormatError(
+            f"{path}: the header promises {promised:,} bytes of voxels, and the file "
+            f"has {path.stat().st_size:,}. It may be cut short."
+        )

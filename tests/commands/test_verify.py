@@ -99,3 +99,9 @@ def test_what_is_no_results_folder(tmp_path, copied):
     (copied / "private" / "predictions.tsv").unlink()
     with pytest.raises(FileFormatError, match=r"predictions\.tsv: cannot be read"):
         verify_results(copied)
+
+
+def test_predictions_without_a_column_are_said_to_be_none_of_a_run(copied):
+    change(copied, "private/predictions.tsv", "p_AD", "p_other", sign=True)
+    with pytest.raises(FileFormatError, match=r"record do not fit together .*p_AD"):
+        verify_results(copied, remake=False)

@@ -300,6 +300,8 @@ def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
     twice = pd.concat([table, table.iloc[:1].assign(DX="CN")])
     twice.to_csv(path, index=False)
     refused(r"RID 295 has two diagnoses at bl: MCI and CN", tables, images, out)
+    table.assign(RID="4010None").to_csv(path, index=False)
+    refused(r"RID must be a whole number such as 4010, got '40", tables, images, out)
     table.to_csv(path, index=False)
     table.to_csv(tables / "another.csv", index=False)
     refused(r"are both ADNIMERGE; keep one", tables, images, out)

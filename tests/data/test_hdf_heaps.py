@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from brainlsap.data.hdf_heaps import check_heaps
+from brainlsap.data.hdf_heaps import check_heaps, check_texts
 from brainlsap.exceptions import FileFormatError
 from tests.data import test_reader_properties as readers
 
@@ -41,3 +41,25 @@ def test_a_collection_cut_short_is_refused(tmp_path):
     path.write_bytes(b"x" * 40 + MARK)
     with pytest.raises(FileFormatError, match="byte 40"):
         check_heaps(path)
+
+
+@pytest.mark.parametrize("how", [{}, {"chunks": (4,)}])
+def test_a_text_that_is_said_to_be_longer_than_the_file_is_refused(tmp_path, how):
+    """HDF5 asks for as much memory as the length says."""
+    path = tmp_path / "t.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset(
+            "t", data=["aa", "bbb"] * 4, dtype=h5py.string_dtype(), **how
+        )
+    with h5py.File(path) as file:
+        check_texts(file["t"])
+        kept = file["t"].id
+        place = kept.get_chunk_info(0).byte_offset if how else kept.get_offset()
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<I", content, place + 16, 4_000_000_000)
+    path.write_bytes(content)
+    with (
+        h5py.File(path) as file,
+        pytest.raises(ValueError, match="/t: a text is longer than the file"),
+    ):
+        check_texts(file["t"])

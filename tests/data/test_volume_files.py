@@ -1,5 +1,6 @@
 """Images of voxels: what is refused, and how it is said."""
 
+import gzip
 import struct
 
 import nibabel
@@ -59,4 +60,21 @@ def test_what_is_no_image_is_refused(tmp_path):
         read_volume(patch(path, 312, 0, np.nan, 1, 0))
     path = save(tmp_path / "e.nii", kind=np.complex64)
     with pytest.raises(FileFormatError, match="a number in every voxel, got complex64"):
+        read_voxels(read_volume(path), path)
+
+
+@pytest.mark.parametrize("name", ["a.nii", "a.nii.gz", "a.mgz"])
+def test_a_header_that_promises_terabytes_asks_for_no_memory(tmp_path, name):
+    path = tmp_path / name
+    kind = nibabel.MGHImage if name.endswith("mgz") else nibabel.Nifti1Image
+    image = kind(np.zeros((3, 4, 5), np.int16), np.eye(4))
+    image.to_filename(path)
+    content = path.read_bytes()
+    content = gzip.decompress(content) if name != "a.nii" else content
+    if name == "a.mgz":  # three sizes behind the version, big-endian
+        content = content[:4] + struct.pack(">3i", 9999, 9999, 9999) + content[16:]
+    else:  # the number of axes, then the sizes
+        content = content[:40] + struct.pack("<4h", 3, *[9999] * 3) + content[48:]
+    path.write_bytes(gzip.compress(content) if name != "a.nii" else content)
+    with pytest.raises(FileFormatError, match=r"the header promises [\d,]+ bytes"):
         read_voxels(read_volume(path), path)

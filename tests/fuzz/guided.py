@@ -1,0 +1,76 @@
+"""Fuzz one reader guided by coverage; atheris does not return, so in a process."""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TIMEOUT, MOST_MEGABYTES = 20, 4096
+
+
+def run_guided(name: str, seconds: float, found: Path) -> tuple:
+    """Return executions, how many were read, seconds and the escapes."""
+    corpus = found / f"corpus.{name.replace(':', '+')}"
+    corpus.mkdir(parents=True, exist_ok=True)
+    words = [sys.executable, "-W", "ignore", "-m", "tests.fuzz.guided", name]
+    words += [str(corpus), f"-max_total_time={seconds:.0f}", f"-timeout={TIMEOUT}"]
+    words += ["-print_final_stats=1", f"-rss_limit_mb={MOST_MEGABYTES}"]
+    words += [f"-artifact_prefix={found}/", "-verbosity=1"]
+    done = subprocess.run(
+        words, check=False, capture_output=True, text=True, errors="replace"
+    )
+    text = done.stdout + done.stderr
+    told = re.search(r"number_of_executed_units:\s*(\d+)", text)
+    counted = re.search(r"read: (\d+)", text)
+    escapes = ()
+    if done.returncode:
+        lines = [
+            line for line in text.splitlines() if "Error" in line or "SUMM" in line
+        ]
+        escapes = (" | ".join(lines[-3:])[:500] or f"ended with {done.returncode}",)
+    return (
+        int(told[1]) if told else 0,
+        int(counted[1]) if counted else 0,
+        seconds,
+        escapes,
+    )
+
+
+def main() -> None:
+    import atheris
+
+    with atheris.instrument_imports(include=["brainlsap"]):
+        from tests.fuzz.mutations import mutate
+        from tests.fuzz.one_input import Place
+        from tests.fuzz.targets import TARGETS
+    import atexit
+    import logging
+
+    import numpy as np
+
+    logging.disable()
+    name, corpus, *rest = sys.argv[1:]
+    folder = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+    place = Place(TARGETS[name], folder)
+    (Path(corpus) / "seed").write_bytes(place.seed)
+    for number, content in enumerate(TARGETS[name].corpus()):
+        (Path(corpus) / f"kept{number}").write_bytes(content)
+    counted = [0]
+
+    def one(content: bytes) -> None:
+        counted[0] += place.try_bytes(content)
+
+    def change(content: bytes, most: int, seed: int) -> bytes:
+        rng = np.random.default_rng(seed)
+        if rng.random() < 0.5:
+            return atheris.Mutate(content, most)
+        return mutate(content, rng)[:most]
+
+    atexit.register(lambda: print(f"read: {counted[0]}", file=sys.stderr))
+    atheris.Setup([sys.argv[0], *rest, corpus], one, custom_mutator=change)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
