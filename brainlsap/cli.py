@@ -1,21 +1,25 @@
-"""The command line: parse, call one function of a room, say where it wrote.
-
-Exit codes: 0 done; 2 bad input, with one message on standard error and nothing
-written; 130 stopped by Ctrl-C or SIGTERM, with a line on how to continue.
-"""
+"""The command line: parse, call one function of a room, say where it wrote."""
 
 import argparse
-import os
 import re
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 
+from brainlsap._files import owner_only
 from brainlsap.commands import COMMANDS
+from brainlsap.commands.stopping import answering_signals
 from brainlsap.exceptions import BrainlsapError, CohortError
-from brainlsap.options import Parser
+from brainlsap.options import Parser, add_owner_only
+
+EXIT_CODES = """exit codes:
+  0    done
+  1    a fault of brainlsap itself; please report it, with the text above it
+  2    bad input, a place that cannot be written (full disk, read-only folder), a
+       folder in use by another run; also a leak (audit), a difference (verify)
+  130  stopped by Ctrl-C or SIGTERM; the same command continues"""
+
+WRITING_NOTHING = ("atlases", "completion", "verify")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = build_parser().parse_args(arguments)
     try:
-        with _answering_signals():
+        private = getattr(options, "owner_only", False)
+        with answering_signals(), owner_only() if private else nullcontext():
             COMMANDS[options.command].call(options)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_one_message(error, options)}", file=sys.stderr)
@@ -50,28 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"brainlsap: {told}", file=sys.stderr)
         return 130
     return 0
-
-
-@contextmanager
-def _answering_signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end a command tidily, and answer before that is done."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {one: signal.signal(one, _stop) for one in signals}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-def _stop(*_: object) -> None:
-    # Processes that fit need a moment to end; the answer does not wait for them.
-    told = "\nbrainlsap: stopping; a run continues if the same command is given again\n"
-    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, told.encode())
-    raise KeyboardInterrupt
 
 
 def _one_message(error: BrainlsapError | OSError, options: argparse.Namespace) -> str:
@@ -94,13 +77,17 @@ def build_parser() -> argparse.ArgumentParser:
         prog="brainlsap",
         description="Learnable heat-kernel graph convolution for brain networks: "
         "cross-validated stages, ranked regions, brain figures, a report.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND", dest="command"
     )
-    for command in COMMANDS.values():
+    for name, command in COMMANDS.items():
         command.add(commands)
+        if name not in WRITING_NOTHING:
+            add_owner_only(commands.choices[name])
     return parser
 
 

@@ -196,6 +196,15 @@ ANSWERS = ("calibration", "class_weight", "head")
 SETTINGS = (*ANSWERS, "device", "n_epochs", "n_starts", "threshold", "weights")
 
 
+def add_owner_only(command: argparse.ArgumentParser) -> None:
+    """Add whether results are for nobody else on the machine."""
+    command.add_argument(
+        "--owner-only",
+        action="store_true",
+        help="let nobody else on this machine read what is written",
+    )
+
+
 def given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     """Return the options that were given, as arguments of the function called."""
     found = {name: getattr(options, name, None) for name in names}

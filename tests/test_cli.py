@@ -109,6 +109,16 @@ def test_demo_goes_the_whole_way_twice(tmp_path, capsys):
     ]
 
 
+def test_help_says_what_exit_codes_mean(capsys):
+    assert code_of(["--help"]) == 0
+    told = capsys.readouterr().out
+    assert re.findall(r"^  (\d+)  ", told, re.MULTILINE) == ["0", "1", "2", "130"]
+    page = Path(__file__).parents[1] / "docs" / "command_line.rst"
+    if page.is_file():
+        listed = re.findall(r"^   \* - (\d+)$", page.read_text("utf-8"), re.MULTILINE)
+        assert listed == ["0", "1", "2", "130"]
+
+
 def test_atlases_are_listed(capsys):
     assert main(["atlases"]) == 0
     assert capsys.readouterr().out.split("\n")[:2] == [

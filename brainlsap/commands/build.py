@@ -71,6 +71,8 @@ def call(options: argparse.Namespace) -> None:
         n_jobs=options.jobs,
         progress=True,
     )
+    if options.owner_only:  # files that were there before are not to be read either
+        built.folder.chmod(0o700)
     print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
     if built.faults:
         n = len(built.faults)

@@ -1,11 +1,18 @@
 """Ctrl-C and SIGTERM: an answer at once, a way to continue, nothing half-written."""
 
+import hashlib
 import os
 import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from brainlsap.cli import main
+from brainlsap.commands.stopping import ANSWER, answering_signals
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
@@ -35,3 +42,42 @@ def test_a_run_that_is_stopped_says_how_to_continue(
     left = sorted(one.name for one in tmp_path.rglob("*") if one.is_file())
     assert len(left) == 2
     assert all(name.endswith(".safetensors") for name in left)
+
+
+def test_the_answer_does_not_wait_for_a_library_that_computes(monkeypatch):
+    read, write = os.pipe()
+    monkeypatch.setattr(sys, "__stderr__", SimpleNamespace(fileno=lambda: write))
+    answered = []
+
+    def stop_and_listen():
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        answered.append((os.read(read, 200).decode(), time.monotonic()))
+
+    def compute():
+        with answering_signals():
+            listener.start()
+            # one instruction of Python, about a second long, that no signal ends
+            hashlib.pbkdf2_hmac("sha256", b"a", b"b", 3_000_000)
+
+    listener = threading.Thread(target=stop_and_listen)
+    with pytest.raises(KeyboardInterrupt):
+        compute()
+    ended = time.monotonic()
+    listener.join()
+    os.close(read)
+    os.close(write)
+    ((told, when),) = answered
+    assert told == f"\nbrainlsap: {ANSWER}\n"
+    assert when < ended
+
+
+def test_a_thread_runs_commands_without_hearing_signals():
+    before = signal.getsignal(signal.SIGINT)
+
+    def enter():
+        with answering_signals():
+            return signal.getsignal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(enter).result() is before

@@ -1,13 +1,18 @@
 """A cohort of images becomes connectomes and tables that load_cohort reads."""
 
+import errno
 import json
+import os
+import stat
 
 import nibabel
 import numpy as np
 import pytest
 from nibabel.streamlines import Tractogram
 
+from brainlsap._locks import hold_folder
 from brainlsap.cli import main
+from brainlsap.data import build
 from brainlsap.data.atlas import load_atlas
 from brainlsap.data.build import build_cohort
 from brainlsap.data.folders import load_cohort
@@ -202,3 +207,78 @@ def test_nothing_to_build_is_said(tmp_path):
         build_cohort(tmp_path / "nowhere")
     with pytest.raises(ParameterError, match="n_jobs must be at least 1, got 0"):
         build_cohort(tmp_path, n_jobs=0)
+
+
+def asked_on_the_command_line(study):
+    given = arguments(study)
+    labels = str(given["connectome"]["labels"])
+    return ["build", str(study), "--atlas", str(given["atlas"]), "--labels", labels]
+
+
+def test_what_is_built_may_be_for_its_owner(study):
+    before = os.umask(0o022)
+    try:
+        assert main([*asked_on_the_command_line(study), "--jobs", "2"]) == 0
+        place = study / "derivatives" / "brainlsap"
+        next(place.rglob("*.csv")).unlink()
+        assert main([*asked_on_the_command_line(study), "--owner-only"]) == 0
+    finally:
+        os.umask(before)
+    modes = {stat.S_IMODE(p.stat().st_mode) for p in place.rglob("*.csv")}
+    assert modes == {0o600, 0o644}  # made now; and before, which nobody reaches
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_two_builds_in_one_folder_are_refused(study, capsys):
+    place = study / "derivatives" / "brainlsap"
+    with hold_folder(place):
+        assert main(asked_on_the_command_line(study)) == 2
+    assert "brainlsap is in use by another run" in capsys.readouterr().err
+    assert not place.exists()
+
+
+def test_what_killed_builds_left_is_removed(study):
+    built = build_cohort(study, **arguments(study))
+    before = contents(built.folder)
+    (built.folder / "sub-01" / ".partial-abcd_123.csv").write_text("half")
+    (built.folder.parent / ".brainlsap.lock").write_text("")
+    build_cohort(study, **arguments(study))
+    assert contents(built.folder) == before
+    assert [one.name for one in built.folder.parent.iterdir()] == ["brainlsap"]
+
+
+def test_a_build_that_is_stopped_says_how_to_continue(study, monkeypatch, capsys):
+    real, seen = build.build_scan, []
+
+    def stop_at_third(scan, *rest):
+        seen.append(scan.name)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return real(scan, *rest)
+
+    monkeypatch.setattr(build, "build_scan", stop_at_third)
+    assert main(asked_on_the_command_line(study)) == 130
+    place = study / "derivatives" / "brainlsap"
+    told = (
+        f"Run the same command again to continue: what is finished is kept in {place}"
+    )
+    assert told in capsys.readouterr().err
+    assert len(list(place.rglob("*.csv"))) == 2
+    assert list(place.rglob(".*")) == []
+    assert not list(place.parent.glob(".*"))
+
+
+def test_a_full_disk_ends_a_build_once(study, monkeypatch, capsys):
+    real = os.replace
+
+    def fail(self, target):
+        if str(target).endswith(".csv"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    assert main(asked_on_the_command_line(study)) == 2
+    told = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "sub-01_ses-M00_atlas-five_connectivity.csv cannot be written: no" in told
+    assert "Free some and give the same command again" in told
+    assert list((study / "derivatives").rglob(".*")) == []
