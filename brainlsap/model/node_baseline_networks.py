@@ -188,7 +188,8 @@ def sgc(inputs: NodeInputs, n_classes: int, settings: NodeSettings) -> nn.Module
 def appnp(inputs: NodeInputs, n_classes: int, settings: NodeSettings) -> nn.Module:
     """Predict, then propagate by personalised PageRank (Gasteiger et al. 2019)."""
     edges, _ = edges_of(inputs.adjacency)
-    step = geometric().APPNP(K=10, alpha=0.1, dropout=settings.dropout)
+    # its own dropout of edges adds up over the steps: after ten, none would be left
+    step = geometric().APPNP(K=10, alpha=0.1, cached=True)
     return Sequence(*_perceptron(inputs, n_classes, settings), OnGraph(step, edges))
 
 
