@@ -13,6 +13,11 @@ def add(commands: Any) -> None:
     )
     report.add_argument("results", help="results folder of run or rank")
     report.add_argument("--out", help="another folder to write (default: the same)")
+    report.add_argument(
+        "--animation",
+        action="store_true",
+        help="add the scales during training as a GIF in report/figures",
+    )
     report.add_argument("--title", help="heading of the page")
     report.add_argument(
         "--with-identifiers",
@@ -30,5 +35,6 @@ def call(options: argparse.Namespace) -> None:
         options.out,
         title=options.title,
         with_identifiers=options.with_identifiers,
+        animation=options.animation,
     )
     print(f"Report: {page}")

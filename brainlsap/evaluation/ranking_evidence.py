@@ -40,7 +40,8 @@ class RankingEvidence:
     importance_kind : str
         What that is, for example "integrated gradients".
     connectome : array of shape (n_rois, n_rois), optional
-        Mean over scans as they were read, before any preparation; to be drawn.
+        Mean over scans as they were read, before any preparation; six digits are
+        kept, to be drawn.
     reach : mapping of str to array of shape (n_rois,)
         Rows of the mean kernel at the learned scales: what every region adds to the
         diffused value of these.
@@ -65,6 +66,11 @@ class RankingEvidence:
     reach: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # rounded here, so that a report that is remade is the same to the last byte
+        reach = {name: _brief(one) for name, one in self.reach.items()}
+        object.__setattr__(self, "reach", reach)
+        if self.connectome is not None:
+            object.__setattr__(self, "connectome", _brief(self.connectome))
         n_rois = len(self.region_names)
         arrays = {"permuted": self.permuted, "untrained": self.untrained}
         arrays |= {f"start {start:g}": one for start, one in self.starts.items()}
@@ -92,8 +98,8 @@ class RankingEvidence:
             "untrained": plain(self.untrained),
             "importance": plain(self.importance),
             "importance_kind": self.importance_kind,
-            "connectome": plain(_brief(self.connectome)),
-            "reach": {name: plain(_brief(one)) for name, one in self.reach.items()},
+            "connectome": plain(self.connectome),
+            "reach": {name: plain(one) for name, one in self.reach.items()},
         }
 
     @classmethod
@@ -224,10 +230,8 @@ def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _brief(values: np.ndarray | None) -> np.ndarray | None:
+def _brief(values: np.ndarray) -> np.ndarray:
     """Round to six digits, which are more than a picture shows."""
-    if values is None:
-        return None
     given = np.asarray(values, dtype=float)
     size = np.abs(given, where=given != 0, out=np.ones_like(given))
     unit = 10.0 ** (5 - np.floor(np.log10(size)))

@@ -28,10 +28,12 @@ from brainlsap.report.illustrations import (
 )
 from brainlsap.report.interactive import interactive_html
 from brainlsap.report.methods import methods_text
+from brainlsap.report.network_pictures import draw_network
 from brainlsap.report.page_tables import page_tables
 from brainlsap.report.privacy import withholder
 from brainlsap.report.record import fit_warnings, made_with, run_record
 from brainlsap.report.stored import StoredResults
+from brainlsap.report.training_pictures import draw_training
 from brainlsap.report.words import default_title, headline, ranking_words
 
 
@@ -86,7 +88,7 @@ def gather_contents(
     withhold = str if with_identifiers else withholder(evaluation)
     ranking = _complete_ranking(results, ranking)
     maps = mean_scales(evaluation) if surface_maps is None else surface_maps
-    pictures, gaps = _pictures(evaluation, atlas, ranking, maps)
+    pictures, gaps = _pictures(results, ranking, maps)
     made = results.made_with or made_with()
     # the day of the run is nobody's, and is told
     record = run_record(evaluation, withhold, made) | {"date": made["date"]}
@@ -159,11 +161,11 @@ def _about_ranking(
 
 
 def _pictures(
-    evaluation: Evaluation,
-    atlas: Atlas,
+    results: StoredResults,
     ranking: pd.DataFrame | None,
     maps: Mapping[str, Any],
 ) -> tuple[dict[str, tuple[Picture, ...]], tuple[str, ...]]:
+    evaluation, atlas = results.evaluation, results.atlas
     scores, confusion = draw_scores(evaluation)
     pictures: dict[str, tuple[Picture, ...]] = {
         "scores": (scores,),
@@ -174,4 +176,6 @@ def _pictures(
     pictures["surfaces"], gaps = draw_maps(maps, atlas)
     if ranking is not None and ranking["measured"].any():
         pictures["ranking"] = draw_ranking(ranking, atlas)
-    return pictures, gaps
+    pictures["training"], more = draw_training(evaluation, atlas)
+    pictures["network"], yet_more = draw_network(results.evidence, atlas)
+    return pictures, (*gaps, *more, *yet_more)

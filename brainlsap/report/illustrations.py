@@ -86,7 +86,7 @@ def draw_scores(evaluation: Evaluation) -> tuple[Picture, Picture]:
         "the large dot is their mean, the bar one s.d.; blue: models asked for, grey: "
         f"baselines; dashed: what guessing gives.{mark}",
         f"Dot plot of balanced accuracy, means: {means}.",
-        _png(axes[0].figure),
+        as_png(axes[0].figure),
     )
     confusion = Picture(
         "confusion",
@@ -95,7 +95,7 @@ def draw_scores(evaluation: Evaluation) -> tuple[Picture, Picture]:
         f"scans.{mark}",
         f"Confusion matrix of {main.name}. Recognised as what they are: "
         f"{_recognised(main)}.",
-        _png(axes[1].figure),
+        as_png(axes[1].figure),
     )
     return scores, confusion
 
@@ -123,7 +123,7 @@ def draw_calibration(evaluation: Evaluation) -> Picture:
         "right, against the probability it gave. On the dashed line the two are equal; "
         "below it the model is too sure. Bars: 95% intervals.",
         f"Calibration of {main.name}, in groups of scans: {points}.",
-        _png(plot_calibration(main).figure),
+        as_png(plot_calibration(main).figure),
     )
 
 
@@ -150,7 +150,7 @@ def draw_ranking(ranking: pd.DataFrame, atlas: Atlas) -> tuple[Picture, Picture]
         "Regions of smallest learned heat scale, mean and s.d. over folds; hollow: the "
         f"scale did not leave its start.{key}",
         f"Dot plot of heat scales; the smallest are {', '.join(short)}.",
-        _png(plot_scales(ranking, atlas).figure),
+        as_png(plot_scales(ranking, atlas).figure),
     )
     ranks = Picture(
         "ranks",
@@ -158,7 +158,7 @@ def draw_ranking(ranking: pd.DataFrame, atlas: Atlas) -> tuple[Picture, Picture]
         f"Scales of {int(ranking['measured'].sum())} regions in increasing order, from "
         f"{ranking['scale'][ranking['measured']].min():.2f} to "
         f"{ranking['scale'][ranking['measured']].max():.2f}.",
-        _png(plot_ranks(ranking).figure),
+        as_png(plot_ranks(ranking).figure),
     )
     return scales, ranks
 
@@ -210,7 +210,7 @@ def draw_maps(
         f"and the subcortex: {names}. {rows}Grey: no value. L and R: left and right "
         "hemisphere.",
         f"{label} drawn on the brain from seven sides; smallest in {smallest}.",
-        _png(figure),
+        as_png(figure),
     )
     return (picture,), tuple(gaps)
 
@@ -245,7 +245,8 @@ def known_values(values: Any) -> pd.Series:
     return pd.Series(values, dtype=float).dropna()
 
 
-def _png(figure: "Figure | Any") -> bytes:
+def as_png(figure: "Figure | Any") -> bytes:
+    """Return a figure as the bytes of a PNG."""
     stream = BytesIO()
     figure.savefig(stream, format="png", dpi=DPI, bbox_inches="tight")
     return stream.getvalue()

@@ -29,6 +29,7 @@ from brainlsap.report.rendering import render_page
 from brainlsap.report.score_tables import mark_by_scan, score_numbers
 from brainlsap.report.stored import StoredResults, read_results, store_results
 from brainlsap.report.text_tables import table_text
+from brainlsap.report.training_pictures import animate_training
 
 PAGE, BRAIN = "report.html", "brain.html"
 ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
@@ -134,6 +135,7 @@ def remake_report(
     title: str | None = None,
     evidence: RankingEvidence | None = None,
     with_identifiers: bool = False,
+    animation: bool = False,
 ) -> Path:
     """Make a report anew from its results folder; neither cohort nor torch is needed.
 
@@ -149,6 +151,8 @@ def remake_report(
         In place of what was stored.
     with_identifiers : bool
         As for :func:`write_report`.
+    animation : bool
+        Whether to add the scales during training as a GIF, in `figures/`.
 
     Returns
     -------
@@ -177,7 +181,7 @@ def remake_report(
             title=title or results.title,
             evidence=evidence or results.evidence,
         )
-        return _write(results, target, None, None, with_identifiers)
+        return _write(results, target, None, None, with_identifiers, animation)
 
 
 def _write(
@@ -186,6 +190,7 @@ def _write(
     ranking: pd.DataFrame | None,
     surface_maps: Mapping[str, Any] | None,
     with_identifiers: bool,
+    animation: bool = False,
 ) -> Path:
     evaluation = results.evaluation
     results = replace(results, made_with=results.made_with or made_with())
@@ -198,7 +203,11 @@ def _write(
         store_results(results, private / STORED)
         for file in private.iterdir():
             file.chmod(0o600)
-        _write_shareable(contents, fresh / SHAREABLE, codes, log_text(results, codes))
+        inside = fresh / SHAREABLE
+        (inside / "figures").mkdir(parents=True)
+        if animation:
+            animate_training(evaluation, results.atlas, inside / "figures")
+        _write_shareable(contents, inside, codes, log_text(results, codes))
     return Path(folder).expanduser().resolve() / SHAREABLE / PAGE
 
 
@@ -206,8 +215,7 @@ def _write_shareable(
     contents: Contents, folder: Path, codes: dict[str, str], log: str
 ) -> None:
     evaluation, ranking = contents.evaluation, contents.ranking
-    for inside in (folder / "tables", folder / "figures"):
-        inside.mkdir(parents=True)
+    (folder / "tables").mkdir()
     for name, table in contents.tables.items():
         for style, ending in ENDINGS.items():
             text = table_text(table, style)
@@ -231,7 +239,9 @@ def _write_shareable(
     record = {
         "title": contents.title,
         **contents.record,
-        "ranking_evidence": None if evidence is None else evidence.to_record(),
+        "ranking_evidence": None
+        if evidence is None
+        else _write_evidence(evidence, folder),
         "ranking_auc": auc,
         "figures": {f"figures/{one.name}.png": one.caption for one in pictures},
     }
@@ -243,3 +253,15 @@ def _write_shareable(
     files = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*.*"))
     page = render_page(contents, files)
     (folder / PAGE).write_text(page, encoding="utf-8")
+
+
+def _write_evidence(evidence: RankingEvidence, folder: Path) -> dict[str, Any]:
+    """Write the mean connectome as a table, and return the rest as JSON takes it."""
+    record = evidence.to_record()
+    connectome = record.pop("connectome")
+    if connectome is not None:
+        names = list(evidence.region_names)
+        matrix = pd.DataFrame(connectome, columns=names)
+        matrix.insert(0, "region", names)
+        write_tsv(matrix, folder / "mean_connectome.tsv")
+    return record

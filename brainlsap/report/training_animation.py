@@ -24,6 +24,7 @@ def write_training_animation(
     *,
     n_frames: int = 24,
     seconds: float = 6.0,
+    when: str = "epoch {}",
     **how: Any,
 ) -> Path:
     """Write the scales during training as a GIF that moves.
@@ -44,6 +45,8 @@ def write_training_animation(
         At the most; looks are taken evenly from the first to the last.
     seconds : float
         How long one round takes; the last frame then stands for a second.
+    when : str
+        Title of a frame, with {} for its epoch.
     **how
         As for :func:`plot_regions`, of the engine "matplotlib".
 
@@ -68,7 +71,7 @@ def write_training_animation(
     ... ).name
     'training.gif'
     """
-    scales, when = checked_history(scales, epochs, region_names)
+    scales, times = checked_history(scales, epochs, region_names)
     if Path(path).suffix.lower() != ".gif":
         raise ParameterError(
             f"the animation is a GIF: end its name in .gif, got {path}."
@@ -79,7 +82,7 @@ def write_training_animation(
             f"n_frames={n_frames!r}, seconds={seconds!r}."
         )
     atlas = as_atlas(atlas)
-    looks = np.unique(np.linspace(0, len(when) - 1, n_frames).round().astype(int))
+    looks = np.unique(np.linspace(0, len(times) - 1, n_frames).round().astype(int))
     low, high = float(np.nanmin(scales)), float(np.nanmax(scales))
     how = {"colorbar_label": SCALE_LABEL, **how}
     if low < high:
@@ -90,7 +93,7 @@ def write_training_animation(
         _frame(
             pd.Series(scales[look], index=list(region_names)),
             atlas,
-            {**how, "title": f"epoch {when[look]}"},
+            {**how, "title": when.format(times[look])},
         ).quantize(palette=colours, dither=0)
         for look in looks
     ]
