@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -77,6 +78,38 @@ def hold_on(folder: str | Path) -> Iterator[Path]:
         return
     with hold_folder(folder):
         yield folder
+
+
+@contextmanager
+def fill_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder beside a new one, and rename it to that on success.
+
+    Parameters
+    ----------
+    folder : Path
+        New or empty; its parent is made.
+
+    Yields
+    ------
+    Path
+        The folder to fill, of the same name.
+
+    Raises
+    ------
+    ParameterError
+        Where another process fills it.
+    WritingError
+        Where the disk is full, or the parent may not be written to.
+    """
+    with hold_folder(folder) as folder, saying_where(folder):
+        prefix = f".{PARTIAL}-{folder.name}-"
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as place:
+            whole = Path(place) / folder.name
+            whole.mkdir()
+            yield whole
+            if folder.exists():
+                folder.rmdir()
+            whole.rename(folder)
 
 
 def clean_after_kill(folder: Path) -> None:

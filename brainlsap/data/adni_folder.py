@@ -1,13 +1,13 @@
 """Write what was imported from ADNI as a cohort's folder, whole or not at all."""
 
 import json
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from brainlsap._locks import fill_folder
 from brainlsap.data.adni_files import place_files, write_table
 from brainlsap.data.adni_pairing import session_of, subject_of
 
@@ -75,12 +75,7 @@ def write_folder(made: AdniImport, visits: pd.DataFrame, files: str) -> None:
     files : {"link", "copy", "none"}
         What becomes of the images.
     """
-    made.folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix=f".partial-{made.folder.name}-", dir=made.folder.parent
-    ) as place:
-        whole = Path(place) / made.folder.name
-        whole.mkdir()
+    with fill_folder(made.folder) as whole:
         _write_people(made, visits, whole)
         place_files(made.pairs, whole, files)
         write_table(made.pairs, whole / "adni_pairing.tsv")
@@ -88,9 +83,6 @@ def write_folder(made: AdniImport, visits: pd.DataFrame, files: str) -> None:
         write_table(made.converters, whole / "adni_converters.tsv")
         write_table(made.labels, whole / "adni_labels_by_phase.tsv")
         (whole / "adni_notes.txt").write_text(made.text(), encoding="utf-8")
-        if made.folder.exists():
-            made.folder.rmdir()
-        whole.rename(made.folder)
 
 
 def _write_people(made: AdniImport, visits: pd.DataFrame, folder: Path) -> None:

@@ -18,7 +18,6 @@ has the same subcortical sizes); people without sessions have no `ses-` folder.
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._arrays import check_choice
+from brainlsap._locks import fill_folder
 from brainlsap.data.atlas import Atlas
 from brainlsap.data.cohort import KEY_COLUMNS, Cohort
 from brainlsap.data.freesurfer_text import ANNOTATIONS, aparc_text, aseg_text
@@ -108,18 +108,10 @@ def write_subject_folders(
         raise ParameterError(
             f"{folder} exists and is not an empty folder. Name a new one, or remove it."
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix=f".partial-{folder.name}-", dir=folder.parent
-    ) as place:
-        whole = Path(place) / folder.name
-        whole.mkdir()
+    with fill_folder(folder) as whole:
         _write_dataset(cohort, cohort.truth, whole)
         for row in _counted(cohort.n_scans, progress):
             _write_scan(cohort, row, whole, nodes)
-        if folder.exists():
-            folder.rmdir()
-        whole.rename(folder)
     return folder
 
 

@@ -75,7 +75,8 @@ def check_results_folder(folder: str | Path) -> Path:
     above = next(one for one in folder.parents if one.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         why = "may not be written to" if above.is_dir() else "is a file"
-        raise ParameterError(f"{folder} cannot be made: {above} {why}. Name another.")
+        what = "replaced" if folder.exists() else "made"
+        raise ParameterError(f"{folder} cannot be {what}: {above} {why}. Name another.")
     return folder
 
 
