@@ -75,7 +75,7 @@ class Sequence(nn.Module):
 
 
 class OnGraph(nn.Module):
-    """A layer of PyTorch Geometric with its graph, after its own weights or not."""
+    """A layer of PyTorch Geometric with its graph, after its weights or not."""
 
     def __init__(
         self,
@@ -196,6 +196,8 @@ def appnp(inputs: NodeInputs, n_classes: int, settings: NodeSettings) -> nn.Modu
 class Residual(nn.Module):
     """GCNII's layers: each sees the first channels again (Chen et al. 2020)."""
 
+    weight_decay = 0.01  # the linear maps before and after keep the settings'
+
     def __init__(self, settings: NodeSettings, edges: Tensor) -> None:
         super().__init__()
         units, self.dropout = settings.hidden_units, settings.dropout
@@ -273,13 +275,9 @@ def heat_network(
     inputs: NodeInputs, n_classes: int, settings: NodeSettings
 ) -> nn.Module:
     """Convolve by heat with one scale, given (GraphHeat) or learned (ADC)."""
-    mode = settings.scale_mode
-    heat = HeatScale(
-        inputs.adjacency.shape[0],
-        float(settings.initial_scale or 0),
-        float(settings.max_scale or 0),
-        mode,
-    )
+    start, largest = settings.initial_scale or 0, settings.max_scale or 0
+    n_nodes = inputs.adjacency.shape[0]
+    heat = HeatScale(n_nodes, float(start), float(largest), settings.scale_mode)
     diffusion = make_diffusion(inputs.adjacency, settings)
     return NodeNetwork(inputs.features, diffusion, heat, n_classes, settings)
 

@@ -44,7 +44,9 @@ NODE_BASELINES = {
         scale_signal="validation",
         scale_step=1.0,
     ),
-    "gcnii": replace(_COMMON, hidden_units=64, n_layers=16, dropout=0.6),
+    "gcnii": replace(
+        _COMMON, hidden_units=64, n_layers=16, dropout=0.6, input_dropout=0.6
+    ),
     "dagnn": replace(_COMMON, hidden_units=64, dropout=0.8, weight_decay=5e-3),
     # its order of propagation stands in `degree`
     "grand": replace(

@@ -7,6 +7,7 @@ no other label is handed to it.
 import copy
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -93,10 +94,8 @@ def train_nodes(
     -------
     NodeRun
     """
-    weights = [p for name, p in network.named_parameters() if "raw_scale" not in name]
-    adam = torch.optim.Adam(
-        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
-    )
+    groups = _weight_groups(network, settings.weight_decay)
+    adam = torch.optim.Adam(groups, lr=settings.learning_rate)
     run, start = NodeRun(), time.perf_counter()
     best: tuple[tuple[float, float], dict] | None = None
     for epoch in range(settings.n_epochs):
@@ -131,6 +130,21 @@ def look(network: nn.Module, nodes: LabelledNodes) -> tuple[float, float]:
     """Return accuracy and cross-entropy of some nodes, nothing dropped."""
     network.eval()
     return nodes.score(network(1)[:, 0])
+
+
+def _weight_groups(network: nn.Module, decay: float) -> list[dict[str, Any]]:
+    """Return weights by their decay: the settings', or that of their own module."""
+    own = {
+        id(weight): float(module.weight_decay)  # type: ignore[arg-type]
+        for module in network.modules()
+        if hasattr(module, "weight_decay")
+        for weight in module.parameters()
+    }
+    groups: dict[float, list[Tensor]] = {}
+    for name, weight in network.named_parameters():
+        if "raw_scale" not in name:
+            groups.setdefault(own.get(id(weight), decay), []).append(weight)
+    return [{"params": group, "weight_decay": d} for d, group in groups.items()]
 
 
 def take_epoch(

@@ -12,6 +12,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph import normalized_laplacian
 from brainlsap.model import NODE_BASELINES, NodeBaseline
 from brainlsap.model.node_propagation import mean_of_powers, page_rank_graph
+from brainlsap.model.node_training import _weight_groups
 
 pytest.importorskip("torch_geometric")
 pytestmark = pytest.mark.filterwarnings(
@@ -126,3 +127,11 @@ def test_appnp_drops_channels_but_no_edges(graph):
     step = network.steps[-1]
     H = torch.randn(N_NODES, 3, generator=torch.manual_seed(0))
     torch.testing.assert_close(step.train()(H), step.eval()(H))
+
+
+def test_gcnii_decays_its_convolutions_more(graph):
+    network = NodeBaseline("gcnii", n_epochs=1).fit(graph, TRAIN, VALIDATION).network_
+    groups = {g["weight_decay"]: g["params"] for g in _weight_groups(network, 5e-4)}
+    assert {tuple(weight.shape) for weight in groups[0.01]} == {(64, 64)}
+    assert len(groups[0.01]) == 16
+    assert len(groups[5e-4]) == len(list(network.parameters())) - 16
