@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from brainlsap.data.annotations import read_annotated
+from brainlsap.data.gifti_files import read_gifti
 from brainlsap.data.region_messages import nearest_names
 from brainlsap.data.region_names import as_text, is_outside
 from brainlsap.exceptions import FileFormatError, ParameterError
@@ -44,9 +46,7 @@ def read_vertex_labels(atlas: "Atlas", hemisphere: str) -> np.ndarray:
             f"Atlas {atlas.name} has no surface labels (no file {path}). Put lh.annot "
             "and rh.annot, on fsaverage5, beside its regions.tsv."
         )
-    from nibabel.freesurfer import read_annot
-
-    codes, _, labels = read_annot(path)
+    codes, labels = read_annotated(path)
     places = np.full(len(labels) + 1, -1)  # the last one answers code -1: no label
     for code, label in enumerate(labels):
         place = atlas.find(label, hemisphere)
@@ -85,21 +85,16 @@ def read_meshes(
     FileFormatError
         If a file is no GIFTI surface.
     """
-    from xml.parsers.expat import ExpatError
-
-    from nibabel import GiftiImage
-    from nibabel.filebasedimages import ImageFileError
-
     found = {}
     for name in names:
         path = folder / "meshes" / f"{name}.surf.gii"
         if not path.is_file():
             continue
+        found_in = read_gifti(path).agg_data(("pointset", "triangle"))
         try:
-            image = GiftiImage.from_filename(path)
-        except (ImageFileError, ValueError, ExpatError) as err:
-            raise FileFormatError(f"{path}: cannot be read as GIFTI ({err}).") from err
-        points, faces = (np.array(a) for a in image.agg_data(("pointset", "triangle")))
+            points, faces = (np.array(one) for one in found_in)
+        except ValueError:  # several of one kind, of different sizes
+            points = faces = np.empty(0)
         if points.shape[1:] != (3,) or faces.shape[1:] != (3,):
             raise FileFormatError(
                 f"{path}: a surface needs points (n, 3) and triangles (n, 3), got "

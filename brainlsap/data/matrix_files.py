@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from brainlsap.data.gifti_files import read_gifti
 from brainlsap.data.hdf_heaps import check_heaps, check_texts
 from brainlsap.data.matlab_files import parse_matlab
 from brainlsap.data.matrices import MOST_ROWS, NamedMatrix, check_square, parse_matrix
@@ -184,13 +185,8 @@ def read_gii_matrix(path: str | Path) -> tuple[NamedMatrix, ...]:
     FileFormatError
         Where the file is missing, broken, or holds no matrix of numbers.
     """
-    from nibabel.gifti import GiftiImage
-
     path = check_size(path)
-    try:
-        arrays = [array.data for array in GiftiImage.from_filename(path).darrays]
-    except Exception as error:  # the XML, base64, zlib and NumPy parsers each have own
-        raise _unreadable(path, "GIFTI file", error) from error
+    arrays = [array.data for array in read_gifti(path).darrays]
     if len(arrays) != 1 or arrays[0] is None:
         raise FileFormatError(
             f"{path}: expected a GIFTI file with one matrix, got {len(arrays)} arrays."

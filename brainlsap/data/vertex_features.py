@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from brainlsap.data.annotations import read_annotated
 from brainlsap.data.atlas import Atlas, is_outside
 from brainlsap.data.freesurfer_text import ANNOTATIONS
 from brainlsap.data.text_lines import read_lines
@@ -173,19 +174,7 @@ def read_annotation(path: Path, atlas: Atlas, hemisphere: str) -> np.ndarray:
     RegionNameError
         Where it has regions that the atlas has not.
     """
-    from nibabel.freesurfer import read_annot
-
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file.")
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = np.frombuffer(file.read(4), ">i4")
-    try:
-        if not head.size or not 0 < 8 * int(head[0]) < size:
-            raise ValueError(f"{size} bytes cannot hold its vertices")
-        labels, _, names = read_annot(path)
-    except Exception as error:  # a broken file fails in many ways
-        raise FileFormatError(f"{path}: cannot be read ({error}).") from error
+    labels, names = read_annotated(path)
     texts = [name.decode("utf-8", "replace") for name in names]
     places = [atlas.find(name, hemisphere) for name in texts]
     kept = [

@@ -175,6 +175,34 @@ def _vertices(name: str) -> Target:
     return Target(name, make, read, "surfaces")
 
 
+def _atlas_surface(name: str) -> Target:
+    import nibabel
+
+    def make(path: Path) -> Path:
+        folder = path.parent
+        (folder / "regions.tsv").write_text(_REGIONS)
+        table = np.array([[1, 2, 3, 0, 0], [9, 8, 7, 0, 0]])
+        nibabel.freesurfer.write_annot(
+            folder / "lh.annot", np.array([0, 1, 1]), table, ["Unknown", "a"], True
+        )
+        points, faces = np.eye(3, dtype=np.float32), np.array([[0, 1, 2]], np.int32)
+        arrays = [
+            nibabel.gifti.GiftiDataArray(points, "NIFTI_INTENT_POINTSET"),
+            nibabel.gifti.GiftiDataArray(faces, "NIFTI_INTENT_TRIANGLE"),
+        ]
+        (folder / "meshes").mkdir(exist_ok=True)
+        mesh = folder / "meshes" / "lh_a.surf.gii"
+        nibabel.gifti.GiftiImage(darrays=arrays).to_filename(mesh)
+        return mesh if name.endswith("gii") else folder / name
+
+    def read(path: Path) -> object:
+        if name.endswith("gii"):
+            return load_atlas(path.parents[1]).meshes()
+        return load_atlas(path.parent).vertex_labels("L")
+
+    return Target(name, make, read, "atlases")
+
+
 _REGIONS = "name\themisphere\tstructure\nlh_a\tL\tcortex\nrh_a\tR\tcortex\n"
 _COLOURS = "#No. Label Name: R G B A\n0 Unknown 0 0 0 0\n1 lh_a 25 5 25 0\n"
 _SEED = "region\tseed\teffect\n" + "".join(f"{n}\ttrue\t0.5\n" for n in NAMES)
@@ -204,5 +232,6 @@ TEXTS = (
     _relmat("seg-destrieux_nodes.tsv"),
     _labels(),
     *map(_vertices, ("lh.thickness", "rh.aparc.annot", "lh.cortex.label")),
+    *map(_atlas_surface, ("lh.annot", "lh_a.surf.gii")),
     *_SIMPLE,
 )
