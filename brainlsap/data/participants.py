@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from brainlsap.data.feature_tables import ScanTable
+from brainlsap.data.folder_walk import leaves
 from brainlsap.data.scan_names import is_folder_name, person_key, visit_key
 from brainlsap.data.table_columns import find_id, find_session
 from brainlsap.data.tables import read_table
@@ -180,7 +181,7 @@ def _clash(person: Person, is_new: bool, session: str | None) -> str | None:
 def _read_sessions(folder: Path, person: Person) -> dict[str, Visit]:
     for name in (person.participant, f"sub-{person.participant}"):
         path = folder / name / f"{name}_sessions.tsv"
-        if path.is_file():
+        if path.is_file() and not leaves(path.parent, [folder]):
             break
     else:
         return {}

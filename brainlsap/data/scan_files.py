@@ -22,7 +22,11 @@ from brainlsap.data.file_names import (
     without_right_twins,
 )
 from brainlsap.data.flat_files import FlatFile, find_flat_files, is_template
-from brainlsap.data.folder_walk import freesurfer_subjects, walk_files
+from brainlsap.data.folder_walk import (
+    freesurfer_subjects,
+    refuse_leaving,
+    walk_files,
+)
 from brainlsap.data.scan_names import (
     ScanName,
     is_folder_name,
@@ -100,11 +104,18 @@ class CohortFiles:
         Returns
         -------
         list of Path
+
+        Raises
+        ------
+        CohortError
+            Where one is a link that leads out of the cohort.
         """
         if not is_folder_name(participant):  # nothing outside is ever looked at
             return []
         names = sorted({participant, f"sub-{participant}"})
         found = [root / n for root in self.roots for n in names if (root / n).is_dir()]
+        for path in found:
+            refuse_leaving(path, self.roots)
         # elsewhere a folder with stats is FreeSurfer's, and is found as such
         return [
             path
@@ -128,6 +139,7 @@ class CohortFiles:
         for folder in self.person_folders(participant):
             for entry in folder.iterdir():
                 if entry.name.startswith("ses-") and entry.is_dir():
+                    refuse_leaving(entry, self.roots)
                     found.setdefault(visit_key(entry.name), entry.name)
         for person, visit in self.flat:
             if visit and person == person_key(participant):
@@ -170,11 +182,12 @@ class CohortFiles:
         found: list[Path] = []
         for folder in self.person_folders(participant):
             if not session:
-                found += walk_files(folder, skip="ses-")
+                found += walk_files(folder, skip="ses-", roots=self.roots)
                 continue
             for name in sorted({session, f"ses-{visit_key(session)}"}):
                 if is_folder_name(name) and (folder / name).is_dir():
-                    found += walk_files(folder / name)
+                    refuse_leaving(folder / name, self.roots)
+                    found += walk_files(folder / name, roots=self.roots)
         person, visit = person_key(participant), visit_key(session)
         flat = self.flat.get((person, visit), [])
         if not flat and is_only:

@@ -6,7 +6,7 @@ scilpy and Connectoflow a `labels_list.txt`; people a `labels.txt` or `labels.cs
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from brainlsap.data.matrices import read_names
@@ -143,6 +143,10 @@ def _nodes_of_files(
 def _locate(path: Path, name: str) -> Path:
     """Return a file that BIDS names: relative, or from the root of the data set."""
     inside = name.removeprefix("bids:").lstrip(":")
+    if PurePath(inside).is_absolute() or ".." in PurePath(inside).parts:
+        raise FileFormatError(
+            f"{path}: NodeFiles names {name}; expected a path below the data set."
+        )
     for folder in [path.parent, *path.parent.parents][:6]:
         if (folder / inside).is_file():
             return folder / inside

@@ -210,6 +210,8 @@ def test_sidecars(tmp_path, expected):
     [
         ("{", "cannot be read as JSON"),
         ({"NodeFiles": ["no.tsv"]}, "NodeFiles names no.tsv, which does not exist"),
+        ({"NodeFiles": ["../no.tsv"]}, "names ../no.tsv; expected a path below the"),
+        ({"NodeFiles": ["bids::/etc/passwd"]}, "expected a path below the data set"),
         ({"NodeFiles": 3}, "NodeFiles must be names of files, got 3"),
         ({"NodeIndices": {"a": 1}}, "NodeIndices must list numbers or names"),
         ({"NodeIndices": [1, 2]}, r"160 rows, but .*relmat\.json beside it names 2"),

@@ -43,6 +43,24 @@ def test_nothing_outside_is_looked_at(write, tmp_path):
         assert files.files("sub-01", f"../{name}") == []
 
 
+@pytest.mark.parametrize("place", ["sub-01", "sub-01/ses-1", "sub-01/ses-1/dwi"])
+def test_a_link_out_of_the_cohort_is_not_followed(write, tmp_path, place):
+    write("other/ses-1/dwi/x_connectivity.csv", "")
+    write("study/sub-02/ses-1/dwi/x_connectivity.csv", "")
+    inner = place.removeprefix("sub-01").lstrip("/")
+    link = tmp_path / "study" / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(tmp_path / "other" / inner)
+    said = f"{place} is a link that leads out of the cohort's folder, to .*/other"
+    with pytest.raises(CohortError, match=said):
+        CohortFiles(tmp_path / "study").files("sub-01", "ses-1")
+    named = CohortFiles(tmp_path / "study", derivatives=[tmp_path / "other"])
+    assert len(named.files("sub-01", "ses-1")) == 1
+    link.unlink()
+    link.symlink_to(tmp_path / "study" / "sub-02" / inner)
+    assert len(CohortFiles(tmp_path / "study").files("sub-01", "ses-1")) == 1
+
+
 def test_a_folder_given_twice_counts_once(write, tmp_path):
     write("derivatives/a/sub-01/x.csv", "")
     files = CohortFiles(tmp_path, derivatives=[tmp_path / "derivatives" / "a"])
