@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from brainlsap.data.spreadsheets import guard_cells
+
 # Modality -> folder, and the end of the name of an image.
 PLACES = {
     "anat": ("anat", "T1w"),
@@ -87,4 +89,5 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     path : Path
         Where.
     """
-    table.to_csv(path, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
+    safe = guard_cells(table)
+    safe.to_csv(path, sep="\t", index=False, na_rep="n/a", lineterminator="\n")

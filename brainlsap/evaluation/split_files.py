@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._files import replace_when_whole
+from brainlsap.data.spreadsheets import guard_cells, unguard_cells
 from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import FileFormatError, SplitError
 
@@ -55,7 +56,8 @@ def write_splits(
     ]
     with replace_when_whole(path) as partial:
         frame = pd.DataFrame(rows, columns=list(COLUMNS))
-        frame.to_csv(partial, sep="\t", index=False, lineterminator="\n")
+        table = guard_cells(frame)
+        table.to_csv(partial, sep="\t", index=False, lineterminator="\n")
     return Path(path)
 
 
@@ -95,7 +97,8 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     """
     path = Path(path)
     try:
-        frame = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+        frame = unguard_cells(table)
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, ValueError) as error:
         raise FileFormatError(f"{path}: cannot be read as splits ({error}).") from None
     if tuple(frame.columns) != COLUMNS or set(frame["part"]) - set(PARTS):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._files import write_text
+from brainlsap.data.spreadsheets import guard_cells
 from brainlsap.report.export_record import SIDES, Export, write_sidecar
 
 # The order of the ENIGMA toolbox's plot_subcortical, on each side, without ventricles.
@@ -38,7 +39,9 @@ def write_tables(export: Export, separator: str = "\t") -> list[Path]:
     ending = {"\t": "tsv", ",": "csv"}[separator]
     missing = "n/a" if ending == "tsv" else ""
     how = {"sep": separator, "index": False, "na_rep": missing, "lineterminator": "\n"}
-    table = write_text(export.folder / f"regions.{ending}", frame.to_csv(**how))
+    table = write_text(
+        export.folder / f"regions.{ending}", guard_cells(frame).to_csv(**how)
+    )
     told = {
         "region": {"Description": f"Name of the region in atlas {export.atlas.name}."},
         "hemisphere": {"Levels": {"L": "left", "R": "right", "M": "midline"}},
@@ -84,7 +87,8 @@ def write_ggseg(export: Export) -> list[Path]:
     )
     for name, values in export.maps.items():
         frame[name or "value"] = values
-    text = frame.to_csv(index=False, na_rep="NA", lineterminator="\n")
+    table = guard_cells(frame)
+    text = table.to_csv(index=False, na_rep="NA", lineterminator="\n")
     return [write_text(export.folder / "ggseg.csv", text)]
 
 
@@ -123,6 +127,7 @@ def write_enigma(export: Export) -> list[Path]:
         ]
     paths = []
     for stem, frame in (("enigma_cortex_fsa5", cortex), ("enigma_subcortex", below)):
-        text = frame.to_csv(index=False, na_rep="NaN", lineterminator="\n")
+        table = guard_cells(frame)
+        text = table.to_csv(index=False, na_rep="NaN", lineterminator="\n")
         paths.append(write_text(export.folder / f"{stem}.csv", text))
     return paths

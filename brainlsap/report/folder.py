@@ -14,6 +14,7 @@ import pandas as pd
 
 from brainlsap._files import current_umask, saying_where
 from brainlsap._locks import PARTIAL, hold_on
+from brainlsap.data.spreadsheets import guard_cells
 from brainlsap.evaluation import Evaluation, write_splits
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.exchange import exchange_folders
@@ -266,4 +267,5 @@ def write_tsv(frame: pd.DataFrame, path: Path) -> None:
     path : Path
         The file.
     """
-    frame.to_csv(path, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
+    table = guard_cells(frame)
+    table.to_csv(path, sep="\t", index=False, na_rep="n/a", lineterminator="\n")

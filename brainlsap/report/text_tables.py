@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from brainlsap._arrays import check_choice
+from brainlsap.data.spreadsheets import guard_cells
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -70,7 +71,9 @@ def _cell(value: Any) -> str:
 
 
 def _separated(separator: str) -> Callable[[pd.DataFrame], str]:
-    return lambda frame: frame.to_csv(sep=separator, index=False, lineterminator="\n")
+    return lambda frame: guard_cells(frame).to_csv(
+        sep=separator, index=False, lineterminator="\n"
+    )
 
 
 def _markdown(frame: pd.DataFrame) -> str:

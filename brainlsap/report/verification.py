@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.spreadsheets import unguard_cells
 from brainlsap.evaluation import SCORES, fold_scores
 from brainlsap.evaluation.task_keys import code_version
 from brainlsap.exceptions import BrainlsapError, FileFormatError
@@ -256,8 +257,9 @@ def _read_table(path: Path) -> pd.DataFrame:
     text = {"scan": str, "participant": str, "truth": str, "predicted": str}
     try:
         # labels such as "NA" are labels; a score that is missing is n/a
-        return pd.read_csv(
+        table = pd.read_csv(
             path, sep="\t", dtype=text, keep_default_na=False, na_values=["n/a"]
         )
+        return unguard_cells(table)
     except (OSError, ValueError, UnicodeDecodeError) as error:
         raise FileFormatError(f"{path}: cannot be read ({error}).") from None

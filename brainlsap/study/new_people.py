@@ -11,6 +11,7 @@ import pandas as pd
 from brainlsap._arrays import pack
 from brainlsap._files import replace_when_whole
 from brainlsap.data import Cohort, load_cohort
+from brainlsap.data.spreadsheets import guard_cells
 from brainlsap.evaluation import collapse_cohort, find_collapse
 from brainlsap.evaluation.class_order import told_order
 from brainlsap.evaluation.cohort_summary import summarise_cohort
@@ -224,7 +225,8 @@ def write_predictions(table: pd.DataFrame, path: str | Path) -> Path:
     'scan\na\n'
     """
     with replace_when_whole(path) as partial:
-        table.to_csv(partial, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
+        safe = guard_cells(table)
+        safe.to_csv(partial, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
     return Path(path)
 
 

@@ -1,0 +1,94 @@
+"""Cells of tables that a spreadsheet would run as formulas, made into plain text.
+
+A label, a site or a name of a region is a stranger's text. Excel, LibreOffice and
+others compute what begins with `=`, `+`, `-`, `@`, a tab or a carriage return, in CSV
+and TSV too, and a formula can fetch or send. An apostrophe before it makes it text.
+"""
+
+import re
+from collections.abc import Callable
+
+import pandas as pd
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A number, a spread, an interval or a lone sign computes nothing but itself.
+_NUMBERS = re.compile(
+    r"[-+]*(?:inf|nan|[\d\s.,;:/%±()\[\]\N{EN DASH}-]|\d[eE][-+]?\d)*"
+)
+_GUARD = "'"
+
+
+def guard_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose texts no spreadsheet takes for formulas.
+
+    Parameters
+    ----------
+    table : DataFrame
+        To be written as CSV or TSV.
+
+    Returns
+    -------
+    DataFrame
+        Where a text, or the name of a column, begins like a formula and is no number,
+        an apostrophe stands before it; numbers are left as they are.
+
+    Examples
+    --------
+    >>> cells = ["=1+1", "-0.02 ± 0.01", "-", "@a", "AD"]
+    >>> guard_cells(pd.DataFrame({"label": cells}))["label"].tolist()
+    ["'=1+1", '-0.02 ± 0.01', '-', "'@a", 'AD']
+    """
+    return _change(table, _guarded)
+
+
+def unguard_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table that :func:`guard_cells` was given.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As it was read.
+
+    Returns
+    -------
+    DataFrame
+        Without the apostrophes that guard formulas; others are left.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"label": ["=1+1", "'AD", "'=a"], "age": [70, 71, 72]})
+    >>> unguard_cells(guard_cells(table)).equals(table)
+    True
+    """
+    return _change(table, _unguarded)
+
+
+def _change(table: pd.DataFrame, change: Callable[[object], object]) -> pd.DataFrame:
+    changed = table.rename(columns=change)
+    for place, kind in enumerate(table.dtypes):
+        if pd.api.types.is_numeric_dtype(kind):
+            continue
+        column = table.iloc[:, place]
+        if isinstance(kind, pd.CategoricalDtype):
+            column = column.astype(object)
+        cells = [change(cell) for cell in column]
+        changed.isetitem(place, pd.Series(cells, table.index, column.dtype))
+    return changed
+
+
+def _is_formula(text: str) -> bool:
+    return text.startswith(_FORMULA) and not _NUMBERS.fullmatch(text)
+
+
+def _guarded(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    # an apostrophe that stood there before is kept apart from ours
+    bare = cell.lstrip(_GUARD)
+    return _GUARD + cell if _is_formula(bare) else cell
+
+
+def _unguarded(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.startswith(_GUARD):
+        return cell
+    return cell[1:] if _is_formula(cell.lstrip(_GUARD)) else cell
