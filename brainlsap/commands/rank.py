@@ -61,6 +61,25 @@ def add(commands: Any) -> None:
     add_answers(rank)
     add_preparation(rank)
     rank.add_argument("--device", help="cpu or cuda")
+    _add_comparison(rank)
+
+
+def _add_comparison(rank: argparse.ArgumentParser) -> None:
+    group = rank.add_argument_group("another map of the brain")
+    group.add_argument(
+        "--against",
+        metavar="MAP",
+        help="compare the scales with the maps of a table by region, or of another "
+        "results folder, by a spin test",
+    )
+    group.add_argument("--column", help="which column, or model, of MAP (default: all)")
+    group.add_argument(
+        "--spins",
+        type=at_least(1),
+        dest="n_spins",
+        metavar="N",
+        help="rotations of the cortex (default: 1000)",
+    )
 
 
 def call(options: argparse.Namespace) -> None:
@@ -83,6 +102,8 @@ def call(options: argparse.Namespace) -> None:
         top_k=options.top,
         names=options.names,
         style=options.style or "markdown",
+        random_state=options.seed,
+        **given(options, ("against", "column", "n_spins")),
     )
     print(told, end="")
     if out is not None:

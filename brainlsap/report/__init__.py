@@ -13,6 +13,7 @@ from brainlsap.report.figures import plot_calibration, plot_confusion, plot_scor
 from brainlsap.report.folder import check_results_folder
 from brainlsap.report.glass_brain import plot_glass_brain
 from brainlsap.report.interactive import interactive_html, write_interactive
+from brainlsap.report.map_comparison import compare_maps, read_maps
 from brainlsap.report.network_figures import plot_connectome, plot_ring
 from brainlsap.report.page import remake_report, write_report
 from brainlsap.report.quality_page import write_quality_page
@@ -49,6 +50,7 @@ __all__ = [
     "class_rate_table",
     "classification_table",
     "common_region_table",
+    "compare_maps",
     "comparison_numbers",
     "comparison_table",
     "demographics_table",
@@ -70,6 +72,7 @@ __all__ = [
     "plot_scores",
     "plot_training_scales",
     "plot_trajectories",
+    "read_maps",
     "read_results",
     "region_table",
     "remake_report",

@@ -2,8 +2,15 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from brainlsap.evaluation import add_evidence, rank_regions, ranking_verdict
 from brainlsap.report.folder import replace_folder, write_tsv
+from brainlsap.report.map_comparison import (
+    compare_maps,
+    comparison_words,
+    read_maps,
+)
 from brainlsap.report.page_tables import ranking_tables
 from brainlsap.report.stored import read_results
 from brainlsap.report.tables import region_table
@@ -21,6 +28,10 @@ def write_ranking(
     top_k: int = 10,
     names: str = "short",
     style: str = "markdown",
+    against: str | Path | None = None,
+    column: str | None = None,
+    n_spins: int = 1000,
+    random_state: int = 0,
 ) -> str:
     """Rank the regions of a results folder; say it in words and a table.
 
@@ -39,6 +50,13 @@ def write_ranking(
         How regions are called in the first table.
     style : {"csv", "latex", "markdown", "tsv"}
         Of the table in the text.
+    against : str or Path, optional
+        Maps to compare the scales with by the spin test, as
+        :func:`brainlsap.report.read_maps` reads them.
+    column : str, optional
+        Which of them; by default all.
+    n_spins, random_state : int
+        Rotations of the cortex, and their seed.
 
     Returns
     -------
@@ -51,7 +69,8 @@ def write_ranking(
     FileFormatError
         Where there is no stored evaluation.
     ParameterError
-        Where the model has no scales, or `out` holds what no report wrote.
+        Where the model has no scales, `out` holds what no report wrote, or the maps
+        cannot be compared.
 
     Examples
     --------
@@ -75,8 +94,14 @@ def write_ranking(
     words = ranking_words(ranking, chosen.scales(), found.truth, evidence)
     notes = "\n".join([*([verdict] if verdict else []), *words])
     regions = region_table(ranking, found.atlas, top_k, names=names)
+    compared: dict[str, pd.DataFrame] = {}
+    if against is not None:
+        maps = read_maps(against, found.atlas, column)
+        spins = {"n_spins": n_spins, "random_state": random_state}
+        compared["against"] = compare_maps(ranking, maps, found.atlas, **spins)
+        notes += "\n" + comparison_words(compared["against"], chosen.name)
     if out is not None:
-        tables = {**ranking_tables(found, ranking), "regions": regions}
+        tables = {**ranking_tables(found, ranking), "regions": regions, **compared}
         with replace_folder(out) as fresh:
             write_tsv(ranking, fresh / "ranking.tsv")
             (fresh / "notes.txt").write_text(f"{notes}\n", encoding="utf-8")

@@ -54,3 +54,19 @@ def test_what_cannot_be_ranked(ranked, simulated_folder, tmp_path, capsys):
     assert "say where the results go by --out" in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 2
     assert "holds no stored evaluation" in capsys.readouterr().err
+
+
+def test_a_ranking_is_compared_with_another_map(ranked, tmp_path, capsys):
+    table = ranked / "report" / "ranking.tsv"
+    asked = ["rank", str(ranked), "--spins", "9", "--out", str(tmp_path / "r")]
+    assert main([*asked, "--against", str(table), "--column", "scale"]) == 0
+    printed = capsys.readouterr().out
+    assert "Scales of LSAP-C and scale: Spearman +1.00 over 82 regions" in printed
+    assert "spin test p = 0.1." in printed
+    written = pd.read_csv(tmp_path / "r" / "against.tsv", sep="\t")
+    assert written.loc[0, ["map", "n_spins"]].tolist() == ["scale", 9]
+    # another results folder: the mean scales of its models
+    assert main(["rank", str(ranked), "--spins", "3", "--against", str(ranked)]) == 0
+    assert "LSAP-C and LSAP-C: Spearman +1.00" in capsys.readouterr().out
+    assert main(["rank", str(ranked), "--against", str(table), "--column", "x"]) == 2
+    assert "no column 'x' of numbers" in capsys.readouterr().err
