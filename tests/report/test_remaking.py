@@ -49,7 +49,11 @@ def shareable(page):
 
 @pytest.fixture(scope="module")
 def evaluation(make_evaluation):
-    return make_evaluation()
+    """Name sessions so that they are found wherever they stand."""
+    drawn = make_evaluation()
+    table = drawn.cohort.table
+    told = table.assign(session="ses-K" + table["session"] + "7Q")
+    return replace(drawn, cohort=replace(drawn.cohort, table=told))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +72,7 @@ def page(evaluation, atlas, truth, quality, tmp_path_factory):
         atlas=atlas,
         truth=truth,
         title="Mine",
-        cohort_notes=["anna003 came on 2011-05-06"],
+        cohort_notes=["anna003 came on 2011-05-06", "visits ses-K07Q, K17Q differ"],
         evidence=draw_evidence(evaluation, found=True),
         quality=quality,
     )
@@ -130,7 +134,9 @@ def test_nothing_in_the_shareable_folder_names_a_person_session_or_day(
     page, evaluation
 ):
     table = evaluation.cohort.table
-    ids = {*table["participant"], *table["scan"]}
+    ids = {*table["participant"], *table["scan"], *table["session"]}
+    ids |= {one.removeprefix("ses-") for one in table["session"]}
+    assert "K17Q" in ids
     for name, content in shareable(page).items():
         text = content.decode("latin-1")
         assert not [one for one in ids if one in text], name
@@ -140,7 +146,9 @@ def test_nothing_in_the_shareable_folder_names_a_person_session_or_day(
     for one in private.iterdir():
         assert stat.S_IMODE(one.stat().st_mode) == 0o600, one
     # what is withheld there is kept here
-    assert "anna003 came on 2011-05-06" in (private / STORED).read_text()
+    kept = (private / STORED).read_text()
+    assert "anna003 came on 2011-05-06" in kept
+    assert "visits ses-K07Q, K17Q differ" in kept
 
 
 def test_identifiers_are_shown_where_they_were_asked_for(page, tmp_path):
