@@ -5,7 +5,7 @@ from typing import Any
 
 from brainlsap.options import comma_list
 
-FORMATS = "tsv, csv, shape, func, annot, ggseg, enigma, nifti"
+FORMATS = "tsv, csv, shape, func, cifti, annot, ggseg, enigma, nifti"
 
 
 def add(commands: Any) -> None:
@@ -13,8 +13,9 @@ def add(commands: Any) -> None:
     export = commands.add_parser(
         "export",
         help="write the scales of a results folder for other programs",
-        description="Tables, GIFTI, FreeSurfer's annotations, NIfTI; for Connectome "
-        "Workbench, ggseg and the ENIGMA toolbox. Needs neither the cohort nor torch.",
+        description="Tables, GIFTI, CIFTI-2, FreeSurfer's annotations, NIfTI; for "
+        "Connectome Workbench, ggseg and the ENIGMA toolbox. Needs neither the cohort "
+        "nor torch.",
     )
     export.add_argument("results", help="results folder of run or rank")
     export.add_argument("--out", help="folder (default: RESULTS_regions beside it)")

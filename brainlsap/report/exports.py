@@ -9,6 +9,7 @@ from brainlsap.data.atlas import Atlas
 from brainlsap.data.label_images import read_label_image
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.common_regions import mean_scales
+from brainlsap.report.export_cifti import write_cifti
 from brainlsap.report.export_images import (
     write_annotations,
     write_gifti,
@@ -24,12 +25,13 @@ WRITERS: dict[str, Callable[[Export], list[Path]]] = {
     "csv": lambda export: write_tables(export, ","),
     "shape": write_gifti,
     "func": lambda export: write_gifti(export, "func"),
+    "cifti": write_cifti,
     "annot": write_annotations,
     "ggseg": write_ggseg,
     "enigma": write_enigma,
     "nifti": write_volumes,
 }
-_ON_SURFACE = ("shape", "func", "annot", "enigma")
+_ON_SURFACE = ("shape", "func", "cifti", "annot", "enigma")
 
 
 def write_region_maps(
@@ -55,9 +57,11 @@ def write_region_maps(
     formats : "all" or sequence of str
         "tsv", "csv": one row a region, with a BIDS sidecar. "shape", "func": GIFTI of
         fsaverage5 for Connectome Workbench, one array a map, NaN on the medial wall.
-        "annot": FreeSurfer's, in the colours of the values. "ggseg": table for the R
-        package. "enigma": tables for the ENIGMA toolbox. "nifti": voxels of
-        `parcellation`. "all" is all that atlas and `parcellation` allow.
+        "cifti": CIFTI-2 of both hemispheres and, with a `parcellation`, its voxels
+        below the cortex (`.dscalar.nii`). "annot": FreeSurfer's, in the
+        colours of the values. "ggseg": table for the R package. "enigma": tables for
+        the ENIGMA toolbox. "nifti": voxels of `parcellation`. "all" is all that atlas
+        and `parcellation` allow.
     parcellation : str, Path or None
         Image of the regions' labels, such as `aparc.a2009s+aseg.mgz` in MNI space; the
         maps come on its grid.

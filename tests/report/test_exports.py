@@ -58,11 +58,43 @@ def test_every_file_is_told_and_every_image_has_a_sidecar(exported):
         "desc-LSAPC_regions.json",
         "hemi-L_space-fsaverage5_regions.shape.gii",
         "hemi-R_space-fsaverage5_regions.func.json",
+        "space-fsaverage5_regions.dscalar.nii",
+        "space-fsaverage5_regions.dscalar.json",
     }
     told = json.loads((out / "hemi-R_space-fsaverage5_regions.func.json").read_text())
     assert told["Maps"] == ["LSAP-C", "Exact"]
     assert (told["Space"], told["MedialWall"]) == ("fsaverage5", "NaN")
     assert told["GeneratedBy"][0]["Name"] == "brainlsap"
+
+
+def test_cifti_holds_vertices_and_voxels_by_structure(exported):
+    maps, out, _, (data, affine) = exported
+    image = nibabel.load(out / "space-fsaverage5_regions.dscalar.nii")
+    assert image.nifti_header.get_intent()[0] == "ConnDenseScalar"
+    scalars, brain = (image.header.get_axis(number) for number in (0, 1))
+    assert list(scalars.name) == ["LSAP-C", "Exact"]
+    values = np.asarray(image.dataobj)
+    assert values.dtype == np.float32
+    seen = set()
+    for structure, where, axis in brain.iter_structures():
+        name = structure.removeprefix("CIFTI_STRUCTURE_")
+        seen.add(name)
+        if name.startswith("CORTEX"):
+            labels = ATLAS.vertex_labels(name[7])
+            np.testing.assert_array_equal(axis.vertex, np.flatnonzero(labels >= 0))
+            places = labels[labels >= 0]
+        else:
+            np.testing.assert_allclose(axis.affine, affine)
+            numbers = data[tuple(axis.voxel.T)]
+            known = list(ATLAS.regions["freesurfer_id"])
+            places = [known.index(number) for number in numbers]
+            assert len(places) == 2  # two voxels a region
+        for row, map_values in enumerate(maps.values()):
+            expected = map_values.to_numpy()[places]
+            np.testing.assert_allclose(values[row, where], expected, rtol=1e-6)
+    n_below = (ATLAS.regions["structure"] != "cortex").sum()
+    assert len(seen) == 2 + n_below
+    assert {"CORTEX_LEFT", "HIPPOCAMPUS_LEFT", "PUTAMEN_RIGHT"} <= seen
 
 
 def test_tables_hold_the_values_by_name(exported):
