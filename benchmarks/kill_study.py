@@ -151,7 +151,7 @@ def is_torn(place: Place) -> bool:
     return bool(reports) and reports not in whole
 
 
-def prepare(root: Path, people: int) -> list[Place]:
+def prepare(root: Path, people: int, epochs: int = 60) -> list[Place]:
     """Make the cohorts, do every command once undisturbed, and note its bytes."""
     images, cohort = root / "images" / "study", root / "cohort"
     write_images(images, 8, np.random.default_rng(0))
@@ -160,7 +160,7 @@ def prepare(root: Path, people: int) -> list[Place]:
     labels = ["--atlas", str(images.parent / "seven")]
     labels += ["--labels", str(images.parent / "labels.tsv")]
     asked = ["--atlas", "desikan82", "--feature", "fdg", "--kernel", "exact"]
-    asked += ["--epochs", "60", "--starts", "2", "--folds", "3"]
+    asked += ["--epochs", str(epochs), "--starts", "2", "--folds", "3"]
     work = root / "work"
     built = images / "derivatives" / "brainlsap"
     places = [

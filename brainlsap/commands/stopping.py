@@ -4,8 +4,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 ANSWER = "stopping; a run continues if the same command is given again"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -33,9 +35,12 @@ def answering_signals() -> Iterator[None]:
     waiting.start()
     woken = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
     before = {one: signal.signal(one, _stop) for one in _SIGNALS}
+    hook = sys.unraisablehook
+    sys.unraisablehook = partial(_stop_again, hook)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for one, handler in before.items():
             signal.signal(one, handler)
         signal.set_wakeup_fd(woken)
@@ -46,6 +51,18 @@ def answering_signals() -> Iterator[None]:
 
 def _stop(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def _stop_again(hook: Callable[[Any], object], lost: Any) -> None:
+    """Send the signal again where Python lost what it raised, as in a destructor."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        hook(lost)
+        return
+    main = threading.main_thread().ident
+    if main is not None:
+        again = threading.Timer(0.02, signal.pthread_kill, (main, signal.SIGINT))
+        again.daemon = True
+        again.start()
 
 
 def _answer(told: int) -> None:

@@ -11,12 +11,17 @@ def add(commands: Any) -> None:
     verify = commands.add_parser(
         "verify",
         help="recompute a results folder and say what differs; exit code 2 if anything",
-        description="Hashes of all files, scores from predictions, splits, and the "
-        "whole report made anew. Neither the cohort nor torch is needed.",
+        description="Hashes of all files, scores from predictions, splits, the inputs "
+        "if they are there, and the whole report made anew. No torch is needed.",
     )
     verify.add_argument("results", help="results folder, with its private/")
     verify.add_argument(
-        "--quick", action="store_true", help="do not make the report anew"
+        "--quick",
+        action="store_true",
+        help="neither make the report anew nor read the cohort again",
+    )
+    verify.add_argument(
+        "--cohort", help="its folder, if it is elsewhere than when it was run"
     )
 
 
@@ -24,7 +29,9 @@ def call(options: argparse.Namespace) -> None:
     """Run the command."""
     from brainlsap.report.verification import verify_results
 
-    found = verify_results(options.results, remake=not options.quick)
+    found = verify_results(
+        options.results, remake=not options.quick, cohort=options.cohort
+    )
     for line in found.checked:
         print(f"Checked: {line}")
     for line in found.notes:

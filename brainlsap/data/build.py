@@ -17,6 +17,7 @@ from typing import Any
 from brainlsap._arrays import check_at_least
 from brainlsap._files import remove_partials, saying_where, write_text
 from brainlsap._locks import hold_folder
+from brainlsap._processes import deaf_to_ctrl_c
 from brainlsap.data.atlas import Atlas, load_atlas
 from brainlsap.data.build_inputs import ScanInputs, find_inputs
 from brainlsap.data.build_outputs import build_scan, describe_dataset
@@ -174,7 +175,8 @@ def _in_parallel(
     order = "generator_unordered" if in_turn else "list"
 
     calls = (delayed(build_scan)(scan, atlas, place, *settings) for scan in scans)
-    results = Parallel(n_jobs=n_jobs, return_as=order)(calls)
+    with deaf_to_ctrl_c():
+        results = Parallel(n_jobs=n_jobs, return_as=order)(calls)
     return iter(
         tqdm(
             results,

@@ -13,6 +13,7 @@ from brainlsap.data.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.cohort_reader import STRENGTH, CohortReader
 from brainlsap.data.feature_rules import SUBCORTEX
+from brainlsap.data.reading_record import reading_record
 from brainlsap.data.scan_files import CohortFiles
 from brainlsap.data.scan_list import ScanList, list_scans
 from brainlsap.data.source_choice import SourceChoice
@@ -128,6 +129,23 @@ def read_folder(
     check_choice("subcortex", subcortex, SUBCORTEX)
     names = _feature_names(feature)
     atlas = load_atlas(atlas)
+    asked = reading_record(
+        *(folder, atlas),
+        feature=list(names),
+        label=label,
+        classes=classes,
+        scans=scans,
+        connectome=connectome,
+        subjects_dir=subjects_dir,
+        frames=frames,
+        derivatives=derivatives,
+        pattern=pattern,
+        subcortex=subcortex,
+        features_table=features_table,
+        labels=labels,
+        measure=measure,
+        reference=reference,
+    )
     files = CohortFiles(_check_folder(folder), derivatives, subjects_dir, pattern)
     choice = SourceChoice(files, atlas, subcortex, features_table, frames, reference)
     read_names = [name for name in names if name != STRENGTH]
@@ -141,6 +159,7 @@ def read_folder(
         "scans": scans,
         "subcortex": subcortex,
         "brainlsap": _version(),
+        "asked": asked,
     }
     return FolderReading(
         listed, reader, connectomes, features, names, label or "none", provenance

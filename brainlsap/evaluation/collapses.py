@@ -103,6 +103,8 @@ def collapse_cohort(cohort: Cohort, collapse: str | Mapping) -> Cohort:
         table=cohort.table.assign(label=label),
         classes=both,
         notes=(*cohort.notes, note),
+        provenance=cohort.provenance
+        | {"collapse": {name: list(stages) for name, stages in merged.items()}},
     )
     return replace(relabelled.select(kept), classes=tuple(merged))
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._arrays import check_choice, pack
+from brainlsap._processes import deaf_to_ctrl_c
 from brainlsap.data import Cohort
 from brainlsap.evaluation.fitting import (
     class_probabilities,
@@ -238,7 +239,9 @@ def _fit_all(
     with _workers(work) as settings:
         parallel = Parallel(**settings, return_as="generator_unordered")
         calls = (delayed(_fit_numbered)(k, one, scans) for k, one in enumerate(tasks))
-        yield from parallel(calls)
+        with deaf_to_ctrl_c():
+            results = parallel(calls)
+        yield from results
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from brainlsap.report.folder import MANIFEST, PRIVATE, SHAREABLE
 from brainlsap.report.folder_files import STORED, entries_of, file_hashes
 from brainlsap.report.page import remake_report
 from brainlsap.report.record import installed_versions
+from brainlsap.report.verified_inputs import compare_inputs
 
 RECORD = f"{SHAREABLE}/results.json"
 PREDICTIONS = f"{PRIVATE}/predictions.tsv"
@@ -60,7 +61,9 @@ class Verification:
         return not self.differences
 
 
-def verify_results(folder: str | Path, *, remake: bool = True) -> Verification:
+def verify_results(
+    folder: str | Path, *, remake: bool = True, cohort: str | Path | None = None
+) -> Verification:
     """Recompute what can be recomputed of a results folder, and say what differs.
 
     Hashes of all files; scores of every fold from the stored predictions; that
@@ -72,7 +75,10 @@ def verify_results(folder: str | Path, *, remake: bool = True) -> Verification:
     folder : str or Path
         Results folder of `brainlsap run`, with its `private/`.
     remake : bool
-        Whether to make the report anew; it takes as long as drawing it.
+        Whether to make the report anew, which takes as long as drawing it, and to
+        read the cohort again.
+    cohort : path, optional
+        Where the cohort is, if elsewhere than when it was run; it is read again.
 
     Returns
     -------
@@ -111,6 +117,24 @@ def verify_results(folder: str | Path, *, remake: bool = True) -> Verification:
             "wrote. An older one: make it anew with brainlsap report."
         )
     told = _read_table(folder / PREDICTIONS)
+    checked, differences = _from_predictions(folder, hashes, told, record)
+    notes = _environment_notes(record)
+    if remake or cohort is not None:
+        found = compare_inputs(folder, cohort)
+        for kept, more in zip((checked, differences, notes), found, strict=True):
+            kept.extend(more)
+    if remake:
+        unlike = _remade_otherwise(folder)
+        checked.append("every table, figure and page, made anew")
+        # another version may draw or round otherwise: that is told, not held against
+        (notes or differences).extend(unlike)
+    return Verification(tuple(checked), tuple(differences), tuple(notes))
+
+
+def _from_predictions(
+    folder: Path, hashes: dict[str, str], told: pd.DataFrame, record: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Return what was checked, and what differs, without anything made anew."""
     try:
         differences = [
             *_changed_files(folder, hashes),
@@ -130,13 +154,7 @@ def verify_results(folder: str | Path, *, remake: bool = True) -> Verification:
             f"{folder}: its predictions, splits and record do not fit together "
             f"({error!r:.120}); they are not what a run wrote."
         ) from error
-    notes = _environment_notes(record)
-    if remake:
-        unlike = _remade_otherwise(folder)
-        checked.append("every table, figure and page, made anew")
-        # another version may draw or round otherwise: that is told, not held against
-        (notes or differences).extend(unlike)
-    return Verification(tuple(checked), tuple(differences), tuple(notes))
+    return checked, differences
 
 
 def _changed_files(folder: Path, hashes: dict[str, str]) -> Iterator[str]:

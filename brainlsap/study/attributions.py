@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from brainlsap._arrays import check_at_least
+from brainlsap._processes import deaf_to_ctrl_c
 from brainlsap.data import Cohort
 from brainlsap.evaluation.fitting import class_probabilities, fit_parameters
 from brainlsap.evaluation.splits import Split
@@ -74,10 +75,11 @@ def permutation_importance(
     check_at_least("n_repeats", n_repeats, 1)
     X, y, groups = cohort.to_array(), cohort.y, cohort.groups
     seeds = np.random.SeedSequence(random_state).generate_state(len(splits)) >> 1
-    done = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_fold_importance)(model, X, y, groups, split, n_repeats, int(seed))
-        for split, seed in zip(splits, seeds, strict=True)
-    )
+    with deaf_to_ctrl_c():
+        done = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_fold_importance)(model, X, y, groups, split, n_repeats, int(seed))
+            for split, seed in zip(splits, seeds, strict=True)
+        )
     bar = tqdm(done, total=len(splits), desc="importance", disable=not progress)
     found = np.stack(list(bar))
     found[:, ~cohort.measured.any(axis=(0, 2))] = np.nan

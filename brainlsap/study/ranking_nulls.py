@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from brainlsap._arrays import check_at_least
+from brainlsap._processes import deaf_to_ctrl_c
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate
 from brainlsap.evaluation.permutation import permute_labels
@@ -241,9 +242,10 @@ def _fit_all(
     from tqdm import tqdm
 
     X, groups = cohort.to_array(), cohort.groups
-    done = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_fit_scales)(model, X, label, groups) for model, label in fits
-    )
+    with deaf_to_ctrl_c():
+        done = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_fit_scales)(model, X, label, groups) for model, label in fits
+        )
     bar = tqdm(done, total=len(fits), desc="refits", disable=not progress)
     return np.stack(list(bar))
 

@@ -81,3 +81,36 @@ def test_a_thread_runs_commands_without_hearing_signals():
 
     with ThreadPoolExecutor(1) as threads:
         assert threads.submit(enter).result() is before
+
+
+class Departing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)  # the handler is called in here, where nobody hears it
+
+
+def test_a_stop_that_python_lost_is_sent_again(capfd):
+    def lose():
+        with answering_signals():
+            Departing()
+            time.sleep(30)
+
+    hook, start = sys.unraisablehook, time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        lose()
+    assert time.monotonic() - start < 20
+    assert sys.unraisablehook is hook
+    assert "Exception ignored" not in capfd.readouterr().err
+
+
+def test_other_things_that_python_lost_are_told_as_ever(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: told.append(lost.exc_type))
+
+    class Broken:
+        def __del__(self):
+            raise LookupError
+
+    with answering_signals():
+        Broken()
+    assert told == [LookupError]

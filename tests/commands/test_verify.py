@@ -1,8 +1,10 @@
 """A results folder recomputed: sound as written, and what was touched is named."""
 
 import json
+import re
 import shutil
 
+import numpy as np
 import pytest
 
 from brainlsap.cli import main
@@ -87,6 +89,57 @@ def test_another_version_is_a_note(copied):
     found = verify_results(copied, remake=False)
     assert found.is_sound
     assert found.notes == (f"numpy was 0.1, and is {before}",)
+
+
+@pytest.fixture
+def cohort(simulated_folder, tmp_path):
+    return shutil.copytree(simulated_folder, tmp_path / "study")
+
+
+def verify_against(results, cohort, capsys):
+    code = main(["verify", str(results), "--quick", "--cohort", str(cohort)])
+    return code, capsys.readouterr().out
+
+
+def test_the_same_inputs_elsewhere_are_the_same(finished_run, cohort, capsys):
+    code, told = verify_against(finished_run.out, cohort, capsys)
+    assert code == 0
+    assert "Checked: the cohort, read again: people, labels, covariates" in told
+
+
+def test_changed_inputs_are_found_and_nobody_is_named(finished_run, cohort, capsys):
+    change(cohort, "participants.tsv", "\tF\t", "\tM\t")
+    matrix = next(cohort.rglob("*_connectivity.csv"))
+    values = np.loadtxt(matrix, delimiter=",")
+    np.savetxt(matrix, 2 * values, delimiter=",")
+    code, told = verify_against(finished_run.out, cohort, capsys)
+    assert code == 2
+    found = [line for line in told.splitlines() if line.startswith("Differs")]
+    assert len(found) == 2
+    assert re.match(r"Differs: inputs: sex differs in \d+ of 25 scans", found[0])
+    assert "connectomes or features are others than those of the run" in found[1]
+    assert "sub-" not in "".join(found)
+
+
+def test_people_that_came_or_went_are_found(finished_run, cohort, capsys):
+    shutil.rmtree(cohort / "sub-0003")
+    lines = (cohort / "participants.tsv").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("sub-0003")]
+    (cohort / "participants.tsv").write_text("".join(kept))
+    code, told = verify_against(finished_run.out, cohort, capsys)
+    assert code == 2
+    assert re.search(r"inputs: \d scans? of the run are not there any more", told)
+    (cohort / "participants.tsv").unlink()
+    code, told = verify_against(finished_run.out, cohort, capsys)
+    assert code == 2
+    assert "inputs: the cohort cannot be read as it was (" in told
+
+
+def test_inputs_that_are_not_there_are_a_note(finished_run, tmp_path, capsys):
+    code, told = verify_against(finished_run.out, tmp_path / "gone", capsys)
+    assert code == 0
+    assert "Note: inputs are not compared: " in told
+    assert "gone is not there" in told
 
 
 def test_what_is_no_results_folder(tmp_path, copied):

@@ -59,9 +59,8 @@ for n_jobs, order in json.loads(sys.argv[1]):
 
 # Environment, then processes and order (0 as given, 1 backwards, else shuffled).
 COMBINATIONS = (
-    ("C", "0", "1", [(1, 0), (1, 1), (2, 0)]),
-    ("de_DE.UTF-8", "1", "2", [(1, 0), (1, 1), (1, 2)]),
-    ("tr_TR.UTF-8", "random", "3", [(1, 0), (1, 3)]),
+    ("C", "0", "1", [(1, 0), (1, 1), (1, 2), (2, 3)]),
+    ("de_DE.UTF-8", "1", "2", [(1, 0), (1, 1), (1, 2), (1, 3)]),
 )
 
 
