@@ -156,7 +156,7 @@ def add_evidence(ranking: pd.DataFrame, evidence: RankingEvidence) -> pd.DataFra
     -------
     DataFrame
         With the columns of :func:`brainlsap.evaluation.start_spread` (several
-        starts); p_value, p_family, p_fdr (labels permuted; of
+        starts); p_value, p_family, p_centred, p_fdr (labels permuted; of
         :func:`brainlsap.evaluation.null_p_values`) and p_untrained (family-wise,
         against the untrained start); rank_adjusted (properties removed); importance
         and importance_rank (1 is the most important), as far as there is evidence.
@@ -180,7 +180,7 @@ def add_evidence(ranking: pd.DataFrame, evidence: RankingEvidence) -> pd.DataFra
         parts.append(start_spread(evidence.starts, known))
     if evidence.permuted is not None:
         found = null_p_values(evidence.permuted[0], evidence.permuted[1:], known)
-        parts.append(found[["p_value", "p_family", "p_fdr"]])
+        parts.append(found[["p_value", "p_family", "p_centred", "p_fdr"]])
     if evidence.untrained is not None:
         found = null_p_values(evidence.untrained[0], evidence.untrained[1:], known)
         parts.append(found["p_family"].rename("p_untrained"))

@@ -6,7 +6,7 @@ import pandas as pd
 from brainlsap.evaluation.ranking_agreement import rank_correlation
 from brainlsap.evaluation.ranking_confounds import confound_table, rank_without
 from brainlsap.evaluation.ranking_evidence import RankingEvidence, untrained_agreement
-from brainlsap.evaluation.ranking_nulls import beats_null
+from brainlsap.evaluation.ranking_nulls import ALPHA, beats_null
 from brainlsap.evaluation.ranking_reach import WHOLE_BRAIN
 
 # A ranking that untrained networks have to this degree was not learned from labels.
@@ -53,13 +53,14 @@ def ranking_verdict(ranking: pd.DataFrame) -> str | None:
     Parameters
     ----------
     ranking : DataFrame
-        With the column p_family, where a null was computed.
+        With the columns p_family and p_centred, where a null was computed.
 
     Returns
     -------
     str or None
         The first line of a report; None where some region is better than the null,
-        or no null was computed.
+        or no null was computed. Where only scales against the median of their fit
+        are (p_centred below half the level, for it is a second test), that is said.
 
     Examples
     --------
@@ -70,6 +71,14 @@ def ranking_verdict(ranking: pd.DataFrame) -> str | None:
     if "p_family" not in ranking or beats_null(ranking["p_family"]):
         return None
     smallest = ranking["p_family"].min()
+    sharp = ranking.get("p_centred", pd.Series(dtype=float)) < ALPHA / 2
+    if sharp.any():
+        return (
+            "Scales as a whole are not smaller than in fits to permuted labels "
+            f"(smallest family-wise corrected p = {smallest:.2f}); against the median "
+            f"of their fit, {int(sharp.sum())} are (centred p < {ALPHA / 2:g}). Of the "
+            "ranking, interpret these alone."
+        )
     return (
         "The ranking of regions is not better than its null: fits to permuted labels "
         "give scales as small as these (smallest family-wise corrected p = "

@@ -31,10 +31,11 @@ from brainlsap.report.methods import methods_text
 from brainlsap.report.network_pictures import draw_network
 from brainlsap.report.page_tables import page_tables
 from brainlsap.report.privacy import withholder
+from brainlsap.report.ranking_words import ranking_words
 from brainlsap.report.record import fit_warnings, made_with, run_record
 from brainlsap.report.stored import StoredResults
 from brainlsap.report.training_pictures import draw_training
-from brainlsap.report.words import default_title, headline, ranking_words
+from brainlsap.report.words import default_title, headline
 
 
 @dataclass(frozen=True, eq=False)

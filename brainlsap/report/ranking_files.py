@@ -12,10 +12,10 @@ from brainlsap.report.map_comparison import (
     read_maps,
 )
 from brainlsap.report.page_tables import ranking_tables
+from brainlsap.report.ranking_words import ranking_words
 from brainlsap.report.stored import read_results
 from brainlsap.report.tables import region_table
 from brainlsap.report.text_tables import table_text
-from brainlsap.report.words import ranking_words
 
 ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
 

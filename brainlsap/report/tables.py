@@ -15,6 +15,7 @@ NAMES = {"short": "short_name", "long": "long_name", "atlas": "name"}
 
 P_VALUES = {
     "p_family": "p (family-wise)",
+    "p_centred": "p (family-wise, centred)",
     "p_fdr": "p (false discovery rate)",
     "p_untrained": "p (untrained start)",
 }

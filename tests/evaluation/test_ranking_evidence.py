@@ -177,6 +177,11 @@ def test_evidence_becomes_columns_and_survives_json():
     assert "not better than its null" in notes[0]
     assert ranking_verdict(ranking) is None
     assert ranking_verdict(first.assign(p_family=0.01)) is None
+    sharp = np.where(np.arange(N_ROIS) < 2, 0.02, 0.9)
+    told = ranking_verdict(first.assign(p_centred=sharp))
+    assert "their fit, 2 are (centred p < 0.025)" in told
+    # one of two tests at the level itself does not count
+    assert "Do not interpret it" in ranking_verdict(first.assign(p_centred=0.03))
 
 
 def test_what_was_there_before_training_is_told():

@@ -23,6 +23,22 @@ def slow_p_values(observed, null, known):
     return np.array(own), np.array(family)
 
 
+def slow_centred(observed, null, known):
+    """Centre and scale by hand, one fit at a time; then as every other p_family."""
+    fits = np.vstack([observed, null])
+    middles = [np.median(one[known]) for one in fits]
+    spreads = [
+        np.median(np.abs(one[known] - middle))
+        for one, middle in zip(fits, middles, strict=True)
+    ]
+    usual = np.median(spreads)
+    told = [
+        (one - middle) / (spread + usual)
+        for one, middle, spread in zip(fits, middles, spreads, strict=True)
+    ]
+    return slow_p_values(told[0], np.array(told[1:]), known)[1]
+
+
 def test_p_values_are_those_counted_by_hand():
     null = draw_null()
     observed = null.mean(0) - np.array([0.05, 0, 0.3, -0.2, 0, 0.1, 2.0])
@@ -34,6 +50,8 @@ def test_p_values_are_those_counted_by_hand():
     np.testing.assert_allclose(
         found["p_fdr"], adjust_p_values(np.where(known, own, np.nan), "fdr")
     )
+    centred = slow_centred(observed, null, known)
+    np.testing.assert_allclose(found["p_centred"][known], centred[known])
     assert found.loc[4].isna().all()
 
 
@@ -48,11 +66,32 @@ def test_a_planted_region_is_found_and_beats_its_null():
     assert not beats_null([0.2, np.nan])
 
 
-def test_every_fit_has_the_same_chance_to_be_the_most_extreme():
+def test_a_fit_in_which_all_scales_moved_singles_out_what_stands_apart():
+    rng = np.random.default_rng(8)
+    far = rng.uniform(0.2, 1.0, size=(40, 1))
+    null = 1 - 0.3 * far * (1 + 0.3 * rng.normal(size=(40, 31)))
+    observed = 0.3 + 0.02 * rng.normal(size=31)  # all of them moved far
+    observed[5] = 0.0
+    found = null_p_values(observed, null)
+    assert (found["p_family"] < 0.05).sum() > 20
+    assert list(np.flatnonzero(found["p_centred"] < 0.05)) == [5]
+
+
+@pytest.mark.parametrize("moving", [0, 1, 3])
+def test_spreads_of_nothing_are_no_division(moving):
+    null = np.ones((9, 7))
+    null[:, :moving] += draw_null(9, moving) if moving else 0.0
+    found = null_p_values(null[0], null[1:])
+    assert np.isfinite(found.to_numpy()).all()
+    assert found.loc[6, "p_centred"] == 1
+
+
+@pytest.mark.parametrize("which", ["p_family", "p_centred"])
+def test_every_fit_has_the_same_chance_to_be_the_most_extreme(which):
     # exact under the null: over all choices of the observed fit, p is uniform
     fits = draw_null(20)
     smallest = [
-        null_p_values(fits[one], np.delete(fits, one, 0))["p_family"].min()
+        null_p_values(fits[one], np.delete(fits, one, 0))[which].min()
         for one in range(len(fits))
     ]
     np.testing.assert_allclose(np.sort(smallest), np.arange(1, 21) / 20)

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.report.ranking_words import ranking_words
 from brainlsap.report.words import (
     comparison,
     default_title,
     fold_table,
     headline,
     promises,
-    ranking_words,
 )
 
 
