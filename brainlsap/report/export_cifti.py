@@ -81,7 +81,7 @@ def _volumes(export: Export) -> Iterator[tuple[Any, np.ndarray]]:
     below = (export.atlas.regions["structure"] != "cortex").to_numpy()
     regions: dict[str, list[int]] = {}
     for place in np.flatnonzero(below):
-        regions.setdefault(_structure(export, place), []).append(int(place) + 1)
+        regions.setdefault(_structure(export, int(place)), []).append(int(place) + 1)
     for name, own in regions.items():
         mask = np.isin(codes, own)
         if mask.any():
