@@ -207,7 +207,7 @@ def _holder() -> dict[str, object]:
 def _read_holder(path: Path) -> dict[str, object]:
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}
 

@@ -166,7 +166,7 @@ def _scanner_of(folder: Path) -> str | None:
     for path in sorted(folder.glob("*.json")):
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(told, dict) and "Manufacturer" in told:
             return " ".join(str(told[key]) for key in _SCANNER_KEYS if key in told)

@@ -180,5 +180,5 @@ def _is_done(path: Path, record: dict[str, Any]) -> bool:
     try:
         said = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         return path.is_file() and {key: said[key] for key in record} == record
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False

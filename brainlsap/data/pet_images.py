@@ -84,7 +84,7 @@ def _sidecar_times(path: Path) -> np.ndarray:
         start = np.asarray(said["FrameTimesStart"], dtype=np.float64)
         duration = np.asarray(said["FrameDuration"], dtype=np.float64)
         return np.stack([start, start + duration], axis=1)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ParameterError(
             f"{path}: the times of its frames are not known: {name} beside it needs "
             "FrameTimesStart and FrameDuration; or give frame_times=."

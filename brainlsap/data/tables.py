@@ -52,7 +52,10 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if not lines:
         raise FileFormatError(f"{path}: the table is empty; expected a header line.")
     delimiter = sniff_delimiter(lines[0])
-    heads = next(csv.reader(lines[:1], delimiter=delimiter or " "))
+    try:
+        heads = next(csv.reader(lines[:1], delimiter=delimiter or " "))
+    except csv.Error as error:
+        raise FileFormatError(f"{path}: cannot be read as a table: {error}") from error
     _check_heads(path, heads if delimiter else lines[0].split())
     # pandas would drop surplus cells of a row; a row that is short or long is a fault
     if delimiter is not None and '"' not in "".join(lines[:2]):

@@ -69,7 +69,10 @@ class TaskStore:
             if told.pop("sha256") != _digest(told, arrays):
                 return None
             return _result(told, arrays)
-        except (SafetensorError, OSError, ValueError, LookupError, TypeError):
+        except (
+            *(SafetensorError, OSError, ValueError, LookupError, TypeError),
+            *(RecursionError, AttributeError),
+        ):
             return None
 
     def keep(self, key: str, result: FoldResult) -> Path:

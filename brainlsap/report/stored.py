@@ -145,7 +145,10 @@ def read_results(folder: str | Path) -> StoredResults:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         return _results(record)
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except (
+        *(LookupError, TypeError, ValueError, AttributeError, OSError),
+        *(ArithmeticError, RecursionError),
+    ) as error:
         if isinstance(error, BrainlsapError):
             raise
         raise FileFormatError(

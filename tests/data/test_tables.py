@@ -107,3 +107,12 @@ def test_covariates():
     assert as_covariate(pd.Series(["1.5", None])).dtype == np.float64
     assert as_covariate(pd.Series(["F", None])).isna().tolist() == [False, True]
     assert as_covariate(pd.Series([None, None])).isna().all()
+
+
+def test_a_head_without_end_is_refused(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text('{"a":' * 40_000 + "\tb\n1\t2\n")
+    with pytest.raises(
+        FileFormatError, match="cannot be read as a table: field larger"
+    ):
+        read_table(path)

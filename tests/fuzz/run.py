@@ -10,7 +10,6 @@ import argparse
 import hashlib
 import logging
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -83,7 +82,6 @@ def _listen(process, here, beats) -> Outcome | None:
 
 
 def _work(name, seconds, runs, seed, folder, there, beats) -> None:
-    os.nice(10)
     logging.disable()
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(seed)

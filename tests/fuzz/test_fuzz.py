@@ -17,6 +17,20 @@ N_CHANGED = 12
 LENIENT = {"scan.json", "toy.npz:class_names.npy"}
 
 
+# Nested, endless, of one sign: what no reader is prepared for by its format.
+HOSTILE = (
+    b"",
+    b"[" * 100_000,
+    b'{"a":' * 50_000,
+    b"9" * 10_000,
+    b'{"NodeFiles": ' + b"[" * 50_000,
+    b"\0" * 1000,
+    b"<a>" * 5_000,
+    b"," * 20_000 + b"\n1",
+    "\ufeffparticipant_id\t²\n٣\t\N{MINUS SIGN}1\n".encode(),
+)
+
+
 def target_of(read, make=lambda path: path.write_text("7"), **how):
     return Target("n.txt", make, read, "numbers", **how)
 
@@ -27,7 +41,7 @@ def test_only_the_packages_errors_come_out(name):
     rng = np.random.default_rng(20)
     with closing(Place(target)) as place:
         assert place.try_bytes(place.seed)
-        kept = [place.try_bytes(content) for content in target.corpus()]
+        kept = [place.try_bytes(content) for content in (*target.corpus(), *HOSTILE)]
         read = [place.try_bytes(mutate(place.seed, rng)) for _ in range(N_CHANGED)]
     assert name in LENIENT or not all(read + kept)
 
