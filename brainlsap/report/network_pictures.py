@@ -60,9 +60,9 @@ def _matrix(evidence: RankingEvidence, atlas: Atlas) -> Picture:
     return Picture(
         "connectome",
         "Mean connectome of all scans as they were read, ordered by hemisphere and "
-        f"lobe; logarithmic colours, blank: no scan has the edge ({density:.0%} of "
+        f"lobe; logarithmic colours, blank: no scan has the edge ({density:.1%} of "
         "the pairs have it in some scan).",
-        f"Matrix of {len(names)} regions by lobe; {density:.0%} of the pairs joined.",
+        f"Matrix of {len(names)} regions by lobe; {density:.1%} of the pairs joined.",
         as_png(ax.figure),
     )
 
@@ -109,7 +109,7 @@ def _reach(evidence: RankingEvidence, atlas: Atlas) -> Picture:
         "reach",
         f"How far a region looks: what every region adds to its diffused value, by "
         f"{evidence.model}, for the region of smallest scale and that of largest (each "
-        f"grey itself). Own share: {'; '.join(told)}.",
+        f"itself grey). Own share: {'; '.join(told)}.",
         f"Rows of the heat kernel on the brain. Own share: {'; '.join(told)}.",
         as_png(figure),
     )

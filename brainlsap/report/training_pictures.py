@@ -62,7 +62,8 @@ def draw_training(
         )
     except BrainlsapError as error:
         return (lines,), (f"Scales during training could not be drawn: {error}",)
-    start = f"{np.nanmin(path[0]):.2f} to {np.nanmax(path[0]):.2f}"
+    ends_of_start = (f"{np.nanmin(path[0]):.2f}", f"{np.nanmax(path[0]):.2f}")
+    start = " to ".join(dict.fromkeys(ends_of_start))
     brain = Picture(
         "scales_at_quarters",
         f"Heat scales at the quarters of training ({told}), one scale of colours. At "

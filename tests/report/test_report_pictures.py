@@ -69,14 +69,14 @@ def test_scales_at_quarters_are_drawn_by_name(make_evaluation):
         "scales_during_training",
         "scales_at_quarters",
     ]
-    assert "the start is 2.00 to 2.00" in pictures[1].caption
+    assert "the start is 2.00. Grey" in pictures[1].caption
     assert names[6] in pictures[1].alt
 
 
 def test_network_has_a_ring_where_there_is_no_brain(evidence, atlas):
     pictures, gaps = draw_network(evidence, atlas)
     assert [one.name for one in pictures] == ["connectome", "strongest_edges"]
-    assert "100% of the pairs" in pictures[0].caption
+    assert "100.0% of the pairs" in pictures[0].caption
     assert "inside a ring" in pictures[1].caption
     assert gaps[0].startswith("A picture of the network could not be drawn: ")
     assert draw_network(None, atlas) == ((), ())
