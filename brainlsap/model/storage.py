@@ -132,7 +132,9 @@ def load_model(path: str | Path) -> LSAPClassifier:
     -------
     LSAPClassifier
         As it was fitted, on the CPU; its attribute `origin_` is a
-        :class:`ModelOrigin`.
+        :class:`ModelOrigin`. What takes out sites and covariates is in `origin_.facts`;
+        :func:`brainlsap.study.predict_people` applies it, the model's own `predict`
+        takes arrays as they are.
 
     Raises
     ------
