@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import traceback
 from collections import Counter
+from pathlib import Path
 
 from brainlsap.evaluation import ModelResult
 from brainlsap.report.page_tables import quality_text
@@ -41,13 +43,7 @@ def log_text(results: StoredResults, codes: dict[str, str]) -> str:
     def clean(text: str) -> str:
         return names(_PATH.sub("[path withheld]", text))
 
-    lines = [f"version: {name} {one}" for name, one in installed_versions().items()]
-    lines.append(f"machine: {os.cpu_count()} cores")
-    lines += [
-        f"variable: {name}={os.environ[name]}"
-        for name in ("LC_ALL", "LANG", "OMP_NUM_THREADS", "PYTHONHASHSEED")
-        if name in os.environ
-    ]
+    lines = _machine_lines()
     lines.append(f"cohort: {cohort.n_scans} scans of {cohort.n_participants} people")
     lines.append(
         f"regions: {int(cohort.measured.sum())} of {len(cohort.region_names)} "
@@ -66,6 +62,38 @@ def log_text(results: StoredResults, codes: dict[str, str]) -> str:
         for _, (scan, flags) in quality_text(results.quality, codes).iterrows():
             lines.append(f"quality: {scan}: {clean(flags)}")
     return "\n".join(lines) + "\n"
+
+
+def fault_text(error: BaseException) -> str:
+    """Return what a report of a fault needs where a run ended by it.
+
+    Parameters
+    ----------
+    error : exception
+        What ended the run.
+
+    Returns
+    -------
+    str
+        Versions, the kind of the error, and where it arose: modules, lines and
+        functions. Its message is left out, since it may name people or places.
+    """
+    lines = [*_machine_lines(), f"fault: {type(error).__name__}"]
+    for frame in traceback.extract_tb(error.__traceback__):
+        # of a file of the user's own, only its name: folders may name people
+        path = Path(frame.filename)
+        known = {"brainlsap", "site-packages"}.intersection(path.parts)
+        where = "/".join(path.parts[-2:]) if known else path.name
+        lines.append(f"at: {where}, line {frame.lineno}, in {frame.name}")
+    return "\n".join(lines) + "\n"
+
+
+def _machine_lines() -> list[str]:
+    lines = [f"version: {name} {one}" for name, one in installed_versions().items()]
+    lines.append(f"machine: {os.cpu_count()} cores")
+    known = ("LC_ALL", "LANG", "OMP_NUM_THREADS", "PYTHONHASHSEED")
+    given = [name for name in known if name in os.environ]
+    return lines + [f"variable: {name}={os.environ[name]}" for name in given]
 
 
 def _model_lines(name: str, result: ModelResult) -> list[str]:

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from brainlsap._files import write_text
 from brainlsap._locks import hold_folder
+from brainlsap.exceptions import BrainlsapError
 from brainlsap.report.folder_files import TASKS
+from brainlsap.report.log import fault_text
 
 
 @contextmanager
@@ -30,6 +33,9 @@ def hold_results(out: Path, cache: str | Path | None = None) -> Iterator[Path]:
         Where another run holds the folder.
     KeyboardInterrupt
         Where the run is stopped; the message says how to continue.
+    Exception
+        Any fault of the package itself; a log of it that names nobody is written
+        beside the folder, until the next run.
 
     Examples
     --------
@@ -44,8 +50,16 @@ def hold_results(out: Path, cache: str | Path | None = None) -> Iterator[Path]:
         fresh = not out.exists()
         if cache is None:
             tasks.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fault = out.with_name(f"{out.name}-fault.txt")
+        fault.unlink(missing_ok=True)
         try:
             yield tasks
+        except (BrainlsapError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            write_text(fault, fault_text(error))
+            error.add_note(f"A log for a report of this, with no names, is in {fault}")
+            raise
         except KeyboardInterrupt:
             kept = sum(1 for _ in tasks.glob("*.safetensors"))
             if not kept:

@@ -45,6 +45,25 @@ def test_stopping_says_how_to_continue(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_fault_of_the_package_leaves_a_log_that_names_nobody(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError, match="sub-01 of /home/anna") as caught:
+        finish_and_raise(out, RuntimeError("sub-01 of /home/anna"), text="")
+    assert str(tmp_path / "out-fault.txt") in caught.value.__notes__[0]
+    told = (tmp_path / "out-fault.txt").read_text()
+    assert "version: python 3." in told
+    assert "fault: RuntimeError\n" in told
+    assert "at: study/holding.py, line " in told
+    assert "at: test_holding.py, line " in told
+    assert "in finish_and_raise\n" in told
+    assert "sub-01" not in told
+    assert "anna" not in told
+    assert str(tmp_path) not in told
+    with pytest.raises(ParameterError):
+        finish_and_raise(out, ParameterError("bad luck"), text="")
+    assert not (tmp_path / "out-fault.txt").exists()
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_nothing_is_left_where_nothing_was_finished(tmp_path, there):
     out = tmp_path / "out"
