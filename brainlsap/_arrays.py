@@ -41,6 +41,92 @@ def check_at_least(name: str, value: object, lowest: float) -> None:
         raise ParameterError(f"{name} must be at least {lowest}, got {value!r}.")
 
 
+LARGEST = np.float64(1e100)
+"""Weights and features may be as large: sums of their squares can then be told."""
+
+
+def check_connectomes(W: np.ndarray, first_row: int = 0, when: str = "") -> None:
+    """Raise unless every weight is finite, not negative and at most 1e100.
+
+    Parameters
+    ----------
+    W : array of shape (n_scans, n_rois, n_rois)
+    first_row : int
+        Number of the first scan, for the message.
+    when : str
+        What was done to them before, for the message.
+
+    Raises
+    ------
+    ParameterError
+        Naming the first row that is not so.
+
+    Examples
+    --------
+    >>> check_connectomes(np.ones((2, 3, 3)))
+    """
+    # NaN is the smallest and the largest of its scan, and needs no mask
+    lowest, highest = W.min(axis=(1, 2)), W.max(axis=(1, 2))
+    bad = np.flatnonzero(~((lowest >= 0) & (highest <= LARGEST)))
+    if bad.size:
+        raise ParameterError(
+            f"connectomes must be finite, at most {LARGEST:g}{when} and not negative; "
+            f"that of row {first_row + bad[0]} of X is not. Leave the scan out or mend "
+            "its connectome."
+        )
+
+
+def check_features(features: np.ndarray) -> None:
+    """Raise unless every feature is NaN or a number up to 1e100 in size.
+
+    Parameters
+    ----------
+    features : array of shape (n_scans, ...)
+
+    Raises
+    ------
+    ParameterError
+        Naming the first row that is not so.
+
+    Examples
+    --------
+    >>> check_features(np.array([[1.0, np.nan]]))
+    """
+    bad = np.argwhere(np.abs(features) > LARGEST)
+    if len(bad):
+        raise ParameterError(
+            "features must be finite, or NaN where not measured, and at most "
+            f"{LARGEST:g} in size; got {features[tuple(bad[0])]:g} in row {bad[0][0]} "
+            "of X. Mend it, or give the feature in another unit."
+        )
+
+
+def power_of_two(values: np.ndarray) -> np.ndarray:
+    """Return units in which the numbers of each column are about 1.
+
+    Squares of very small and very large numbers leave the range of doubles; divided
+    by a power of two first they do not, and no digit changes.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, ...)
+        Finite.
+
+    Returns
+    -------
+    array of shape (...)
+        Powers of two; 1 where a column is 0.
+
+    Examples
+    --------
+    >>> power_of_two(np.array([[3.0, 0.0], [-5.0, 0.0]]))
+    array([4., 1.])
+    """
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    exponent = np.frexp(largest)[1] - 1
+    return np.ldexp(1.0, np.where(largest > 0, np.maximum(exponent, -1000), 0))
+
+
 def pack(
     connectomes: np.ndarray, features: np.ndarray, rows: np.ndarray | None = None
 ) -> np.ndarray:

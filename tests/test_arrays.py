@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from brainlsap._arrays import check_at_least, check_choice, pack, unpack
+from brainlsap._arrays import (
+    LARGEST,
+    check_at_least,
+    check_choice,
+    check_connectomes,
+    check_features,
+    features_of,
+    pack,
+    power_of_two,
+    unpack,
+)
 from brainlsap.exceptions import ParameterError
 
 
@@ -43,3 +53,39 @@ def test_packing_makes_a_copy_in_double_precision():
 def test_another_shape_is_refused(shape):
     with pytest.raises(ParameterError, match=r"n_rois \+ n_features\) .*to_array\(\)"):
         unpack(np.zeros(shape))
+
+
+def test_numbers_whose_squares_cannot_be_told_are_refused():
+    W, features = np.ones((3, 2, 2)), np.ones((3, 2, 1))
+    check_connectomes(W * LARGEST)
+    W[2, 0, 1] = 2 * LARGEST
+    with pytest.raises(ParameterError, match=r"most 1e\+100 and not .* row 9 of X"):
+        check_connectomes(W, 7)
+    features[1, 1], features[2] = -1e101, np.nan
+    with pytest.raises(ParameterError, match=r"got -1e\+101 in row 1 of X"):
+        check_features(features)
+    check_features(features[2:].astype(np.float16))
+
+
+def test_units_are_powers_of_two_at_the_ends_of_the_range():
+    largest = np.array([0.0, 3.0, 5e-324, 1e-310, 1e308])
+    unit = power_of_two(np.stack([largest, -largest / 2]))
+    assert np.isfinite(largest / unit).all()
+    assert unit[:2].tolist() == [1.0, 2.0]
+    assert (np.frexp(unit)[0] == 0.5).all()
+
+
+def test_features_are_copied_out_of_the_packed_array():
+    X = np.random.default_rng(1).random((4, 3, 5))
+    features = features_of(X)
+    assert_array_equal(features, X[:, :, 3:])
+    assert features.flags.c_contiguous
+    assert not np.shares_memory(features, X)
+
+
+def test_some_rows_are_packed_in_their_order():
+    rng = np.random.default_rng(2)
+    connectomes, features = rng.random((5, 3, 3)), rng.random((5, 3, 2))
+    rows = np.array([4, 0, 2])
+    whole = pack(connectomes, features)
+    assert_array_equal(pack(connectomes, features, rows), whole[rows])

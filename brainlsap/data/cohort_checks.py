@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from brainlsap._arrays import LARGEST
 from brainlsap._scratch import large_bytes, map_of, new_array, release, row_blocks
 
 if TYPE_CHECKING:
@@ -171,11 +172,11 @@ def _connectome_faults(cohort: "Cohort") -> Iterator[str]:
         scans[: 1 if shared else None], _each(cohort.connectomes), strict=False
     ):
         where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
-        if not (W.min() >= 0 and np.isfinite(W.max())):
-            i, j = np.argwhere(~(np.isfinite(W) & (W >= 0)))[0]
+        if not (W.min() >= 0 and W.max() <= LARGEST):
+            i, j = np.argwhere(~((W >= 0) & (W <= LARGEST)))[0]
             yield (
-                f"{where} must be finite and not negative, got {W[i, j]} between "
-                f"{names[i]} and {names[j]}"
+                f"{where} must be finite and not negative, and at most {LARGEST:g}; "
+                f"got {W[i, j]} between {names[i]} and {names[j]}"
             )
         elif not np.array_equal(W, W.T):
             gap = np.abs(W - W.T)
@@ -193,10 +194,13 @@ def _each(connectomes: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _feature_faults(cohort: "Cohort") -> Iterator[str]:
-    scan, region, feature = np.nonzero(np.isinf(cohort.features))
+    scan, region, feature = np.nonzero(np.abs(cohort.features) > LARGEST)
     if scan.size:
+        value = cohort.features[scan[0], region[0], feature[0]]
+        told = f"{value:g}" if np.isfinite(value) else "infinity"
         yield (
-            f"features must be finite, or NaN where not measured; got infinity for "
-            f"{cohort.feature_names[feature[0]]} of {cohort.atlas.names[region[0]]} "
-            f"in scan {cohort.table['scan'].iloc[scan[0]]!r}"
+            "features must be finite, or NaN where not measured, and at most "
+            f"{LARGEST:g} in size; got {told} for {cohort.feature_names[feature[0]]} "
+            f"of {cohort.atlas.names[region[0]]} in scan "
+            f"{cohort.table['scan'].iloc[scan[0]]!r}"
         )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 
-from brainlsap._arrays import pack, unpack
+from brainlsap._arrays import check_connectomes, check_features, pack, unpack
 from brainlsap.evaluation.fitting import fit_parameters
 from brainlsap.evaluation.permutation import permute_labels
 from brainlsap.exceptions import ParameterError
@@ -74,6 +74,8 @@ class ShuffledEdges(TransformerMixin, BaseEstimator):
         array of shape (n_scans, n_rois, n_rois + n_features)
         """
         connectomes, features = unpack(np.asarray(X, dtype=np.float64))
+        check_connectomes(connectomes)
+        check_features(features)
         return pack(np.stack([self._shuffle(one) for one in connectomes]), features)
 
     def _shuffle(self, W: np.ndarray) -> np.ndarray:
@@ -173,6 +175,7 @@ class CovariatesAsFeatures(TransformerMixin, BaseEstimator):
                 "missing. cross_validate hands them on."
             )
         connectomes, _ = unpack(np.asarray(X, dtype=np.float64))
+        check_connectomes(connectomes)
         row, column = np.triu_indices(connectomes.shape[1], 1)
         edges = connectomes[:, row, column]
         told = [edges.sum(axis=1), (edges > 0).mean(axis=1)]

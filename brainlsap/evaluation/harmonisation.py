@@ -12,7 +12,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from brainlsap._arrays import check_choice, unpack
+from brainlsap._arrays import (
+    check_choice,
+    check_features,
+    features_of,
+    pack,
+    unpack,
+)
 from brainlsap.evaluation.covariate_design import (
     CovariateDesign,
     check_covariates,
@@ -162,9 +168,8 @@ class CombatHarmonizer(TransformerMixin, BaseEstimator):
         site = place[known]
         z = (values[known] - centre) / self.deviation_ - self.gamma_[site]
         values[known] = z / np.sqrt(self.delta_[site]) * self.deviation_ + centre
-        out = np.array(X, dtype=np.float64)
-        out[..., out.shape[1] :] = values.reshape(*out.shape[:2], -1)
-        return out
+        connectomes, features = unpack(np.asarray(X))
+        return pack(connectomes, values.reshape(features.shape))
 
     def _site_of(self, table: pd.DataFrame) -> np.ndarray:
         column = table[find_column(table, self.site)]
@@ -201,8 +206,9 @@ class _Fitted(NamedTuple):
 
 def _flat(X: np.ndarray) -> np.ndarray:
     """Return a copy of the features (n_scans, n_rois * n_features)."""
-    _, features = unpack(np.asarray(X, dtype=np.float64))
-    return features.reshape(len(features), -1).copy()
+    features = features_of(np.asarray(X, dtype=np.float64))
+    check_features(features)
+    return features.reshape(len(features), -1)
 
 
 def _fit(

@@ -3,7 +3,13 @@
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from brainlsap._arrays import features_of, unpack
+from brainlsap._arrays import (
+    check_connectomes,
+    check_features,
+    features_of,
+    power_of_two,
+    unpack,
+)
 from brainlsap._scratch import row_blocks
 
 # Directions of less variance than this share of the largest are rounding.
@@ -47,7 +53,9 @@ class RegionStandardizer(TransformerMixin, BaseEstimator):
     @staticmethod
     def read(X: np.ndarray) -> np.ndarray:
         """Return the features of packed scans, shape (n_scans, n_rois * n_features)."""
-        return features_of(np.asarray(X)).reshape(len(X), -1)
+        features = features_of(np.asarray(X))
+        check_features(features)
+        return features.reshape(len(X), -1)
 
     def fit_values(self, values: np.ndarray) -> "RegionStandardizer":
         """Learn from what :meth:`read` returns.
@@ -64,7 +72,8 @@ class RegionStandardizer(TransformerMixin, BaseEstimator):
         count = np.maximum(known.sum(axis=0), 1)
         self.mean_ = np.where(known, values, 0).sum(axis=0) / count
         centred = np.where(known, values - self.mean_, 0)
-        spread = np.sqrt((centred**2).sum(axis=0) / count)
+        unit = power_of_two(centred)
+        spread = unit * np.sqrt(((centred / unit) ** 2).sum(axis=0) / count)
         # Rounding leaves a constant region a spread of about 1e-16 of its value.
         flat = spread <= 1e-10 * np.maximum(np.abs(self.mean_), 1e-300)
         self.sd_ = np.where(flat, np.inf, spread)
@@ -206,6 +215,7 @@ def log_edges(X: np.ndarray) -> np.ndarray:
     row, column = np.triu_indices(W.shape[1], 1)
     edges = np.empty((len(W), len(row)))
     for part in row_blocks(X):
+        check_connectomes(W[part], part.start)
         both = W[part][:, row, column] + W[part][:, column, row]
         edges[part] = np.log1p(both / 2)
     return edges

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap._arrays import power_of_two
 from brainlsap.data import Cohort
 from brainlsap.evaluation.findings import Finding
 from brainlsap.evaluation.fitting import inner_model
@@ -99,7 +100,9 @@ def _removed(values: np.ndarray, table: pd.DataFrame) -> Iterator[str]:
     )
     if (unit & (np.abs(mean) < ZERO)).mean() >= MOST_COLUMNS:
         yield "features have mean 0 and deviation 1 over all scans"
-    z = (values - mean) / sd
+    centred = values - mean
+    centred = centred / power_of_two(centred)
+    z = centred / centred.std(axis=0)
     for column in ("site", "scanner", "center", "centre"):
         if column not in table or table[column].nunique() < 2:
             continue

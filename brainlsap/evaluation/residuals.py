@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from brainlsap._arrays import unpack
+from brainlsap._arrays import check_features, features_of, pack, unpack
 from brainlsap.evaluation.covariate_design import CovariateDesign, check_covariates
 
 
@@ -72,6 +72,7 @@ class ConfoundRegressor(TransformerMixin, BaseEstimator):
             Where a column is missing.
         """
         _, features = unpack(np.asarray(X, dtype=np.float64))
+        check_features(features)
         table = check_covariates(covariates, len(features), type(self).__name__)
         self.design_ = CovariateDesign.learn(tuple(self.columns), table)
         C = self.design_.apply(table)
@@ -110,9 +111,9 @@ class ConfoundRegressor(TransformerMixin, BaseEstimator):
         ParameterError
             Where a column is missing.
         """
-        out = np.array(X, dtype=np.float64)
-        _, features = unpack(out)
-        table = check_covariates(covariates, len(out), type(self).__name__)
+        features = features_of(np.asarray(X, dtype=np.float64))
+        check_features(features)
+        table = check_covariates(covariates, len(features), type(self).__name__)
         told = self.design_.apply(table) @ self.slope_
         features -= told.reshape(features.shape)
-        return out
+        return pack(unpack(np.asarray(X))[0], features)

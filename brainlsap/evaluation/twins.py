@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from brainlsap._arrays import power_of_two
 from brainlsap._scratch import row_blocks
 from brainlsap.data import Cohort
 from brainlsap.evaluation.findings import Finding
@@ -241,8 +242,10 @@ def _standardised(values: np.ndarray) -> np.ndarray:
     mean = centred.sum(axis=0) / count
     centred -= mean
     centred[unknown] = 0
+    unit = power_of_two(centred)
+    centred /= unit
     sd = np.sqrt(np.einsum("ij,ij->j", centred, centred) / count)
-    varies = sd > 1e-10 * np.maximum(np.abs(mean), 1e-300)
+    varies = sd > 1e-10 * np.maximum(np.abs(mean) / unit, 1e-300)
     if not varies.all():
         centred, sd = centred[:, varies], sd[varies]
     centred /= sd

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from brainlsap._arrays import check_connectomes, check_features, power_of_two
 from brainlsap._scratch import row_blocks
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.laplacian import normalized_laplacian
@@ -43,6 +44,11 @@ def mean_connectome(W: np.ndarray, groups: np.ndarray | None = None) -> np.ndarr
     array of shape (n_rois, n_rois)
         In float64.
 
+    Raises
+    ------
+    ParameterError
+        For weights that are not finite, negative or above 1e100.
+
     Examples
     --------
     >>> W = np.array([1.0, 3.0, 8.0])[:, None, None] * (1 - np.eye(2))
@@ -52,6 +58,7 @@ def mean_connectome(W: np.ndarray, groups: np.ndarray | None = None) -> np.ndarr
     people = np.arange(len(W)) if groups is None else np.asarray(groups)
     mean, share = np.zeros(W.shape[1:]), shares_of_scans(people)
     for part in row_blocks(W):
+        check_connectomes(W[part], part.start)
         mean += np.tensordot(share[part], W[part], axes=1)
     return mean
 
@@ -84,7 +91,7 @@ def covariance_connectome(
     Raises
     ------
     ParameterError
-        For fewer than three people.
+        For fewer than three people, or features that are infinite or above 1e100.
 
     Examples
     --------
@@ -94,6 +101,7 @@ def covariance_connectome(
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     people = np.arange(len(features)) if groups is None else np.asarray(groups)
+    check_features(features)
     values = _person_means(features, people)
     if len(values) < 3:
         raise ParameterError(
@@ -120,6 +128,8 @@ def _person_means(features: np.ndarray, people: np.ndarray) -> np.ndarray:
 def _correlation(values: np.ndarray) -> np.ndarray:
     """Correlate columns over the rows in which both are given; 0 where undefined."""
     known = (~np.isnan(values)).astype(np.float64)
+    # in units in which squares neither overflow nor vanish
+    values = values / power_of_two(np.nan_to_num(values))
     # centred first: sums of squares of raw values would lose digits
     centre = np.where(known > 0, values, 0.0).sum(0) / np.maximum(known.sum(0), 1)
     x = np.where(known > 0, values - centre, 0.0)

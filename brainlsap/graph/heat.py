@@ -183,6 +183,8 @@ def diffuse(
             f"X must have shape (..., n_rois, n_channels) to fit L of shape "
             f"{tuple(L.shape)}, got {tuple(X.shape)}."
         )
+    if not bool(torch.isfinite(X).all()):
+        raise ParameterError("X must be finite; it holds NaN or infinite values.")
     check_choice("engine", engine, ENGINES)
     degree = _check_degree(kernel, scale, degree, tolerance)
     check_symmetric(L)

@@ -8,6 +8,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from brainlsap._scratch import new_array, release
 from brainlsap.exceptions import ParameterError
 
 
@@ -29,8 +30,8 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     Returns
     -------
     Tensor of shape (..., n_rois, n_rois)
-        Of the input's precision (float64 for integers); sparse CSR if `W` is
-        a SciPy sparse matrix.
+        Of the input's precision (float64 for integers, float32 for halves); sparse
+        CSR if `W` is a SciPy sparse matrix. The unit of the weights does not matter.
 
     Raises
     ------
@@ -46,14 +47,14 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
         return _sparse_laplacian(sparse.csr_array(W))
     W = torch.as_tensor(W)
     W = W if W.is_floating_point() else W.double()
+    W = W.float() if W.element_size() < 4 else W  # halves end at 65504
     if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
         raise ParameterError(
             f"W must have shape (..., n_rois, n_rois), got {tuple(W.shape)}."
         )
     _check_weights(bool(torch.isfinite(W).all()), float(W.min()) if W.numel() else 0.0)
-    # atol of the largest weight: sums of counts in another order differ in rounding
-    if not torch.allclose(W, W.mT, rtol=1e-5, atol=1e-6 * float(W.abs().max())):
-        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
+    if W.numel():
+        W = _in_reach(W)
     degree = W.sum(dim=-1)
     root = torch.where(degree > 0, degree, torch.inf).rsqrt()
     laplacian = -(root[..., :, None] * W * root[..., None, :])
@@ -62,12 +63,32 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     return laplacian + 0.0  # no -0.0 where two regions are not joined
 
 
+def _in_reach(W: Tensor) -> Tensor:
+    """Check symmetry; change the unit of graphs whose degrees would leave the range."""
+    largest = W.amax((-2, -1), keepdim=True)
+    # of the largest weight: sums of counts in another order differ in rounding
+    allowed = 1e-5 * W.mT + 1e-6 * largest
+    if not bool(((W - W.mT).abs() <= allowed).all()):
+        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
+    limit = _REACH[W.dtype]
+    far = (largest > limit) | ((largest < 1 / limit) & (largest > 0))
+    if not bool(far.any()):
+        return W
+    # by an even power of 2, so that not one digit changes
+    half = torch.frexp(torch.where(far, largest, 1.0)).exponent // 2
+    return torch.ldexp(torch.ldexp(W, -half), -half)
+
+
 def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     if W.shape[0] != W.shape[1]:
         raise ParameterError(f"W must have shape (n_rois, n_rois), got {W.shape}.")
     dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.float64
     W = W.astype(dtype)
     _check_weights(bool(np.isfinite(W.data).all()), W.data.min(initial=0.0))
+    largest, limit = W.data.max(initial=0.0), _REACH[torch.from_numpy(W.data).dtype]
+    if largest > limit or 0 < largest < 1 / limit:
+        half = np.frexp(largest)[1] // 2
+        W.data = np.ldexp(np.ldexp(W.data, -half), -half)
     if abs(W - W.T).max() > 1e-6 * max(W.data.max(initial=0.0), 1e-300):
         raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
     degree = W.sum(axis=1)
@@ -99,6 +120,8 @@ def _check_weights(finite: bool, lowest: float) -> None:
         )
 
 
+# Weights up to this, and down to one over it, have degrees that can be told.
+_REACH = {torch.float32: 1e15, torch.float64: 1e150}
 # Graphs decomposed in one go.
 _AT_ONCE = 16
 
@@ -137,7 +160,8 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     Returns
     -------
     Spectrum
-        Eigenvalues are float64, clipped to [0, 2], where the true ones lie.
+        Eigenvalues are float64, clipped to [0, 2], where the true ones lie. Vectors
+        of more than 500 MB are mapped to a file (:mod:`brainlsap._scratch`).
 
     Examples
     --------
@@ -146,9 +170,19 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     [[0.0, 2.0]]
     """
     eigenvalues = L.new_empty(L.shape[:-1], dtype=torch.float64)
-    eigenvectors = L.new_empty(L.shape, dtype=dtype)
+    eigenvectors = _new_vectors(L, dtype)
     # a few at a time: in float64 all of them would be twice what is kept
     for start in range(0, len(L), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         eigenvalues[part], eigenvectors[part] = torch.linalg.eigh(L[part].double())
+        release()
     return Spectrum(eigenvalues.clamp_(0.0, 2.0), eigenvectors)
+
+
+def _new_vectors(L: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return room for eigenvectors, mapped to a file where they are large."""
+    if L.device.type != "cpu":
+        return L.new_empty(L.shape, dtype=dtype)
+    return torch.from_numpy(
+        new_array(L.shape, torch.empty(0, dtype=dtype).numpy().dtype)
+    )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from brainlsap._arrays import check_connectomes
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.preparation_options import Preparation
 
@@ -24,8 +25,13 @@ def keep_edges(W: np.ndarray, options: Preparation, first_row: int = 0) -> np.nd
     Raises
     ------
     ParameterError
-        For directions that differ where they may not, or another number of volumes.
+        For weights that are not finite, negative or above 1e100, directions that
+        differ where they may not, or another number of volumes.
     """
+    W = np.asarray(W)
+    if W.dtype.kind != "f" or W.itemsize < 8:  # halves end at 65504
+        W = W.astype(np.float64)
+    check_connectomes(W, first_row)
     edges = symmetric(W, options.symmetrize, first_row)
     _drop_weak(edges, options.threshold, options.threshold_unit)
     if options.volumes is not None:
@@ -35,7 +41,9 @@ def keep_edges(W: np.ndarray, options: Preparation, first_row: int = 0) -> np.nd
                 f"volumes must hold one number for each of {W.shape[-1]} regions, "
                 f"got {volumes.size}."
             )
-        edges *= 2.0 / (volumes[:, None] + volumes[None, :])
+        with np.errstate(over="ignore"):
+            edges *= 2.0 / (volumes[:, None] + volumes[None, :])
+        check_connectomes(edges, first_row, " once divided by volumes,")
     return edges
 
 

@@ -23,7 +23,7 @@ from brainlsap.graph.rewriting import Rewriting, Series
 from brainlsap.graph.spectral_steps import Combine, Diffuse
 
 # Chunks after which memory of eigenvectors that are mapped to a file is given back.
-_CHUNKS_HELD = 64
+_CHUNKS_HELD = 16
 # Graphs whose polynomials are made at once, in float64.
 _AT_ONCE = 1024
 

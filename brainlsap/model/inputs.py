@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from brainlsap._arrays import features_of, unpack
+from brainlsap._arrays import (
+    check_connectomes,
+    check_features,
+    features_of,
+    power_of_two,
+    unpack,
+)
 from brainlsap._scratch import as_doubles, row_blocks
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
@@ -28,6 +34,8 @@ from brainlsap.model.settings import Settings
 
 # Folds, kernels and starts of one process see the same graphs again and again.
 _SPECTRA = SpectrumCache()
+# Standardised features end here; what is beyond would end the range of float32.
+_FARTHEST = 1e6
 
 
 def check_packed(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -59,19 +67,9 @@ def check_packed(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(X) == 0:
         raise ParameterError("X holds no scan.")
     for part in row_blocks(X):
-        # NaN is the smallest and the largest of its scan, and needs no mask
-        lowest = connectomes[part].min(axis=(1, 2))
-        highest = connectomes[part].max(axis=(1, 2))
-        bad = np.flatnonzero(~((lowest >= 0) & (highest < np.inf)))
-        if bad.size:
-            raise ParameterError(
-                "connectomes must be finite and not negative; that of row "
-                f"{part.start + bad[0]} of X is not. Leave the scan out or mend its "
-                "connectome."
-            )
+        check_connectomes(connectomes[part], part.start)
     features = features_of(X)
-    if np.isinf(features).any():
-        raise ParameterError("features must be finite, or NaN where not measured.")
+    check_features(features)
     return connectomes, features
 
 
@@ -145,7 +143,8 @@ class InputScaler:
     """Put every region's features on one footing; unmeasured values become 0.
 
     `region`: minus the mean, over the standard deviation, of that region over the
-    training scans; a region that does not vary gives 0. `scan` (the paper): within
+    training scans; a region that does not vary gives 0, and what is a million
+    deviations away is no farther. `scan` (the paper): within
     each scan and kind of measure, minus the mean over regions, over their range;
     this erases global atrophy.
 
@@ -179,7 +178,8 @@ class InputScaler:
         filled = np.where(known, features, 0.0)
         mean = filled.sum(0) / count
         centred = np.where(known, features - mean, 0.0)
-        deviation = np.sqrt((centred**2).sum(0) / count)
+        unit = power_of_two(centred)
+        deviation = unit * np.sqrt(((centred / unit) ** 2).sum(0) / count)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
         flat = deviation <= 1e-9 * np.abs(mean) + 1e-300
         deviation = np.where(flat, np.inf, deviation)
@@ -188,7 +188,8 @@ class InputScaler:
     def apply(self, features: np.ndarray) -> np.ndarray:
         """Return scaled features of the same shape, without NaN."""
         if self.mode == "region":
-            return np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
+            scaled = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
+            return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
         known = ~np.isnan(features)
         count = np.maximum(known.sum(1, keepdims=True), 1)
         mean = np.where(known, features, 0.0).sum(1, keepdims=True) / count
@@ -250,9 +251,12 @@ def make_batch(
 
 
 def _degree_roots(prepared: np.ndarray) -> np.ndarray:
-    """Return root degrees, 1 for an isolated region: its row is the identity's."""
+    """Return root degrees; any will do for isolated regions, rows of the identity."""
     degree = prepared.sum(axis=-1)
-    return np.sqrt(np.where(degree > 0, degree, 1.0))[..., None]
+    largest = degree.max(axis=-1, keepdims=True)
+    root = np.sqrt(np.where(degree > 0, degree, np.where(largest > 0, largest, 1.0)))
+    # only their ratios count, and float32 ends where a unit may not
+    return (root / power_of_two(root.T)[:, None])[..., None]
 
 
 def summarize_connectomes(

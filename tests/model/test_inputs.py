@@ -41,7 +41,7 @@ def spoil(name, scans):
 
 
 FAULTS = {
-    "nan edge": r"connectomes must be finite .*row 4 of X is not\. Leave the scan out",
+    "nan edge": r"connectomes must be finite.*row 4 of X is not\. Leave the scan out",
     "infinite edge": r"not negative; that of row 5 of X",
     "negative edge": r"not negative; that of row 6 of X",
     "infinite feature": r"features must be finite, or NaN where not measured",
