@@ -133,7 +133,11 @@ def read_vertices(path: Path) -> np.ndarray:
             if path.suffix == ".mgz":
                 with gzip.open(path) as file:
                     whole = file.read(MOST_BYTES)
-            data = np.asanyarray(MGHImage.from_bytes(whole).dataobj)
+            image = MGHImage.from_bytes(whole)
+            promised = np.prod([float(n) for n in image.shape])
+            if not 0 < promised * image.get_data_dtype().itemsize <= len(whole):
+                raise ValueError(f"the header promises {promised:g} values")
+            data = np.asanyarray(image.dataobj)
         except Exception as error:  # a broken image fails in many ways
             raise FileFormatError(f"{path}: cannot be read ({error}).") from error
         if max(data.shape) != data.size:

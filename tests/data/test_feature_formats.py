@@ -1,5 +1,7 @@
 """Every documented file of regional values goes in and comes out by name."""
 
+import struct
+
 import nibabel as nib
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from brainlsap.data.atlas import load_atlas
 from brainlsap.data.feature_tables import read_feature_table
 from brainlsap.data.features import read_feature
-from brainlsap.data.vertex_features import read_vertex_feature
+from brainlsap.data.vertex_features import read_vertex_feature, read_vertices
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.data import feature_formats as formats
 
@@ -341,3 +343,15 @@ def test_volumes_divided_by_the_head_size(tmp_path, shared):
     table.write_text(",".join(heads) + "\na," + ",".join(map(str, VALUES)) + ",0\n")
     with pytest.raises(FileFormatError, match="eTIV must be above 0 in every row"):
         read_feature_table(table, ATLAS, "volume_per_etiv")
+
+
+def test_an_overlay_that_promises_terabytes_asks_for_no_memory(tmp_path):
+    path = tmp_path / "lh.thickness.mgh"
+    image = nib.MGHImage(np.ones((5, 1, 1), np.float32), np.eye(4))
+    image.to_filename(path)
+    assert read_vertices(path).tolist() == [1] * 5
+    content = bytearray(path.read_bytes())
+    content[4:16] = struct.pack(">3i", 2**30, 2**10, 1)
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"header promises .* values"):
+        read_vertices(path)

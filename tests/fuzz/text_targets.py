@@ -158,6 +158,8 @@ def _labels() -> Target:
 
 
 def _vertices(name: str) -> Target:
+    import nibabel
+
     atlas = readers.DESIKAN
 
     def make(path: Path) -> Path:
@@ -166,6 +168,11 @@ def _vertices(name: str) -> Target:
         (label / "lh.cortex.label").write_text(
             "#!ascii label\n3\n0 1.0 2.0 3.0 0\n5 1.0 2.0 3.0 0\n7 1 2 3 0.5\n"
         )
+        if name.endswith("mgh"):
+            read_back = nibabel.freesurfer.read_morph_data
+            values = read_back(path.parent / "surf" / "lh.thickness")
+            image = nibabel.MGHImage(values[:, None, None], np.eye(4))
+            image.to_filename(path.parent / "surf" / name)
         place = label if name.endswith(("annot", "label")) else path.parent / "surf"
         return place / name
 
@@ -231,7 +238,10 @@ TEXTS = (
     _relmat("sub-01_seg-destrieux_meas-count_relmat.json"),
     _relmat("seg-destrieux_nodes.tsv"),
     _labels(),
-    *map(_vertices, ("lh.thickness", "rh.aparc.annot", "lh.cortex.label")),
+    *map(
+        _vertices,
+        ("lh.thickness", "lh.thickness.mgh", "rh.aparc.annot", "lh.cortex.label"),
+    ),
     *map(_atlas_surface, ("lh.annot", "lh_a.surf.gii")),
     *_SIMPLE,
 )
