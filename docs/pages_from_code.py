@@ -25,6 +25,7 @@ RESULTS = (
     "bounds",
     "compare",
     "epoch",
+    "large_cohorts",
     "layers",
     "node_leak",
     "nodes",
