@@ -86,6 +86,9 @@ def test_adc_learns_its_scale_and_graphheat_does_not(graph):
 def test_settings_differ_by_data_set():
     assert NodeBaseline("grand").settings("cora").degree == 8
     assert NodeBaseline("grand").settings("citeseer").degree == 2
+    wide = NodeBaseline("gcn").settings("amazon-photo")
+    assert (wide.normalize, wide.hidden_units, wide.weight_decay) == ("none", 64, 5e-5)
+    assert NodeBaseline("sgc").settings("amazon-photo").weight_decay == 1e-5
     assert NodeBaseline("gcn", patience=7).settings().patience == 7
 
 
