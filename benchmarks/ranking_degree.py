@@ -70,7 +70,8 @@ def by_command(cohort: Cohort) -> pd.Series:
                 raise SystemExit("brainlsap rank failed")
         table = Path(place) / "out" / "report" / "tables" / "confounds.csv"
         row = pd.read_csv(table).set_index("property").loc["degree"]
-    return row.rename(str("Scale follows degree" in said.getvalue()))
+    note = next((x for x in said.getvalue().split("\n") if "Scale follows" in x), "")
+    return row.rename(str("degree (Spearman" in note))
 
 
 def by_functions(seed: int) -> tuple[float, bool]:
