@@ -17,16 +17,36 @@ def is_deaf():
 
 
 def test_what_is_started_in_the_block_does_not_hear():
-    with deaf_to_ctrl_c():
+    with deaf_to_ctrl_c(2):
         assert is_deaf()
         assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     assert not is_deaf()
 
 
+def test_alone_nothing_is_blocked():
+    with deaf_to_ctrl_c(1):
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_workers_of_joblib_do_not_hear():
+    code = (
+        "import signal; from joblib import Parallel, delayed\n"
+        "from brainlsap._processes import deaf_to_ctrl_c\n"
+        "if __name__ == '__main__':\n"
+        "    asked = (delayed(signal.pthread_sigmask)(0, []) for _ in range(4))\n"
+        "    with deaf_to_ctrl_c(2):\n"
+        "        masks = Parallel(n_jobs=2, return_as='generator')(asked)\n"
+        "    print([signal.SIGINT in one for one in masks])\n"
+    )
+    asked = [sys.executable, "-c", code]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([True] * 4)
+
+
 def test_other_threads_are_left_alone():
     def mask():
-        with deaf_to_ctrl_c():
+        with deaf_to_ctrl_c(2):
             return signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
     with ThreadPoolExecutor(1) as threads:

@@ -175,7 +175,7 @@ def _in_parallel(
     order = "generator_unordered" if in_turn else "list"
 
     calls = (delayed(build_scan)(scan, atlas, place, *settings) for scan in scans)
-    with deaf_to_ctrl_c():
+    with deaf_to_ctrl_c(n_jobs):
         results = Parallel(n_jobs=n_jobs, return_as=order)(calls)
     return iter(
         tqdm(

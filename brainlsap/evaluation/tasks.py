@@ -239,7 +239,7 @@ def _fit_all(
     with _workers(work) as settings:
         parallel = Parallel(**settings, return_as="generator_unordered")
         calls = (delayed(_fit_numbered)(k, one, scans) for k, one in enumerate(tasks))
-        with deaf_to_ctrl_c():
+        with deaf_to_ctrl_c(work.n_jobs if work.backend == "processes" else 1):
             results = parallel(calls)
         yield from results
 

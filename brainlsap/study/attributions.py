@@ -75,7 +75,7 @@ def permutation_importance(
     check_at_least("n_repeats", n_repeats, 1)
     X, y, groups = cohort.to_array(), cohort.y, cohort.groups
     seeds = np.random.SeedSequence(random_state).generate_state(len(splits)) >> 1
-    with deaf_to_ctrl_c():
+    with deaf_to_ctrl_c(n_jobs):
         done = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_fold_importance)(model, X, y, groups, split, n_repeats, int(seed))
             for split, seed in zip(splits, seeds, strict=True)

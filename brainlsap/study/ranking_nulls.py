@@ -242,7 +242,7 @@ def _fit_all(
     from tqdm import tqdm
 
     X, groups = cohort.to_array(), cohort.groups
-    with deaf_to_ctrl_c():
+    with deaf_to_ctrl_c(n_jobs):
         done = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(_fit_scales)(model, X, label, groups) for model, label in fits
         )
