@@ -92,5 +92,5 @@ def test_the_table_counts_since_the_last_escape():
     ]
     text = table_text([dict(zip(heads, row, strict=True)) for row in rows])
     assert "2026-01-02, Python" in text
-    assert "| text | 2,030 | 7 | 8 | 2 |" in text
-    assert "| a.csv | 2,000 | 3 | 7 | 2 |" in text
+    assert "| text | 2,030 | 7 | 8 |" in text
+    assert "| a.csv | 2,000 | 3 | 7 |" in text
