@@ -112,7 +112,5 @@ def test_covariates():
 def test_a_head_without_end_is_refused(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text('{"a":' * 40_000 + "\tb\n1\t2\n")
-    with pytest.raises(
-        FileFormatError, match="read as a table: field larger"
-    ):
+    with pytest.raises(FileFormatError, match="read as a table: field larger"):
         read_table(path)
