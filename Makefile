@@ -50,6 +50,9 @@ study: $(READY)
 	$(BIN)/python benchmarks/splits_study.py
 	$(BIN)/python benchmarks/audit_study.py
 	$(BIN)/python benchmarks/null_study.py comparison permuted
+	$(BIN)/python benchmarks/large_cohorts.py
+	$(BIN)/python benchmarks/stop_study.py
+	$(BIN)/python benchmarks/determinism_study.py
 	$(BIN)/python benchmarks/kill_study.py
 	$(BIN)/python benchmarks/ranking_null.py recall degree null
 	$(BIN)/python benchmarks/compare.py

@@ -132,8 +132,8 @@ def check_symmetric(L: Tensor) -> None:
         size = L.abs().amax().clamp_min(1e-30) if L.numel() else L.new_ones(())
     else:
         x, y = _signals(L), _signals(L).flip(0)
-        to, fro = (y * (L @ x)).sum(), (x * (L @ y)).sum()
-        gap, size = (to - fro).abs(), x.norm() * (L @ y).norm() + 1e-30
+        there, back = (y * (L @ x)).sum(), (x * (L @ y)).sum()
+        gap, size = (there - back).abs(), x.norm() * (L @ y).norm() + 1e-30
     if float(gap) > _TOLERANCE * float(size):
         raise ParameterError(
             f"L must be symmetric, entries differ from their mirror images by up to "

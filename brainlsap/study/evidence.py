@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.evaluation import (
@@ -30,6 +31,8 @@ N_REACH = 3
 """Of how many regions of smallest scale the reach is kept."""
 
 
+# sums in one order, whatever the machine: a last digit followed the threads
+@threadpool_limits.wrap(limits=1)
 def gather_evidence(
     models: dict[str, LSAPClassifier],
     cohort: Cohort,

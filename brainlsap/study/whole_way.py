@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, RankingEvidence, cross_validate
 from brainlsap.model import tuned
@@ -128,8 +126,7 @@ def run_study(
             tell=tell,
         )
         evaluation.settings.update({k: v for k, v in confounds.items() if v})
-        with threadpool_limits(1):  # sums in one order, whatever the machine
-            evidence = gather_evidence(models, cohort, evaluation)
+        evidence = gather_evidence(models, cohort, evaluation)
         return write_study(evaluation, cohort, out, title=title, evidence=evidence)
 
 

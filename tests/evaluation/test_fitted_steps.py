@@ -53,7 +53,7 @@ def test_what_is_no_step_is_refused(scans):
     kept = keep_step(ConfoundRegressor(["age"]).fit(X, covariates=table))
     for damage in (
         {"kind": "system"},
-        {"parameters": {"colums": []}},
+        {"parameters": {"pillars": []}},
         {"fitted": {"slope_": {"shape": [7, 7], "values": [0.0]}}},
     ):
         with pytest.raises(FileFormatError, match=r"damaged .*Fit the model again"):
