@@ -113,7 +113,7 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as place:
     ...     page = write_report(evaluation, f"{place}/results", atlas=cohort.atlas)
     ...     sorted(one.name for one in page.parent.iterdir())[:3]
-    ['figures', 'methods.txt', 'predictions.tsv']
+    ['figures', 'log.txt', 'methods.txt']
     """
     results = StoredResults(
         evaluation=evaluation,
