@@ -280,8 +280,10 @@ def comparison(
             printed = published.get(model, ("-",) * 3)[position]
             mine = found_for(table, name, model)
             if mine is not None:
-                here = score(mine["mean"], mine["sd"])
-                here += f" (max {mine['maximum']:.1f}, {mine['seeds']} seeds)"
+                here = f"{mine['mean']:.1f} (1 seed)"
+                if mine["seeds"] > 1:
+                    here = score(mine["mean"], mine["sd"])
+                    here += f" (max {mine['maximum']:.1f}, {mine['seeds']} seeds)"
             elif name in ("amazon-computers", "coauthor-cs"):
                 here = NOT_HELD
             else:
