@@ -147,7 +147,9 @@ class Spectrum:
     eigenvectors: Tensor
 
 
-def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
+def decompose(
+    L: Tensor, dtype: torch.dtype = torch.float64, overwrite: bool = False
+) -> Spectrum:
     """Decompose dense Laplacians, in float64 whatever their precision.
 
     Parameters
@@ -156,6 +158,9 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
         Normalised Laplacians.
     dtype : torch.dtype
         What the eigenvectors are kept in.
+    overwrite : bool
+        Put the eigenvectors into the memory of `L`, which must be of `dtype`: no
+        second array of that size is needed, and the Laplacians are lost.
 
     Returns
     -------
@@ -163,14 +168,24 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
         Eigenvalues are float64, clipped to [0, 2], where the true ones lie. Vectors
         of more than 500 MB are mapped to a file (:mod:`brainlsap._scratch`).
 
+    Raises
+    ------
+    ParameterError
+        If `L` is to be overwritten in another precision.
+
     Examples
     --------
     >>> L = normalized_laplacian(np.ones((1, 2, 2)) - np.eye(2))
     >>> decompose(L).eigenvalues.tolist()
     [[0.0, 2.0]]
     """
+    if overwrite and L.dtype != dtype:
+        raise ParameterError(
+            f"overwrite puts eigenvectors of {dtype} into L, which is {L.dtype}; give "
+            "L in that precision, or leave overwrite out."
+        )
     eigenvalues = L.new_empty(L.shape[:-1], dtype=torch.float64)
-    eigenvectors = _new_vectors(L, dtype)
+    eigenvectors = L if overwrite else _new_vectors(L, dtype)
     # a few at a time: in float64 all of them would be twice what is kept
     for start in range(0, len(L), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)

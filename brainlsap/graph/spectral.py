@@ -25,7 +25,7 @@ from brainlsap.graph.spectral_steps import Combine, Diffuse
 # Chunks after which memory of eigenvectors that are mapped to a file is given back.
 _CHUNKS_HELD = 16
 # Graphs whose polynomials are made at once, in float64.
-_AT_ONCE = 1024
+_AT_ONCE = 64
 
 
 class SpectralEngine:
@@ -92,20 +92,27 @@ class SpectralEngine:
         """Degree of the Chebyshev series; None where exponentials are taken."""
         return None if self.rewriting is None else self.rewriting.order
 
-    def select(self, items: Tensor) -> "SpectralEngine":
-        """Return the engine of some items, given by their numbers."""
+    def select(self, items: Tensor | slice) -> "SpectralEngine":
+        """Return the engine of some items; a slice of items in order copies nothing."""
         # A copy of their eigenvectors in order saves gathering them each time (a chunk
         # is then a view); beyond a little memory, graphs are shared and gathered.
         chosen = object.__new__(SpectralEngine)
         chosen.__dict__.update(self.__dict__)
         chosen.graph_of, chosen.in_order = self.graph_of[items], False
+        if isinstance(items, slice):
+            if self.in_order and not self.shared:
+                chosen._take(items)
+            return chosen
         wanted = len(items) * self.vectors[0].numel() * self.vectors.element_size()
         if not self.shared and len(items) > 1 and wanted <= large_bytes():
-            for name in ("vectors", "eigenvalues", "basis"):
-                setattr(chosen, name, getattr(self, name)[chosen.graph_of])
-            chosen.graph_of = torch.arange(len(items))
-            chosen.in_order = True
+            chosen._take(chosen.graph_of)
         return chosen
+
+    def _take(self, graphs: Tensor | slice) -> None:
+        """Keep these graphs only, in the order of the items."""
+        self.vectors = self.vectors[graphs]
+        self.eigenvalues, self.basis = self.eigenvalues[graphs], self.basis[graphs]
+        self.graph_of, self.in_order = torch.arange(len(self.vectors)), True
 
     def graphs(self, part: slice) -> slice | Tensor:
         """Return what picks the graphs of some items: a view where possible."""

@@ -80,8 +80,8 @@ class GraphBatch:
     def __len__(self) -> int:
         return len(self.signal)
 
-    def select(self, items: Tensor) -> "GraphBatch":
-        """Return the batch of some items."""
+    def select(self, items: Tensor | slice) -> "GraphBatch":
+        """Return the batch of some items; a slice copies nothing."""
         root = None if self.root is None else self.root[items]
         engine = self.engine.select(items)
         return GraphBatch(engine, self.signal[items], self.has_terms, root)
@@ -165,6 +165,8 @@ class HeatNetwork(nn.Module):
             RegionStandardizer(n_rois, width) if standardizes else nn.Identity()
             for width in widths[:-1]
         )
+        # a batch's statistics make every scan's output depend on the others
+        self.joins_scans = standardizes
         n_inputs = int(measured.sum()) * widths[-1]
         self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal

@@ -19,6 +19,8 @@ _LOOK_EVERY = 2
 _BARRIER = 0.01
 _RESTARTS = 3
 _LEAST_GAIN = 1e-4
+# Scans whose layers are kept for the way back at once, where scans stand alone.
+_SCANS_AT_ONCE = 128
 # Logits that differ by less between scans tell nothing apart.
 _DEAD_SPREAD = 1e-6
 
@@ -183,7 +185,7 @@ def _epoch(
     train: Labelled,
     settings: Settings,
     adam: torch.optim.Optimizer,
-    loss_of: nn.Module,
+    loss_of: nn.CrossEntropyLoss,
 ) -> float:
     """Take one pass over the scans; return the mean loss."""
     n_items = len(train.codes)
@@ -197,15 +199,39 @@ def _epoch(
         batch = train.batch if whole else train.batch.select(items)
         codes = train.codes if whole else train.codes[items]
         network.zero_grad()
-        loss = loss_of(network(batch), codes)
-        if not torch.isfinite(loss):
+        loss = _add_slopes(network, Labelled(batch, codes), loss_of)
+        if not np.isfinite(loss):
             return float("nan")
-        (loss + network.penalty(settings)).backward()
+        network.penalty(settings).backward()
         adam.step()
         _penalize(network, settings)
         network.heat.step_(settings.scale_step, settings.scale_clip)
-        total += float(loss.detach()) * len(batch)
+        total += loss * len(batch)
     return total / n_items
+
+
+def _add_slopes(
+    network: HeatNetwork, scans: Labelled, loss_of: nn.CrossEntropyLoss
+) -> float:
+    """Add the mean loss's slopes to the weights' and scales'; return the loss.
+
+    Where no scan's output depends on another scan, some at a time: what layers keep
+    for the way back is then small, and stays in cache.
+    """
+    n_items = len(scans.codes)
+    size = n_items if network.joins_scans else _SCANS_AT_ONCE
+    weight = loss_of.weight
+    counts = scans.codes.new_ones(n_items) if weight is None else weight[scans.codes]
+    total = 0.0
+    for start in range(0, n_items, size):
+        part = slice(start, start + size)
+        # the mean over all is the sum of the parts' means, each by what it counts
+        share = counts[part].sum() / counts.sum()
+        batch = scans.batch if size >= n_items else scans.batch.select(part)
+        loss = loss_of(network(batch), scans.codes[part]) * share
+        loss.backward()
+        total += float(loss.detach())
+    return total
 
 
 @torch.no_grad()

@@ -84,6 +84,18 @@ def test_bad_weights_are_refused(case, form):
         normalized_laplacian(form(W))
 
 
+def test_eigenvectors_may_take_the_place_of_the_laplacians(draw_graph):
+    W = np.stack([draw_graph("weighted", 9, seed) for seed in range(19)])
+    L = normalized_laplacian(W).float()
+    wanted = decompose(L, torch.float32)
+    found = decompose(L, torch.float32, overwrite=True)
+    assert found.eigenvectors.data_ptr() == L.data_ptr()
+    assert torch.equal(found.eigenvectors, wanted.eigenvectors)
+    assert torch.equal(found.eigenvalues, wanted.eigenvalues)
+    with pytest.raises(ParameterError, match=r"of torch\.float64 into L, which is"):
+        decompose(L, overwrite=True)
+
+
 def test_cache_decomposes_each_graph_once(draw_graph, monkeypatch):
     import brainlsap.graph.spectrum_cache as module
 

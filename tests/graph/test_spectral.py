@@ -99,6 +99,20 @@ def test_items_find_their_graph_also_once_selected(stack):
     assert engine.graph_of is graph_of
 
 
+@pytest.mark.parametrize("graph_of", [None, torch.tensor([3, 0, 3, 1, 4])])
+def test_a_slice_of_items_copies_no_eigenvectors(stack, graph_of):
+    H = draw_signals(n_items=N_GRAPHS)
+    engine = make_engine(stack, "laguerre", graph_of, chunk=2)
+    part = slice(1, 4)
+    chosen = engine.select(part)
+    used = stack if graph_of is None else stack[graph_of]
+    assert_allclose(
+        chosen.diffuse(H[part], SCALE), slow(used[part], H[part], SCALE), atol=1e-10
+    )
+    held = chosen.vectors.untyped_storage().data_ptr()
+    assert held == engine.vectors.untyped_storage().data_ptr()
+
+
 @pytest.mark.parametrize("n_graphs", [1, N_GRAPHS])
 def test_exact_first_layer_is_kept_up_to_a_known_scale(stack, n_graphs):
     L = stack[torch.arange(N_GRAPHS) % n_graphs]

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.model import HeatNetwork, Labelled, train_network
+from brainlsap.model import HeatNetwork, Labelled, train_network, training
 from brainlsap.model.inputs import InputScaler, make_batch
-from brainlsap.model.training import usable_runs
+from brainlsap.model.training import make_epoch, usable_runs
 
 N_ROIS = 7
 
@@ -83,6 +83,49 @@ def test_same_seed_same_bytes_and_the_global_generator_is_left_alone(scans, sett
         assert value.numpy().tobytes() == states[1][name].numpy().tobytes()
     assert runs[0].history.train_loss == runs[1].history.train_loss
     assert runs[0].history.train_loss != runs[2].history.train_loss
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", "none"])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+def test_scans_in_parts_have_the_slopes_of_all_at_once(
+    scans, settle, monkeypatch, class_weight, label_smoothing
+):
+    settings = settle(
+        standardize="scan",
+        dropout=0.0,
+        class_weight=class_weight,
+        label_smoothing=label_smoothing,
+    )
+    found = []
+    for size in (1000, 7):
+        monkeypatch.setattr(training, "_SCANS_AT_ONCE", size)
+        task = Task(scans, settings)
+        torch.manual_seed(3)
+        network = task.make()
+        loss = make_epoch(network, task.learn, settings)()
+        slopes = {name: p.grad for name, p in network.named_parameters()}
+        found.append((loss, slopes))
+    assert len(task.learn.codes) % 7 > 1
+    (whole, slopes), (parts, others) = found
+    assert_allclose(parts, whole, rtol=1e-5)
+    for name, slope in slopes.items():
+        largest = float(slope.abs().max())
+        assert largest > 0, name
+        assert_allclose(others[name], slope, atol=1e-5 * largest, err_msg=name)
+
+
+@pytest.mark.parametrize("standardize", ["region", "scan"])
+def test_only_scans_that_stand_alone_are_taken_in_parts(
+    scans, settle, monkeypatch, standardize
+):
+    monkeypatch.setattr(training, "_SCANS_AT_ONCE", 7)
+    task = Task(scans, settle(standardize=standardize))
+    network, sizes = task.make(), []
+    network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    make_epoch(network, task.learn, task.settings)()
+    n_items = len(task.learn.codes)
+    assert sum(sizes) == n_items
+    assert (max(sizes) == n_items) == (standardize == "region")
 
 
 def test_global_generator_does_not_reach_the_run(scans, settle):
