@@ -57,7 +57,8 @@ def reverse_search(
             inside = np.clip(place[active], 0, len(block.points) - 1)
             # single precision, as in MRtrix: the limit is compared to its sums
             d = (here - block.points[inside]).astype(np.float32)
-            way[active] += np.sqrt(d[:, 0] ** 2 + (d[:, 1] ** 2 + d[:, 2] ** 2))
+            with np.errstate(over="ignore"):  # too far is too far
+                way[active] += np.sqrt(d[:, 0] ** 2 + (d[:, 1] ** 2 + d[:, 2] ** 2))
             active = active[~(way[active] > radius)]
         active = active[place[active] != middle[active]]
     return codes

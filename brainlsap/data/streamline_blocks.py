@@ -39,12 +39,15 @@ class StreamlineBlock:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Length of every streamline in mm; 0 for a single point."""
+        """Length of every streamline in mm; 0 for a single point or none."""
         points = self.points.astype(np.float64)
-        steps = np.sqrt((np.diff(points, axis=0) ** 2).sum(axis=1))
-        # steps from one streamline to the next are summed, too, but cancel
-        sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])
-        return sums[self.stops - 1] - sums[self.starts]
+        steps = np.zeros(len(points) + 2)
+        with np.errstate(invalid="ignore"):  # beside marks of NaN and infinity
+            steps[1:-2] = np.sqrt((np.diff(points, axis=0) ** 2).sum(axis=1))
+        # each by itself: a running sum would lose all that follow a very long one
+        ends = np.column_stack([self.starts + 1, self.stops]).ravel()
+        sums = np.add.reduceat(steps, ends)[::2] if len(ends) else np.zeros(0)
+        return np.where(self.stops - self.starts > 1, sums, 0.0)
 
 
 def cut_short(path: Path, what: str) -> FileFormatError:

@@ -37,6 +37,12 @@ class Sums:
         """All of them, whether or not their ends have nodes."""
         return int(self.counts.sum())
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether no sum is NaN or beyond every number."""
+        parts = [self.values] if self.shares is None else [self.values, self.shares]
+        return all(bool(np.isfinite(part).all()) for part in parts)
+
     def matrix(self) -> np.ndarray:
         """Return the sums, or the means, of all pairs."""
         if self.shares is None:
@@ -133,7 +139,8 @@ def _sum_block(
         if weight == "inverse_length":
             # a single point has no length, and adds nothing
             lengths = np.divide(1.0, lengths, np.zeros_like(lengths), where=lengths > 0)
-        value[has_points] *= lengths
+        with np.errstate(over="ignore"):  # a sum that is no number is refused
+            value[has_points] *= lengths
     elif weight == "inverse_node_volume":
         both = volumes[one] + volumes[two]
         value *= np.divide(2.0, both, np.zeros(len(both)), where=both > 0)

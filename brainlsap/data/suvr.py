@@ -175,6 +175,7 @@ def extract_suvr(
     level = _check_level(pet, said, float(one.means[0]))
     means = np.where(regions.n_voxels >= min_voxels, regions.means, np.nan)
     notes += _not_measured(atlas, means, min_voxels)
+    ratios = _ratios(pet, atlas, means, level)
     parameters = {
         "pet": str(pet),
         "parcellation": str(parcellation),
@@ -187,10 +188,25 @@ def extract_suvr(
         "min_voxels": int(min_voxels),
     }
     return RegionalUptake(
-        *(means / level, image.notes + notes, atlas.names, means),
+        *(ratios, image.notes + notes, atlas.names, means),
         *(regions.coverage, regions.n_voxels, level, float(one.coverage[0])),
         *(overlap, parameters),
     )
+
+
+def _ratios(
+    pet: str | Path, atlas: Atlas, means: np.ndarray, level: float
+) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        ratios = means / level
+    beyond = [atlas.names[i] for i in np.flatnonzero(np.isinf(ratios))]
+    if beyond:
+        raise FileFormatError(
+            f"{pet}: the mean of {', '.join(beyond)} over that of the reference "
+            f"({level:g}) is too large for a number. Is the image in a unit of "
+            "activity?"
+        )
+    return ratios
 
 
 def _not_measured(atlas: Atlas, means: np.ndarray, min_voxels: int) -> tuple[str, ...]:
@@ -231,9 +247,9 @@ def _check_cover(
 
 
 def _check_level(pet: str | Path, reference: str, level: float) -> float:
-    if not level > 0:
+    if not 0 < level < np.inf:
         raise FileFormatError(
             f"{pet}: the mean of the reference {reference} is {level}; expected more "
-            "than 0."
+            "than 0, and a number."
         )
     return level

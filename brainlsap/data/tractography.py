@@ -178,6 +178,11 @@ def build_connectome(
             f"{tractogram}: {sums.n_streamlines} streamlines, but {len(factors)} "
             "weights in streamline_weights=; expected one for each."
         )
+    if not sums.are_numbers:
+        raise FileFormatError(
+            f"{tractogram}: the weights of its streamlines add up to no number; "
+            "expected smaller ones in streamline_weights=, and lengths in mm."
+        )
     place = np.array([-1, *(image.places.get(label, -1) for label in ends_at)])
     parameters = {
         "tractogram": str(tractogram),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from nibabel.streamlines import Tractogram
 
+from brainlsap.data.streamline_blocks import StreamlineBlock
 from brainlsap.data.streamline_files import FORMATS, read_streamlines
 from brainlsap.data.tractography import build_connectome
 from brainlsap.exceptions import FileFormatError
@@ -114,6 +115,15 @@ def test_lengths_are_sums_of_steps(tmp_path):
         for x in lines[1:]
     ]
     np.testing.assert_allclose(block.lengths, slow, rtol=1e-12, atol=1e-12)
+
+
+def test_a_line_that_leaves_the_head_leaves_the_others_their_lengths():
+    points = np.array([[1, 0, 0], [2e30, 0, 0], [0, 3, 4], [0, 6, 8], [0, 6, 9]])
+    bounds = np.array([0, 2, 2, 5]), np.array([2, 2, 5, 5])
+    block = StreamlineBlock(0, points, *bounds)
+    np.testing.assert_allclose(block.lengths, [2e30, 0.0, 6.0, 0.0], rtol=1e-12)
+    nothing = np.zeros(0, dtype=int)
+    assert StreamlineBlock(0, points[:0], nothing, nothing).lengths.shape == (0,)
 
 
 def test_every_format_gives_the_same_connectome(tmp_path, tiny):
