@@ -20,7 +20,7 @@ from brainlsap.data.endpoint_assignment import assign_ends
 from brainlsap.data.label_images import NODES_BESIDE, read_label_image
 from brainlsap.data.node_images import NodeImage
 from brainlsap.data.streamline_files import read_streamlines
-from brainlsap.data.streamline_sums import WEIGHTS, sum_blocks
+from brainlsap.data.streamline_sums import WEIGHTS, Sums, sum_blocks
 from brainlsap.data.streamline_weights import read_streamline_weights
 from brainlsap.exceptions import FileFormatError
 
@@ -173,16 +173,7 @@ def build_connectome(
         factors,
         n_threads,
     )
-    if factors is not None and len(factors) != sums.n_streamlines:
-        raise FileFormatError(
-            f"{tractogram}: {sums.n_streamlines} streamlines, but {len(factors)} "
-            "weights in streamline_weights=; expected one for each."
-        )
-    if not sums.are_numbers:
-        raise FileFormatError(
-            f"{tractogram}: the weights of its streamlines add up to no number; "
-            "expected smaller ones in streamline_weights=, and lengths in mm."
-        )
+    _check_sums(sums, factors, tractogram)
     place = np.array([-1, *(image.places.get(label, -1) for label in ends_at)])
     parameters = {
         "tractogram": str(tractogram),
@@ -194,6 +185,19 @@ def build_connectome(
         "streamline_weights": _said(streamline_weights),
     }
     return _finish(sums.matrix(), sums.counts, place, image.notes, atlas, parameters)
+
+
+def _check_sums(sums: Sums, factors: np.ndarray | None, tractogram: str | Path) -> None:
+    if factors is not None and len(factors) != sums.n_streamlines:
+        raise FileFormatError(
+            f"{tractogram}: {sums.n_streamlines} streamlines, but {len(factors)} "
+            "weights in streamline_weights=; expected one for each."
+        )
+    if not sums.are_numbers:
+        raise FileFormatError(
+            f"{tractogram}: the weights of its streamlines add up to no number; "
+            "expected smaller ones in streamline_weights=, and lengths in mm."
+        )
 
 
 def _word(text: str) -> str:

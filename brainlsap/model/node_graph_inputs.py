@@ -50,15 +50,15 @@ def prepare_nodes(graph: Any, settings: NodeSettings) -> NodeInputs:
     Raises
     ------
     ParameterError
-        If adjacency and features do not fit, or the exact kernel is asked of a
-        graph that is too large for it.
+        If adjacency and features do not fit or are not finite, or the exact kernel
+        is asked of a graph that is too large for it.
 
     Examples
     --------
     See :func:`brainlsap.model.LSAPNodeClassifier`.
     """
-    adjacency = sparse.csr_array(graph.adjacency, dtype=np.float32)
-    features = sparse.csr_array(graph.features, dtype=np.float32)
+    adjacency = _in_single(graph.adjacency, "adjacency")
+    features = _in_single(graph.features, "features")
     n_nodes = adjacency.shape[0]
     if adjacency.shape != (n_nodes, n_nodes) or features.shape[0] != n_nodes:
         raise ParameterError(
@@ -75,6 +75,22 @@ def prepare_nodes(graph: Any, settings: NodeSettings) -> NodeInputs:
         adjacency,
         features,
     )
+
+
+def _in_single(given: Any, what: str) -> sparse.csr_array:
+    """Return a matrix in single precision, in which every entry is a number."""
+    whole = sparse.csr_array(given)
+    with np.errstate(over="ignore"):  # told below, by node
+        single = whole.astype(np.float32)
+    wrong = np.flatnonzero(~np.isfinite(single.data))
+    if wrong.size:
+        node = int(np.searchsorted(single.indptr, wrong[0], side="right")) - 1
+        raise ParameterError(
+            f"{what} must be finite in single precision: {wrong.size} of their "
+            f"entries are not, the first {whole.data[wrong[0]]} in column "
+            f"{single.indices[wrong[0]]} of node {node}. Mend or remove those nodes."
+        )
+    return single
 
 
 def make_diffusion(adjacency: sparse.csr_array, settings: NodeSettings) -> Diffusion:
