@@ -80,7 +80,9 @@ def _arrays_4(data: bytes) -> Iterator[tuple[str, np.ndarray]]:
         values = np.frombuffer(content, dtype).reshape(rows, columns, order="F")
         if digits[2] == "1":
             codes = values.astype(np.uint32) if (values >= 0).all() else values * 0
-            yield name, np.array(["".join(_chars(row)) for row in codes])
+            # rows of no characters may be as many as a number can say
+            rows_held = codes[: codes.size]
+            yield name, np.array(["".join(_chars(row)) for row in rows_held], dtype=str)
         elif digits[2] == "0" and not is_complex:
             yield name, values
 
@@ -181,7 +183,7 @@ def _text_rows(
     else:
         text = "".join(_chars(_numbers(part, order)))
     n_rows = shape[0]
-    if n_rows <= 1 or len(text) % n_rows:
+    if n_rows <= 1 or not text or len(text) % n_rows:
         return np.array([text])
     return np.array([text[row::n_rows] for row in range(n_rows)])
 

@@ -36,6 +36,36 @@ def test_free_space_of_no_size_is_refused(tmp_path):
         readers.read_matrix(path)
 
 
+def test_free_space_that_leads_back_is_refused(tmp_path):
+    """HDF5 went in a circle on such a file."""
+    path = readers.MATRICES["c.h5"](tmp_path / "c.h5", readers.W, list("abcdefg"))
+    content = bytearray(path.read_bytes())
+    start = content.find(b"HEAP\x00")
+    free, names = struct.unpack_from("<QQ", content, start + 16)
+    assert free > 1
+    struct.pack_into("<Q", content, names + free, free)
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"the names of a group .*damaged"):
+        readers.read_matrix(path)
+
+
+@pytest.mark.parametrize("version", ["earliest", "latest"])
+def test_places_of_another_size_are_refused(tmp_path, version):
+    """h5py can write them; nobody does."""
+    made = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    made.set_sizes(4, 8)
+    made.set_userblock(512)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    last = h5py.h5f.LIBVER_LATEST
+    access.set_libver_bounds(
+        last if version == "latest" else h5py.h5f.LIBVER_EARLIEST, last
+    )
+    path = tmp_path / "small.h5"
+    h5py.h5f.create(str(path).encode(), fcpl=made, fapl=access).close()
+    with pytest.raises(FileFormatError, match=r"small\.h5: .* in 4 and 8 bytes; exp"):
+        check_heaps(path)
+
+
 def test_a_collection_cut_short_is_refused(tmp_path):
     path = tmp_path / "cut.h5"
     path.write_bytes(b"x" * 40 + MARK)

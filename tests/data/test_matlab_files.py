@@ -102,6 +102,29 @@ def test_shapes_that_lie_are_refused(tmp_path):
             parse_matlab(broken, MOST)
 
 
+@pytest.mark.parametrize("level", ["4", "5"])
+def test_rows_without_characters_cost_nothing(tmp_path, level):
+    path = tmp_path / "a.mat"
+    savemat(path, {"t": np.array(["abc", "def"])}, format=level)
+    content = path.read_bytes()
+    if level == "4":
+        head = np.frombuffer(content[:20], "<i4").copy()
+        head[1:3] = 2**31 - 1, 0
+        content = head.tobytes() + content[20:22]
+        assert parse_matlab(content, MOST)["t"].size == 0
+    else:
+        sizes = np.array([2, 3], "<i4").tobytes()
+        wide = np.array([2**31 - 1, 0], "<i4").tobytes()
+        assert content.count(sizes) == 1
+        content = content.replace(sizes, wide)
+        # without the element's eight bytes, and with the lengths that follow from it
+        kept = content.find(b"adbecf")
+        content = bytearray(content[: kept - 4] + bytes(4))
+        content[132:136] = np.array([len(content) - 136], "<i4").tobytes()
+        content = bytes(content)
+        assert parse_matlab(content, MOST)["t"].tolist() == [""]
+
+
 def test_compressed_content_is_bounded(tmp_path):
     path = tmp_path / "a.mat"
     savemat(path, {"W": np.zeros((500, 500))}, do_compression=True)

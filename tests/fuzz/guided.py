@@ -1,5 +1,6 @@
 """Fuzz one reader guided by coverage; atheris does not return, so in a process."""
 
+import mmap
 import re
 import subprocess
 import sys
@@ -13,8 +14,10 @@ def run_guided(name: str, seconds: float, found: Path) -> tuple:
     """Return executions, how many were read, seconds and the escapes."""
     corpus = found / f"corpus.{name.replace(':', '+')}"
     corpus.mkdir(parents=True, exist_ok=True)
+    count = found / f"{corpus.name}.count"
+    count.write_bytes(bytes(8))
     words = [sys.executable, "-W", "ignore", "-m", "tests.fuzz.guided", name]
-    words += [str(corpus), f"-max_total_time={seconds:.0f}", f"-timeout={TIMEOUT}"]
+    words += [str(count), str(corpus), f"-max_total_time={seconds:.0f}", f"-timeout={TIMEOUT}"]
     words += ["-print_final_stats=1", f"-rss_limit_mb={MOST_MEGABYTES}"]
     words += [f"-artifact_prefix={found}/", "-verbosity=1"]
     done = subprocess.run(
@@ -22,7 +25,8 @@ def run_guided(name: str, seconds: float, found: Path) -> tuple:
     )
     text = done.stdout + done.stderr
     told = re.search(r"number_of_executed_units:\s*(\d+)", text)
-    counted = re.search(r"read: (\d+)", text)
+    n_read = int.from_bytes(count.read_bytes(), "little")
+    count.unlink()
     escapes = ()
     if done.returncode:
         lines = [
@@ -31,7 +35,7 @@ def run_guided(name: str, seconds: float, found: Path) -> tuple:
         escapes = (" | ".join(lines[-3:])[:500] or f"ended with {done.returncode}",)
     return (
         int(told[1]) if told else 0,
-        int(counted[1]) if counted else 0,
+        n_read,
         seconds,
         escapes,
     )
@@ -44,22 +48,24 @@ def main() -> None:
         from tests.fuzz.mutations import mutate
         from tests.fuzz.one_input import Place
         from tests.fuzz.targets import TARGETS
-    import atexit
     import logging
 
     import numpy as np
 
     logging.disable()
-    name, corpus, *rest = sys.argv[1:]
+    name, count, corpus, *rest = sys.argv[1:]
     folder = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
     place = Place(TARGETS[name], folder)
     (Path(corpus) / "seed").write_bytes(place.seed)
     for number, content in enumerate(TARGETS[name].corpus()):
         (Path(corpus) / f"kept{number}").write_bytes(content)
-    counted = [0]
+    # libFuzzer ends the process where it stands: what was counted is in a file by then
+    with open(count, "r+b") as file:
+        shared = mmap.mmap(file.fileno(), 8)
+    n_read = np.frombuffer(shared, "<u8")
 
     def one(content: bytes) -> None:
-        counted[0] += place.try_bytes(content)
+        n_read[0] += place.try_bytes(content)
 
     def change(content: bytes, most: int, seed: int) -> bytes:
         rng = np.random.default_rng(seed)
@@ -67,7 +73,6 @@ def main() -> None:
             return atheris.Mutate(content, most)
         return mutate(content, rng)[:most]
 
-    atexit.register(lambda: print(f"read: {counted[0]}", file=sys.stderr))
     atheris.Setup([sys.argv[0], *rest, corpus], one, custom_mutator=change)
     atheris.Fuzz()
 
