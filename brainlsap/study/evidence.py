@@ -16,9 +16,10 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.class_order import told_order
 from brainlsap.exceptions import ParameterError
+from brainlsap.graph import mean_connectome
 from brainlsap.model import LSAPClassifier
 from brainlsap.study.attributions import PERMUTATION, permutation_importance
-from brainlsap.study.kernel_shape import mean_connectome, mean_kernel
+from brainlsap.study.kernel_shape import mean_kernel
 from brainlsap.study.ranking_nulls import (
     STARTS,
     permuted_scales,
@@ -96,10 +97,11 @@ def gather_evidence(
     name, model = next(iter(models.items()))
     threshold = float(model.settings()["threshold"] or 0.0)
     kernels = _kernels(models, cohort, evaluation)
+    n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
     parts: dict[str, Any] = {
         "properties": region_properties(cohort, threshold),
         "rank_one": {one: rank_one_share(kernel) for one, kernel in kernels.items()},
-        "connectome": mean_connectome(cohort),
+        "connectome": mean_connectome(cohort.connectomes[:n_matrices]),
         "reach": _reach(evaluation.result(name), kernels.get(name)),
     }
     how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}

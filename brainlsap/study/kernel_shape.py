@@ -51,31 +51,3 @@ def mean_kernel(
         laplacian = normalized_laplacian(prepared[first : first + _CHUNK])
         total += exact_heat_kernel(laplacian, scale).sum(0).numpy()
     return total / len(prepared)
-
-
-def mean_connectome(cohort: Cohort) -> np.ndarray:
-    """Return the mean connectome of the scans, as they were read.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        The scans.
-
-    Returns
-    -------
-    array of shape (n_rois, n_rois)
-        In the unit of the connectomes.
-
-    Examples
-    --------
-    >>> from brainlsap.data import make_cohort
-    >>> mean_connectome(make_cohort(6, atlas="desikan82")).shape
-    (82, 82)
-    """
-    if cohort.shares_connectome:
-        return np.array(cohort.connectomes[0], dtype=np.float64)
-    total = np.zeros((cohort.n_rois, cohort.n_rois))
-    for first in range(0, cohort.n_scans, _CHUNK):
-        part = np.asarray(cohort.connectomes[first : first + _CHUNK])
-        total += part.sum(axis=0, dtype=np.float64)
-    return total / cohort.n_scans

@@ -20,7 +20,7 @@ from brainlsap.graph import decompose, normalized_laplacian, prepare_connectomes
 from brainlsap.model import LSAPClassifier
 from brainlsap.study.attributions import permutation_importance
 from brainlsap.study.evidence import gather_evidence
-from brainlsap.study.kernel_shape import mean_connectome, mean_kernel
+from brainlsap.study.kernel_shape import mean_kernel
 
 
 @pytest.fixture(scope="module")
@@ -109,4 +109,5 @@ def test_network_and_reach_are_kept_by_name():
         np.testing.assert_array_equal(again.reach[name], row)
     shared = np.broadcast_to(cohort.connectomes[0], cohort.connectomes.shape)
     one = replace(cohort, connectomes=shared)
-    np.testing.assert_array_equal(mean_connectome(one), cohort.connectomes[0])
+    of_one = gather_evidence(models, one, evaluation)
+    np.testing.assert_array_equal(of_one.connectome, cohort.connectomes[0])
