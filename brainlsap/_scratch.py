@@ -223,8 +223,28 @@ def as_doubles(array: np.ndarray) -> np.ndarray:
         Of the same shape.
     """
     array = np.asarray(array)
-    if array.dtype == np.float64 or array.ndim == 0:
-        return np.asarray(array, dtype=np.float64)
+    return array if array.dtype == np.float64 else copied_doubles(array)
+
+
+def copied_doubles(array: np.ndarray) -> np.ndarray:
+    """Return a copy in float64 that is mapped to a file where it is large.
+
+    Parameters
+    ----------
+    array : array
+
+    Returns
+    -------
+    array
+        Of the same shape, its rows one after another in memory.
+
+    Examples
+    --------
+    >>> copied_doubles(np.array(3)).item()
+    3.0
+    """
+    if array.ndim == 0 or array.size * 8 <= large_bytes():
+        return np.array(array, dtype=np.float64, order="C")
     made = new_array(array.shape)
     for part in row_blocks(made):
         made[part] = array[part]

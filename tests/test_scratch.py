@@ -17,6 +17,7 @@ from brainlsap._scratch import (
     LARGE_BYTES,
     LARGE_VARIABLE,
     as_doubles,
+    copied_doubles,
     large_bytes,
     letting_go,
     map_of,
@@ -108,6 +109,10 @@ def test_rows_and_doubles_are_copied_as_they_are(scratch, dtype):
     assert doubles.dtype == np.float64
     assert_array_equal(doubles, values)
     assert as_doubles(doubles) is doubles
+    again = copied_doubles(doubles)
+    assert_array_equal(again, values)
+    assert not np.shares_memory(again, doubles)
+    assert copied_doubles(values[0, 0, 0]) == values[0, 0, 0]
     assert map_of(taken) is not None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._arrays import LARGEST
-from brainlsap._scratch import large_bytes, map_of, new_array, release, row_blocks
+from brainlsap._scratch import copied_doubles, map_of, row_blocks
 
 if TYPE_CHECKING:
     from brainlsap.data.cohort import Cohort
@@ -65,7 +65,7 @@ def frozen_array(values: np.ndarray) -> np.ndarray:
         return np.broadcast_to(frozen_array(array[0]), array.shape)
     if array.flags.writeable or array.dtype != np.float64 or array.base is not None:
         if not _is_frozen_map(array):
-            array = _copied(array)
+            array = copied_doubles(array)
         array.flags.writeable = False
     return array
 
@@ -74,16 +74,6 @@ def _is_frozen_map(array: np.ndarray) -> bool:
     """Tell whether an array is a whole map that was made read-only."""
     frozen = not array.flags.writeable and array.flags.c_contiguous
     return frozen and array.dtype == np.float64 and map_of(array) is not None
-
-
-def _copied(array: np.ndarray) -> np.ndarray:
-    if array.ndim == 0 or array.size * 8 <= large_bytes():
-        return np.array(array, dtype=np.float64, order="C")
-    made = new_array(array.shape)
-    for part in row_blocks(made):
-        made[part] = array[part]
-        release(array)
-    return made
 
 
 def cohort_faults(cohort: "Cohort") -> list[str]:
