@@ -98,15 +98,35 @@ def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     identity = sparse.diags_array((degree > 0).astype(dtype))
     laplacian = sparse.csr_array(identity - scaled)
     laplacian.sort_indices()
+    return sparse_tensor(laplacian)
+
+
+def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
+    """Return a SciPy sparse matrix as a sparse CSR Tensor.
+
+    Parameters
+    ----------
+    matrix : csr_array of shape (n_rows, n_columns)
+        Its indices in order.
+
+    Returns
+    -------
+    Tensor of shape (n_rows, n_columns)
+
+    Examples
+    --------
+    >>> sparse_tensor(sparse.csr_array(np.eye(2))).to_dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     with warnings.catch_warnings():
         # torch calls its CSR layout beta; products and gradients are tested here
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
         return torch.sparse_csr_tensor(
-            torch.from_numpy(laplacian.indptr.astype(np.int32)),
-            torch.from_numpy(laplacian.indices.astype(np.int32)),
-            torch.from_numpy(laplacian.data.astype(dtype)),
-            size=laplacian.shape,
-            check_invariants=False,
+            torch.from_numpy(matrix.indptr.astype(np.int32)),
+            torch.from_numpy(matrix.indices.astype(np.int32)),
+            torch.from_numpy(matrix.data),
+            size=matrix.shape,
+            check_invariants=True,  # of those from outside, wrong ones would crash
         )
 
 

@@ -5,14 +5,13 @@ eigendecomposition of a matrix that is not symmetric reads one half of it. Both 
 be wrong in silence, so operators from outside are looked at first.
 """
 
-import warnings
-
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
 
 from brainlsap.exceptions import ParameterError
+from brainlsap.graph.laplacian import sparse_tensor
 
 # Rounding of Laplacians that were made in float32, or stored with few digits.
 _TOLERANCE = 1e-3
@@ -52,33 +51,6 @@ def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     if L.layout == torch.sparse_coo:
         L = L.to_sparse_csr()
     return L.to(working_type(L))
-
-
-def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
-    """Return a SciPy sparse matrix as a sparse CSR Tensor.
-
-    Parameters
-    ----------
-    matrix : csr_array of shape (n_rows, n_columns)
-
-    Returns
-    -------
-    Tensor of shape (n_rows, n_columns)
-
-    Examples
-    --------
-    >>> sparse_tensor(sparse.csr_array(np.eye(2))).to_dense().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr),
-            torch.from_numpy(matrix.indices),
-            torch.from_numpy(matrix.data),
-            matrix.shape,
-            check_invariants=True,  # from outside: wrong indices would crash
-        )
 
 
 def working_type(*given: Tensor) -> torch.dtype:
