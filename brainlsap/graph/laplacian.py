@@ -96,9 +96,7 @@ def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
         root = np.where(degree > 0, degree**-0.5, 0.0).astype(dtype)
     scaled = sparse.diags_array(root) @ W @ sparse.diags_array(root)
     identity = sparse.diags_array((degree > 0).astype(dtype))
-    laplacian = sparse.csr_array(identity - scaled)
-    laplacian.sort_indices()
-    return sparse_tensor(laplacian)
+    return sparse_tensor(sparse.csr_array(identity - scaled))
 
 
 def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
@@ -107,7 +105,7 @@ def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
     Parameters
     ----------
     matrix : csr_array of shape (n_rows, n_columns)
-        Its indices in order.
+        Columns of a row in any order; of entries given twice the sum counts.
 
     Returns
     -------
@@ -118,6 +116,9 @@ def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
     >>> sparse_tensor(sparse.csr_array(np.eye(2))).to_dense().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+    if not matrix.has_canonical_format:  # products of SciPy's are not
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     with warnings.catch_warnings():
         # torch calls its CSR layout beta; products and gradients are tested here
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)

@@ -56,6 +56,19 @@ def test_scipy_and_torch_sparse_operators_agree_with_dense():
     torch.testing.assert_close(diffuse(L.to_sparse_coo(), X, 1.3), truth)
 
 
+def test_entries_of_sparse_operators_come_in_any_order_and_in_parts():
+    L = normalized_laplacian(draw(5)).numpy()
+    rows, columns = (ends.ravel()[::-1] for ends in np.indices(L.shape))
+    halves = np.concatenate([0.25 * L[rows, columns], 0.75 * L[rows, columns]])
+    indptr = np.arange(0, 51, 10)
+    order = np.argsort(np.tile(rows, 2), kind="stable")
+    columns = np.tile(columns, 2)[order]
+    mixed = sparse.csr_array((halves[order], columns, indptr))
+    X = np.arange(10.0).reshape(5, 2)
+    torch.testing.assert_close(diffuse(mixed, X, 1.3), diffuse(L, X, 1.3))
+    assert mixed.nnz == 50  # what was given is left as it came
+
+
 @pytest.mark.parametrize("kernel", ["exact", *EXPANSIONS])
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
 def test_operators_with_eigenvalues_outside_are_refused(stored, kernel):
