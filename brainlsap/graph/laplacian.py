@@ -1,6 +1,7 @@
 """Connectomes become Laplacians, and small dense Laplacians their spectra."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -206,7 +207,12 @@ def decompose(
             "L in that precision, or leave overwrite out."
         )
     eigenvalues = L.new_empty(L.shape[:-1], dtype=torch.float64)
-    eigenvectors = L if overwrite else _new_vectors(L, dtype)
+    if overwrite:
+        eigenvectors = L
+    elif L.device.type == "cpu":
+        eigenvectors = new_tensor(L.shape, dtype)
+    else:
+        eigenvectors = L.new_empty(L.shape, dtype=dtype)
     # a few at a time: in float64 all of them would be twice what is kept
     for start in range(0, len(L), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
@@ -215,10 +221,22 @@ def decompose(
     return Spectrum(eigenvalues.clamp_(0.0, 2.0), eigenvectors)
 
 
-def _new_vectors(L: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return room for eigenvectors, mapped to a file where they are large."""
-    if L.device.type != "cpu":
-        return L.new_empty(L.shape, dtype=dtype)
-    return torch.from_numpy(
-        new_array(L.shape, torch.empty(0, dtype=dtype).numpy().dtype)
-    )
+def new_tensor(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Return a tensor to be filled, mapped to a file where it is large.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    dtype : torch.dtype
+
+    Returns
+    -------
+    Tensor
+        Of unknown content, in memory of the CPU.
+
+    Examples
+    --------
+    >>> new_tensor((2, 3), torch.float32).shape
+    torch.Size([2, 3])
+    """
+    return torch.from_numpy(new_array(shape, torch.empty(0, dtype=dtype).numpy().dtype))

@@ -11,7 +11,12 @@ from torch import Tensor
 from tqdm import tqdm
 
 from brainlsap._scratch import map_of, new_array, release, row_blocks
-from brainlsap.graph.laplacian import Spectrum, decompose, normalized_laplacian
+from brainlsap.graph.laplacian import (
+    Spectrum,
+    decompose,
+    new_tensor,
+    normalized_laplacian,
+)
 
 # Graphs decomposed in one go.
 _AT_ONCE = 16
@@ -98,7 +103,7 @@ class SpectrumCache:
         """
         distinct, graph_of = self._find(W, prepare)
         shape = (len(distinct), *W.shape[1:])
-        vectors = torch.from_numpy(new_array(shape, _numpy_dtype(dtype)))
+        vectors = new_tensor(shape, dtype)
         for start in range(0, len(distinct), _COPIED_AT_ONCE):
             for row in range(start, min(start + _COPIED_AT_ONCE, len(distinct))):
                 shelf, place = self._place(distinct[row])
@@ -216,10 +221,6 @@ def _prepared(
     prepare: Callable[[np.ndarray, int], np.ndarray] | None,
 ) -> np.ndarray:
     return W if prepare is None else prepare(W, first_row)
-
-
-def _numpy_dtype(dtype: torch.dtype) -> np.dtype:
-    return torch.empty(0, dtype=dtype).numpy().dtype
 
 
 def _key(W: np.ndarray) -> bytes:
