@@ -138,7 +138,8 @@ def make_diffusion(adjacency: sparse.csr_array, settings: NodeSettings) -> Diffu
         )
     # as it reads: the engine for many small graphs is several times slower on one
     # large one, and one matrix of all responses fits into memory here
-    U, rates = _spectrum(L).eigenvectors[0], _spectrum(L).eigenvalues[0].float()
+    spectrum = _spectrum(L)
+    U, rates = spectrum.eigenvectors[0], spectrum.eigenvalues[0].float()
     return lambda H, scale: (U * torch.exp(-scale[:, None] * rates)) @ (U.T @ H)
 
 
