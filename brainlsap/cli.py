@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from brainlsap._files import owner_only
-from brainlsap.commands import COMMANDS
+from brainlsap.commands import COMMANDS, add_commands
 from brainlsap.commands.stopping import answering_signals
 from brainlsap.exceptions import BrainlsapError, CohortError
-from brainlsap.options import Parser, add_owner_only
+from brainlsap.options import Parser
 
 EXIT_CODES = """exit codes:
   0    done
@@ -18,8 +18,6 @@ EXIT_CODES = """exit codes:
   2    bad input, a place that cannot be written (full disk, read-only folder), a
        folder in use by another run; also a leak (audit), a difference (verify)
   130  stopped by Ctrl-C or SIGTERM; the same command continues"""
-
-WRITING_NOTHING = ("atlases", "completion", "verify")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,10 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND", dest="command"
     )
-    for name, command in COMMANDS.items():
-        command.add(commands)
-        if name not in WRITING_NOTHING:
-            add_owner_only(commands.choices[name])
+    add_commands(commands)
     return parser
 
 

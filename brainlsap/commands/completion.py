@@ -87,11 +87,10 @@ def completion_script(shell: str) -> str:
 
 
 def _find_words() -> Words:
-    from brainlsap.commands import COMMANDS
+    from brainlsap.commands import add_commands
 
     subparsers = argparse.ArgumentParser("brainlsap").add_subparsers()
-    for command in COMMANDS.values():
-        command.add(subparsers)
+    add_commands(subparsers)
     found = Words({}, {})
     for name, parser in subparsers.choices.items():
         found.options[name] = []

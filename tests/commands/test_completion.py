@@ -35,6 +35,11 @@ def test_bash_offers_what_begins_so(tmp_path):
     assert complete_in_bash(tmp_path, "run", "study", "--kern") == ["--kernel"]
 
 
+def test_bash_offers_what_all_writing_commands_share(tmp_path):
+    assert complete_in_bash(tmp_path, "run", "--own") == ["--owner-only"]
+    assert complete_in_bash(tmp_path, "verify", "--own") == []
+
+
 def test_bash_offers_the_choices_of_an_option(tmp_path):
     assert complete_in_bash(tmp_path, "run", "--scans", "") == ["all", "baseline"]
 

@@ -6,8 +6,8 @@ import stat
 import pytest
 
 from brainlsap._files import current_umask
-from brainlsap.cli import WRITING_NOTHING, build_parser, main
-from brainlsap.commands import COMMANDS
+from brainlsap.cli import build_parser, main
+from brainlsap.commands import COMMANDS, WRITING_NOTHING
 
 
 @pytest.fixture(autouse=True)
