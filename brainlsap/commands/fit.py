@@ -63,15 +63,9 @@ def call(options: argparse.Namespace) -> None:
         cohort, reading = Cohort.read(options.cohort), {}
     else:
         cohort = load_cohort(options.cohort, **reading, progress=True)
-    merged = merge_classes(cohort, options)
-    people = len(set(merged.groups))
-    print(f"Cohort: {merged.n_scans} scans of {people} people", flush=True)
-    fit_model(
-        cohort,
-        options.out,
-        model,
-        reading=reading,
-        collapse=options.collapse,
-        **given(options, CONFOUNDS),
-    )
+    cohort = merge_classes(cohort, options)
+    people = len(set(cohort.groups))
+    print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)
+    how = given(options, CONFOUNDS)
+    fit_model(cohort, options.out, model, reading=reading, **how)
     print(f"Model: {options.out}")

@@ -12,7 +12,7 @@ from brainlsap._arrays import pack
 from brainlsap._files import replace_when_whole
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.data.spreadsheets import guard_cells
-from brainlsap.evaluation import collapse_cohort, find_collapse
+from brainlsap.evaluation import collapse_cohort
 from brainlsap.evaluation.class_order import told_order
 from brainlsap.evaluation.cohort_summary import summarise_cohort
 from brainlsap.evaluation.covariate_steps import transform_with
@@ -51,7 +51,8 @@ def fit_model(
     reading : mapping, optional
         The options of `load_cohort` by which the cohort was read.
     collapse : str or mapping, optional
-        Classes to merge; see :func:`brainlsap.evaluation.collapse_cohort`.
+        Classes to merge, where they are not merged already; see
+        :func:`brainlsap.evaluation.collapse_cohort`.
     **confounds
         `harmonize`, `regress_out` and `unseen`, as for
         :func:`brainlsap.study.confounds.without_confounds`. New people need the same
@@ -83,8 +84,9 @@ def fit_model(
     model = LSAPClassifier(random_state=0) if model is None else model
     facts: dict[str, Any] = {}
     if collapse is not None:
-        facts["collapse"] = {k: list(v) for k, v in find_collapse(collapse).items()}
         cohort = collapse_cohort(cohort, collapse)
+    if "collapse" in cohort.provenance:
+        facts["collapse"] = cohort.provenance["collapse"]
     X, facts["steps"] = _fit_steps(cohort, confounds)
     model = told_order(model, cohort.classes)
     model.fit(X, cohort.y, groups=cohort.groups)

@@ -10,7 +10,11 @@ import pytest
 
 from brainlsap.cli import main
 from brainlsap.data import Cohort, load_atlas, load_cohort, make_cohort
-from brainlsap.evaluation import CombatHarmonizer, ConfoundRegressor
+from brainlsap.evaluation import (
+    CombatHarmonizer,
+    ConfoundRegressor,
+    collapse_cohort,
+)
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import LSAPClassifier, load_model
 from brainlsap.study import fit_model, predict_people, read_people
@@ -197,10 +201,14 @@ def test_labels_of_new_people_are_merged_as_in_the_fit(tmp_path):
     cohort = make_cohort(20, atlas="desikan82")
     model = LSAPClassifier("exact", n_epochs=2, n_starts=1)
     fit_model(cohort, tmp_path / "m", model, collapse="5->2")
-    told = predict_people(load_model(tmp_path / "m"), cohort)
-    assert {"p_unimpaired", "p_impaired"} < set(told)
+    merged = collapse_cohort(cohort, "5->2")
+    fit_model(merged, tmp_path / "merged", model)
     well = np.isin(cohort.y, ["CN", "SMC"])
-    assert list(told["label"]) == list(np.where(well, "unimpaired", "impaired"))
+    for name in ("m", "merged"):
+        for people in (cohort, merged):
+            told = predict_people(load_model(tmp_path / name), people)
+            assert {"p_unimpaired", "p_impaired"} < set(told)
+            assert list(told["label"]) == list(np.where(well, "unimpaired", "impaired"))
 
 
 def test_fit_and_predict_take_sites_out(simulated_folder, tmp_path, capsys):
