@@ -57,7 +57,7 @@ def replace_when_whole(path: str | Path) -> Iterator[Path]:
 def write_text(path: str | Path, text: str) -> Path:
     """Write UTF-8 text to `path`, whole or not at all; return the path."""
     with replace_when_whole(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", newline="\n")
     return Path(path)
 
 

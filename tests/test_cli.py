@@ -13,8 +13,9 @@ import pytest
 
 from brainlsap.cli import main
 from brainlsap.data import load_atlas
+from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.evaluation import rank_regions
-from brainlsap.report.folder import predictions_table, write_tsv
+from brainlsap.report.folder import predictions_table
 
 NAME = "sub-0001_ses-M00"
 MATRIX = f"sub-0001/ses-M00/dwi/{NAME}_atlas-desikan_connectivity.csv"

@@ -13,8 +13,7 @@ import pytest
 
 import brainlsap
 from brainlsap.data import node_download, write_subject_folders
-from brainlsap.data.adni_files import write_table
-from brainlsap.data.spreadsheets import unguard_cells
+from brainlsap.data.spreadsheets import unguard_cells, write_tsv
 from brainlsap.evaluation import read_splits, write_splits
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from brainlsap.report import (
@@ -24,7 +23,6 @@ from brainlsap.report import (
     write_region_maps,
     write_report,
 )
-from brainlsap.report.folder import write_tsv
 from brainlsap.study import write_predictions
 from tests.fuzz.one_input import Place
 from tests.fuzz.targets import TARGETS
@@ -302,7 +300,6 @@ def write_split(path):
 WRITERS = {
     "splits": write_split,
     "tsv": lambda path: write_tsv(hostile_table(), path),
-    "ADNI": lambda path: write_table(hostile_table(), path),
     "predictions": lambda path: write_predictions(hostile_table(), path),
     "csv": lambda path: path.write_text(table_text(hostile_table(), "csv")),
     "tsv text": lambda path: path.write_text(table_text(hostile_table(), "tsv")),

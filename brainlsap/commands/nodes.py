@@ -51,7 +51,7 @@ def call(options: argparse.Namespace) -> None:
     """Run the command."""
     from brainlsap._files import write_text
     from brainlsap.data import load_nodes
-    from brainlsap.data.spreadsheets import guard_cells
+    from brainlsap.data.spreadsheets import guarded_text
     from brainlsap.report import table_text
     from brainlsap.study import NODE_MODELS, run_nodes, summarize_nodes
 
@@ -74,7 +74,7 @@ def call(options: argparse.Namespace) -> None:
     )
     print(table_text(summarize_nodes(runs).round(2)), end="")
     if options.out:
-        text = guard_cells(runs).to_csv(index=False)
+        text = guarded_text(runs, ",")
         print(f"Runs: {write_text(Path(options.out), text)}")
 
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from brainlsap.data.spreadsheets import guard_cells
-
 # Modality -> folder, and the end of the name of an image.
 PLACES = {
     "anat": ("anat", "T1w"),
@@ -77,17 +75,3 @@ def _put(source: Path, target: Path, how: str) -> None:
         shutil.copytree(source, target)
     else:
         shutil.copy2(source, target)
-
-
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as BIDS does: tabs, and n/a where nothing is known.
-
-    Parameters
-    ----------
-    table : DataFrame
-        What to write.
-    path : Path
-        Where.
-    """
-    safe = guard_cells(table)
-    safe.to_csv(path, sep="\t", index=False, na_rep="n/a", lineterminator="\n")

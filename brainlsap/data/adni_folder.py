@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from brainlsap._locks import fill_folder
-from brainlsap.data.adni_files import place_files, write_table
+from brainlsap.data.adni_files import place_files
 from brainlsap.data.adni_pairing import session_of, subject_of
+from brainlsap.data.spreadsheets import write_tsv
 
 _PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
 _SESSION = ("viscode", "exam_date", "phase", "age", "mmse", "diagnosis")
@@ -78,10 +79,10 @@ def write_folder(made: AdniImport, visits: pd.DataFrame, files: str) -> None:
     with fill_folder(made.folder) as whole:
         _write_people(made, visits, whole)
         place_files(made.pairs, whole, files)
-        write_table(made.pairs, whole / "adni_pairing.tsv")
-        write_table(made.unused, whole / "adni_unused_images.tsv")
-        write_table(made.converters, whole / "adni_converters.tsv")
-        write_table(made.labels, whole / "adni_labels_by_phase.tsv")
+        write_tsv(made.pairs, whole / "adni_pairing.tsv")
+        write_tsv(made.unused, whole / "adni_unused_images.tsv")
+        write_tsv(made.converters, whole / "adni_converters.tsv")
+        write_tsv(made.labels, whole / "adni_labels_by_phase.tsv")
         (whole / "adni_notes.txt").write_text(made.text(), encoding="utf-8")
 
 
@@ -103,7 +104,7 @@ def _write_people(made: AdniImport, visits: pd.DataFrame, folder: Path) -> None:
     )
     scanners = _by_visit(made.pairs, "scanner")
     people = kept.drop_duplicates("participant_id")
-    write_table(people[["participant_id", *_PERSON]], folder / "participants.tsv")
+    write_tsv(people[["participant_id", *_PERSON]], folder / "participants.tsv")
     keys = zip(kept["participant_id"], kept["session_id"], strict=True)
     scanner = pd.Series([scanners.get(key) for key in keys], index=kept.index)
     kept = kept.assign(scanner=scanner.where(scanner.notna(), kept["field"]))
@@ -111,7 +112,7 @@ def _write_people(made: AdniImport, visits: pd.DataFrame, folder: Path) -> None:
     for name, rows in kept.groupby("participant_id"):
         place = folder / str(name)
         place.mkdir()
-        write_table(rows[columns], place / f"{name}_sessions.tsv")
+        write_tsv(rows[columns], place / f"{name}_sessions.tsv")
 
 
 def _subject(ptid: str | None) -> str | None:

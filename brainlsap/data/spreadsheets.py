@@ -7,8 +7,11 @@ and TSV too, and a formula can fetch or send. An apostrophe before it makes it t
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
+
+from brainlsap._files import write_text
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # A number, a spread, an interval or a lone sign computes nothing but itself.
@@ -61,6 +64,60 @@ def unguard_cells(table: pd.DataFrame) -> pd.DataFrame:
     True
     """
     return _change(table, _unguarded)
+
+
+def guarded_text(table: pd.DataFrame, separator: str = "\t", missing: str = "") -> str:
+    """Return a table as text that no spreadsheet takes for formulas.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Without its index.
+    separator : str
+        Between cells: tab, or comma.
+    missing : str
+        What stands for a missing value.
+
+    Returns
+    -------
+    str
+        Lines end with a line feed.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"label": ["=1+1", None], "age": [70, 71]})
+    >>> guarded_text(table, ",", "n/a").splitlines()
+    ['label,age', "'=1+1,70", 'n/a,71']
+    """
+    return str(
+        guard_cells(table).to_csv(
+            sep=separator, index=False, na_rep=missing, lineterminator="\n"
+        )
+    )
+
+
+def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
+    r"""Write a table as TSV, "n/a" where a value is missing, as BIDS has it.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Without its index.
+    path : str or Path
+        The file; it appears whole or not at all.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     write_tsv(pd.DataFrame({"age": [70.5, None]}), f"{place}/t").read_bytes()
+    b'age\n70.5\nn/a\n'
+    """
+    return write_text(path, guarded_text(table, missing="n/a"))
 
 
 def _change(table: pd.DataFrame, change: Callable[[object], object]) -> pd.DataFrame:

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from brainlsap._files import replace_when_whole
-from brainlsap.data.spreadsheets import guard_cells, unguard_cells
+from brainlsap._files import write_text
+from brainlsap.data.spreadsheets import guarded_text, unguard_cells
 from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import FileFormatError, SplitError
 
@@ -54,11 +54,7 @@ def write_splits(
         )
         for row in members
     ]
-    with replace_when_whole(path) as partial:
-        frame = pd.DataFrame(rows, columns=list(COLUMNS))
-        table = guard_cells(frame)
-        table.to_csv(partial, sep="\t", index=False, lineterminator="\n")
-    return Path(path)
+    return write_text(path, guarded_text(pd.DataFrame(rows, columns=list(COLUMNS))))
 
 
 def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._files import write_text
-from brainlsap.data.spreadsheets import guard_cells
+from brainlsap.data.spreadsheets import guarded_text
 from brainlsap.report.export_record import SIDES, Export, write_sidecar
 
 # The order of the ENIGMA toolbox's plot_subcortical, on each side, without ventricles.
@@ -38,10 +38,8 @@ def write_tables(export: Export, separator: str = "\t") -> list[Path]:
         frame[name or "value"] = values
     ending = {"\t": "tsv", ",": "csv"}[separator]
     missing = "n/a" if ending == "tsv" else ""
-    how = {"sep": separator, "index": False, "na_rep": missing, "lineterminator": "\n"}
-    table = write_text(
-        export.folder / f"regions.{ending}", guard_cells(frame).to_csv(**how)
-    )
+    text = guarded_text(frame, separator, missing)
+    table = write_text(export.folder / f"regions.{ending}", text)
     told = {
         "region": {"Description": f"Name of the region in atlas {export.atlas.name}."},
         "hemisphere": {"Levels": {"L": "left", "R": "right", "M": "midline"}},
@@ -87,8 +85,7 @@ def write_ggseg(export: Export) -> list[Path]:
     )
     for name, values in export.maps.items():
         frame[name or "value"] = values
-    table = guard_cells(frame)
-    text = table.to_csv(index=False, na_rep="NA", lineterminator="\n")
+    text = guarded_text(frame, ",", "NA")
     return [write_text(export.folder / "ggseg.csv", text)]
 
 
@@ -127,7 +124,6 @@ def write_enigma(export: Export) -> list[Path]:
         ]
     paths = []
     for stem, frame in (("enigma_cortex_fsa5", cortex), ("enigma_subcortex", below)):
-        table = guard_cells(frame)
-        text = table.to_csv(index=False, na_rep="NaN", lineterminator="\n")
+        text = guarded_text(frame, ",", "NaN")
         paths.append(write_text(export.folder / f"{stem}.csv", text))
     return paths

@@ -14,7 +14,7 @@ import pandas as pd
 
 from brainlsap._files import current_umask, saying_where
 from brainlsap._locks import PARTIAL, hold_on
-from brainlsap.data.spreadsheets import guard_cells
+from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.evaluation import Evaluation, write_splits
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.exchange import exchange_folders
@@ -255,17 +255,3 @@ def _listed(folder: Path) -> set[str]:
         return set(manifest["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return set()
-
-
-def write_tsv(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as TSV, "n/a" where a value is missing, as BIDS has it.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Without its index.
-    path : Path
-        The file.
-    """
-    table = guard_cells(frame)
-    table.to_csv(path, sep="\t", index=False, na_rep="n/a", lineterminator="\n")

@@ -10,6 +10,7 @@ import pandas as pd
 
 from brainlsap._locks import hold_folder
 from brainlsap.data import Atlas
+from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.evaluation import Evaluation, RankingEvidence, ranking_auc
 from brainlsap.report.contents import Contents, gather_contents
 from brainlsap.report.folder import (
@@ -20,7 +21,6 @@ from brainlsap.report.folder import (
     replace_folder,
     scan_codes,
     write_private,
-    write_tsv,
 )
 from brainlsap.report.folder_files import STORED, check_stored
 from brainlsap.report.log import log_text

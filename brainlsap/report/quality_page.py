@@ -11,7 +11,7 @@ import pandas as pd
 from brainlsap._files import write_text
 from brainlsap.data import Cohort, quality_table, region_quality_table
 from brainlsap.data.quality import PLAUSIBLE
-from brainlsap.data.spreadsheets import guard_cells
+from brainlsap.data.spreadsheets import guarded_text
 from brainlsap.report.illustrations import Picture
 from brainlsap.report.quality_figures import (
     plot_connectomes,
@@ -72,8 +72,7 @@ def write_quality_page(
     if out.suffix.lower() == ".html":
         return write_text(out, page)
     for name, frame in (("scans", shown), ("regions", regions.reset_index())):
-        text = guard_cells(frame).to_csv(sep="\t", index=False, lineterminator="\n")
-        write_text(out / f"quality_{name}.tsv", text)
+        write_text(out / f"quality_{name}.tsv", guarded_text(frame))
     return write_text(out / QUALITY_PAGE, page)
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.evaluation import add_evidence, rank_regions, ranking_verdict
-from brainlsap.report.folder import replace_folder, write_tsv
+from brainlsap.report.folder import replace_folder
 from brainlsap.report.map_comparison import (
     compare_maps,
     comparison_words,

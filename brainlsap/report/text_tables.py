@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from brainlsap._arrays import check_choice
-from brainlsap.data.spreadsheets import guard_cells
+from brainlsap.data.spreadsheets import guarded_text
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -70,12 +71,6 @@ def _cell(value: Any) -> str:
     return "" if pd.isna(value) else re.sub(r"\s+", " ", str(value))
 
 
-def _separated(separator: str) -> Callable[[pd.DataFrame], str]:
-    return lambda frame: guard_cells(frame).to_csv(
-        sep=separator, index=False, lineterminator="\n"
-    )
-
-
 def _markdown(frame: pd.DataFrame) -> str:
     def line(cells: Sequence[object]) -> str:
         texts = [_cell(one).replace("\\", "\\\\").replace("|", r"\|") for one in cells]
@@ -104,9 +99,9 @@ def _numeric(frame: pd.DataFrame) -> list[bool]:
 
 
 TEXT_STYLES: dict[str, Callable[[pd.DataFrame], str]] = {
-    "csv": _separated(","),
+    "csv": partial(guarded_text, separator=","),
     "latex": _latex,
     "markdown": _markdown,
-    "tsv": _separated("\t"),
+    "tsv": guarded_text,
 }
 """Every style that :func:`table_text` can write."""

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from brainlsap._arrays import pack
-from brainlsap._files import replace_when_whole
 from brainlsap.data import Cohort, load_cohort
-from brainlsap.data.spreadsheets import guard_cells
+from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.evaluation import collapse_cohort
 from brainlsap.evaluation.class_order import told_order
 from brainlsap.evaluation.cohort_summary import summarise_cohort
@@ -226,10 +225,7 @@ def write_predictions(table: pd.DataFrame, path: str | Path) -> Path:
     ...     path.read_text()
     'scan\na\n'
     """
-    with replace_when_whole(path) as partial:
-        safe = guard_cells(table)
-        safe.to_csv(partial, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
-    return Path(path)
+    return write_tsv(table, path)
 
 
 def _fit_steps(cohort: Cohort, asked: Mapping[str, Any]) -> tuple[np.ndarray, list]:

@@ -12,7 +12,8 @@ import numpy as np
 from brainlsap.data import make_cohort
 from brainlsap.evaluation import crossval, rank_regions
 from brainlsap.report import table_text
-from brainlsap.report.folder import predictions_table, scan_codes, write_tsv
+from brainlsap.data.spreadsheets import write_tsv
+from brainlsap.report.folder import predictions_table, scan_codes
 from brainlsap.report.page_tables import page_tables
 from brainlsap.report.privacy import withholder
 from brainlsap.report.stored import StoredResults
