@@ -11,6 +11,7 @@ from typing import Any
 from brainlsap._files import write_text
 from brainlsap.data.atlas import Atlas
 from brainlsap.data.build_inputs import ScanInputs
+from brainlsap.data.spreadsheets import guarded_text
 from brainlsap.data.subject_files import ATLAS_WORDS, named_text
 from brainlsap.data.suvr import extract_suvr
 from brainlsap.data.tractography import build_connectome
@@ -145,8 +146,8 @@ def _suvr(
     files = scan.files
     more = {"transform": files["transform"]} if "transform" in files else {}
     made = extract_suvr(files["pet"], files["parcellation"], atlas, **(more | settings))
-    frame = made.to_frame()[["suvr", "n_voxels", "coverage"]]
-    text = frame.to_csv(sep="\t", na_rep="n/a", lineterminator="\n")
+    frame = made.to_frame()[["suvr", "n_voxels", "coverage"]].reset_index()
+    text = guarded_text(frame, missing="n/a")
     facts = {
         "Description": "Standardised uptake value ratio of every region",
         "Parameters": made.parameters,
@@ -157,7 +158,7 @@ def _suvr(
         "Overlap": made.overlap,
         "Notes": list(made.notes),
     }
-    return str(text), facts
+    return text, facts
 
 
 def _fingerprint(

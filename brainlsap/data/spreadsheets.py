@@ -41,7 +41,31 @@ def guard_cells(table: pd.DataFrame) -> pd.DataFrame:
     >>> guard_cells(pd.DataFrame({"label": cells}))["label"].tolist()
     ["'=1+1", '-0.02 ± 0.01', '-', "'@a", 'AD']
     """
-    return _change(table, _guarded)
+    return _change(table, guard_cell)
+
+
+def guard_cell(cell: object) -> object:
+    """Return one cell so that no spreadsheet takes it for a formula.
+
+    Parameters
+    ----------
+    cell : object
+        Text, or anything else, which is left as it is.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> guard_cell("=1+1"), guard_cell("AD")
+    ("'=1+1", 'AD')
+    """
+    if not isinstance(cell, str):
+        return cell
+    # an apostrophe that stood there before is kept apart from ours
+    bare = cell.lstrip(_GUARD)
+    return _GUARD + cell if _is_formula(bare) else cell
 
 
 def unguard_cells(table: pd.DataFrame) -> pd.DataFrame:
@@ -135,14 +159,6 @@ def _change(table: pd.DataFrame, change: Callable[[object], object]) -> pd.DataF
 
 def _is_formula(text: str) -> bool:
     return text.startswith(_FORMULA) and not _NUMBERS.fullmatch(text)
-
-
-def _guarded(cell: object) -> object:
-    if not isinstance(cell, str):
-        return cell
-    # an apostrophe that stood there before is kept apart from ours
-    bare = cell.lstrip(_GUARD)
-    return _GUARD + cell if _is_formula(bare) else cell
 
 
 def _unguarded(cell: object) -> object:

@@ -6,6 +6,7 @@ from zlib import crc32
 import numpy as np
 
 from brainlsap.data.atlas import Atlas
+from brainlsap.data.spreadsheets import guard_cell
 from brainlsap.exceptions import ParameterError
 
 # FreeSurfer's numbers in the order of MRtrix's labelconvert (fs_default.txt and
@@ -121,8 +122,9 @@ def named_text(matrix: np.ndarray, names: Sequence[str]) -> str:
     b,7,0
     """
     lines = _matrix_text(matrix).splitlines()
-    rows = [f"{name},{line}\n" for name, line in zip(names, lines, strict=True)]
-    return "region," + ",".join(names) + "\n" + "".join(rows)
+    safe = [str(guard_cell(name)) for name in names]
+    rows = [f"{name},{line}\n" for name, line in zip(safe, lines, strict=True)]
+    return "region," + ",".join(safe) + "\n" + "".join(rows)
 
 
 def _matrix_text(matrix: np.ndarray) -> str:
@@ -156,5 +158,6 @@ def region_text(names: Sequence[str], values: np.ndarray, column: str) -> str:
     b	n/a
     """
     cells = ["n/a" if np.isnan(v) else f"{v:.10g}" for v in values.tolist()]
-    rows = [f"{name}\t{cell}\n" for name, cell in zip(names, cells, strict=True)]
-    return f"region\t{column}\n" + "".join(rows)
+    safe = [str(guard_cell(name)) for name in (column, *names)]
+    rows = [f"{name}\t{cell}\n" for name, cell in zip(safe[1:], cells, strict=True)]
+    return f"region\t{safe[0]}\n" + "".join(rows)

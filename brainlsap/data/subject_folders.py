@@ -29,6 +29,7 @@ from brainlsap._locks import fill_folder
 from brainlsap.data.atlas import Atlas
 from brainlsap.data.cohort import KEY_COLUMNS, Cohort
 from brainlsap.data.freesurfer_text import ANNOTATIONS, aparc_text, aseg_text
+from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.data.subject_files import (
     ATLAS_WORDS,
     mrtrix_nodes,
@@ -145,7 +146,7 @@ def _write_dataset(cohort: Cohort, truth: pd.DataFrame, folder: Path) -> None:
         json.dumps(description, indent=2) + "\n", encoding="utf-8"
     )
     (folder / "README").write_text(README, encoding="utf-8")
-    _write_table(truth, folder / "truth.tsv")
+    write_tsv(truth, folder / "truth.tsv")
     table = cohort.table.rename(columns={"label": cohort.label_name})
     covariates = [str(name) for name in table if name not in KEY_COLUMNS]
     people = table.groupby("participant", sort=False)
@@ -153,7 +154,7 @@ def _write_dataset(cohort: Cohort, truth: pd.DataFrame, folder: Path) -> None:
     first = first.assign(
         participant_id=[_entity("sub", person) for person in first["participant"]]
     )
-    _write_table(first[["participant_id", *covariates]], folder / "participants.tsv")
+    write_tsv(first[["participant_id", *covariates]], folder / "participants.tsv")
     several = people[covariates].nunique().gt(1).any()
     changing = [name for name in covariates if several[name]]
     changing = [cohort.label_name, *(n for n in changing if n != cohort.label_name)]
@@ -162,14 +163,10 @@ def _write_dataset(cohort: Cohort, truth: pd.DataFrame, folder: Path) -> None:
         (folder / subject).mkdir()
         if not (scans["session"] == "").any():
             names = [_entity("ses", session) for session in scans["session"]]
-            _write_table(
+            write_tsv(
                 scans.assign(session_id=names)[["session_id", *changing]],
                 folder / subject / f"{subject}_sessions.tsv",
             )
-
-
-def _write_table(table: pd.DataFrame, path: Path) -> None:
-    table.to_csv(path, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
 
 
 def _write_scan(

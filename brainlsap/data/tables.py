@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.spreadsheets import unguard_cells
 from brainlsap.data.text_lines import DELIMITERS, read_lines, sniff_delimiter
 from brainlsap.data.workbooks import read_sheet
 from brainlsap.exceptions import FileFormatError
@@ -29,7 +30,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     -------
     DataFrame
         Of str, without white space around cells; missing cells (`n/a`, `NA`, `nan`,
-        empty ...) are None.
+        empty ...) are None. An apostrophe that guards a formula
+        (:mod:`brainlsap.data.spreadsheets`) is taken off.
 
     Raises
     ------
@@ -60,9 +62,10 @@ def read_table(path: str | Path) -> pd.DataFrame:
     # pandas would drop surplus cells of a row; a row that is short or long is a fault
     if delimiter is not None and '"' not in "".join(lines[:2]):
         _check_rows(path, lines, delimiter)
+    text = "\n".join(lines)
     try:
         table = pd.read_csv(
-            io.StringIO("\n".join(lines)),
+            io.StringIO(text),
             sep=delimiter or r"\s+",
             dtype=str,
             keep_default_na=False,
@@ -74,7 +77,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     heads = [str(name).strip() for name in table.columns]
     # pandas names an empty head by itself
     table.columns = pd.Index(["" if h.startswith("Unnamed: ") else h for h in heads])
-    return table.apply(_clean).astype(object)
+    table = table.apply(_clean).astype(object)
+    return _unguarded(path, table) if "'" in text else table
 
 
 def is_missing(cell: object) -> bool:
@@ -200,6 +204,12 @@ def _check_heads(path: str | Path, heads: list[str]) -> None:
         raise FileFormatError(
             f"{path}: the column {doubled[0]!r} stands more than once in the header."
         )
+
+
+def _unguarded(path: str | Path, table: pd.DataFrame) -> pd.DataFrame:
+    table = unguard_cells(table)
+    _check_heads(path, list(table.columns))
+    return table
 
 
 def _table_of_rows(path: str | Path, rows: list[list[str]]) -> pd.DataFrame:

@@ -88,6 +88,20 @@ def test_what_is_built_is_loaded_by_name(study):
     assert described["DatasetType"] == "derivative"
 
 
+def test_no_region_of_a_stranger_is_a_formula(study):
+    for name in ("five/regions.tsv", "labels.tsv"):
+        path = study.parent / name
+        path.write_text(path.read_text().replace("lh_a", "=lh_a"))
+    built = build_cohort(study, **arguments(study))
+    assert len(built.made) == 2 * N_SCANS
+    for path in built.made:
+        text = path.read_text()
+        assert "'=lh_a" in text
+        assert not {"\n=", "\t=", ",="} & {text[k : k + 2] for k in range(len(text))}
+    cohort = load_cohort(study, study.parent / "five", "fdg")
+    assert cohort.region_names[0] == "=lh_a"
+
+
 def test_a_second_run_keeps_what_is_the_same(study):
     first = build_cohort(study, **arguments(study))
     before = contents(first.folder)

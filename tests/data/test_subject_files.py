@@ -8,12 +8,14 @@ import pytest
 
 from brainlsap.data.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import read_connectome
+from brainlsap.data.region_names import split_name
 from brainlsap.data.subject_files import (
     mrtrix_nodes,
     mrtrix_text,
     named_text,
     region_text,
 )
+from brainlsap.data.tables import read_table
 from brainlsap.exceptions import ParameterError
 
 
@@ -130,6 +132,24 @@ def test_named_text_has_names_on_both_sides():
     table = pd.read_csv(io.StringIO(named_text(counts, ["a", "b", "c"])), index_col=0)
     assert list(table.columns) == list(table.index) == ["a", "b", "c"]
     assert np.array_equal(table.to_numpy(), counts)
+
+
+def test_no_region_is_a_formula_and_all_are_found_again(tmp_path):
+    names = ["=A1()", "@b", "c"]
+    text = named_text(draw_counts(3), names)
+    assert text.startswith("region,'=A1(),'@b,c\n")
+    assert [line.split(",")[0] for line in text.splitlines()[1:]] == [
+        "'=A1()",
+        "'@b",
+        "c",
+    ]
+    text = region_text(names, np.array([1.5, -2.0, np.nan]), "+suvr")
+    assert text == "region\t'+suvr\n'=A1()\t1.5\n'@b\t-2\nc\tn/a\n"
+    (tmp_path / "t.tsv").write_text(text)
+    table = read_table(tmp_path / "t.tsv")
+    assert list(table) == ["region", "+suvr"]
+    assert table["region"].tolist() == names
+    assert {split_name(f"'{name}") for name in names} == set(map(split_name, names))
 
 
 def test_region_text_keeps_ten_digits_and_marks_what_is_absent():

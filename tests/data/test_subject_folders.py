@@ -47,6 +47,24 @@ def test_a_cohort_is_read_back_as_it_was(cohort, folder):
     assert_same_cohort(found, cohort)
 
 
+def test_no_label_is_a_formula_and_all_are_read_back(tmp_path):
+    cohort = make_cohort(9, atlas="desikan82", feature="fdg")
+    name = "=HYPERLINK(A1)"
+    table = cohort.table.assign(site=name)
+    table["label"] = table["label"].replace("AD", "@AD")
+    classes = tuple(one.replace("AD", "@AD") for one in cohort.classes)
+    cohort = changed(cohort, table=table, classes=classes)
+    folder = write_subject_folders(cohort, tmp_path / "out")
+    for path in folder.rglob("*.tsv"):
+        cells = path.read_text().replace("\n", "\t").split("\t")
+        assert not any(cell.startswith(("=", "@", "+")) for cell in cells)
+    assert f"'{name}" in (folder / "participants.tsv").read_text()
+    found = load_cohort(folder, "desikan82", "fdg", classes=classes)
+    assert (found.table["site"] == name).all()
+    assert list(found.y) == list(cohort.y)
+    assert "@AD" in cohort.y
+
+
 @pytest.mark.parametrize("style", ["mrtrix", "named"])
 @pytest.mark.parametrize("feature", ["fdg", "thickness", "volume"])
 def test_desikan_is_read_back_too(feature, style, tmp_path):

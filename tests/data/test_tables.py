@@ -36,6 +36,16 @@ def test_quoted_cells_may_hold_the_delimiter(write):
     assert read_table(path)["site"].tolist() == ["Berlin, Mitte"]
 
 
+def test_guards_against_formulas_are_taken_off(write):
+    path = write("t.tsv", "id\t'=b\tc\n'@a\t'71\t-\nd\t'+cmd|x\t'n'\n")
+    table = read_table(path)
+    assert table.columns.tolist() == ["id", "=b", "c"]
+    rows = [["@a", "'71", "-"], ["d", "+cmd|x", "'n'"]]
+    assert table.to_numpy().tolist() == rows
+    with pytest.raises(FileFormatError, match="the column '=b' stands more than once"):
+        read_table(write("u.tsv", "id\t'=b\t=b\na\t1\t2\n"))
+
+
 def test_text_stays_text(write):
     table = read_table(write("t.csv", "id,label\n007,1\n010,0\n"))
     assert table["id"].tolist() == ["007", "010"]
