@@ -7,6 +7,7 @@ import pandas as pd
 
 from brainlsap.data import Atlas
 from brainlsap.evaluation import Evaluation, ModelResult
+from brainlsap.evaluation.scale_paths import N_STEPS
 from brainlsap.exceptions import BrainlsapError
 from brainlsap.report.illustrations import SCALE_LABEL, Picture, as_png
 from brainlsap.report.surface import plot_regions
@@ -15,7 +16,12 @@ from brainlsap.report.training_figures import plot_trajectories
 
 # All of the cortex is seen from the sides; from above and below nothing is added.
 VIEWS = ("outer left", "inner left", "inner right", "outer right", "subcortical")
-QUARTERS = {"25%": 5, "50%": 10, "75%": 15, "end": 20}
+# Row of a path of scales, and the share of training that each row is at.
+QUARTERS = {
+    name: quarter * N_STEPS // 4
+    for quarter, name in enumerate(("25%", "50%", "75%", "end"), start=1)
+}
+SHARES = np.linspace(0, 100, N_STEPS + 1).round().astype(int).tolist()
 SHARE = "share of training (%)"
 ANIMATION = "scales_during_training.gif"
 
@@ -96,10 +102,9 @@ def animate_training(evaluation: Evaluation, atlas: Atlas, folder: Path) -> Path
     result, path = _first_path(evaluation)
     if result is None or path is None:
         return None
-    shares = np.linspace(0, 100, len(path)).round().astype(int).tolist()
     names = list(result.region_names)
     where, when = folder / ANIMATION, "{}% of training"
-    return write_training_animation(path, shares, names, where, atlas, when=when)
+    return write_training_animation(path, SHARES, names, where, atlas, when=when)
 
 
 def _first_path(
@@ -114,10 +119,9 @@ def _first_path(
 
 
 def _lines(path: np.ndarray, result: ModelResult, atlas: Atlas):  # type: ignore[no-untyped-def]
-    shares = np.linspace(0, 100, len(path)).round().astype(int).tolist()
     known = result.measured
     places = atlas.match(list(result.region_names))[known]
     names = [atlas.short_names[place] for place in places]
-    ax = plot_trajectories(path[:, known], shares, names)
+    ax = plot_trajectories(path[:, known], SHARES, names)
     ax.set_xlabel(SHARE)
     return ax
