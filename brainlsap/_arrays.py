@@ -127,6 +127,30 @@ def power_of_two(values: np.ndarray) -> np.ndarray:
     return np.ldexp(1.0, np.where(largest > 0, np.maximum(exponent, -1000), 0))
 
 
+def root_mean_square(values: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the root of the mean square of each column, whatever the unit.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, ...)
+        Finite; 0 where there is no value.
+    count : int array of shape (...)
+        How many values each column has.
+
+    Returns
+    -------
+    array of shape (...)
+        Of numbers centred before, their standard deviation.
+
+    Examples
+    --------
+    >>> root_mean_square(np.array([[3e-200], [-3e-200], [0.0]]), np.array([2]))
+    array([3.e-200])
+    """
+    unit = power_of_two(values)
+    return unit * np.sqrt(((values / unit) ** 2).sum(axis=0) / count)
+
+
 def pack(
     connectomes: np.ndarray, features: np.ndarray, rows: np.ndarray | None = None
 ) -> np.ndarray:

@@ -11,6 +11,7 @@ from brainlsap._arrays import (
     features_of,
     pack,
     power_of_two,
+    root_mean_square,
     unpack,
 )
 from brainlsap.exceptions import ParameterError
@@ -73,6 +74,18 @@ def test_units_are_powers_of_two_at_the_ends_of_the_range():
     assert np.isfinite(largest / unit).all()
     assert unit[:2].tolist() == [1.0, 2.0]
     assert (np.frexp(unit)[0] == 0.5).all()
+
+
+@pytest.mark.parametrize("exponent", [0, -700, 500])
+def test_root_mean_squares_do_not_depend_on_the_unit(exponent):
+    values = np.random.default_rng(3).normal(size=(6, 4, 2))
+    values[4:, 1] = 0.0
+    count = np.full((4, 2), 6)
+    count[1] = 4
+    expected = np.sqrt((values**2).sum(axis=0) / count)
+    found = root_mean_square(np.ldexp(values, exponent), count)
+    np.testing.assert_allclose(np.ldexp(found, -exponent), expected, rtol=1e-14)
+    assert root_mean_square(np.zeros((3, 2)), np.ones(2)).tolist() == [0.0, 0.0]
 
 
 def test_features_are_copied_out_of_the_packed_array():

@@ -7,7 +7,7 @@ from brainlsap._arrays import (
     check_connectomes,
     check_features,
     features_of,
-    power_of_two,
+    root_mean_square,
     unpack,
 )
 from brainlsap._scratch import row_blocks
@@ -72,8 +72,7 @@ class RegionStandardizer(TransformerMixin, BaseEstimator):
         count = np.maximum(known.sum(axis=0), 1)
         self.mean_ = np.where(known, values, 0).sum(axis=0) / count
         centred = np.where(known, values - self.mean_, 0)
-        unit = power_of_two(centred)
-        spread = unit * np.sqrt(((centred / unit) ** 2).sum(axis=0) / count)
+        spread = root_mean_square(centred, count)
         # Rounding leaves a constant region a spread of about 1e-16 of its value.
         flat = spread <= 1e-10 * np.maximum(np.abs(self.mean_), 1e-300)
         self.sd_ = np.where(flat, np.inf, spread)

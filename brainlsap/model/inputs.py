@@ -13,6 +13,7 @@ from brainlsap._arrays import (
     check_features,
     features_of,
     power_of_two,
+    root_mean_square,
     unpack,
 )
 from brainlsap._scratch import as_doubles, row_blocks
@@ -178,8 +179,7 @@ class InputScaler:
         filled = np.where(known, features, 0.0)
         mean = filled.sum(0) / count
         centred = np.where(known, features - mean, 0.0)
-        unit = power_of_two(centred)
-        deviation = unit * np.sqrt(((centred / unit) ** 2).sum(0) / count)
+        deviation = root_mean_square(centred, count)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
         flat = deviation <= 1e-9 * np.abs(mean) + 1e-300
         deviation = np.where(flat, np.inf, deviation)
