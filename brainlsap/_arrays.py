@@ -232,7 +232,7 @@ def features_of(X: np.ndarray) -> np.ndarray:
     Raises
     ------
     ParameterError
-        As :func:`unpack`.
+        As :func:`unpack` and :func:`check_features`.
 
     Examples
     --------
@@ -243,4 +243,5 @@ def features_of(X: np.ndarray) -> np.ndarray:
     copied = np.empty(features.shape, features.dtype)
     for part in row_blocks(X):
         copied[part] = features[part]
+    check_features(copied)
     return copied

@@ -94,6 +94,9 @@ def test_features_are_copied_out_of_the_packed_array():
     assert_array_equal(features, X[:, :, 3:])
     assert features.flags.c_contiguous
     assert not np.shares_memory(features, X)
+    X[2, 1, 4] = np.inf
+    with pytest.raises(ParameterError, match="got inf in row 2 of X"):
+        features_of(X)
 
 
 def test_some_rows_are_packed_in_their_order():

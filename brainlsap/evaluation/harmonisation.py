@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from brainlsap._arrays import (
     check_choice,
-    check_features,
     features_of,
     pack,
     unpack,
@@ -207,7 +206,6 @@ class _Fitted(NamedTuple):
 def _flat(X: np.ndarray) -> np.ndarray:
     """Return a copy of the features (n_scans, n_rois * n_features)."""
     features = features_of(np.asarray(X, dtype=np.float64))
-    check_features(features)
     return features.reshape(len(features), -1)
 
 

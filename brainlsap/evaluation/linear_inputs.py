@@ -5,7 +5,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from brainlsap._arrays import (
     check_connectomes,
-    check_features,
     features_of,
     root_mean_square,
     unpack,
@@ -53,9 +52,7 @@ class RegionStandardizer(TransformerMixin, BaseEstimator):
     @staticmethod
     def read(X: np.ndarray) -> np.ndarray:
         """Return the features of packed scans, shape (n_scans, n_rois * n_features)."""
-        features = features_of(np.asarray(X))
-        check_features(features)
-        return features.reshape(len(X), -1)
+        return features_of(np.asarray(X)).reshape(len(X), -1)
 
     def fit_values(self, values: np.ndarray) -> "RegionStandardizer":
         """Learn from what :meth:`read` returns.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from brainlsap._arrays import check_features, features_of, pack, unpack
+from brainlsap._arrays import features_of, pack, unpack
 from brainlsap.evaluation.covariate_design import CovariateDesign, check_covariates
 
 
@@ -71,8 +71,7 @@ class ConfoundRegressor(TransformerMixin, BaseEstimator):
         ParameterError
             Where a column is missing.
         """
-        _, features = unpack(np.asarray(X, dtype=np.float64))
-        check_features(features)
+        features = features_of(np.asarray(X, dtype=np.float64))
         table = check_covariates(covariates, len(features), type(self).__name__)
         self.design_ = CovariateDesign.learn(tuple(self.columns), table)
         C = self.design_.apply(table)
@@ -112,7 +111,6 @@ class ConfoundRegressor(TransformerMixin, BaseEstimator):
             Where a column is missing.
         """
         features = features_of(np.asarray(X, dtype=np.float64))
-        check_features(features)
         table = check_covariates(covariates, len(features), type(self).__name__)
         told = self.design_.apply(table) @ self.slope_
         features -= told.reshape(features.shape)

@@ -10,7 +10,6 @@ import torch
 
 from brainlsap._arrays import (
     check_connectomes,
-    check_features,
     features_of,
     power_of_two,
     root_mean_square,
@@ -69,9 +68,7 @@ def check_packed(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise ParameterError("X holds no scan.")
     for part in row_blocks(X):
         check_connectomes(connectomes[part], part.start)
-    features = features_of(X)
-    check_features(features)
-    return connectomes, features
+    return connectomes, features_of(X)
 
 
 def check_same_size(features: np.ndarray, n_rois: int, n_features: int) -> None:
