@@ -28,11 +28,10 @@ from brainlsap.report.record import made_with, timing_table
 from brainlsap.report.rendering import render_page
 from brainlsap.report.score_tables import mark_by_scan, score_numbers
 from brainlsap.report.stored import StoredResults, read_results, store_results
-from brainlsap.report.text_tables import table_text
+from brainlsap.report.text_tables import write_every_style
 from brainlsap.report.training_pictures import animate_training
 
 PAGE, BRAIN = "report.html", "brain.html"
-ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
 
 
 def write_report(
@@ -215,11 +214,7 @@ def _write_shareable(
     contents: Contents, folder: Path, codes: dict[str, str], log: str
 ) -> None:
     evaluation, ranking = contents.evaluation, contents.ranking
-    (folder / "tables").mkdir()
-    for name, table in contents.tables.items():
-        for style, ending in ENDINGS.items():
-            text = table_text(table, style)
-            (folder / "tables" / f"{name}.{ending}").write_text(text, encoding="utf-8")
+    write_every_style(contents.tables, folder / "tables")
     told = predictions_table(evaluation, None if contents.identified else codes)
     write_tsv(told, folder / "predictions.tsv")
     by_fold = mark_by_scan(evaluation.scores(), evaluation)

@@ -16,9 +16,7 @@ from brainlsap.report.page_tables import ranking_tables
 from brainlsap.report.ranking_words import ranking_words
 from brainlsap.report.stored import read_results
 from brainlsap.report.tables import region_table
-from brainlsap.report.text_tables import table_text
-
-ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
+from brainlsap.report.text_tables import table_text, write_every_style
 
 
 def write_ranking(
@@ -106,8 +104,5 @@ def write_ranking(
         with replace_folder(out) as fresh:
             write_tsv(ranking, fresh / "ranking.tsv")
             (fresh / "notes.txt").write_text(f"{notes}\n", encoding="utf-8")
-            for name, table in tables.items():
-                for one, ending in ENDINGS.items():
-                    text = table_text(table, one)
-                    (fresh / f"{name}.{ending}").write_text(text, encoding="utf-8")
+            write_every_style(tables, fresh)
     return f"{notes}\n\n{table_text(regions, style)}"

@@ -1,13 +1,15 @@
 """Tables become text for a file or a manuscript."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from brainlsap._arrays import check_choice
+from brainlsap._files import write_text
 from brainlsap.data.spreadsheets import guarded_text
 
 _LATEX = {
@@ -105,3 +107,28 @@ TEXT_STYLES: dict[str, Callable[[pd.DataFrame], str]] = {
     "tsv": guarded_text,
 }
 """Every style that :func:`table_text` can write."""
+ENDINGS = {"csv": "csv", "latex": "tex", "markdown": "md", "tsv": "tsv"}
+"""How the name of a file in each style ends."""
+
+
+def write_every_style(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
+    """Write tables in every style.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        By the name of their files.
+    folder : Path
+        Where to; it is made if need be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     write_every_style({"t": pd.DataFrame({"scale": [0.5]})}, Path(place))
+    ...     sorted(one.name for one in Path(place).iterdir())
+    ['t.csv', 't.md', 't.tex', 't.tsv']
+    """
+    for name, table in tables.items():
+        for style, ending in ENDINGS.items():
+            write_text(folder / f"{name}.{ending}", table_text(table, style))
