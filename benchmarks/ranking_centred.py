@@ -14,11 +14,10 @@ The folder holds the refits of finished cohorts; started again, the program goes
 import argparse
 import warnings
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from ranking_null import BRIEF, N_ROIS, RESULTS, draw_cohort
+from ranking_null import BRIEF, N_ROIS, append, draw_cohort
 
 from brainlsap.data import Cohort
 from brainlsap.evaluation import null_p_values
@@ -92,9 +91,7 @@ def main() -> None:
         cells = " | ".join(count(refits))
         lines.append(f"| {effect:g} | {n} | {planted} | {cells} |")
         print(lines[-1], flush=True)
-    lines.append(f"\n{datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    append(lines)
 
 
 if __name__ == "__main__":

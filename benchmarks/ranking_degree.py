@@ -14,12 +14,11 @@ import io
 import tempfile
 import warnings
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from ranking_null import BRIEF, PLANTED_PEOPLE, RESULTS
+from ranking_null import BRIEF, PLANTED_PEOPLE, append
 
 from brainlsap.cli import main as brainlsap
 from brainlsap.data import (
@@ -109,9 +108,7 @@ def main() -> None:
         told = " | ".join(cell.removesuffix(", ") for cell in cells)
         lines.append(f"| {seed} | {told} |")
         print(lines[-1], flush=True)
-    lines.append(f"\n{datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    append(lines)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,14 @@ def degree(options: argparse.Namespace) -> list[str]:
 PARTS = {"recall": recall, "null": null, "degree": degree}
 
 
+def append(lines: list[str]) -> str:
+    """Add lines and the time to the results, and return them as text."""
+    text = "\n".join([*lines, f"\n{datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n"])
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(text + "\n")
+    return text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="+", choices=PARTS)
@@ -198,12 +206,7 @@ def main() -> None:
     parser.add_argument("--keep")
     options = parser.parse_args()
     for part in options.parts:
-        lines = PARTS[part](options)
-        lines.append(f"\n{datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
-        text = "\n".join(lines)
-        print(text, flush=True)
-        with RESULTS.open("a") as file:
-            file.write(text + "\n")
+        print(append(PARTS[part](options)), flush=True)
 
 
 if __name__ == "__main__":
