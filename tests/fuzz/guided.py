@@ -17,7 +17,8 @@ def run_guided(name: str, seconds: float, found: Path) -> tuple:
     count = found / f"{corpus.name}.count"
     count.write_bytes(bytes(8))
     words = [sys.executable, "-W", "ignore", "-m", "tests.fuzz.guided", name]
-    words += [str(count), str(corpus), f"-max_total_time={seconds:.0f}", f"-timeout={TIMEOUT}"]
+    words += [str(count), str(corpus), f"-max_total_time={seconds:.0f}"]
+    words += [f"-timeout={TIMEOUT}"]
     words += ["-print_final_stats=1", f"-rss_limit_mb={MOST_MEGABYTES}"]
     words += [f"-artifact_prefix={found}/", "-verbosity=1"]
     done = subprocess.run(
@@ -60,7 +61,7 @@ def main() -> None:
     for number, content in enumerate(TARGETS[name].corpus()):
         (Path(corpus) / f"kept{number}").write_bytes(content)
     # libFuzzer ends the process where it stands: what was counted is in a file by then
-    with open(count, "r+b") as file:
+    with Path(count).open("r+b") as file:
         shared = mmap.mmap(file.fileno(), 8)
     n_read = np.frombuffer(shared, "<u8")
 
