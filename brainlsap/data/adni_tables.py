@@ -5,6 +5,7 @@ DXSUM with ARM (and PTDEMOG, REGISTRY where they are there), and the list of ima
 that LONI's search gives.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,10 +145,12 @@ def _day(row: dict[str, object], *heads: str) -> object:
 
 
 def _number(value: object) -> float | None:
+    """Return a finite number; None for anything else."""
     try:
-        return float(cell(value) or "nan")
+        number = float(cell(value) or "nan")
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def _site(row: dict[str, object], ptid: str | None) -> str | None:
@@ -221,7 +224,7 @@ def _coded_diagnosis(row: dict[str, object]) -> str | None:
             continue
         number = _number(value)
         words = diagnosis_of(value)
-        if words is None and number is not None and number == number:
+        if words is None and number is not None:
             words = codes.get(int(number))
         if words is not None:
             return words
@@ -239,7 +242,7 @@ def _stages(arms: pd.DataFrame | None) -> dict[str | None, str]:
         if cell(row.get("enrolled")) == "0":
             continue
         stage = stage_of(row["arm"])
-        if stage is None and number is not None and number == number:
+        if stage is None and number is not None:
             stage = ARMS.get(int(number))
         if stage is not None:
             found.setdefault(cell(row["rid"]), stage)
@@ -256,9 +259,9 @@ def _demography(table: pd.DataFrame | None) -> dict[str | None, dict[str, object
     for row in [] if table is None else table.to_dict("records"):
         born = _number(row["ptdobyy"])
         month = _number(row.get("ptdobmm"))
-        if born is None or born != born:
+        if born is None:
             continue
-        share = ((month if month and month == month else 6.5) - 0.5) / 12
+        share = ((month or 6.5) - 0.5) / 12
         found.setdefault(
             cell(row["rid"]),
             {

@@ -131,7 +131,7 @@ def _complete(visits: list[dict[str, Any]], start: date | None) -> None:
         one["age"] = None
         if born is not None and one["date"]:
             one["age"] = round(one["date"].year + _share(one["date"]) - born, 1)
-        elif at_first is not None and at_first == at_first:
+        elif at_first is not None:
             years = one["month"] / 12
             if one["date"] and start:
                 years = (one["date"] - start).days / 365.25

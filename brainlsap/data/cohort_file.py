@@ -18,7 +18,7 @@ from brainlsap._files import replace_when_whole
 from brainlsap._scratch import new_array, row_blocks
 from brainlsap.data.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort_checks import is_shared
-from brainlsap.data.hdf_heaps import check_heaps
+from brainlsap.data.hdf_structure import check_structure
 from brainlsap.exceptions import BrainlsapError, FileFormatError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def read_cohort(path: str | Path) -> "Cohort":
     path = Path(path)
     if not path.is_file():
         raise FileFormatError(f"{path}: no such file; expected a cohort file (.h5).")
-    check_heaps(path)
+    check_structure(path)
     try:
         with h5py.File(path, "r") as file:
             _check_format(path, file)

@@ -1,4 +1,4 @@
-"""A look at an HDF5 file before its library reads it."""
+"""Texts and names of an HDF5 file, looked at before its library reads them."""
 
 import mmap
 import struct
@@ -7,69 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from brainlsap.exceptions import FileFormatError
-
-# A collection of texts: its mark, version 1 and three reserved zeros.
-_MARK = b"GCOL\x01\x00\x00\x00"
+# The head of a collection of texts, and of each text in it.
 _HEAD = 16
-# The names of a group: mark and version; sizes and places follow after a word.
-_NAMES = b"HEAP\x00"
 # A place that ends the list of a heap's free space.
 _LAST = 1
-# Where a file may begin (after a block of the user's), and how.
-_BEGINNINGS = (0, *(512 << k for k in range(12)))
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # How a text of any length is referred to: its length, its collection and its number.
 _REFERENCE = np.dtype([("n", "<u4"), ("heap", "<u8"), ("number", "<u4")])
 _TEXT = _REFERENCE.itemsize
-
-
-def check_heaps(path: str | Path) -> None:
-    """Refuse a file whose texts or names would keep HDF5 busy for ever.
-
-    The library walks a collection of texts from object to object, by their sizes;
-    free space of size 0 lets it stand still. It walks the free space among the names
-    of a group from place to place; a place that leads back lets it go in a circle
-    (HDF5 1.14).
-
-    Parameters
-    ----------
-    path : str or Path
-        An HDF5 file.
-
-    Raises
-    ------
-    FileFormatError
-        Where either is damaged, or places are not written in 8 bytes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = file.write(b"no HDF5 at all")
-    ...     file.flush()
-    ...     check_heaps(file.name)
-    """
-    path = Path(path)
-    if not path.is_file() or path.stat().st_size == 0:
-        return
-    with (
-        path.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held,
-    ):
-        _check_places(path, held)
-        for mark, holds, what in (
-            (_MARK, _can_be_walked, "a collection of texts"),
-            (_NAMES, _free_space_ends, "the names of a group"),
-        ):
-            start = held.find(mark)
-            while start >= 0:
-                if not holds(held, start):
-                    raise FileFormatError(
-                        f"{path}: {what} in this HDF5 file cannot be read: it is "
-                        f"damaged (byte {start}). Write or copy the file again."
-                    )
-                start = held.find(mark, start + 1)
 
 
 def check_texts(dataset: Any) -> None:
@@ -89,7 +33,7 @@ def check_texts(dataset: Any) -> None:
 
     Examples
     --------
-    See :func:`brainlsap.data.hdf_heaps.check_heaps`.
+    See :func:`brainlsap.data.hdf_structure.check_structure`.
     """
     kept = dataset.id
     if dataset.dtype.kind != "O":
@@ -114,35 +58,29 @@ def _read_at(dataset: Any, place: int, size: int) -> bytes:
         return file.read(size)
 
 
-def _check_places(path: Path, held: mmap.mmap) -> None:
-    """Refuse places of other than 8 bytes, which nothing here could check."""
-    for start in _BEGINNINGS:
-        if held[start : start + 8] == _SIGNATURE and start + 15 <= len(held):
-            sizes = start + (13 if held[start + 8] < 2 else 9)
-            if tuple(held[sizes : sizes + 2]) != (8, 8):
-                raise FileFormatError(
-                    f"{path}: this HDF5 file writes places and lengths in "
-                    f"{held[sizes]} and {held[sizes + 1]} bytes; expected 8 and 8, as "
-                    "all programs do that we know. Write it again with h5py."
-                )
+def texts_can_be_walked(
+    held: mmap.mmap,
+    start: int,
+    base: int,  # noqa: ARG001
+) -> bool:
+    """Return whether every step through a collection of texts leads on.
 
+    The library walks it from object to object, by their sizes; free space of size 0
+    lets it stand still.
 
-def _free_space_ends(held: mmap.mmap, start: int) -> bool:
-    """Return whether the list of free space among names comes to its end."""
-    if start + 32 > len(held):
-        return True
-    place, names = struct.unpack_from("<QQ", held, start + 16)
-    seen = set()
-    while place != _LAST and names + place + 16 <= len(held):
-        if place in seen:
-            return False
-        seen.add(place)
-        (place,) = struct.unpack_from("<Q", held, names + place)
-    return True
+    Parameters
+    ----------
+    held : mmap.mmap
+        The file.
+    start : int
+        Where the collection begins.
+    base : int
+        Where the file begins; not used, a collection is one piece.
 
-
-def _can_be_walked(held: mmap.mmap, start: int) -> bool:
-    """Return whether every step through a collection leads on."""
+    Returns
+    -------
+    bool
+    """
     if start + _HEAD > len(held):
         return False
     end = start + struct.unpack_from("<Q", held, start + 8)[0]
@@ -154,4 +92,32 @@ def _can_be_walked(held: mmap.mmap, start: int) -> bool:
         if step < _HEAD:
             return False
         place += step
+    return True
+
+
+def free_space_ends(held: mmap.mmap, start: int, base: int) -> bool:
+    """Return whether the list of free space among the names of a group ends.
+
+    Parameters
+    ----------
+    held : mmap.mmap
+        The file.
+    start : int
+        Where the heap of names begins.
+    base : int
+        Where the file begins; places count from there.
+
+    Returns
+    -------
+    bool
+    """
+    if start + 32 > len(held):
+        return True
+    place, names = struct.unpack_from("<QQ", held, start + 16)
+    seen = set()
+    while place != _LAST and base + names + place + 16 <= len(held):
+        if place in seen:
+            return False
+        seen.add(place)
+        (place,) = struct.unpack_from("<Q", held, base + names + place)
     return True

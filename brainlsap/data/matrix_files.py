@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from brainlsap.data.gifti_files import read_gifti
-from brainlsap.data.hdf_heaps import check_heaps, check_texts
+from brainlsap.data.hdf_heaps import check_texts
+from brainlsap.data.hdf_structure import check_structure
 from brainlsap.data.matlab_files import parse_matlab
 from brainlsap.data.matrices import MOST_ROWS, NamedMatrix, check_square, parse_matrix
 from brainlsap.data.named_arrays import collect_matrices
@@ -159,7 +160,7 @@ def read_hdf_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
             elif kind in "uifb" and sum(a.nbytes for a in arrays.values()) < MOST_BYTES:
                 arrays[key] = item[()]
 
-    check_heaps(path)
+    check_structure(path)
     try:
         with h5py.File(path, "r") as file:
             file.visititems(take)
