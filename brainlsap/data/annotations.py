@@ -7,8 +7,8 @@ import numpy as np
 
 from brainlsap.exceptions import FileFormatError
 
-# Sizes of a vertex' number and label, and of an entry's colour.
-_VERTEX, _WORD = 8, 4
+# Sizes of a vertex' number and label, of a number, and of a name's colour.
+_VERTEX, _WORD, _COLOUR = 8, 4, 16
 
 
 def read_annotated(path: str | Path) -> tuple[np.ndarray, list[bytes]]:
@@ -43,14 +43,47 @@ def read_annotated(path: str | Path) -> tuple[np.ndarray, list[bytes]]:
     if not path.is_file():
         raise FileFormatError(f"{path}: no such file.")
     try:
-        _check(path.read_bytes())
-        labels, _, names = read_annot(path)
+        content = path.read_bytes()
+        _check(content)
+        codes, table, names = read_annot(path, orig_ids=True)
+        own = table[_numbers(content), 4]
+        labels = _places(np.asarray(codes, dtype=np.int64), own.astype(np.int64))
         names = list(names)
-        if labels.size and not -1 <= labels.min() <= labels.max() < len(names):
-            raise ValueError("a vertex has a label without a name")
     except Exception as error:  # a broken file fails in many ways
         raise FileFormatError(f"{path}: cannot be read ({error}).") from error
     return labels, names
+
+
+def _numbers(content: bytes) -> list[int]:
+    """Return the row of the table of colours that each name belongs to.
+
+    Names stand in any order, and numbers may be left out.
+    """
+    place = _WORD + _VERTEX * struct.unpack_from(">i", content)[0] + _WORD
+    version, size, length = struct.unpack_from(">3i", content, place)
+    if version > 0:  # the old kind says how many, and nothing else
+        return list(range(version))
+    place += 3 * _WORD + length
+    numbers = []
+    (n_names,) = struct.unpack_from(">i", content, place)
+    place += _WORD
+    for _ in range(n_names):
+        number, length = struct.unpack_from(">2i", content, place)
+        if not 0 <= number < size:
+            raise ValueError(f"a name has the number {number}, of {size}")
+        numbers.append(number)
+        place += 2 * _WORD + length + _COLOUR
+    return numbers
+
+
+def _places(codes: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return which name has the colour of each vertex, -1 for those of colour 0."""
+    order = np.argsort(own, kind="stable")
+    place = np.searchsorted(own[order], codes)
+    found = order[np.minimum(place, len(order) - 1)]
+    if (own[found] != codes)[codes != 0].any():
+        raise ValueError("a vertex has a label without a name")
+    return np.where(codes == 0, -1, found)
 
 
 def _check(content: bytes) -> None:
