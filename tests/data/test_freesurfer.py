@@ -148,12 +148,29 @@ def test_aseg_cut_short_is_refused(subject, desikan):
         SubjectStats(subject, desikan).subcortex_volume()
 
 
+def test_a_head_without_a_size_is_refused(subject, desikan):
+    path = subject / "stats" / "aseg.stats"
+    size = "# Measure EstimatedTotalIntraCranialVol, eTIV, Size, {}, mm^3\n"
+    text = path.read_text()
+    path.write_text(size.format(1.5e6) + text)
+    assert SubjectStats(subject, desikan).head_size() == 1.5e6
+    for without in (size.format(0) + text, text):
+        path.write_text(without)
+        with pytest.raises(FileFormatError, match=r"aseg\.stats: no line '# Measure"):
+            SubjectStats(subject, desikan).head_size()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "expected a FreeSurfer stats file"),
         ("# ColHeaders StructName ThickAvg\n", "expected a FreeSurfer stats file"),
         ("# ColHeaders StructName ThickAvg\ninsula\n", "cut short; .* one of 1 cells"),
+        (
+            "# Measure Cortex, NumVert, Number of Vertices, many, unitless\n"
+            "# ColHeaders StructName ThickAvg\ninsula 2\n",
+            "a '# Measure' line must hold a number: .*'many'",
+        ),
     ],
 )
 def test_stats_refused(write, text, message):

@@ -75,7 +75,7 @@ def test_of_a_freesurfer_subject_only_stats_are_listed(write, tmp_path):
 
 
 def test_folders_refused(tmp_path):
-    with pytest.raises(CohortError) as error:
+    with pytest.raises(CohortError, match="folders that were named do not e") as error:
         CohortFiles(tmp_path, [tmp_path / "a"], tmp_path / "b")
     assert [f.split(": ")[1] for f in error.value.faults] == ["no such folder"] * 2
     with pytest.raises(ParameterError, match=r"pattern of 'fdg' must be text .* got 5"):
