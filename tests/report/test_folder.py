@@ -74,6 +74,12 @@ def test_a_file_is_no_folder(tmp_path):
         check_results_folder(tmp_path / "out")
 
 
+def test_what_is_mounted_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr("pathlib.Path.is_mount", lambda path: path == tmp_path)
+    with pytest.raises(ParameterError, match=r"a disk is mounted .* such as .*results"):
+        check_results_folder(tmp_path)
+
+
 def test_codes_are_unique_and_do_not_follow_the_names(evaluation):
     codes = scan_codes(evaluation)
     scans = list(evaluation.cohort.table["scan"])
