@@ -19,6 +19,8 @@ from brainlsap.model.inputs import (
 from brainlsap.model.settings import Settings, settle_kernel
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# Of signals in standard deviations.
+_ROUNDING = 1e-12
 
 
 class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
@@ -217,12 +219,14 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
             connectomes, scaled, self.settings_, device, torch.float64, learned
         )
         n_rois = scaled.shape[1]
-        return {
-            float(scale): batch.diffuse(
-                torch.full((n_rois,), float(scale), dtype=torch.float64)
-            ).numpy()
-            for scale in self.scales
-        }
+        found = {}
+        for scale in map(float, self.scales):
+            same = torch.full((n_rois,), scale, dtype=torch.float64)
+            signals = batch.diffuse(same).numpy()
+            # rounding in a region that heat does not reach is no signal: scaled to
+            # unit spread it would be one
+            found[scale] = np.where(np.abs(signals) < _ROUNDING, 0.0, signals)
+        return found
 
     @staticmethod
     def _flat(Z: np.ndarray) -> np.ndarray:

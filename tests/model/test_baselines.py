@@ -25,7 +25,7 @@ def slow_signals(scans, scale, rows):
 
     def standardise(values):
         mean, spread = values[rows].mean(axis=0), values[rows].std(axis=0)
-        return (values - mean) / np.where(spread > 0, spread, np.inf)
+        return (values - mean) / np.where(spread > 1e-12, spread, np.inf)
 
     start = standardise(np.nan_to_num(scans.features))
     L = normalized_laplacian(scans.connectomes)
@@ -46,6 +46,15 @@ def test_it_is_diffusion_then_logistic_regression(scans, scale):
         model.predict_proba(scans.X[new]), linear.predict_proba(Z[new]), atol=2e-3
     )
     assert_array_equal(model.predict(scans.X[new]), linear.predict(Z[new]))
+
+
+def test_rounding_in_a_region_that_heat_does_not_reach_is_no_signal(scans):
+    unmeasured = np.isnan(scans.features).all(axis=(0, 2))
+    assert unmeasured.any()
+    for scale, reached in ((0.0, False), (0.8, True)):
+        deviation = fit(scans, [scale]).after_.deviation
+        assert np.isfinite(deviation[unmeasured]).all() == reached
+        assert np.isfinite(deviation[~unmeasured]).all()
 
 
 def test_tuning_finds_where_the_answer_is(draw_scans):
