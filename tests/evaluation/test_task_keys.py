@@ -71,5 +71,11 @@ def test_what_has_no_lasting_description():
     ):
         assert task_key(model, SPLIT, 0, "data") is None
     assert "nowhere" not in sys.modules
-    with pytest.raises(TypeError, match="nothing lasting tells a object"):
-        describe(object())
+    for thing, said in (
+        (object(), "nothing lasting tells a object"),
+        (FrozenEstimator(StandardScaler()), "what it has learned is not among its"),
+        (lambda X: X, "<lambda> may hold other values each time"),
+        (nameless, "nowhere.Nameless has no source"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            describe(thing)

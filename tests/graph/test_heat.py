@@ -195,5 +195,7 @@ def test_bad_arguments_are_named(laplacian):
         heat_kernel(laplacian, -SCALE)
     with pytest.raises(ParameterError, match=r"X must have shape .* got \(4, 2\)"):
         diffuse(laplacian, torch.ones(4, 2), SCALE)
+    with pytest.raises(ParameterError, match="X must be finite; it holds NaN or inf"):
+        diffuse(laplacian, torch.full((5, 2), torch.nan), SCALE)
     with pytest.raises(ParameterError, match=r"exact kernel needs eigenvectors"):
         diffuse(laplacian, torch.eye(5), SCALE, kernel="exact", engine="recurrence")
