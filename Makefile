@@ -29,6 +29,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/epoch.py --long
 	$(BIN)/python benchmarks/recurrence.py
 	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/size_and_time.py
 	$(BIN)/python benchmarks/tractography.py
 
 # Ten minutes or 200,000 files for each reader; FUZZ="c.csv --seconds 60" picks one,

@@ -1,10 +1,10 @@
-"""Size of the package and what it needs, time to import it, size of a report.
+"""Size of the package and what it needs, time to import it, the demo and its report.
 
-    python benchmarks/size_and_time.py [--report results/report/report.html]
+    python benchmarks/size_and_time.py [--brief]
 
 Adds a dated table to benchmarks/results/size_and_time.md. Times are the fastest of some
 runs of a new process each, as a user starts it; a busy machine makes them longer, less
-so those of the processor.
+so those of the processor. The demo is run once, unless --brief is given.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, distribution, requires
@@ -38,13 +39,12 @@ TIMED = {
 def main() -> None:
     """Measure, print, add to the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--report", type=Path, help="a report.html to weigh")
+    parser.add_argument("--brief", action="store_true", help="without the demo")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     rows = [("measure", "value"), ("---", "---")]
     for name, words in TIMED.items():
-        clock, spent = fastest(words)
-        rows.append((f"`{name}`", f"{clock:.2f} s ({spent:.2f} s of the processor)"))
+        rows.append((f"`{name}`", said(fastest(words))))
     own = folder_size(Path(brainlsap.__file__).parent)
     sizes = needed_sizes()
     rows.append(("brainlsap itself, atlases left out", f"{own / 1e6:.1f} MB"))
@@ -52,17 +52,16 @@ def main() -> None:
         (f"the {len(sizes)} packages it needs", f"{sum(sizes.values()):.0f} MB")
     )
     largest = sorted(sizes, key=sizes.get, reverse=True)[:4]
-    said = ", ".join(f"{name} {sizes[name]:.0f}" for name in largest)
-    rows.append(("the largest of them (MB)", said))
-    if options.report:
-        weight = options.report.stat().st_size / 1e6
-        rows.append(("report.html", f"{weight:.1f} MB"))
+    told = ", ".join(f"{name} {sizes[name]:.0f}" for name in largest)
+    rows.append(("the largest of them (MB)", told))
+    if not options.brief:
+        rows += demo_rows()
     text = "\n".join(
         [
             f"## {datetime.now(UTC):%Y-%m-%d}, Python {sys.version.split()[0]}\n",
             *(f"| {' | '.join(row)} |" for row in rows),
-            f"\nFastest of {RUNS} processes; load of the machine before: {load:.1f} "
-            f"on {os.cpu_count()} cores.\n",
+            f"\nFastest of {RUNS} processes, the demo once; load of the machine before: "
+            f"{load:.1f} on {os.cpu_count()} cores.\n",
         ]
     )
     print(text)
@@ -72,17 +71,35 @@ def main() -> None:
 
 def fastest(words: list[str]) -> tuple[float, float]:
     """Return the shortest time of a process, by the clock and of the processor."""
-    times = []
-    for _ in range(RUNS):
-        before, start = (
-            resource.getrusage(resource.RUSAGE_CHILDREN),
-            time.perf_counter(),
-        )
-        subprocess.run([sys.executable, *words], check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        times.append((time.perf_counter() - start, spent))
+    times = [times_of(words) for _ in range(RUNS)]
     return min(one for one, _ in times), min(one for _, one in times)
+
+
+def times_of(words: list[str]) -> tuple[float, float]:
+    """Return the time of a process and its children, by the clock and the processor."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run([sys.executable, *words], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, spent
+
+
+def said(times: tuple[float, float]) -> str:
+    clock, spent = times
+    return f"{clock:.2f} s ({spent:.2f} s of the processor)"
+
+
+def demo_rows() -> list[tuple[str, str]]:
+    """Return how long the demo takes, and how large what it makes is."""
+    with tempfile.TemporaryDirectory() as place:
+        times = times_of(["-m", "brainlsap", "demo", "--out", f"{place}/demo"])
+        page = next(Path(place).rglob("report.html")).stat().st_size
+        whole = folder_size(Path(place) / "demo")
+    return [
+        ("`brainlsap demo`", said(times)),
+        ("its report.html", f"{page / 1e6:.1f} MB"),
+        ("all that it writes", f"{whole / 1e6:.1f} MB"),
+    ]
 
 
 def folder_size(folder: Path) -> int:
