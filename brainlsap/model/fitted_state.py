@@ -1,5 +1,6 @@
 """What a fitted classifier knows, as JSON and arrays, and back."""
 
+import re
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ _KINDS = {
 }
 # Networks have a form of their own; where the model comes from is told elsewhere.
 _ELSEWHERE = ("networks_", "origin_")
+# Arrays that stand in the text: of at most 9,999 characters, or of any objects of JSON.
+_TEXT_KIND = re.compile(r"[<>]U[0-9]{1,4}|\|O")
 
 
 def state_of(model: LSAPClassifier, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -162,7 +165,10 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "__tuple__" in value:
         return tuple(_decode(one, arrays) for one in value["__tuple__"])
     if "__list_array__" in value:
-        return np.array(value["__list_array__"], dtype=np.dtype(value["dtype"]))
+        kind = str(value["dtype"])
+        if not _TEXT_KIND.fullmatch(kind):
+            raise ValueError(f"an array of {kind!r}, which is no text")
+        return np.array(value["__list_array__"], dtype=np.dtype(kind))
     rest = {k: _decode(one, arrays) for k, one in value.items() if k != "__record__"}
     kind = value.get("__record__")
     return rest if kind is None else _KINDS[kind](**rest)

@@ -102,6 +102,13 @@ def test_classes_keep_their_kind(fitted, tmp_path):
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
+def of_kind(kind):
+    def edit(about):
+        about["state"]["fitted"]["classes_"]["dtype"] = kind
+
+    return edit
+
+
 def swap_regions(about):
     names = about["origin"]["region_names"]
     names[0], names[3] = names[3], names[0]
@@ -127,6 +134,14 @@ def other_package(about):
 def test_changed_headers_are_refused(stored, edit, message):
     change(stored, edit)
     with pytest.raises(FileFormatError, match=message):
+        load_model(stored)
+
+
+@pytest.mark.parametrize("kind", [",U2", "<U99999", "<V9", "|S3", "i4,f8"])
+def test_arrays_of_text_are_of_text(stored, kind):
+    """NumPy takes some of these for Python, or for gigabytes."""
+    change(stored, of_kind(kind), sign=True)
+    with pytest.raises(FileFormatError, match=r"damaged model .* which is no text"):
         load_model(stored)
 
 
