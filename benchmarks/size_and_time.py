@@ -60,8 +60,8 @@ def main() -> None:
         [
             f"## {datetime.now(UTC):%Y-%m-%d}, Python {sys.version.split()[0]}\n",
             *(f"| {' | '.join(row)} |" for row in rows),
-            f"\nFastest of {RUNS} processes, the demo once; load of the machine before: "
-            f"{load:.1f} on {os.cpu_count()} cores.\n",
+            f"\nFastest of {RUNS} processes, the demo once; load of the machine before "
+            f"it: {load:.1f} on {os.cpu_count()} cores.\n",
         ]
     )
     print(text)
