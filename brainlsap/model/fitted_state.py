@@ -165,10 +165,10 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "__tuple__" in value:
         return tuple(_decode(one, arrays) for one in value["__tuple__"])
     if "__list_array__" in value:
-        kind = str(value["dtype"])
-        if not _TEXT_KIND.fullmatch(kind):
-            raise ValueError(f"an array of {kind!r}, which is no text")
-        return np.array(value["__list_array__"], dtype=np.dtype(kind))
+        held = str(value["dtype"])
+        if not _TEXT_KIND.fullmatch(held):
+            raise ValueError(f"an array of {held!r}, which is no text")
+        return np.array(value["__list_array__"], dtype=np.dtype(held))
     rest = {k: _decode(one, arrays) for k, one in value.items() if k != "__record__"}
     kind = value.get("__record__")
     return rest if kind is None else _KINDS[kind](**rest)
