@@ -15,6 +15,7 @@ from brainlsap.data.node_graph import (
 )
 from brainlsap.data.node_splits import NodeSplit, read_numbers
 from brainlsap.data.restricted_pickle import read_restricted_pickle
+from brainlsap.data.sparse_parts import matrix_of_parts
 from brainlsap.exceptions import FileFormatError
 
 # Nodes after the training nodes that the public split keeps for validation.
@@ -266,13 +267,11 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
 def _stored_matrix(path: str | Path, prefix: str) -> sparse.csr_array:
     parts = [read_numbers(path, f"{prefix}_{part}") for part in _CSR]
     try:
-        matrix = sparse.csr_array(tuple(parts[:3]), shape=tuple(parts[3].tolist()))
-        matrix.check_format(full_check=True)
+        return matrix_of_parts(*parts[:3], parts[3].tolist())
     except (IndexError, TypeError, ValueError) as error:
         raise FileFormatError(
             f"{path}: {prefix}_* make no CSR matrix ({error})."
         ) from None
-    return matrix
 
 
 _CSR = ("data", "indices", "indptr", "shape")

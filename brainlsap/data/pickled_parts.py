@@ -1,13 +1,18 @@
 """The only things that a restricted pickle may name, made by constructors of ours."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from brainlsap.data.sparse_parts import matrix_of_parts
+
 # Signed, unsigned, floating and boolean; no objects, no records.
 _NUMERIC = "biuf"
+# Of a type: order, kind and bytes. NumPy takes longer texts for records or for Python.
+_CODE = re.compile(r"[<>=|]?[A-Za-z][0-9]{0,5}")
 
 
 class Buildable:
@@ -24,6 +29,8 @@ class DType(Buildable):
     """A numeric type of array elements."""
 
     def __init__(self, code: str, *_: object) -> None:
+        if not _CODE.fullmatch(str(code)):
+            raise TypeError(f"arrays of type {code!r} are not numeric")
         self.value = np.dtype(str(code))
         if self.value.kind not in _NUMERIC:
             raise TypeError(f"arrays of type {code!r} are not numeric")
@@ -61,9 +68,7 @@ class Matrix(Buildable):
         shape = tuple(int(plain_value(n)) for n in state["_shape"])
         if not all(isinstance(part, np.ndarray) for part in parts):
             raise TypeError("a matrix is not made of arrays")
-        self.value = self.layout(tuple(parts), shape=shape)
-        # indices of a stranger: SciPy's compiled loops trust them
-        self.value.check_format(full_check=True)
+        self.value = matrix_of_parts(*parts, shape, self.layout)
 
 
 class ColumnMatrix(Matrix):

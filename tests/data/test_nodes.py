@@ -161,6 +161,7 @@ class TestGnnBenchmark:
         [
             ({"adj_shape": np.array([4, 4, 4])}, r"adj_\* make no CSR matrix"),
             ({"adj_indices": np.full(10, 77)}, r"adj_\* make no CSR matrix"),
+            ({"adj_indptr": np.array([0, 3, 2, 0])}, r"adj_\* make no CSR matrix"),
             ({"labels": np.array([0, 1, 1])}, "do not belong to the same nodes"),
             ({"labels": np.array([0.5, 1, 1, 0])}, "one whole number for every node"),
             ({"labels": np.array([0, 1, 1, 10**15])}, "must number the classes from 0"),
