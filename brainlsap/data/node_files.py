@@ -265,9 +265,11 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
 
 
 def _stored_matrix(path: str | Path, prefix: str) -> sparse.csr_array:
-    parts = [read_numbers(path, f"{prefix}_{part}") for part in _CSR]
+    data, indices, pointers, shape = (
+        read_numbers(path, f"{prefix}_{part}") for part in _CSR
+    )
     try:
-        return matrix_of_parts(*parts[:3], parts[3].tolist())
+        return matrix_of_parts(data, indices, pointers, shape.tolist())
     except (IndexError, TypeError, ValueError) as error:
         raise FileFormatError(
             f"{path}: {prefix}_* make no CSR matrix ({error})."

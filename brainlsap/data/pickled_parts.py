@@ -68,7 +68,8 @@ class Matrix(Buildable):
         shape = tuple(int(plain_value(n)) for n in state["_shape"])
         if not all(isinstance(part, np.ndarray) for part in parts):
             raise TypeError("a matrix is not made of arrays")
-        self.value = matrix_of_parts(*parts, shape, self.layout)
+        data, indices, pointers = parts
+        self.value = matrix_of_parts(data, indices, pointers, shape, self.layout)
 
 
 class ColumnMatrix(Matrix):

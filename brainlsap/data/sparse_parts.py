@@ -1,6 +1,7 @@
 """Sparse matrices made of the arrays of a stranger."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -11,8 +12,8 @@ def matrix_of_parts(
     indices: np.ndarray,
     pointers: np.ndarray,
     shape: Sequence[int],
-    layout: type[sparse.sparray] = sparse.csr_array,
-) -> sparse.sparray:
+    layout: type[Any] = sparse.csr_array,
+) -> Any:
     """Make a compressed matrix of its three arrays, and check it whole.
 
     SciPy's compiled loops trust indices and pointers: wrong ones write outside of
