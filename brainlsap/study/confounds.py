@@ -8,8 +8,16 @@ import pandas as pd
 from brainlsap.evaluation.covariate_design import find_column
 from brainlsap.evaluation.harmonisation import CombatHarmonizer
 from brainlsap.evaluation.residuals import ConfoundRegressor
+from brainlsap.exceptions import ParameterError
 
 PRESERVED = ("age", "sex")
+NO_CONFOUNDS = {
+    "label": "what is to be predicted",
+    "participant": "who was scanned",
+    "scan": "the name of every scan",
+}
+MOST_GROUPS = 5
+"""Text of more kinds is no groups, where there is a kind for every second person."""
 
 
 def without_confounds(
@@ -31,7 +39,7 @@ def without_confounds(
     models : mapping of str to classifier
         Unfitted.
     table : DataFrame
-        Of the cohort; only its columns are looked at.
+        Of the cohort; nothing is learned from it.
     harmonize : str, optional
         Column of the site, scanner or phase.
     regress_out : sequence of str
@@ -48,7 +56,8 @@ def without_confounds(
     Raises
     ------
     ParameterError
-        Where the table has no such column.
+        Where the table has no such column, it is the label or a name, each of its
+        values has one label only, or it holds text where numbers are expected.
 
     Examples
     --------
@@ -85,7 +94,7 @@ def confound_steps(
     Parameters
     ----------
     table : DataFrame
-        Of the cohort; only its columns are looked at.
+        Of the cohort; nothing is learned from it.
     harmonize, regress_out, unseen
         As for :func:`without_confounds`.
 
@@ -96,7 +105,8 @@ def confound_steps(
     Raises
     ------
     ParameterError
-        Where the table has no such column.
+        Where the table has no such column, it is the label or a name, each of its
+        values has one label only, or it holds text where numbers are expected.
 
     Examples
     --------
@@ -105,12 +115,55 @@ def confound_steps(
     """
     steps: list[tuple[str, Any]] = []
     if harmonize:
-        find_column(table, harmonize)
+        _check_confound(table, harmonize)
         names = {str(name).lower() for name in table.columns}
         preserve = tuple(name for name in PRESERVED if name in names)
+        for name in preserve:
+            _check_values(table, find_column(table, name))
         steps.append(("combat", CombatHarmonizer(harmonize, preserve, unseen)))
     if regress_out:
         for name in regress_out:
-            find_column(table, name)
+            _check_values(table, _check_confound(table, name))
         steps.append(("regression", ConfoundRegressor(tuple(regress_out))))
     return steps
+
+
+def _check_confound(table: pd.DataFrame, name: str) -> str:
+    """Return the column that is meant, unless it is the label, or all but that."""
+    column = find_column(table, name)
+    if column in NO_CONFOUNDS:
+        raise ParameterError(
+            f"{column!r} is {NO_CONFOUNDS[column]}, and cannot be taken out of the "
+            "features; name a column such as site, age or sex."
+        )
+    if not {"label", "participant"} <= set(table.columns):
+        return column
+    values = table[column].dropna().astype(str)
+    labels = table["label"][values.index].groupby(values)
+    several = table["label"].nunique() > 1 and labels.ngroups > 1
+    shared = 2 * labels.ngroups <= table["participant"].nunique()
+    if several and shared and labels.nunique().max() == 1:
+        raise ParameterError(
+            f"each value of {column} goes with one label only (all of "
+            f"{values.iloc[0]!r} are {table['label'][values.index[0]]!r}): taking it "
+            "out takes out what is to be predicted. Leave it out, and report what "
+            "the column tells alone (brainlsap audit)."
+        )
+    return column
+
+
+def _check_values(table: pd.DataFrame, column: str) -> None:
+    """Raise for a column of numbers that were written as text."""
+    values = table[column].dropna()
+    text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
+    numbers = values.drop(text.index).nunique()
+    mixed = len(text) > 0 and numbers > MOST_GROUPS
+    n_people = table["participant"].nunique() if "participant" in table else len(table)
+    kinds = text.nunique()
+    if mixed or (kinds > MOST_GROUPS and 2 * kinds > n_people):
+        counted = f"{kinds} kind{'s' * (kinds > 1)} for {n_people} people"
+        raise ParameterError(
+            f"the column {column} holds text such as {text.iloc[0]!r} ({counted}), "
+            "neither numbers nor groups. Write numbers with a dot and without a unit, "
+            "n/a where one is unknown, or leave it out."
+        )
