@@ -115,6 +115,8 @@ def _refit(options: argparse.Namespace) -> Path:
     from brainlsap.report import check_results_folder
     from brainlsap.study import rank_cohort, study_models
 
+    if not Path(options.source).exists():
+        raise BrainlsapError(f"{options.source}: no such folder")
     if options.out is None:
         raise BrainlsapError(
             f"{options.source} is not a results folder; to rank the regions of a "

@@ -163,7 +163,10 @@ def load_model(path: str | Path) -> LSAPClassifier:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileFormatError(f"{path}: no such file; expected a model of save_model.")
+        what = "a folder" if path.is_dir() else "no such file"
+        raise FileFormatError(
+            f"{path}: {what}; expected the file of a model (brainlsap fit, save_model)."
+        )
     try:
         header, arrays = _read(path)
         about = json.loads(header)["about"]

@@ -52,6 +52,8 @@ def test_what_cannot_be_ranked(ranked, simulated_folder, tmp_path, capsys):
     assert "needs the scans" in capsys.readouterr().err
     assert main(["rank", str(simulated_folder)]) == 2
     assert "say where the results go by --out" in capsys.readouterr().err
+    assert main(["rank", str(tmp_path / "absent")]) == 2
+    assert "absent: no such folder" in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 2
     assert "holds no stored evaluation" in capsys.readouterr().err
 

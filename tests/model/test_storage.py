@@ -164,6 +164,8 @@ def test_truncated_bytes_are_refused(stored):
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(FileFormatError, match="no such file"):
         load_model(tmp_path / "absent")
+    with pytest.raises(FileFormatError, match=r"a folder; .* \(brainlsap fit, save"):
+        load_model(tmp_path)
     save_file({"a": np.ones(2)}, tmp_path / "other")
     with pytest.raises(FileFormatError, match="no model of brainlsap"):
         load_model(tmp_path / "other")
