@@ -134,6 +134,8 @@ class CohortReader:
     def _choose(self, names: Sequence[str]) -> dict[str, FeatureSource]:
         """Choose the source of every feature; list what it lacks."""
         sources: dict[str, FeatureSource] = {}
+        if not self.scans:
+            return sources  # why none is left is a fault already
         for name in names:
             if name == STRENGTH:
                 self._notes.append("strength: sum of the connectome's weights")

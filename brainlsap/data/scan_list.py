@@ -151,8 +151,10 @@ def _visits(
             sessions = [""]
         first = sessions[:1] if which == "baseline" else sessions
         rows += [(person, session, len(sessions)) for session in first]
-    notes = [f"{without} visits are listed but have no scan"] if without else []
-    return rows, notes
+    if not without:
+        return rows, []
+    have = "visits are listed but have" if without > 1 else "visit is listed but has"
+    return rows, [f"{without} {have} no folder ses-...: left out"]
 
 
 def _sort_by_label(
@@ -180,10 +182,16 @@ def _sort_by_label(
     found = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items())) or "none"
     faults += [
         f"no scan has the {label} {name!r} of classes; found {found}"
+        + _other_case(name, counts)
         for name in order
         if name not in counts
     ]
     return kept, left, faults
+
+
+def _other_case(name: str, counts: Counter[str]) -> str:
+    meant = [known for known in counts if known.lower() == name.lower()]
+    return f". Did you mean {meant[0]!r}?" if meant else ""
 
 
 def _scan_name(row: _Row) -> str:

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from brainlsap.data.atlas import Atlas
-from brainlsap.data.feature_rules import get_feature
+from brainlsap.data.feature_rules import FEATURES, get_feature
 from brainlsap.data.feature_sources import (
     FeatureSource,
     FreeSurferSubjects,
@@ -211,6 +211,8 @@ class SourceChoice:
 
     def _nowhere(self, feature: str) -> str:
         known = get_feature(feature)
+        if feature not in FEATURES and feature.lower() in (*FEATURES, "strength"):
+            return f"{feature}: no such feature; did you mean {feature.lower()!r}?"
         places = [f"files {' or '.join(known.files)} beside the scans"]
         if known.in_stats:
             places.append("FreeSurfer subjects (folders with stats inside)")

@@ -89,6 +89,14 @@ def test_classes_choose_and_order(study, tiny):
     ]
 
 
+def test_classes_in_another_case_are_one_fault_each(study, tiny):
+    _, faults = faults_of(study, tiny, classes=["cn", "ad"])
+    assert [fault.rpartition(". ")[2] for fault in faults] == [
+        "Did you mean 'CN'?",
+        "Did you mean 'AD'?",
+    ]
+
+
 def test_visits_have_their_own_labels(study, tiny, write):
     write(
         "study/sub-01/sub-01_sessions.tsv",
@@ -99,7 +107,7 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     assert cohort.table["age"].tolist()[:2] == [70, 71]
     assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
-    assert "1 visits are listed but have no scan" in cohort.notes
+    assert "1 visit is listed but has no folder ses-...: left out" in cohort.notes
 
 
 def test_label_may_be_any_column(study, tiny):
@@ -275,6 +283,11 @@ def test_a_feature_that_is_nowhere(study, tiny):
         CohortError, match=r"thickness: found nowhere; .*FreeSurfer subj"
     ):
         load_cohort(study, tiny, "thickness")
+    for wrong, right in (("FDG", "fdg"), ("Strength", "strength")):
+        with pytest.raises(
+            CohortError, match=f"no such feature; did you mean '{right}'"
+        ):
+            load_cohort(study, tiny, wrong)
 
 
 def test_a_pattern_that_finds_nothing_is_a_fault(study, tiny):
