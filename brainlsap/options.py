@@ -74,14 +74,36 @@ def at_least(lowest: int) -> Callable[[str], int]:
 
 def add_fitting(command: argparse.ArgumentParser, jobs: int) -> None:
     """Add how models are fitted: folds, seed, processes, epochs, starts."""
-    command.add_argument("--folds", type=at_least(2), default=5, help="default: 5")
-    command.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
+    command.add_argument(
+        "--folds", type=at_least(2), default=5, help="by person (default: 5)"
+    )
+    command.add_argument(
+        "--seed", type=at_least(0), default=0, help="of all chance (default: 0)"
+    )
     command.add_argument(
         "--jobs", type=at_least(1), default=jobs, help=f"processes (default: {jobs})"
     )
-    several = at_least(1)
-    command.add_argument("--epochs", type=several, dest="n_epochs", help="at the most")
-    command.add_argument("--starts", type=several, dest="n_starts", help="of networks")
+    add_length(command)
+
+
+def add_length(command: argparse.ArgumentParser) -> None:
+    """Add how long a fit trains."""
+    command.add_argument(
+        "--epochs",
+        type=at_least(1),
+        dest="n_epochs",
+        metavar="N",
+        help="passes over the training people, at the most (default: the model's; "
+        "LSAP's is 400)",
+    )
+    command.add_argument(
+        "--starts",
+        type=at_least(1),
+        dest="n_starts",
+        metavar="N",
+        help="networks of different first weights, whose answers are averaged "
+        "(default: the model's; LSAP's is 4)",
+    )
 
 
 def add_confounds(command: argparse.ArgumentParser) -> None:
@@ -89,13 +111,13 @@ def add_confounds(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--harmonize",
         metavar="COLUMN",
-        help="site or scanner to take out by ComBat, fitted inside the folds",
+        help="site or scanner to take out by ComBat, fitted on training people",
     )
     command.add_argument(
         "--regress-out",
         type=comma_list,
         metavar="COLUMNS",
-        help="such as age,sex,etiv: regressed out inside the folds",
+        help="such as age,sex,etiv: regressed out, fitted on training people",
     )
     command.add_argument(
         "--unseen",
@@ -123,18 +145,20 @@ def add_answers(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--head",
         choices=("softmax", "ordinal"),
-        help="ordinal (CORN) uses the order of the classes",
+        help="ordinal (CORN) uses the order of the classes (default: softmax, which "
+        "does not)",
     )
     group.add_argument(
         "--calibration",
         choices=("none", "temperature"),
         help="temperature: divide logits by a number learned on people held out "
-        "inside the training folds",
+        "inside the training folds (default: none)",
     )
     group.add_argument(
         "--class-weight",
         choices=("balanced", "none"),
-        help="balanced (default): every class counts alike in the loss",
+        help="balanced: every class counts alike in the loss (default; none with "
+        "--preset paper)",
     )
 
 
@@ -153,35 +177,91 @@ def add_tasks(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_reading(command: argparse.ArgumentParser) -> None:
-    """Add how a cohort is read: :data:`COHORT` and :data:`PLACES`."""
+def add_reading(command: argparse.ArgumentParser, from_model: bool = False) -> None:
+    """Add how a cohort is read: :data:`COHORT` and :data:`PLACES`.
+
+    Where a model knows how its cohort was read, that is the default.
+    """
+
+    def add(flag: str, default: Any, text: str, **how: Any) -> None:
+        said = ",".join(default) if isinstance(default, list) else default
+        said, default = ("the model's", None) if from_model else (said, default)
+        reading.add_argument(
+            flag, default=default, help=f"{text} (default: {said})", **how
+        )
+
     reading = command.add_argument_group("how the cohort is read")
-    reading.add_argument("--atlas", default="destrieux160", help="name or regions.tsv")
+    add("--atlas", "destrieux160", "name or regions.tsv")
+    names = "thickness, volume, area, fdg, amyloid, tau, strength or a column; with"
+    add("--feature", ["thickness"], f"{names} commas", type=comma_list)
+    add("--label", "diagnosis", "column to predict")
     reading.add_argument(
-        "--feature",
+        "--classes",
         type=comma_list,
-        default=["thickness"],
-        help="thickness, volume, area, fdg, strength or a column; with commas",
+        help="labels in order; others are left out (default: all that are there)",
     )
-    reading.add_argument("--label", default="diagnosis", help="column to predict")
     reading.add_argument(
-        "--classes", type=comma_list, help="labels in order; others are left out"
+        "--connectome", metavar="FILE", help="one connectome for everybody"
     )
-    reading.add_argument("--connectome", help="one connectome for everybody")
-    reading.add_argument("--subjects-dir", help="FreeSurfer's subjects")
-    reading.add_argument("--derivatives", action="append", default=[])
-    reading.add_argument("--pattern", help="pattern of the connectome files")
-    reading.add_argument("--scans", choices=("all", "baseline"), default="all")
     reading.add_argument(
-        "--subcortex", choices=("absent", "mean", "volume"), default="absent"
+        "--scans",
+        choices=("all", "baseline"),
+        default="all",
+        help="baseline: everybody's first visit only (default: all)",
     )
-    reading.add_argument("--features-table", help="table of many scans to read")
-    reading.add_argument("--labels", help="names of the rows of unnamed matrices")
+    policies = ("absent", "mean", "volume")
+    about = "below the cortex, where thickness and area do not exist: nothing (absent)"
+    also = "the mean of the hemisphere's cortex, or the region's volume"
+    add("--subcortex", "absent", f"{about}, {also}", choices=policies)
+    _add_files(reading)
+
+
+def _add_files(reading: Any) -> None:
+    reading.add_argument(
+        "--subjects-dir",
+        metavar="FOLDER",
+        help="FreeSurfer's subjects, where they are not in derivatives",
+    )
+    reading.add_argument(
+        "--derivatives",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="results of other programs outside the cohort's folder; may be repeated",
+    )
+    reading.add_argument(
+        "--pattern", help="of the names of connectome files, such as '*_count.csv'"
+    )
+    reading.add_argument(
+        "--features-table",
+        metavar="FILE",
+        help="table of regions of many scans, in place of files beside the scans",
+    )
+    reading.add_argument(
+        "--labels", metavar="FILE", help="names of the rows of unnamed matrices"
+    )
     reading.add_argument("--measure", help="which matrix, where a file holds several")
     reading.add_argument(
-        "--frames", type=window, help="PET time window, START,END in seconds"
+        "--frames",
+        type=window,
+        metavar="START,END",
+        help="window of PET time series to average, in seconds",
     )
-    reading.add_argument("--reference", help="reference region of PET time series")
+    reading.add_argument(
+        "--reference", help="reference region of PET time series, whose uptake is 1"
+    )
+
+
+def add_preset(command: argparse.ArgumentParser) -> None:
+    """Add which settings a fit starts from, and where it computes."""
+    command.add_argument(
+        "--preset",
+        choices=("default", "paper"),
+        default="default",
+        help="settings of training: ours (default) or those of the paper, with its "
+        "threshold and binary weights; options that are given come before either",
+    )
+    command.add_argument("--device", help="cpu (default) or cuda")
 
 
 # Options that functions of the rooms take by the same name.

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.cli import main
+from brainlsap.cli import build_parser, main
 from brainlsap.data import load_atlas
 from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.evaluation import rank_regions
@@ -108,6 +108,21 @@ def test_demo_goes_the_whole_way_twice(tmp_path, capsys):
         "cohort_24_people_seed_0",
         "results",
     ]
+
+
+def test_every_option_is_explained():
+    (commands,) = build_parser()._subparsers._group_actions
+    for name, command in commands.choices.items():
+        for action in command._actions:
+            where = f"{name} {action.dest}"
+            assert action.help or name == "completion", where
+            if action.default in (None, [], False, "==SUPPRESS=="):
+                continue
+            assert "default" in action.help, where
+            if not action.choices and action.default != "chosen":
+                named = action.default
+                text = ",".join(named) if isinstance(named, list) else str(named)
+                assert text in action.help, where
 
 
 def test_help_says_what_exit_codes_mean(capsys):

@@ -30,7 +30,10 @@ def add(commands: Any) -> None:
     audit.add_argument("--folds", type=at_least(2), default=5, help="default: 5")
     audit.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
     audit.add_argument(
-        "--whole", type=comma_list, default=[], help="columns to keep in one fold each"
+        "--whole",
+        type=comma_list,
+        default=[],
+        help="columns, such as site, whose values must not be divided between folds",
     )
     audit.add_argument("--out", metavar="TSV", help="write the table of findings too")
     add_reading(audit)

@@ -44,7 +44,9 @@ def add(commands: Any) -> None:
         action="store_true",
         help="fixed settings: one start, scales from 1, fewer epochs",
     )
-    compare.add_argument("--out", help="results folder: new, or a report's")
+    compare.add_argument(
+        "--out", help="results folder: new, or of a run before, which it replaces"
+    )
     add_reading(compare)
     add_collapse(compare)
     add_fitting(compare, jobs=1)

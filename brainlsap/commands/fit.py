@@ -13,6 +13,8 @@ from brainlsap.options import (
     SETTINGS,
     add_answers,
     add_confounds,
+    add_length,
+    add_preset,
     add_reading,
     at_least,
     given,
@@ -30,15 +32,17 @@ def add(commands: Any) -> None:
     fit.add_argument("cohort", help="folder of subjects, or a cohort's file (.h5)")
     fit.add_argument("--out", required=True, help="the model's file, written whole")
     add_reading(fit)
-    fit.add_argument("--kernel", choices=KERNELS, default="chebyshev")
-    fit.add_argument("--preset", choices=("default", "paper"), default="default")
-    fit.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
-    fit.add_argument("--epochs", type=at_least(1), dest="n_epochs", help="at the most")
-    fit.add_argument("--starts", type=at_least(1), dest="n_starts", help="of networks")
+    fit.add_argument(
+        "--kernel", choices=KERNELS, default="chebyshev", help="default: chebyshev"
+    )
+    add_preset(fit)
+    fit.add_argument(
+        "--seed", type=at_least(0), default=0, help="of all chance (default: 0)"
+    )
+    add_length(fit)
     add_confounds(fit)
     add_answers(fit)
     add_preparation(fit)
-    fit.add_argument("--device", help="cpu or cuda")
 
 
 def call(options: argparse.Namespace) -> None:

@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
         "--stages",
         choices=("baseline", "carry"),
         default="baseline",
-        help="SMC, EMCI, LMCI: at baseline visits only, or carried forward and marked",
+        help="SMC, EMCI, LMCI: at baseline (default), or carried forward and marked",
     )
     adni.add_argument(
         "--require",
@@ -42,7 +42,12 @@ def add(commands: Any) -> None:
         metavar="NAME=WORDS",
         help="words in a description that mean a modality, such as fdg=Coreg,_Avg",
     )
-    adni.add_argument("--files", choices=("link", "copy", "none"), default="link")
+    adni.add_argument(
+        "--files",
+        choices=("link", "copy", "none"),
+        default="link",
+        help="images in the cohort's folder: links to them (default), copies, or none",
+    )
 
 
 def call(options: argparse.Namespace) -> None:

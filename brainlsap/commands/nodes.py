@@ -19,7 +19,9 @@ def add(commands: Any) -> None:
         "dataset",
         help="cora, citeseer, pubmed, amazon-computers, amazon-photo or coauthor-cs",
     )
-    nodes.add_argument("--data", help="folder of its files (default: your cache)")
+    nodes.add_argument(
+        "--data", help="folder of its files (default: ~/.cache/brainlsap/nodes)"
+    )
     nodes.add_argument(
         "--download", action="store_true", help="fetch files that are not there"
     )
@@ -30,7 +32,14 @@ def add(commands: Any) -> None:
         help="with commas: lsap-c, lsap-h, lsap-l, exact, mlp, gcn, gat, sgc, appnp, "
         "gdc, graphheat, adc, gcnii, dagnn, grand, or all (default: lsap-c,gcn)",
     )
-    nodes.add_argument("--seeds", type=at_least(1), default=10, help="default: 10")
+    nodes.add_argument(
+        "--seeds", type=at_least(1), default=10, help="how many (default: 10)"
+    )
+    _add_training(nodes)
+    nodes.add_argument("--out", help="file of comma-separated values, one row a run")
+
+
+def _add_training(nodes: argparse.ArgumentParser) -> None:
     nodes.add_argument(
         "--split",
         help="public, per-class (20 of each), 60-20-20, or an .npz of masks (default: "
@@ -43,8 +52,13 @@ def add(commands: Any) -> None:
         "descriptors, consistency, validation, paper (default: as chosen on "
         "validation nodes)",
     )
-    nodes.add_argument("--epochs", type=at_least(1), dest="n_epochs")
-    nodes.add_argument("--out", help="file of comma-separated values, one row a run")
+    nodes.add_argument(
+        "--epochs",
+        type=at_least(1),
+        dest="n_epochs",
+        metavar="N",
+        help="at the most (default: each model's own)",
+    )
 
 
 def call(options: argparse.Namespace) -> None:

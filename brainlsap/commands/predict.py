@@ -17,9 +17,7 @@ def add(commands: Any) -> None:
     predict.add_argument("model", help="file that brainlsap fit wrote")
     predict.add_argument("cohort", help="folder of subjects, or a cohort's file (.h5)")
     predict.add_argument("--out", required=True, help="table to write (.tsv); private")
-    add_reading(predict)
-    # the model knows them
-    predict.set_defaults(atlas=None, feature=None, label=None, subcortex=None)
+    add_reading(predict, from_model=True)
 
 
 def call(options: argparse.Namespace) -> None:

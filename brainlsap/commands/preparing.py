@@ -20,16 +20,30 @@ def add_preparation(command: argparse.ArgumentParser) -> None:
         "how connectomes are prepared", "what is learned comes from each training fold"
     )
     group.add_argument(
-        "--threshold", type=float, help="drop links below it (paper: 10 streamlines)"
+        "--threshold",
+        type=float,
+        help="drop links below it (default: 0; preset paper: 10 streamlines)",
     )
     group.add_argument(
         "--threshold-unit",
         choices=("weight", "share", "density"),
         help="unit of --threshold: weight (streamlines), share of the scan's total, or "
-        "density: keep the strongest links, this share of all pairs",
+        "density: keep the strongest links, this share of all pairs (default: weight)",
     )
-    group.add_argument("--weights", choices=("weighted", "log", "binary"))
-    group.add_argument("--symmetrize", choices=("mean", "max", "refuse"))
+    group.add_argument(
+        "--weights",
+        choices=("weighted", "log", "binary"),
+        help="of links: as they are (default), log(1 + weight), or 1 (preset paper)",
+    )
+    group.add_argument(
+        "--symmetrize",
+        choices=("mean", "max", "refuse"),
+        help="where two directions differ: their mean (default), the larger, or refuse",
+    )
+    _add_group(group)
+
+
+def _add_group(group: Any) -> None:
     group.add_argument(
         "--volumes", help="divide by region volumes: table of region and volume"
     )
@@ -46,13 +60,13 @@ def add_preparation(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--isolated",
         choices=("keep", "strongest", "mean", "refuse"),
-        help="regions left without links: keep them to themselves, give back the "
-        "strongest link, take the training mean's, or refuse",
+        help="regions left without links: keep them to themselves (default), give back "
+        "the strongest link, take the training mean's, or refuse",
     )
     group.add_argument(
         "--network",
         choices=("own", "mean", "covariance"),
-        help="each scan's own connectome, the training people's mean, or the "
+        help="each scan's own connectome (default), the training people's mean, or the "
         "covariance of their features (for people without diffusion imaging)",
     )
 

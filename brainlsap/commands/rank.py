@@ -14,6 +14,7 @@ from brainlsap.options import (
     SETTINGS,
     add_answers,
     add_fitting,
+    add_preset,
     add_reading,
     at_least,
     given,
@@ -40,28 +41,44 @@ def add(commands: Any) -> None:
         metavar="N",
         help=f"refits to permuted labels (default with a cohort: {PERMUTATIONS})",
     )
-    rank.add_argument("--model", help="which model of a results folder")
-    rank.add_argument("--top", type=at_least(1), default=10, help="default: 10")
-    rank.add_argument(
-        "--names",
-        choices=("short", "long", "atlas"),
-        default="short",
-        help="of regions",
-    )
-    rank.add_argument("--style", choices=("markdown", "csv", "latex", "tsv"))
+    _add_table(rank)
     add_reading(rank)
     rank.add_argument(
         "--kernel",
         type=kernel_list,
         default=["chebyshev"],
-        help=f"one or more of {', '.join(KERNELS)}, with commas; the first is ranked",
+        help=f"one or more of {', '.join(KERNELS)}, with commas; the first is "
+        "ranked (default: chebyshev)",
     )
-    rank.add_argument("--preset", choices=("default", "paper"), default="default")
+    add_preset(rank)
     add_fitting(rank, jobs=1)
     add_answers(rank)
     add_preparation(rank)
-    rank.add_argument("--device", help="cpu or cuda")
     _add_comparison(rank)
+
+
+def _add_table(rank: argparse.ArgumentParser) -> None:
+    rank.add_argument(
+        "--model",
+        help="which model of a results folder (default: the one ranked, or first)",
+    )
+    rank.add_argument(
+        "--top",
+        type=at_least(1),
+        default=10,
+        help="so many regions are the top, and printed (default: 10)",
+    )
+    rank.add_argument(
+        "--names",
+        choices=("short", "long", "atlas"),
+        default="short",
+        help="of regions: short (default), written out, or the atlas' own",
+    )
+    rank.add_argument(
+        "--style",
+        choices=("markdown", "csv", "latex", "tsv"),
+        help="of the printed table (default: markdown)",
+    )
 
 
 def _add_comparison(rank: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ from brainlsap.options import (
     add_answers,
     add_confounds,
     add_fitting,
+    add_preset,
     add_reading,
     add_tasks,
     given,
@@ -38,26 +39,31 @@ def add(commands: Any) -> None:
         "A run that was stopped continues when it is started again.",
     )
     run.add_argument("cohort", help="folder of subjects")
-    run.add_argument("--out", required=True, help="results folder: new, or a report's")
+    run.add_argument(
+        "--out",
+        required=True,
+        help="results folder: new, or of a run before, which it replaces",
+    )
     add_reading(run)
     run.add_argument(
         "--kernel",
         type=kernel_list,
         default=["chebyshev"],
-        help=f"one or more of {', '.join(KERNELS)}, with commas, or all",
+        help=f"one or more of {', '.join(KERNELS)}, with commas, or all (default: "
+        "chebyshev)",
     )
-    run.add_argument("--preset", choices=("default", "paper"), default="default")
+    add_preset(run)
     run.add_argument(
         "--tune",
         choices=("default", "paper"),
-        help="choose settings from this space by inner folds of each training fold",
+        help="choose settings from this space by inner folds of each training fold "
+        "(default: no choice)",
     )
     add_fitting(run, jobs=1)
     add_confounds(run)
     add_answers(run)
     add_tasks(run)
     add_preparation(run)
-    run.add_argument("--device", help="cpu or cuda")
 
 
 def call(options: argparse.Namespace) -> None:

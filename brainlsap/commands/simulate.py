@@ -11,14 +11,29 @@ def add(commands: Any) -> None:
     simulate = commands.add_parser(
         "simulate", help="write simulated subject folders with a planted answer"
     )
-    simulate.add_argument("out", help="new folder")
-    simulate.add_argument("--people", type=at_least(1), default=120)
-    simulate.add_argument("--atlas", default="destrieux160")
+    simulate.add_argument("out", help="new or empty folder")
     simulate.add_argument(
-        "--feature", type=comma_list, default=["fdg"], help="fdg,thickness,volume"
+        "--people", type=at_least(1), default=120, help="default: 120"
     )
-    simulate.add_argument("--style", choices=("mrtrix", "named"), default="mrtrix")
-    simulate.add_argument("--seed", type=at_least(0), default=0)
+    simulate.add_argument(
+        "--atlas",
+        default="destrieux160",
+        help="name or regions.tsv (default: destrieux160)",
+    )
+    simulate.add_argument(
+        "--feature",
+        type=comma_list,
+        default=["fdg"],
+        help="fdg, thickness, volume; with commas (default: fdg)",
+    )
+    simulate.add_argument(
+        "--style",
+        choices=("mrtrix", "named"),
+        default="mrtrix",
+        help="of connectomes: MRtrix's numbers without names (default), or matrices "
+        "with the names of the regions",
+    )
+    simulate.add_argument("--seed", type=at_least(0), default=0, help="default: 0")
 
 
 def call(options: argparse.Namespace) -> None:
