@@ -52,7 +52,7 @@ for name, cohort in (("disease", with_disease), ("no disease", without)):
 # Both lists have six regions, and both look plausible. What tells them apart is the
 # null: the smallest scale of each refit to labels that were permuted between people.
 # With nine refits no p-value can be below 0.1, so neither list is to be believed yet; a
-# paper wants 999. `brainlsap rank study --permutations 999` does it.
+# paper wants 999. `brainlsap rank study --permutations 999 --out ranked` does it.
 
 # %%
 ranking = rankings["disease"]

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Extend: a kernel, a reader, an atlas, a model
 #
-# What a laboratory has that nobody else has. Each of these is an entry or a folder;
-# none needs a change in the package.
+# What a laboratory has that nobody else has. Each of these is an entry, a folder or a
+# class; only a kernel that a model is to use needs a line in the package.
 
 # %%
 from pathlib import Path
