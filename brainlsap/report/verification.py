@@ -266,6 +266,11 @@ def _alike(one: float, other: float) -> bool:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileFormatError(
+            f"{path}: no such file; expected the results folder of brainlsap run, "
+            "rank or compare, whole."
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise FileFormatError(f"{path}: cannot be read ({error}).") from None
     return found if isinstance(found, dict) else {}

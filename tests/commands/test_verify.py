@@ -143,7 +143,7 @@ def test_inputs_that_are_not_there_are_a_note(finished_run, tmp_path, capsys):
 
 
 def test_what_is_no_results_folder(tmp_path, copied):
-    with pytest.raises(FileFormatError, match=r"-report\.json: cannot be read"):
+    with pytest.raises(FileFormatError, match=r"-report\.json: no such file; expected"):
         verify_results(tmp_path)
     (copied / MANIFEST).write_text('{"files": []}')
     with pytest.raises(FileFormatError, match="no results folder with hashes"):
