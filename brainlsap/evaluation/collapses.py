@@ -45,7 +45,9 @@ def find_collapse(collapse: str | Mapping) -> dict[str, tuple[str, ...]]:
     if isinstance(collapse, str):
         by_key = {_key(name): name for name in COLLAPSES}
         if _key(collapse) not in by_key:
-            check_choice("collapse", collapse, COLLAPSES)
+            # a shell would take the ">" of "5->2" for the name of a file
+            plain = [name.replace("->", "-to-").replace(" ", "-") for name in COLLAPSES]
+            check_choice("collapse", collapse, plain)
         return COLLAPSES[by_key[_key(collapse)]]
     merged = {str(name): _stages(stages) for name, stages in collapse.items()}
     stages = [one for some in merged.values() for one in some]

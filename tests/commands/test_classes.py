@@ -39,7 +39,7 @@ def test_run_answers_as_asked(simulated_folder, tmp_path, command, monkeypatch, 
         assert used["class_weight"] == "none"
     asked[asked.index("5-to-3")] = "5-to-4"
     assert main(asked) == 2
-    assert "collapse must be one of '5->2'" in capsys.readouterr().err
+    assert "collapse must be one of '5-to-2'" in capsys.readouterr().err
 
 
 def test_rank_refits_an_ordinal_head(simulated_folder, tmp_path, monkeypatch):
