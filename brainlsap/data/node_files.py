@@ -181,18 +181,20 @@ def _listed_edges(graph: Any, n_nodes: int, path: Path) -> sparse.csr_array:
             f"{path} must hold a dictionary of each node's neighbours, got "
             f"{type(graph).__name__}."
         )
-    rows = np.repeat(list(graph), [len(one) for one in graph.values()])
     flat = [neighbour for one in graph.values() for neighbour in one]
-    columns = np.array(flat, dtype=object)
-    numbers = all(isinstance(one, int | np.integer) for one in (*graph, *flat))
-    if not numbers or not flat:
+    named = [*graph, *flat]
+    if not flat or not all(isinstance(one, int | np.integer) for one in named):
         raise FileFormatError(f"{path}: nodes must be numbers, and some be joined.")
-    rows, columns = rows.astype(np.int64), columns.astype(np.int64)
-    highest = max(rows.max(), columns.max())
-    if min(rows.min(), columns.min()) < 0 or highest >= n_nodes:
+    # as Python's numbers: one of a stranger may not fit into 64 bits
+    if min(named) < 0 or max(named) >= n_nodes:
+        wrong = min(named) if min(named) < 0 else max(named)
         raise FileFormatError(
-            f"{path} joins node {highest}, but the features have {n_nodes} nodes."
+            f"{path} joins node {wrong}, but the features have {n_nodes} nodes."
         )
+    rows = np.repeat(
+        np.array(list(graph), np.int64), [len(one) for one in graph.values()]
+    )
+    columns = np.array(flat, np.int64)
     ones = np.ones(len(rows))
     return sparse.csr_array((ones, (rows, columns)), shape=(n_nodes, n_nodes))
 
