@@ -9,7 +9,7 @@ import numpy as np
 
 from brainlsap.data.atlas import Atlas, is_outside
 from brainlsap.data.layouts import find_layout
-from brainlsap.data.matrices import NamedMatrix
+from brainlsap.data.matrices import NamedMatrix, are_counts
 from brainlsap.data.parcellations import LABELCONVERT, other_parcellation
 from brainlsap.data.weights import check_weights, make_symmetric
 from brainlsap.exceptions import RegionNameError
@@ -145,26 +145,3 @@ def _find_rows(
     rows.flags.writeable = False
     taken = set(kept)
     return rows, tuple(name for i, name in enumerate(names) if i not in taken)
-
-
-def are_counts(names: Sequence[str]) -> bool:
-    """Tell whether names only count the rows, as data frames do by themselves.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of the rows.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> are_counts(["1", "2", "3"]), are_counts(["10", "11"])
-    (True, False)
-    """
-    return any(
-        list(names) == [str(i) for i in range(start, start + len(names))]
-        for start in (0, 1)
-    )

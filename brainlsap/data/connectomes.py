@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from brainlsap.data.atlas import Atlas
-from brainlsap.data.atlas_order import ConnectomeFile, are_counts, in_atlas_order
+from brainlsap.data.atlas_order import ConnectomeFile, in_atlas_order
 from brainlsap.data.layouts import known_layouts
 from brainlsap.data.matrices import (
     NamedMatrix,
+    are_counts,
     read_names,
     read_npy_matrix,
     read_text_matrix,

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from brainlsap.data.text_lines import DELIMITERS, read_lines, sniff_delimiter
+from brainlsap.data.text_lines import (
+    DELIMITERS,
+    read_all_lines,
+    read_lines,
+    sniff_delimiter,
+)
 from brainlsap.exceptions import FileFormatError
 
 # More rows than any parcellation has; beyond, arrays are not copied whole.
@@ -55,7 +60,7 @@ def read_text_matrix(path: str | Path) -> NamedMatrix:
     FileFormatError
         Where the file is no square matrix of numbers.
     """
-    return parse_matrix(path, read_lines(path))
+    return parse_matrix(path, read_all_lines(path))
 
 
 def parse_matrix(path: str | Path, lines: list[str]) -> NamedMatrix:
@@ -66,7 +71,8 @@ def parse_matrix(path: str | Path, lines: list[str]) -> NamedMatrix:
     path : str or Path
         Of the file, for messages.
     lines : list of str
-        Neither empty nor comments.
+        None empty. Comments are skipped, but for one that names every column, as
+        NumPy's `savetxt(header=...)` writes it.
 
     Returns
     -------
@@ -77,6 +83,8 @@ def parse_matrix(path: str | Path, lines: list[str]) -> NamedMatrix:
     FileFormatError
         Where the lines are no square matrix of numbers.
     """
+    comments = [line for line in lines if line.startswith("#")]
+    lines = [line for line in lines if not line.startswith("#")]
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     if lines[0].startswith("data\tdata\t"):
@@ -92,6 +100,8 @@ def parse_matrix(path: str | Path, lines: list[str]) -> NamedMatrix:
     first = _split(lines[0], delimiter)
     if not _are_numbers(first[1:]) or first[0].lower() in _CORNER:
         columns, lines = first, lines[1:]
+    elif comments:
+        columns = _commented_names(comments, len(lines))
     # a header with a corner promises names in the first column, be they numbers
     corner = columns is not None and len(columns) == len(lines) + 1
     corner = corner and columns is not None and columns[0].lower() in _CORNER
@@ -193,6 +203,29 @@ def check_square(path: str | Path, shape: tuple[int, ...]) -> None:
         )
 
 
+def are_counts(names: Sequence[str]) -> bool:
+    """Tell whether names only count the rows, as data frames do by themselves.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the rows.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> are_counts(["1", "2", "3"]), are_counts(["10", "11"])
+    (True, False)
+    """
+    return any(
+        list(names) == [str(i) for i in range(start, start + len(names))]
+        for start in (0, 1)
+    )
+
+
 def _split(line: str, delimiter: str | None) -> list[str]:
     return [cell.strip().strip('"').strip() for cell in line.split(delimiter)]
 
@@ -203,6 +236,19 @@ def _are_numbers(cells: Sequence[str]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _commented_names(comments: Sequence[str], n: int) -> list[str] | None:
+    """Return the names of the columns where a comment lists them all."""
+    for comment in comments:
+        text = comment.lstrip("#").strip(" ")
+        cells = _split(text, sniff_delimiter(text))
+        if len(cells) == n + 1 and cells[0].lower() in _CORNER:
+            cells = cells[1:]
+        named = not _are_numbers(cells) or all(cell.isdecimal() for cell in cells)
+        if len(cells) == n and named:
+            return cells
+    return None
 
 
 def _cut_row_names(
@@ -236,6 +282,9 @@ def _usable_names(
     rows: list[str] | None, columns: list[str] | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """Return both lists of names; one serves for both where there is only one."""
+    if rows and columns:  # a count says nothing beside names
+        rows = columns if are_counts(rows) else rows
+        columns = rows if are_counts(columns) else columns
     rows, columns = rows or columns, columns or rows
     if rows is None or columns is None:
         return None, None

@@ -56,8 +56,7 @@ def read_gz_matrix(path: str | Path) -> tuple[NamedMatrix, ...]:
         raise FileFormatError(f"{path}: cannot be unpacked: {error}.") from error
     if len(data) > MOST_BYTES:
         raise FileFormatError(f"{path}: unpacks to more than {MOST_BYTES >> 20} MiB.")
-    lines = [line for line in split_lines(path, data) if not line.startswith("#")]
-    return (parse_matrix(path, lines),)
+    return (parse_matrix(path, split_lines(path, data)),)
 
 
 def read_npz_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:

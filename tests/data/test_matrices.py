@@ -64,6 +64,29 @@ def test_numbers_as_names_behind_a_corner(write):
     np.testing.assert_array_equal(found.values, VALUES)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_count_of_the_rows_does_not_hide_names(write, first):
+    counts = [str(i + first) for i in range(3)]
+    for rows, columns in ((counts, NAMES), (NAMES, counts)):
+        found = read_text_matrix(write("m.csv", as_text(VALUES, ",", rows, columns)))
+        assert found.rows == found.columns == NAMES
+
+
+@pytest.mark.parametrize(
+    ("head", "delimiter"),
+    [("# c,a,b", ","), ("#region,c,a,b", ","), ("# c a b", " "), ("# c,a,b", " ")],
+)
+def test_names_in_a_comment_are_names(write, tmp_path, head, delimiter):
+    rows = NAMES if "region" in head else None
+    text = f"# made by my own hand\n{head}\n{as_text(VALUES, delimiter, rows)}"
+    found = read_text_matrix(write("m.csv", text))
+    assert found.columns == ("c", "a", "b")
+    assert found.rows == (rows or found.columns)
+    np.testing.assert_array_equal(found.values, VALUES)
+    np.savetxt(tmp_path / "m.txt", VALUES, header="1003 8 1001")
+    assert read_text_matrix(tmp_path / "m.txt").rows == ("1003", "8", "1001")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
