@@ -17,7 +17,7 @@ from brainlsap.data.hdf_heaps import check_texts
 from brainlsap.data.hdf_structure import check_structure
 from brainlsap.data.matlab_files import parse_matlab
 from brainlsap.data.matrices import MOST_ROWS, NamedMatrix, check_square, parse_matrix
-from brainlsap.data.named_arrays import collect_matrices
+from brainlsap.data.named_arrays import NAME_KEYS, collect_matrices
 from brainlsap.data.text_lines import split_lines
 from brainlsap.exceptions import FileFormatError
 
@@ -138,12 +138,14 @@ def read_hdf_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
     Raises
     ------
     FileFormatError
-        Where the file is missing, broken, or holds no matrix of numbers.
+        Where the file is missing, broken, or holds no matrix of numbers, or its
+        names may stand in cells or records, which are not read.
     """
     import h5py
 
     path = check_size(path)
     arrays: dict[str, np.ndarray] = {}
+    unread: dict[str, tuple[int, ...]] = {}
 
     def take(name: str | bytes, item: object) -> None:
         # a name that is not in UTF-8 comes as bytes
@@ -153,11 +155,16 @@ def read_hdf_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
             if item.size * item.dtype.itemsize > MOST_BYTES:
                 return
             as_text = h5py.check_string_dtype(item.dtype) is not None
-            if as_text and item.ndim == 1 and item.size <= MOST_ROWS:
+            is_list = max(item.shape, default=0) == item.size
+            if as_text and is_list and item.size <= MOST_ROWS:
                 check_texts(item)
                 arrays[key] = np.array(item.asstr()[()], dtype=str)
             elif kind in "uifb" and sum(a.nbytes for a in arrays.values()) < MOST_BYTES:
                 arrays[key] = item[()]
+                if kind == "u" and not is_list and key.lower().endswith(NAME_KEYS):
+                    unread[key] = item.shape  # MATLAB's text, a row a name
+            elif is_list:  # MATLAB's cells, or records
+                unread[key] = item.shape
 
     check_structure(path)
     try:
@@ -165,7 +172,9 @@ def read_hdf_matrices(path: str | Path) -> tuple[NamedMatrix, ...]:
             file.visititems(take)
     except Exception as error:  # HDF5 reports a broken file in many ways
         raise _unreadable(path, "HDF5 file", error) from error
-    return collect_matrices(path, arrays)
+    found = collect_matrices(path, arrays)
+    _check_unread(path, found, unread)
+    return found
 
 
 def read_gii_matrix(path: str | Path) -> tuple[NamedMatrix, ...]:
@@ -242,6 +251,20 @@ def alone(
         return (reader(path),)
 
     return read
+
+
+def _check_unread(
+    path: Path, found: tuple[NamedMatrix, ...], unread: dict[str, tuple[int, ...]]
+) -> None:
+    """Refuse to go by the order of rows where names may stand in what was not read."""
+    sizes = {len(matrix.values) for matrix in found if matrix.rows is None}
+    hidden = [key for key, shape in unread.items() if sizes & set(shape)]
+    if hidden:
+        raise FileFormatError(
+            f"{path}: {hidden[0]!r} may name the rows, but is kept as cells or records "
+            "(as MATLAB does in files of version 7.3); expected a list of text. Save "
+            "the file with '-v7', or write the names as text."
+        )
 
 
 def _unreadable(path: Path, what: str, error: Exception) -> FileFormatError:

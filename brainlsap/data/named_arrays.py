@@ -15,6 +15,8 @@ from brainlsap.data.matrices import MOST_ROWS, NamedMatrix
 from brainlsap.exceptions import FileFormatError
 
 NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
+# Numbers of labels, where a file holds no names.
+_NUMBER_KEYS = (*NAME_KEYS, "ids", "id")
 _SUFFIXES = ("_connectivity", " r2r")
 _LAST_CHARACTER = 0x10FFFF  # of Unicode
 # DSI Studio and QSIRecon leave out, or fill with NaN, regions that they did not find.
@@ -40,7 +42,8 @@ def collect_matrices(
     Raises
     ------
     FileFormatError
-        Where no array is a square matrix of numbers.
+        Where no array is a square matrix of numbers, or it cannot be told which
+        names are those of its rows.
     """
     squares = {
         key: value
@@ -57,6 +60,8 @@ def collect_matrices(
     found = []
     for key, values in squares.items():
         prefix, names = _names_for(key, len(values), texts)
+        if names is None:
+            names = _any_names(path, squares, len(values), arrays, texts)
         measure = key.removeprefix(prefix)
         for suffix in _SUFFIXES:
             measure = measure.removesuffix(suffix)
@@ -159,3 +164,49 @@ def _names_for(
             if last.endswith(wanted) and key.startswith(prefix):
                 return prefix, text
     return "", None
+
+
+def _any_names(
+    path: Path,
+    squares: Mapping[str, np.ndarray],
+    n: int,
+    arrays: Mapping[str, np.ndarray],
+    texts: Mapping[str, tuple[str, ...]],
+) -> tuple[str, ...] | None:
+    """Return the one list of names that a file holds under a key of its own."""
+    numbers = {
+        key: _label_numbers(value)
+        for key, value in arrays.items()
+        if key.lower().endswith(_NUMBER_KEYS)
+    }
+    for lists in (texts, numbers):
+        fitting = {
+            key: names
+            for key, names in lists.items()
+            if len(names) == n == len(set(names)) and not _is_of_another(key, squares)
+        }
+        if len(set(fitting.values())) > 1:
+            raise FileFormatError(
+                f"{path}: {', '.join(map(repr, fitting))} could each name the {n} "
+                f"rows; expected one such list. Keep one, under the key {NAME_KEYS[0]!r}."
+            )
+        if fitting:
+            return next(iter(fitting.values()))
+    return None
+
+
+def _is_of_another(key: str, squares: Mapping[str, np.ndarray]) -> bool:
+    """Tell whether a list of names belongs, by its prefix, to some of the matrices."""
+    prefixes = [key[: -len(k)] for k in NAME_KEYS if key.lower().endswith(k)]
+    return any(p and square.startswith(p) for p in prefixes for square in squares)
+
+
+def _label_numbers(value: np.ndarray) -> tuple[str, ...]:
+    """Return whole numbers of a list as text, nothing where it holds others."""
+    is_list = value.size > 0 and max(value.shape, default=0) == value.size
+    if not is_list or value.size > MOST_ROWS or value.dtype.kind not in "uif":
+        return ()
+    flat = value.ravel()
+    if not np.isfinite(flat).all() or (flat < 0).any() or (flat != np.rint(flat)).any():
+        return ()
+    return tuple(str(int(number)) for number in flat)
