@@ -9,7 +9,8 @@ import numpy as np
 
 from brainlsap.data.atlas import Atlas, is_outside
 from brainlsap.data.layouts import find_layout
-from brainlsap.data.matrices import NamedMatrix, are_counts
+from brainlsap.data.matrices import NamedMatrix
+from brainlsap.data.name_lists import are_counts
 from brainlsap.data.parcellations import LABELCONVERT, other_parcellation
 from brainlsap.data.weights import check_weights, make_symmetric
 from brainlsap.exceptions import RegionNameError

@@ -14,7 +14,7 @@ from brainlsap.data.connectomes import (
     read_connectome,
 )
 from brainlsap.data.feature_sources import FeatureSource, Scan
-from brainlsap.data.matrices import read_names
+from brainlsap.data.name_lists import read_names
 from brainlsap.data.scan_files import CohortFiles
 from brainlsap.data.scan_list import ScanList
 from brainlsap.data.source_choice import SourceChoice

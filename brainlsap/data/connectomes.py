@@ -16,8 +16,6 @@ from brainlsap.data.atlas_order import ConnectomeFile, in_atlas_order
 from brainlsap.data.layouts import known_layouts
 from brainlsap.data.matrices import (
     NamedMatrix,
-    are_counts,
-    read_names,
     read_npy_matrix,
     read_text_matrix,
 )
@@ -29,6 +27,7 @@ from brainlsap.data.matrix_files import (
     read_mat_matrices,
     read_npz_matrices,
 )
+from brainlsap.data.name_lists import are_counts, read_names
 from brainlsap.data.sidecars import find_sidecar
 from brainlsap.data.weights import check_weights, make_symmetric
 from brainlsap.exceptions import FileFormatError, ParameterError

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from brainlsap.data.name_lists import are_counts, split_cells
 from brainlsap.data.text_lines import (
     DELIMITERS,
     read_all_lines,
-    read_lines,
     sniff_delimiter,
 )
 from brainlsap.exceptions import FileFormatError
@@ -97,7 +97,7 @@ def parse_matrix(path: str | Path, lines: list[str]) -> NamedMatrix:
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
     columns: list[str] | None = None
-    first = _split(lines[0], delimiter)
+    first = split_cells(lines[0], delimiter)
     if not _are_numbers(first[1:]) or first[0].lower() in _CORNER:
         columns, lines = first, lines[1:]
     elif comments:
@@ -153,34 +153,6 @@ def read_npy_matrix(path: str | Path) -> NamedMatrix:
     return NamedMatrix(values if len(values) > MOST_ROWS else values.astype(np.float64))
 
 
-def read_names(path: str | Path) -> tuple[str, ...]:
-    """Read the names of regions, one a line.
-
-    Parameters
-    ----------
-    path : str or Path
-        Of several columns the one headed `name` or `label` counts, else the last.
-
-    Returns
-    -------
-    tuple of str
-
-    Raises
-    ------
-    FileFormatError
-        Where the file is missing or empty.
-    """
-    rows = [_split(line, sniff_delimiter(line)) for line in read_lines(path)]
-    if not rows:
-        raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
-    heads = [cell.lower() for cell in rows[0]]
-    for head in ("name", "label", "region"):
-        if head in heads:
-            place = heads.index(head)
-            return tuple(row[place] for row in rows[1:] if len(row) > place)
-    return tuple(row[-1] for row in rows)
-
-
 def check_square(path: str | Path, shape: tuple[int, ...]) -> None:
     """Raise where a shape is not that of a square matrix.
 
@@ -203,33 +175,6 @@ def check_square(path: str | Path, shape: tuple[int, ...]) -> None:
         )
 
 
-def are_counts(names: Sequence[str]) -> bool:
-    """Tell whether names only count the rows, as data frames do by themselves.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of the rows.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> are_counts(["1", "2", "3"]), are_counts(["10", "11"])
-    (True, False)
-    """
-    return any(
-        list(names) == [str(i) for i in range(start, start + len(names))]
-        for start in (0, 1)
-    )
-
-
-def _split(line: str, delimiter: str | None) -> list[str]:
-    return [cell.strip().strip('"').strip() for cell in line.split(delimiter)]
-
-
 def _are_numbers(cells: Sequence[str]) -> bool:
     try:
         np.array([cell for cell in cells if cell != "n/a"], dtype=float)
@@ -242,7 +187,7 @@ def _commented_names(comments: Sequence[str], n: int) -> list[str] | None:
     """Return the names of the columns where a comment lists them all."""
     for comment in comments:
         text = comment.lstrip("#").strip(" ")
-        cells = _split(text, sniff_delimiter(text))
+        cells = split_cells(text, sniff_delimiter(text))
         if len(cells) == n + 1 and cells[0].lower() in _CORNER:
             cells = cells[1:]
         named = not _are_numbers(cells) or all(cell.isdecimal() for cell in cells)
@@ -254,7 +199,7 @@ def _commented_names(comments: Sequence[str], n: int) -> list[str] | None:
 def _cut_row_names(
     lines: list[str], delimiter: str | None, always: bool
 ) -> tuple[list[str] | None, list[str]]:
-    if not lines or (not always and _are_numbers(_split(lines[0], delimiter)[:1])):
+    if not lines or (not always and _are_numbers(split_cells(lines[0], delimiter)[:1])):
         return None, lines
     parts = [line.strip().split(delimiter, 1) for line in lines]
     names = [part[0].strip().strip('"') for part in parts]

@@ -188,7 +188,8 @@ def _any_names(
         if len(set(fitting.values())) > 1:
             raise FileFormatError(
                 f"{path}: {', '.join(map(repr, fitting))} could each name the {n} "
-                f"rows; expected one such list. Keep one, under the key {NAME_KEYS[0]!r}."
+                "rows; expected one such list. Keep one, under the key "
+                f"{NAME_KEYS[0]!r}."
             )
         if fitting:
             return next(iter(fitting.values()))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from brainlsap.data.matrices import read_names
+from brainlsap.data.name_lists import in_counted_order, read_names
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError
 
@@ -128,9 +128,15 @@ def _nodes_of_files(
                 f"{file}: no column {' or '.join(_NAME_HEADS)} that names the nodes."
             )
         numbers = range(1, len(table) + 1) if index is None else table[index]
-        known.update(zip(map(str, numbers), map(str, table[name]), strict=True))
+        for number, region in zip(map(str, numbers), table[name], strict=True):
+            if number in known:
+                raise FileFormatError(
+                    f"{file}: the node {number} is {known[number]} and {region}; "
+                    "expected every index once. Give each node its own index."
+                )
+            known[number] = str(region)
     if indices is None:
-        return tuple(known.values())
+        return in_counted_order(list(known), list(known.values()))
     unknown = [str(i) for i in indices if str(i) not in known]
     if unknown:
         raise FileFormatError(

@@ -231,6 +231,20 @@ def test_bids_sidecars_refused(tmp_path, expected, described, message):
         read_connectome(path, ATLAS)
 
 
+def test_bids_nodes_go_by_their_index(tmp_path, expected):
+    path = formats.write_relmat(tmp_path, expected, ATLAS.names)
+    nodes = tmp_path / "seg-destrieux_nodes.tsv"
+    head, *rows = nodes.read_text().splitlines()
+    nodes.write_text("\n".join([head, *rows[::-1]]) + "\n")
+    path.with_suffix(".json").write_text(json.dumps({"NodeFiles": [nodes.name]}))
+    np.testing.assert_array_equal(read_connectome(path, ATLAS).matrix, expected)
+    nodes.write_text("\n".join([head, *rows, "1\tctx_lh_Medial_wall"]) + "\n")
+    with pytest.raises(
+        FileFormatError, match=r"the node 1 is ctx_lh_.* every index on"
+    ):
+        read_connectome(path, ATLAS)
+
+
 def test_bids_sidecar_without_nodes_says_nothing(tmp_path, expected):
     path = formats.write_relmat(tmp_path, expected, ATLAS.names)
     for text in ('{"Description": "counts"}', "[]"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from brainlsap.data.matrices import read_names, read_npy_matrix, read_text_matrix
+from brainlsap.data.matrices import read_npy_matrix, read_text_matrix
 from brainlsap.exceptions import FileFormatError
 
 VALUES = np.array([[0, 1.5, 2], [1.5, 0, 1e-7], [2, 1e-7, 4]])
@@ -130,11 +130,3 @@ def test_npy_refused(tmp_path):
     np.save(path, np.zeros((3, 4, 5)))
     with pytest.raises(FileFormatError, match="square matrix, got 3 x 4 x 5"):
         read_npy_matrix(path)
-
-
-def test_names_of_a_label_file(write):
-    assert read_names(write("l.txt", "lh_a\nlh_b\n")) == ("lh_a", "lh_b")
-    assert read_names(write("l.txt", "1 lh_a\n2 lh_b\n")) == ("lh_a", "lh_b")
-    assert read_names(write("l.csv", "id,name,lobe\n1,lh_a,x\n")) == ("lh_a",)
-    with pytest.raises(FileFormatError, match="the file is empty; expected names"):
-        read_names(write("l.txt", ""))
