@@ -16,11 +16,11 @@ from brainlsap.data.pet_tables import (
     is_time_series,
     read_gtm_stats,
 )
-from brainlsap.data.region_names import split_name
+from brainlsap.data.region_names import HEMISPHERE_WORDS, split_name
 from brainlsap.data.table_columns import find_region, kind_of_head, region_of_head
 from brainlsap.data.tables import parse_number, read_table
 from brainlsap.data.text_lines import read_lines
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import FileFormatError, RegionNameError
 
 NAME_COLUMNS = (
     "region",
@@ -31,6 +31,7 @@ NAME_COLUMNS = (
     "structure",
     "roi",
 )
+_SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 _SIDES = re.compile(
     r"(?:^|_)hemi-(l|r)(?:eft|ight|h)?(?:_|$)|^([lr])h\.", re.IGNORECASE
 )
@@ -85,7 +86,9 @@ def read_named_values(
     Raises
     ------
     FileFormatError
-        Where the table has no such layout, or a cell is no number.
+        Where the table has no such layout, a region twice, or a cell is no number.
+    RegionNameError
+        Where a name and the column of its side contradict each other.
     ParameterError
         Where activity over time needs a window or a reference.
     """
@@ -128,14 +131,22 @@ def _one_row(
     """Return names and cells of a table with a column for every region."""
     said = _SIDES.search(path.name)
     side = (said[1] or said[2]).upper() if said else None
-    named = {}
+    ranks = {measure: rank for rank, measure in enumerate((*feature.measures, ""))}
+    chosen: dict[str, tuple[int, str]] = {}
     for head in table.columns:
         measure, place = find_region(head, atlas, side)
-        is_ours = place is not None and measure in ("", *feature.measures)
-        if is_ours or (place is None and kind_of_head(head) == "strangers"):
-            name = region_of_head(head) if place is None else atlas.names[place]
-            named[name] = table[head][0]
-    return list(named), list(named.values())
+        is_stranger = place is None and kind_of_head(head) == "strangers"
+        if measure not in ranks or (place is None and not is_stranger):
+            continue
+        name = region_of_head(head) if place is None else atlas.names[place]
+        known = chosen.get(name, (len(ranks), ""))
+        if known[0] == ranks[measure]:
+            raise FileFormatError(
+                f"{path}: the columns {known[1]!r} and {head!r} are both {name}; "
+                "expected one. Keep the one that is meant."
+            )
+        chosen[name] = min(known, (ranks[measure], head))
+    return list(chosen), [table[head][0] for _, head in chosen.values()]
 
 
 def _upright(
@@ -146,6 +157,9 @@ def _upright(
     column = _pick_column(path, heads, NAME_COLUMNS, "names of regions")
     names = [str(name or "") for name in table[column]]
     cells = table[_pick_column(path, heads, feature.columns, feature.name)].tolist()
+    column_of_sides = next((heads[h] for h in _SIDE_COLUMNS if h in heads), None)
+    if column_of_sides is not None:
+        return _with_sides(path, names, table[column_of_sides].tolist()), cells
     said = _SIDES.search(path.name)
     if said:
         side = (said[1] or said[2]).lower()
@@ -155,6 +169,20 @@ def _upright(
         kept = [i for i, name in enumerate(sided) if name]
         return [sided[i] for i in kept], [cells[i] for i in kept]
     return names, cells
+
+
+def _with_sides(path: Path, names: list[str], sides: list[str | None]) -> list[str]:
+    """Put the side that a column says before names that say none."""
+    result = []
+    for name, cell in zip(names, sides, strict=True):
+        side, said = HEMISPHERE_WORDS.get((cell or "").lower()), split_name(name)[0]
+        if side and said and side != said:
+            raise RegionNameError(
+                f"{path}: the name {name!r} says {said}, but its hemisphere says "
+                f"{side}. Correct one of them."
+            )
+        result.append(f"{side.lower()}h_{name}" if side and not said else name)
+    return result
 
 
 def _left_then_right(names: list[str], atlas: Atlas) -> bool:

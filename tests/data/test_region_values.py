@@ -1,0 +1,55 @@
+"""Sides and measures of a scan's table are read from where it says them."""
+
+import numpy as np
+import pytest
+
+from brainlsap.data.features import read_feature
+from brainlsap.exceptions import FileFormatError, RegionNameError
+
+BARE = ("a", "b", "c", "a", "b", "c", "Amygdala")
+SIDES = ("L", "L", "L", "R", "R", "R", "L")
+VALUES = np.arange(7) + 1.5
+RIGHT_FIRST = [3, 4, 5, 0, 1, 2]
+
+
+def table(rows, head="hemisphere", words=SIDES):
+    lines = [f"{BARE[i]}\t{words[i]}\t{VALUES[i]}" for i in rows]
+    return f"region\t{head}\tsuvr\n" + "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("rows", [RIGHT_FIRST, [6, 0, 3, 1, 4, 2, 5]])
+@pytest.mark.parametrize(
+    ("head", "words"), [("hemisphere", {}), ("Hemi", {"L": "lh", "R": "Right"})]
+)
+def test_a_column_says_the_sides(write, tiny, rows, head, words):
+    said = [words.get(side, side) for side in SIDES]
+    found = read_feature(write("x_suvr.tsv", table(rows, head, said)), "suvr", tiny)
+    expected = np.where(np.isin(np.arange(7), rows), VALUES, np.nan)
+    np.testing.assert_array_equal(found.values, expected)
+
+
+def test_a_name_and_its_side_must_agree(write, tiny):
+    text = table(range(7)).replace("a\tR", "lh_a\tR")
+    with pytest.raises(RegionNameError, match="'lh_a' says L, but its hemi.* says R"):
+        read_feature(write("x_suvr.tsv", text), "suvr", tiny)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_of_two_columns_for_a_region_the_measure_decides(write, tiny, reverse):
+    heads = [f"{name}_suvr" for name in tiny.names] + list(tiny.names)
+    heads += [f"{name}_volume" for name in tiny.names]
+    cells = [*VALUES, *(VALUES + 100), *(VALUES + 900)]
+    if reverse:
+        heads, cells = heads[::-1], cells[::-1]
+    text = "\t".join(heads) + "\n" + "\t".join(map(str, cells)) + "\n"
+    found = read_feature(write("x_amyloid.tsv", text), "suvr", tiny)
+    np.testing.assert_array_equal(found.values, VALUES)
+
+
+def test_two_columns_of_one_region_are_refused(write, tiny):
+    heads = "\t".join((*tiny.names, "Amygdala_L"))
+    path = write("x_suvr.tsv", heads + "\n" + "\t".join("12345678") + "\n")
+    with pytest.raises(
+        FileFormatError, match="'Left-Amygdala' and 'Amygdala_L' are both Left-Amy"
+    ):
+        read_feature(path, "suvr", tiny)
