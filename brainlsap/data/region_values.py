@@ -31,6 +31,7 @@ NAME_COLUMNS = (
     "structure",
     "roi",
 )
+_NO_COLUMN = (99, "")  # below any measure
 _SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 _SIDES = re.compile(
     r"(?:^|_)hemi-(l|r)(?:eft|ight|h)?(?:_|$)|^([lr])h\.", re.IGNORECASE
@@ -139,7 +140,7 @@ def _one_row(
         if measure not in ranks or (place is None and not is_stranger):
             continue
         name = region_of_head(head) if place is None else atlas.names[place]
-        known = chosen.get(name, (len(ranks), ""))
+        known = chosen.get(name, _NO_COLUMN)
         if known[0] == ranks[measure]:
             raise FileFormatError(
                 f"{path}: the columns {known[1]!r} and {head!r} are both {name}; "

@@ -30,7 +30,7 @@ def test_a_column_says_the_sides(write, tiny, rows, head, words):
 
 def test_a_name_and_its_side_must_agree(write, tiny):
     text = table(range(7)).replace("a\tR", "lh_a\tR")
-    with pytest.raises(RegionNameError, match="'lh_a' says L, but its hemi.* says R"):
+    with pytest.raises(RegionNameError, match=r"'lh_a' says L, but its hemi.* says R"):
         read_feature(write("x_suvr.tsv", text), "suvr", tiny)
 
 
