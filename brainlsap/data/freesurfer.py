@@ -122,7 +122,10 @@ class SubjectStats:
         """
         values = np.full(len(self.atlas), np.nan)
         table = self._read("aseg.stats")
-        places = _find_subcortex(table.names, self.atlas)
+        try:
+            places = _find_subcortex(table.names, self.atlas)
+        except RegionNameError as error:
+            raise RegionNameError(f"{table.path}: {error}") from error
         kept = places >= 0
         values[places[kept]] = table.numbers(VOLUME_COLUMN)[kept]
         below = (self.atlas.regions["structure"] == "subcortex").to_numpy()
@@ -158,7 +161,13 @@ class SubjectStats:
             path = self.folder / name
             if not path.is_file():
                 raise FileFormatError(_missing_message(path, self.annotation))
-            self._tables[name] = read_stats(path)
+            table = read_stats(path)
+            if table.side in HEMISPHERES and not name.startswith((table.side, "aseg")):
+                raise FileFormatError(
+                    f"{path}: says that it is of {table.side}; expected the hemisphere "
+                    "of its name. The files of the two hemispheres may be exchanged."
+                )
+            self._tables[name] = table
         return self._tables[name]
 
 
@@ -186,8 +195,10 @@ def _find_cortex(names: tuple[str, ...], atlas: Atlas, hemisphere: str) -> np.nd
 
 @lru_cache(maxsize=16)
 def _find_subcortex(names: tuple[str, ...], atlas: Atlas) -> np.ndarray:
-    places = [atlas.find(name) for name in names]
-    return np.array([-1 if place is None else place for place in places])
+    result = np.full(len(names), -1)
+    kept = [i for i, name in enumerate(names) if atlas.find(name) is not None]
+    result[kept] = atlas.match([names[i] for i in kept])
+    return result
 
 
 def _check_complete(

@@ -30,6 +30,8 @@ class StatsTable:
         Of the whole cortex, where the file says it.
     head_size : float or None
         Intracranial volume (eTIV) in mm3, where the file says it.
+    side : str or None
+        "lh" or "rh", where the file says it.
     """
 
     path: Path
@@ -37,6 +39,7 @@ class StatsTable:
     rows: tuple[tuple[str, ...], ...]
     n_vertices: int | None = None
     head_size: float | None = None
+    side: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,12 +103,8 @@ def read_stats(path: str | Path) -> StatsTable:
             rows.append(tuple(line.split()))
         elif line.startswith("# ColHeaders"):
             columns = tuple(line.split()[2:])
-        elif line.startswith("# NRows"):
-            header["rows"] = line.split()[-1]
-        elif line.startswith("# Measure Cortex, NumVert"):
-            header["vertices"] = _field(line, 3)
-        elif line.startswith(_HEAD_SIZES):
-            header["head"] = _field(line, -2)
+        else:
+            header |= _said(line)
     if "StructName" not in columns or not rows:
         raise FileFormatError(
             f"{path}: expected a FreeSurfer stats file with a line '# ColHeaders' that "
@@ -125,7 +124,18 @@ def read_stats(path: str | Path) -> StatsTable:
         raise FileFormatError(
             f"{path}: a '# Measure' line must hold a number: {error}."
         ) from error
-    return StatsTable(path, columns, tuple(rows), vertices, head)
+    return StatsTable(path, columns, tuple(rows), vertices, head, header.get("side"))
+
+
+def _said(line: str) -> dict[str, str]:
+    """Return what a line of the header says, where it is of use."""
+    if line.startswith("# NRows"):
+        return {"rows": line.split()[-1]}
+    if line.startswith("# hemi "):
+        return {"side": line.split()[-1]}
+    if line.startswith("# Measure Cortex, NumVert"):
+        return {"vertices": _field(line, 3)}
+    return {"head": _field(line, -2)} if line.startswith(_HEAD_SIZES) else {}
 
 
 def _field(line: str, place: int) -> str:

@@ -134,6 +134,23 @@ def test_atlas_without_parcellation_of_freesurfer(subject, tiny):
         SubjectStats(subject, tiny).cortex("thickness")
 
 
+def test_hemispheres_that_were_exchanged_are_refused(subject, desikan):
+    left, right = (subject / "stats" / f"{side}.aparc.stats" for side in ("lh", "rh"))
+    left.write_text(right.read_text())
+    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* of rh; exp"):
+        SubjectStats(subject, desikan).cortex("thickness")
+
+
+def test_a_structure_that_stands_twice_is_refused(subject, desikan):
+    path = subject / "stats" / "aseg.stats"
+    lines = [x for x in path.read_text().splitlines() if not x.startswith("# NRows")]
+    again = next(x for x in lines if " Left-Thalamus " in x)
+    again = again.replace("Left-Thalamus ", "Left-Thalamus-Proper ")
+    path.write_text("\n".join([*lines, again]) + "\n")
+    with pytest.raises(RegionNameError, match=r"aseg\.stats: 1 of .* more than once"):
+        SubjectStats(subject, desikan).subcortex_volume()
+
+
 def test_aseg_cut_short_is_refused(subject, desikan):
     path = subject / "stats" / "aseg.stats"
     lines = path.read_text().splitlines()
