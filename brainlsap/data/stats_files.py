@@ -130,9 +130,9 @@ def read_stats(path: str | Path) -> StatsTable:
 def _said(line: str) -> dict[str, str]:
     """Return what a line of the header says, where it is of use."""
     if line.startswith("# NRows"):
-        return {"rows": line.split()[-1]}
+        return {"rows": line.rsplit(maxsplit=1)[-1]}
     if line.startswith("# hemi "):
-        return {"side": line.split()[-1]}
+        return {"side": line.rsplit(maxsplit=1)[-1]}
     if line.startswith("# Measure Cortex, NumVert"):
         return {"vertices": _field(line, 3)}
     return {"head": _field(line, -2)} if line.startswith(_HEAD_SIZES) else {}
