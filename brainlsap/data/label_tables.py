@@ -6,6 +6,7 @@ from pathlib import Path
 from brainlsap.data.atlas import Atlas
 from brainlsap.data.freesurfer_labels import name_beside
 from brainlsap.data.layouts import known_layouts
+from brainlsap.data.region_names import as_text, split_name
 from brainlsap.data.text_lines import read_lines, sniff_delimiter
 from brainlsap.exceptions import FileFormatError, ParameterError
 
@@ -13,6 +14,7 @@ _NUMBER_HEADS = ("index", "label", "id", "no.", "no", "number", "value")
 _NAME_HEADS = ("name", "label_name", "region", "structname", "structure")
 # Labels that are regions, as a share of the regions, to be taken for FreeSurfer's.
 _ENOUGH = 0.5
+_BACKGROUND = ("unknown", "background", "none", "")
 
 
 def read_label_table(
@@ -36,23 +38,25 @@ def read_label_table(
     Raises
     ------
     FileFormatError
-        Where a line of the file has no number or no name.
+        Where a line of the file has no number or no name, a number has two names,
+        or two columns number the labels differently.
     ParameterError
-        Where a key of a mapping is no whole number.
+        Where a key of a mapping is no whole number, or a sequence begins with the
+        name of label 0.
     """
     if isinstance(labels, Mapping):
         try:
-            return {int(number): str(name) for number, name in labels.items()}
+            return {_whole(number): as_text(name) for number, name in labels.items()}
         except (TypeError, ValueError) as error:
             raise ParameterError(
                 f"labels must map whole numbers to names, got {dict(labels)!r:.80}."
             ) from error
     if not isinstance(labels, str | Path):
-        return {number: str(name) for number, name in enumerate(labels, start=1)}
+        return _in_order([as_text(name) for name in labels])
     lines = read_lines(labels)
     rows = [_cells(line) for line in lines]
     heads = [cell.lower() for cell in rows[0]] if rows else []
-    number = next((heads.index(h) for h in _NUMBER_HEADS if h in heads), None)
+    number = _number_column(rows, heads, labels)
     name = next((heads.index(h) for h in _NAME_HEADS if h in heads), None)
     if number is not None and name is not None:
         chosen = [
@@ -61,11 +65,54 @@ def read_label_table(
         ]
     else:
         chosen = [(row[0], _texts(row[1:])) for row in rows]
-    return {
-        _number(cell, names, labels): _best(names, atlas)
-        for cell, names in chosen
-        if cell or names
+    found: dict[int, str] = {}
+    for cell, names in chosen:
+        if not cell and not names:
+            continue
+        label, best = _number(cell, names, labels), _best(names, atlas)
+        known = found.setdefault(label, best)
+        if known != best and {atlas.find(known), atlas.find(best)} != {None}:
+            raise FileFormatError(
+                f"{labels}: the label {label} is {found[label]} and {best}; expected "
+                "one name for each number. Keep the one that the image means."
+            )
+    return found
+
+
+def _whole(number: object) -> int:
+    if isinstance(number, str):
+        return int(number)
+    if int(number) != number:  # type: ignore[call-overload]
+        raise ValueError(f"{number} is no whole number")
+    return int(number)  # type: ignore[call-overload,no-any-return]
+
+
+def _in_order(names: Sequence[str]) -> dict[int, str]:
+    """Return the names of the labels 1, 2, 3 ..., unless 0 may be meant to be first."""
+    if names and split_name(names[0])[1] in _BACKGROUND:
+        raise ParameterError(
+            f"labels begin with {names[0]!r}, so that the first may be of label 0 or "
+            "of label 1. Give them by number, such as labels=dict(enumerate(names))."
+        )
+    return dict(enumerate(names, start=1))
+
+
+def _number_column(
+    rows: Sequence[Sequence[str]], heads: Sequence[str], path: str | Path
+) -> int | None:
+    """Return the one column that numbers the labels."""
+    places = [heads.index(head) for head in _NUMBER_HEADS if head in heads]
+    cells = {
+        place: [row[place] for row in rows[1:] if len(row) > place] for place in places
     }
+    counted = [p for p in places if all(cell.isdecimal() for cell in cells[p])]
+    if len({tuple(cells[place]) for place in counted}) > 1:
+        named = " and ".join(repr(rows[0][place]) for place in counted)
+        raise FileFormatError(
+            f"{path}: {named} number the labels differently; expected one such column. "
+            "Keep the one that holds the numbers of the image."
+        )
+    return next(iter(counted or places), None)
 
 
 def _cells(line: str) -> list[str]:

@@ -130,3 +130,20 @@ def test_tables_that_are_none_are_refused(tmp_path, tiny):
         read_label_table(tmp_path / "t.txt", tiny)
     with pytest.raises(ParameterError, match="must map whole numbers to names"):
         read_label_table({"one": "lh_a"}, tiny)
+    with pytest.raises(ParameterError, match="must map whole numbers to names"):
+        read_label_table({1.5: "lh_a"}, tiny)
+    (tmp_path / "t.txt").write_text("1 lh_a\n2 lh_b\n1 rh_a\n")
+    with pytest.raises(FileFormatError, match="label 1 is lh_a and rh_a; expected one"):
+        read_label_table(tmp_path / "t.txt", tiny)
+    (tmp_path / "t.tsv").write_text("index\tlabel\tname\n1\t2\tlh_a\n2\t1\tlh_b\n")
+    with pytest.raises(FileFormatError, match="'index' and 'label' number the labels"):
+        read_label_table(tmp_path / "t.tsv", tiny)
+
+
+@pytest.mark.parametrize("first", ["Unknown", b"Background", "???"])
+def test_a_list_that_may_begin_at_label_0_is_refused(tiny, first):
+    """nilearn's lists of labels begin with that of label 0."""
+    with pytest.raises(ParameterError, match=r"may be of label 0 .*=dict\(enumerate"):
+        read_label_table([first, *tiny.names], tiny)
+    names = dict(enumerate([first, *(name.encode() for name in tiny.names)]))
+    assert read_label_table(names, tiny)[1] == tiny.names[0]
