@@ -114,6 +114,7 @@ class CohortReader:
             for part in row_blocks(W):
                 own = W[part].diagonal(axis1=1, axis2=2)
                 X[part, :, names.index(STRENGTH)] = W[part].sum(axis=2) - own
+        self._check_apart(names, X)
         if connectome is None:
             self._note_twins(W)
             W.flags.writeable = False
@@ -222,6 +223,19 @@ class CohortReader:
             values[:] = found.values
             self.found[name] += 1
             self._counts.update(found.notes)
+
+    def _check_apart(self, names: Sequence[str], X: np.ndarray) -> None:
+        """Refuse two features that were read from the very same numbers."""
+        for column, name in enumerate(names):
+            for other in range(column):
+                one, two = X[:, :, column], X[:, :, other]
+                both = np.isfinite(one) & np.isfinite(two)
+                if both.any() and np.array_equal(one[both], two[both]):
+                    self._add_fault(
+                        f"{names[other]} and {name} have the same value in every "
+                        "region of every scan; expected two measures. Say in the names of the "
+                        "columns or files which is which"
+                    )
 
     def _note_twins(self, W: np.ndarray) -> None:
         """Note identical connectomes of different people: a file copied by mistake."""

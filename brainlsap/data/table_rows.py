@@ -163,8 +163,9 @@ def choose_tables(
 ) -> list[ScanTable]:
     """Return the tables that together hold a feature, none of them needless.
 
-    Where two tables hold the same regions, one that names the atlas' regions and no
-    others is taken before those that name more.
+    Where a table says the feature's measure, one that says none for the same regions
+    is of something else. Where two tables hold the same regions, one that names the
+    atlas' regions and no others is taken before those that name more.
 
     Parameters
     ----------
@@ -189,6 +190,10 @@ def choose_tables(
     """
     known = get_feature(feature)
     columns = {t.path: set(t.columns_for(known, atlas, subcortex)) for t in tables}
+    said = {p for t in tables for m, p in t.regions if m in known.measures}
+    for table in tables:
+        if said & columns[table.path] and not any(m for m, _ in table.regions):
+            columns[table.path] = set()
     holding = [table for table in tables if columns[table.path]]
     exact = [t for t in holding if not t.outside and not t.strangers]
     everything = set().union(*columns.values()) if columns else set()

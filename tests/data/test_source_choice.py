@@ -277,6 +277,23 @@ def test_tables_that_hold_the_same_are_refused(tables):
     assert "thickness: read from one.csv" in load().notes
 
 
+def test_a_table_that_says_the_measure_is_taken_before_one_that_says_none(tables):
+    make, load = tables
+    make("pet.csv", ["id", *CORTEX], ROWS)
+    more = [*(f"{name}_thickness" for name in CORTEX), "lh_MeanThickness_thickness"]
+    make("table.csv", ["id", *more], [(w, [v + 7 for v in c] + [8]) for w, c in ROWS])
+    cohort = load()
+    assert "thickness: read from table.csv" in cohort.notes
+    assert cohort.features[:, 0, 0].tolist() == [17, 27, 37]
+
+
+def test_one_column_is_not_two_features(tables):
+    make, load = tables
+    make("pet.csv", ["id", *CORTEX], ROWS)
+    with pytest.raises(CohortError, match="thickness and fdg have the same value in e"):
+        load(["thickness", "fdg"])
+
+
 def test_unknown_regions_are_named(tables):
     make, load = tables
     make("table.csv", ["id", "lh_aa", *CORTEX[1:]], ROWS)
