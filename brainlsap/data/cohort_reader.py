@@ -233,8 +233,8 @@ class CohortReader:
                 if both.any() and np.array_equal(one[both], two[both]):
                     self._add_fault(
                         f"{names[other]} and {name} have the same value in every "
-                        "region of every scan; expected two measures. Say in the names of the "
-                        "columns or files which is which"
+                        "region of every scan; expected two measures. Say in the "
+                        "names of the columns or files which is which"
                     )
 
     def _note_twins(self, W: np.ndarray) -> None:

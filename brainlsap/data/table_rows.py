@@ -1,6 +1,7 @@
 """Features from tables of many scans: which tables, and which row is which scan."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -163,7 +164,7 @@ def choose_tables(
 ) -> list[ScanTable]:
     """Return the tables that together hold a feature, none of them needless.
 
-    Where a table says the feature's measure, one that says none for the same regions
+    Where a table says the feature's measure, one that says none and has other values
     is of something else. Where two tables hold the same regions, one that names the
     atlas' regions and no others is taken before those that name more.
 
@@ -189,10 +190,13 @@ def choose_tables(
         Where two tables hold the same regions.
     """
     known = get_feature(feature)
-    columns = {t.path: set(t.columns_for(known, atlas, subcortex)) for t in tables}
-    said = {p for t in tables for m, p in t.regions if m in known.measures}
+    found = {t.path: t.columns_for(known, atlas, subcortex) for t in tables}
+    columns = {path: set(places) for path, places in found.items()}
+    saying = [t for t in tables if any(m in known.measures for m, _ in t.regions)]
     for table in tables:
-        if said & columns[table.path] and not any(m for m, _ in table.regions):
+        if not any(m for m, _ in table.regions) and not all(
+            _agree(table, other, found, len(atlas)) for other in saying
+        ):
             columns[table.path] = set()
     holding = [table for table in tables if columns[table.path]]
     exact = [t for t in holding if not t.outside and not t.strangers]
@@ -208,3 +212,16 @@ def choose_tables(
                     "say which by features_table="
                 )
     return holding
+
+
+def _agree(
+    one: ScanTable, other: ScanTable, found: dict[Path, dict[int, str]], n_rois: int
+) -> bool:
+    """Tell whether two tables have the same values for what both of them hold."""
+    first = {name.key: row for row, name in enumerate(one.scan_names())}
+    second = {name.key: row for row, name in enumerate(other.scan_names())}
+    common = [key for key in first if key in second]
+    a = one.values(found[one.path], n_rois)[[first[key] for key in common]]
+    b = other.values(found[other.path], n_rois)[[second[key] for key in common]]
+    both = np.isfinite(a) & np.isfinite(b)
+    return np.allclose(a[both], b[both], rtol=1e-3)
