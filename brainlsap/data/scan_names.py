@@ -4,8 +4,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_PTID = re.compile(r"(?P<person>\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
-_BIDS = re.compile(r"(?P<person>sub-[A-Za-z0-9]+)(?:_(?P<visit>ses-[A-Za-z0-9]+))?.*")
+_PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
+# What follows begins with a letter, as entities and suffixes do: sub-01_2 and sub-01-2
+# are other people than sub-01.
+_BIDS = re.compile(
+    r"(?P<person>sub-[A-Za-z0-9]+)(?:_(?P<visit>ses-[A-Za-z0-9]+))?"
+    r"(?:(?:_(?!ses-)[A-Za-z]|\.).*)?"
+)
 # BIDS names hold letters and digits only, so a PTID loses its underscores there.
 _FLAT_PTID = re.compile(r"(?:ADNI)?(\d{3})S(\d{4,5})")
 
@@ -59,7 +64,7 @@ def parse_scan_name(text: str) -> ScanName:
     """
     name = Path(text.strip().replace("\\", "/").rstrip("/")).name
     name, _, base = name.partition(".long.")
-    for pattern in (_BIDS, _PTID):
+    for pattern in (_PTID, _BIDS):
         found = pattern.fullmatch(name)
         if found:
             return ScanName(found["person"], found["visit"] or "", base)
