@@ -56,6 +56,9 @@ class Person:
     def facts_at(self, session: str) -> dict[Any, str | None]:
         """Return what is known at one visit; the visit's own facts come first.
 
+        What the person's other visits say one by one is not taken from the person for
+        a visit that is not listed: it may be listed under another name.
+
         Parameters
         ----------
         session : str
@@ -66,7 +69,10 @@ class Person:
         dict
         """
         visit = self.visits.get(visit_key(session))
-        return {**self.facts, **(visit.facts if visit else {})}
+        if visit is not None:
+            return {**self.facts, **visit.facts}
+        by_visit = {head for other in self.visits.values() for head in other.facts}
+        return {h: fact for h, fact in self.facts.items() if h not in by_visit}
 
 
 def read_participants(folder: Path) -> list[Person]:

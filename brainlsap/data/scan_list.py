@@ -175,8 +175,8 @@ def _sort_by_label(
             left[name or "n/a"] += 1
         else:
             faults.append(
-                f"{_scan_name(row)}: no {label} (n/a); give one, leave the scan out, "
-                "or keep those with a label by classes="
+                f"{_scan_name(row)}: no {label} (n/a{_other_visits(row)}); give one, "
+                "leave the scan out, or keep those with a label by classes="
             )
     counts = Counter(name for name in labels if name is not None)
     found = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items())) or "none"
@@ -192,6 +192,15 @@ def _sort_by_label(
 def _other_case(name: str, counts: Counter[str]) -> str:
     meant = [known for known in counts if known.lower() == name.lower()]
     return f". Did you mean {meant[0]!r}?" if meant else ""
+
+
+def _other_visits(row: _Row) -> str:
+    """Return the visits of a person that are listed, where this one is not."""
+    person, session, _ = row
+    if not person.visits or visit_key(session) in person.visits:
+        return ""
+    names = ", ".join(visit.name for visit in person.visits.values())
+    return f"; its visits are listed as {names}"
 
 
 def _scan_name(row: _Row) -> str:

@@ -1,8 +1,10 @@
 """Scans without a label: people for whom a model is to predict."""
 
 import numpy as np
+import pytest
 
 from brainlsap.data import load_cohort
+from brainlsap.exceptions import CohortError
 
 
 def test_without_a_label_everybody_is_listed(subject_folders):
@@ -30,3 +32,25 @@ def test_the_label_of_a_table_of_scans_may_be_missing(tmp_path):
         tmp_path, atlas, "fdg", label=None, connectome=np.ones((82, 82))
     )
     assert cohort.n_scans == 3
+
+
+def test_a_visit_under_another_name_has_not_the_label_of_the_person(
+    write, tiny, matrix, tmp_path
+):
+    """Clinica wrote ses-M00 before it wrote ses-M000."""
+    write("participants.tsv", "participant_id\tdiagnosis\nsub-1\tCN\nsub-2\tCN\n")
+    for person in ("sub-1", "sub-2"):
+        rows = "ses-M00\tCN\nses-M12\tAD\n"
+        write(f"{person}/{person}_sessions.tsv", f"session_id\tdiagnosis\n{rows}")
+        for visit in ("ses-M000", "ses-M012"):
+            (tmp_path / person / visit).mkdir()
+    options = {"feature": "strength", "label": "diagnosis", "connectome": matrix}
+    with pytest.raises(
+        CohortError, match=r"sub-1_ses-M012: no .* visits are listed as ses-M00, ses-M1"
+    ):
+        load_cohort(tmp_path, tiny, **options)
+    for person in ("sub-1", "sub-2"):
+        for old, new in (("ses-M000", "ses-M00"), ("ses-M012", "ses-M12")):
+            (tmp_path / person / old).rename(tmp_path / person / new)
+    cohort = load_cohort(tmp_path, tiny, **options)
+    assert cohort.y.tolist() == ["CN", "AD", "CN", "AD"]
