@@ -142,21 +142,33 @@ def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Co
     --------
     See :func:`brainlsap.study.fit_model`.
     """
-    if Path(folder).suffix == ".h5" and Path(folder).is_file():
-        return Cohort.read(folder)
     wanted = dict(model.origin_.reading)
-    for name in ("subcortex", "measure", "frames", "reference"):
-        before, now = wanted.get(name), options.get(name)
-        before = tuple(before) if isinstance(before, list) else before
-        if now is not None and before is not None and now != before:
-            raise ParameterError(
-                f"{name} must be {before!r}, as in the fit of the model; got {now!r}. "
-                "Leave it out."
-            )
+    if Path(folder).suffix == ".h5" and Path(folder).is_file():
+        cohort = Cohort.read(folder)
+        known = {"subcortex": cohort.provenance.get("subcortex")}
+        known |= cohort.provenance.get("asked") or {}
+        _check_reading(wanted, known, f"Read {folder} again without it.")
+        return cohort
+    _check_reading(wanted, options, "Leave it out.")
     frames = wanted.pop("frames", None)
     if frames is not None:
         wanted["frames"] = tuple(frames)
     return load_cohort(folder, **(wanted | {"label": None} | options))
+
+
+def _check_reading(
+    wanted: Mapping[str, Any], given: Mapping[str, Any], remedy: str
+) -> None:
+    """Refuse numbers that mean another thing than those of the fit."""
+    for name in ("subcortex", "measure", "frames", "reference"):
+        before, now = wanted.get(name), given.get(name)
+        before = tuple(before) if isinstance(before, list) else before
+        now = tuple(now) if isinstance(now, list) else now
+        if now is not None and before is not None and now != before:
+            raise ParameterError(
+                f"{name} must be {before!r}, as in the fit of the model; got {now!r}. "
+                f"{remedy}"
+            )
 
 
 def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:

@@ -136,6 +136,17 @@ def test_a_cohort_file_is_read_too(fitted, simulated_folder, tmp_path):
     assert load_model(tmp_path / "m").origin_.feature_names == ("fdg",)
 
 
+def test_a_cohort_file_read_in_another_way_is_refused(
+    fitted, simulated_folder, tmp_path
+):
+    cohort = load_cohort(simulated_folder, "desikan82", "fdg", subcortex="mean")
+    path = cohort.write(tmp_path / "cohort.h5")
+    with pytest.raises(
+        ParameterError, match=r"must be 'absent', .* got 'mean'.* again"
+    ):
+        read_people(load_model(fitted), path)
+
+
 def test_commands_refuse(fitted, simulated_folder, tmp_path, capsys):
     out = tmp_path / "told.tsv"
     bad = tmp_path / "bad"
