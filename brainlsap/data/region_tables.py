@@ -140,7 +140,7 @@ def _fill(path: Path, table: pd.DataFrame) -> pd.DataFrame:
             table[column] = values
     for column in ("freesurfer_id", *"xyz"):
         table[column] = _numbers(path, table, column)
-    table["freesurfer_id"] = table["freesurfer_id"].fillna(-1).astype(int)
+    table["freesurfer_id"] = _labels(path, table)
     wrong = table.loc[~table["structure"].isin(_STRUCTURES)]
     if len(wrong):
         name, structure = wrong.iloc[0][["name", "structure"]]
@@ -164,3 +164,17 @@ def _numbers(path: Path, table: pd.DataFrame, column: str) -> pd.Series:
             f"got {row[column]!r}."
         )
     return values
+
+
+def _labels(path: Path, table: pd.DataFrame) -> pd.Series:
+    """Return whole label numbers; two regions never share one."""
+    numbers = table["freesurfer_id"].fillna(-1)
+    wrong = (numbers != numbers.round()) | ((numbers > 0) & numbers.duplicated())
+    if wrong.any():
+        row = table[wrong].iloc[0]
+        raise FileFormatError(
+            f"{path}: freesurfer_id of {row['name']!r} must be a whole number that no "
+            f"other region has, got {row['freesurfer_id']:g}. Write n/a where there is "
+            "none."
+        )
+    return numbers.astype(int)

@@ -49,6 +49,11 @@ BAD = [
     (["name hemisphere", "lh_a R"], "'lh_a' says L, but its hemisphere says R"),
     (["name hemisphere x", "a L far"], "x of 'a' must be a number or n/a, got 'far'"),
     (
+        ["name hemisphere freesurfer_id", "a L 7", "b L 8", "c R 7"],
+        "freesurfer_id of 'c' must be a whole number that no other region has, got 7",
+    ),
+    (["name hemisphere freesurfer_id", "a L 1.5"], "of 'a' must be a whole .* got 1.5"),
+    (
         ["name hemisphere structure", "a L brain"],
         "must be cortex or subcortex.*'brain'",
     ),
