@@ -188,11 +188,18 @@ def finish_feature(
     Raises
     ------
     FileFormatError
-        Where a value is infinite, or `volume` was asked for and there is none.
+        Where a value is infinite, a size is negative (tables write -4 for what was
+        not measured), or `volume` was asked for and there is none.
     """
     if np.isinf(values).any():
         name = atlas.names[int(np.flatnonzero(np.isinf(values))[0])]
         raise FileFormatError(f"{feature.name} of {name} is infinite.")
+    if feature.in_stats and (values < 0).any():
+        place = int(np.flatnonzero(values < 0)[0])
+        raise FileFormatError(
+            f"{feature.name} of {atlas.names[place]} is {values[place]:g}; expected at "
+            "least 0. Write n/a where it was not measured."
+        )
     notes = []
     below = (atlas.regions["structure"] == "subcortex").to_numpy()
     values = values.copy()

@@ -162,6 +162,15 @@ def test_thickness_of_zero_is_not_measured(write, tiny):
     )
 
 
+def test_a_negative_size_is_refused(write, tiny):
+    """Tables of ADNI write -4 for what was not measured."""
+    path = region_table(write, {**VALUES, "rh_a": -4}, "region\tthickness")
+    with pytest.raises(FileFormatError, match=r"of rh_a is -4; expected at least 0\."):
+        read_feature(path, "thickness", tiny)
+    path = region_table(write, {**VALUES, "rh_a": -4})
+    assert read_feature(path, "fdg", tiny).values[3] == -4
+
+
 def test_the_midline_takes_the_mean_of_both_sides(tiny):
     regions = tiny.regions.assign(hemisphere=["L"] * 3 + ["R"] * 3 + ["M"])
     atlas = type(tiny)("midline", regions, None)
