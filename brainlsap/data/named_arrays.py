@@ -62,6 +62,8 @@ def collect_matrices(
         prefix, names = _names_for(key, len(values), texts)
         if names is None:
             names = _any_names(path, squares, len(values), arrays, texts)
+        if names is None:
+            _check_orphans(path, key, squares, texts)
         measure = key.removeprefix(prefix)
         for suffix in _SUFFIXES:
             measure = measure.removesuffix(suffix)
@@ -194,6 +196,25 @@ def _any_names(
         if fitting:
             return next(iter(fitting.values()))
     return None
+
+
+def _check_orphans(
+    path: Path,
+    key: str,
+    squares: Mapping[str, np.ndarray],
+    texts: Mapping[str, tuple[str, ...]],
+) -> None:
+    """Refuse a matrix beside names that are of another number than any rows."""
+    sizes = {len(values) for values in squares.values()}
+    for name, text in texts.items():
+        prefixes = [name[: -len(k)] for k in NAME_KEYS if name.lower().endswith(k)]
+        mine = any(key.startswith(prefix) for prefix in prefixes)
+        if mine and len(text) > 1 and len(text) not in sizes:
+            raise FileFormatError(
+                f"{path}: {len(squares[key])} rows of {key!r}, but {name!r} names "
+                f"{len(text)}; expected one name for each row. Correct the list, or "
+                "leave it out."
+            )
 
 
 def _is_of_another(key: str, squares: Mapping[str, np.ndarray]) -> bool:

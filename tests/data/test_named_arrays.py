@@ -56,6 +56,17 @@ def test_names_of_another_matrix_are_not_taken(tmp_path, tiny, matrix, shuffled)
     assert "order of tiny" in read_connectome(path, tiny).notes[0]
 
 
+def test_names_of_another_number_are_refused(tmp_path, tiny, matrix):
+    names = np.array(["Unknown", *tiny.names])
+    np.savez(tmp_path / "c.npz", connectome=matrix, names=names)
+    with pytest.raises(
+        FileFormatError, match="7 rows of 'connectome', but 'names' nam"
+    ):
+        read_connectome(tmp_path / "c.npz", tiny)
+    np.savez(tmp_path / "d.npz", connectome=matrix, names=np.array("counts of a study"))
+    assert "order of tiny" in read_connectome(tmp_path / "d.npz", tiny).notes[0]
+
+
 def test_two_lists_of_names_are_refused(tmp_path, tiny, shuffled):
     lists = {"rows_of": shuffled[1], "nodes": np.array(tiny.names)}
     np.savez(tmp_path / "c.npz", connectome=shuffled[0], **lists)
