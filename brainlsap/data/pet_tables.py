@@ -117,6 +117,34 @@ def is_time_series(heads: list[str]) -> bool:
     return len(lower) == 2 and lower[0] in _STARTS and lower[1] in _ENDS
 
 
+def frames_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of activity over time with the times of its frames in front.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`.read_table` gives it.
+
+    Returns
+    -------
+    DataFrame
+        Without a column that only counts rows; a table without frames is unchanged.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame([[0, 5, 0, 9]], columns=["", "pons", "start", "end"])
+    >>> list(frames_first(table))
+    ['start', 'end', 'pons']
+    """
+    heads = [str(head) for head in table.columns]
+    starts = [head for head in heads if head.lower() in _STARTS]
+    ends = [head for head in heads if head.lower() in _ENDS]
+    if len(starts) != 1 or len(ends) != 1:
+        return table
+    times = [*starts, *ends]
+    return table[[*times, *(head for head in heads if head and head not in times)]]
+
+
 def average_frames(
     path: Path,
     table: pd.DataFrame,
@@ -158,7 +186,7 @@ def average_frames(
     names = heads[2:]
     file = _reference_file(path, reference)
     if file is not None:
-        other = read_table(file)
+        other = frames_first(read_table(file))
         if not is_time_series(list(other.columns)) or other.shape[1] != 3:
             raise FileFormatError(
                 f"{file}: expected a time series of one reference region, got the "

@@ -12,6 +12,7 @@ from brainlsap.data.feature_rules import Feature
 from brainlsap.data.file_names import other_side
 from brainlsap.data.pet_tables import (
     average_frames,
+    frames_first,
     is_gtm_stats,
     is_time_series,
     read_gtm_stats,
@@ -99,7 +100,7 @@ def read_named_values(
         )
         note = "PET: values as mri_gtmpvc scaled them"
         return NamedValues(names, values, (_scaled(reference) or note,))
-    table = read_table(path)
+    table = frames_first(read_table(path))
     heads = {name.lower(): name for name in table.columns}
     if is_time_series(list(table.columns)):
         names, values = average_frames(path, table, frames, reference)

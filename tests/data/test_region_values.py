@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from brainlsap.data.features import read_feature
-from brainlsap.exceptions import FileFormatError, RegionNameError
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 
 BARE = ("a", "b", "c", "a", "b", "c", "Amygdala")
 SIDES = ("L", "L", "L", "R", "R", "R", "L")
@@ -52,4 +52,18 @@ def test_two_columns_of_one_region_are_refused(write, tiny):
     with pytest.raises(
         FileFormatError, match="'Left-Amygdala' and 'Amygdala_L' are both Left-Amy"
     ):
+        read_feature(path, "suvr", tiny)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 1, 3], [3, 2, 1, 0]])
+def test_activity_over_time_is_known_wherever_its_frames_stand(write, tiny, order):
+    """A column that counts rows, put in front, made activity pass for a ratio."""
+    parts = [["frame_start", "0"], ["frame_end", "60"], ["", "0"], ["pons", "4"]]
+    columns = [parts[i] for i in order]
+    columns += [list(pair) for pair in zip(tiny.names, map(str, VALUES), strict=True)]
+    text = "\n".join("\t".join(row) for row in zip(*columns, strict=True)) + "\n"
+    path = write("x_tacs.tsv", text)
+    found = read_feature(path, "suvr", tiny, reference="pons")
+    np.testing.assert_allclose(found.values, VALUES / 4)
+    with pytest.raises(ParameterError, match="activity over time; name the region"):
         read_feature(path, "suvr", tiny)
