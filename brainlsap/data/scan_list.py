@@ -235,8 +235,20 @@ def _make_table(
         if head != label:
             name = f"{head}_given" if head in KEY_COLUMNS else head
             column = pd.Series([fact.get(head) for fact in facts], dtype=object)
+            _check_decimals(head, column)
             table[name] = as_covariate(column)
     return table
+
+
+def _check_decimals(head: str, column: pd.Series) -> None:
+    """Refuse decimal commas: every such number would count as a word of its own."""
+    text = column.dropna().astype(str)
+    comma = text[text.str.fullmatch(r"-?\d+,\d+")]
+    if len(comma) and text.str.fullmatch(r"-?\d+([.,]\d+)?").all():
+        raise CohortError(
+            f"{head} is written with decimal commas, such as {comma.iloc[0]!r}; "
+            "expected points. Replace them"
+        )
 
 
 def _unlisted(people: Sequence[Person], files: CohortFiles) -> list[str]:

@@ -54,3 +54,14 @@ def test_a_visit_under_another_name_has_not_the_label_of_the_person(
             (tmp_path / person / old).rename(tmp_path / person / new)
     cohort = load_cohort(tmp_path, tiny, **options)
     assert cohort.y.tolist() == ["CN", "AD", "CN", "AD"]
+
+
+def test_decimal_commas_are_refused(write, tiny, matrix, tmp_path):
+    options = {"feature": "strength", "label": "diagnosis", "connectome": matrix}
+    text = "participant_id\tdiagnosis\tage\nsub-1\tCN\t70,5\nsub-2\tAD\t71\n"
+    write("participants.tsv", text)
+    with pytest.raises(CohortError, match=r"age is written with decimal comm.*70,5"):
+        load_cohort(tmp_path, tiny, **options)
+    write("participants.tsv", text.replace("71", "old"))
+    cohort = load_cohort(tmp_path, tiny, **options)
+    assert cohort.table["age"].tolist() == ["70,5", "old"]
