@@ -95,10 +95,17 @@ class CovariateDesign:
         Returns
         -------
         array of shape (n_scans, n_columns)
+
+        Raises
+        ------
+        ParameterError
+            Where a column of numbers in training holds words only, or the other way
+            round.
         """
         parts = []
         for column in self.columns:
             values = table[find_column(table, column)]
+            self._check_coding(column, values.dropna())
             if column in self.means:
                 numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
                 parts.append(np.nan_to_num(numbers - self.means[column], nan=0.0))
@@ -110,6 +117,22 @@ class CovariateDesign:
                 centred = (text == name).to_numpy() - shares[name]
                 parts.append(np.where(told, centred, 0.0))
         return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
+
+    def _check_coding(self, column: str, given: pd.Series) -> None:
+        """Refuse another coding: 1 and 2 for F and M would count as not known."""
+        is_number = pd.to_numeric(given, errors="coerce").notna()
+        if column in self.means:
+            wrong, told = given[~is_number], "numbers"
+        else:
+            known = list(self.shares[column])
+            worded = pd.to_numeric(pd.Series(known), errors="coerce").isna().all()
+            strange = is_number & ~given.astype(str).isin(known)
+            wrong, told = given[strange & worded], " or ".join(known[:4])
+        if 0 < len(given) == len(wrong):
+            raise ParameterError(
+                f"the covariate {column!r} was {told} in training, got "
+                f"{str(wrong.iloc[0])!r}. Write it in the same way."
+            )
 
 
 def find_column(table: pd.DataFrame, name: str) -> str:

@@ -73,6 +73,18 @@ def test_missing_values_stay_and_missing_covariates_say_nothing(X, table):
     np.testing.assert_array_equal(model.transform(X, covariates=unknown), X)
 
 
+def test_another_coding_is_refused(table):
+    design = CovariateDesign.learn(("age", "sex"), table)
+    with pytest.raises(ParameterError, match="'sex' was F or M in training, got '1'"):
+        design.apply(table.assign(sex=np.arange(N) % 2 + 1))
+    with pytest.raises(ParameterError, match="'Age' was numbers in training, got '60-"):
+        design.apply(table.assign(Age="60-70"))
+    # a word that training had not says nothing, nor does what is missing
+    assert (design.apply(table.assign(sex="X", Age=None)) == 0).all()
+    numbered = CovariateDesign.learn(("sex",), table.assign(sex=["1", "x"] * (N // 2)))
+    assert (numbered.apply(table.assign(sex="3")) == 0).all()
+
+
 def test_columns_are_found_whatever_their_case(table):
     assert find_column(table, "age") == "Age"
     assert find_column(table, "eTIV") == "EstimatedTotalIntraCranialVol"
