@@ -18,7 +18,12 @@ from brainlsap.data.pet_tables import (
     read_gtm_stats,
 )
 from brainlsap.data.region_names import HEMISPHERE_WORDS, split_name
-from brainlsap.data.table_columns import find_region, kind_of_head, region_of_head
+from brainlsap.data.table_columns import (
+    SESSION_COLUMNS,
+    find_region,
+    kind_of_head,
+    region_of_head,
+)
 from brainlsap.data.tables import parse_number, read_table
 from brainlsap.data.text_lines import read_lines
 from brainlsap.exceptions import FileFormatError, RegionNameError
@@ -32,6 +37,7 @@ NAME_COLUMNS = (
     "structure",
     "roi",
 )
+_PERSON_COLUMNS = ("participant_id", "subject_id", "subject", "ptid", "rid", "scan_id")
 _NO_COLUMN = (99, "")  # below any measure
 _SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 _SIDES = re.compile(
@@ -156,6 +162,7 @@ def _upright(
 ) -> tuple[list[str], list[str | None]]:
     """Return names and cells of a table with a row for every region."""
     heads = {name.lower(): name for name in table.columns}
+    _check_one_scan(path, table, heads)
     column = _pick_column(path, heads, NAME_COLUMNS, "names of regions")
     names = [str(name or "") for name in table[column]]
     cells = table[_pick_column(path, heads, feature.columns, feature.name)].tolist()
@@ -171,6 +178,18 @@ def _upright(
         kept = [i for i, name in enumerate(sided) if name]
         return [sided[i] for i in kept], [cells[i] for i in kept]
     return names, cells
+
+
+def _check_one_scan(path: Path, table: pd.DataFrame, heads: dict[str, str]) -> None:
+    """Refuse rows of several scans: a second visit could pass for the other side."""
+    for head in (*SESSION_COLUMNS, *_PERSON_COLUMNS):
+        found = table[heads[head]].dropna().unique() if head in heads else ()
+        if len(found) > 1:
+            raise FileFormatError(
+                f"{path}: the column {heads[head]!r} has {len(found)} values, such as "
+                f"{found[0]!r} and {found[1]!r}; expected the regions of one scan. Give "
+                "each scan a file, or make a table with a row for every scan."
+            )
 
 
 def _with_sides(path: Path, names: list[str], sides: list[str | None]) -> list[str]:

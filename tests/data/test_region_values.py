@@ -28,6 +28,16 @@ def test_a_column_says_the_sides(write, tiny, rows, head, words):
     np.testing.assert_array_equal(found.values, expected)
 
 
+@pytest.mark.parametrize("head", ["session_id", "subject"])
+def test_a_second_scan_is_not_the_other_side(write, tiny, head):
+    rows = [f"{scan}\t{name}\t{k}" for k, scan in enumerate("12") for name in "abc"]
+    text = "\n".join([f"{head}\tregion\tsuvr", *rows, ""])
+    with pytest.raises(FileFormatError, match=f"'{head}' has 2 values, such as '1' an"):
+        read_feature(write("x_suvr.tsv", text), "suvr", tiny)
+    one = text.replace("\n2\t", "\n1\t")
+    assert read_feature(write("x_suvr.tsv", one), "suvr", tiny).values[3] == 1
+
+
 def test_a_name_and_its_side_must_agree(write, tiny):
     text = table(range(7)).replace("a\tR", "lh_a\tR")
     with pytest.raises(RegionNameError, match=r"'lh_a' says L, but its hemi.* says R"):
