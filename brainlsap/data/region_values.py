@@ -187,8 +187,8 @@ def _check_one_scan(path: Path, table: pd.DataFrame, heads: dict[str, str]) -> N
         if len(found) > 1:
             raise FileFormatError(
                 f"{path}: the column {heads[head]!r} has {len(found)} values, such as "
-                f"{found[0]!r} and {found[1]!r}; expected the regions of one scan. Give "
-                "each scan a file, or make a table with a row for every scan."
+                f"{found[0]!r} and {found[1]!r}; expected the regions of one scan. "
+                "Give each scan a file, or make a table with a row for every scan."
             )
 
 
