@@ -183,7 +183,7 @@ def _upright(
 def _check_one_scan(path: Path, table: pd.DataFrame, heads: dict[str, str]) -> None:
     """Refuse rows of several scans: a second visit could pass for the other side."""
     for head in (*SESSION_COLUMNS, *_PERSON_COLUMNS):
-        found = table[heads[head]].dropna().unique() if head in heads else ()
+        found = table[heads[head]].dropna().unique() if head in heads else []
         if len(found) > 1:
             raise FileFormatError(
                 f"{path}: the column {heads[head]!r} has {len(found)} values, such as "
