@@ -59,6 +59,28 @@ def cell(value: object) -> str | None:
     return None if not text or text in _ABSENT else text
 
 
+def rid_of(value: object) -> str | None:
+    """Return a RID as text, the same whether a table writes 4010, 04010 or 4010.0.
+
+    Parameters
+    ----------
+    value : object
+        Of a table.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> rid_of("4010.0"), rid_of("0295"), rid_of("-4")
+    ('4010', '295', None)
+    """
+    text = cell(value)
+    found = re.fullmatch(r"0*(\d+)(?:\.0*)?", text or "")
+    return found[1] if found else text
+
+
 def read_day(value: object) -> date | None:
     """Return a day written as 2006-04-18, 4/18/2006 or 2006-04-18_08_20_30.0.
 

@@ -15,6 +15,7 @@ import pandas as pd
 from brainlsap.data.adni_codes import (
     ARMS,
     CODED_DIAGNOSES,
+    PHASES,
     STAGED_PHASES,
     cell,
     diagnosis_of,
@@ -22,6 +23,7 @@ from brainlsap.data.adni_codes import (
     months_of,
     phase_of,
     read_day,
+    rid_of,
     stage_of,
 )
 from brainlsap.data.adni_visits import merge_visits
@@ -194,7 +196,7 @@ def _from_dxsum(found: dict[str, pd.DataFrame]) -> list[dict[str, object]]:
     ptids = _ptids(found.values())
     rows = []
     for row in found["DXSUM"].to_dict("records"):
-        rid = cell(row["rid"])
+        rid = rid_of(row["rid"])
         code = cell(row.get("viscode2")) or cell(row["viscode"])
         ptid = cell(row.get("ptid")) or ptids.get(rid)
         known = exams.get((rid, cell(row["viscode"])))
@@ -233,7 +235,7 @@ def _coded_diagnosis(row: dict[str, object]) -> str | None:
 
 def _stages(arms: pd.DataFrame | None) -> dict[str | None, str]:
     """Return the baseline label by RID, of the phase in which a person came in."""
-    found: dict[str | None, str] = {}
+    found: dict[str | None, tuple[int, str]] = {}
     for row in [] if arms is None else arms.to_dict("records"):
         phase = phase_of(row.get("phase")) or phase_of(row.get("colprot"))
         number = _number(row["arm"])
@@ -245,8 +247,10 @@ def _stages(arms: pd.DataFrame | None) -> dict[str | None, str]:
         if stage is None and number is not None:
             stage = ARMS.get(int(number))
         if stage is not None:
-            found.setdefault(cell(row["rid"]), stage)
-    return found
+            rid, place = rid_of(row["rid"]), PHASES.index(phase) if phase else 0
+            known = found.get(rid, (len(PHASES), ""))
+            found[rid] = (place, stage) if place < known[0] else known
+    return {rid: stage for rid, (_, stage) in found.items()}
 
 
 def _sex(value: object) -> str | None:
@@ -263,7 +267,7 @@ def _demography(table: pd.DataFrame | None) -> dict[str | None, dict[str, object
             continue
         share = ((month or 6.5) - 0.5) / 12
         found.setdefault(
-            cell(row["rid"]),
+            rid_of(row["rid"]),
             {
                 "born": born + share,
                 "sex": _sex(row.get("ptgender")),
@@ -274,10 +278,10 @@ def _demography(table: pd.DataFrame | None) -> dict[str | None, dict[str, object
 
 
 def _exam_days(table: pd.DataFrame | None) -> dict[tuple[object, object], object]:
-    return {
-        (cell(row["rid"]), cell(row["viscode"])): _day(row, "examdate")
-        for row in ([] if table is None else table.to_dict("records"))
-    }
+    rows = [] if table is None else table.to_dict("records")
+    # a row without a day does not undo the day of another
+    told = [(rid_of(r["rid"]), cell(r["viscode"]), _day(r, "examdate")) for r in rows]
+    return {(rid, code): day for rid, code, day in told if day is not None}
 
 
 def _ptids(tables: Iterable[pd.DataFrame]) -> dict[str | None, str]:

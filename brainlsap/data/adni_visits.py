@@ -111,10 +111,12 @@ def _merge_person(
 
 def _join(first: dict[str, Any], other: dict[str, Any], faults: list[str]) -> None:
     both = {first["diagnosis"], other["diagnosis"]} - {None}
-    if len(both) > 1 and first["viscode"] == other["viscode"]:
+    # screening may differ from baseline, which counts
+    if len(both) > 1 and (first["month"] or first["viscode"] == other["viscode"]):
+        codes = dict.fromkeys((first["viscode"], other["viscode"]))
         faults.append(
-            f"RID {first['rid']} has two diagnoses at {first['viscode']}: "
-            f"{first['diagnosis']} and {other['diagnosis']}"
+            f"RID {first['rid']} has two diagnoses at {' and '.join(map(str, codes))}"
+            f": {first['diagnosis']} and {other['diagnosis']}"
         )
     for name, value in other.items():
         if first.get(name) is None:

@@ -8,6 +8,7 @@ import pytest
 
 from brainlsap.cli import main
 from brainlsap.data import import_adni, load_atlas, load_cohort
+from brainlsap.data.adni_tables import read_adni_tables
 from brainlsap.exceptions import CohortError, ParameterError
 from tests.data import adni_files as made
 
@@ -328,3 +329,39 @@ def test_arguments_that_cannot_be_used_are_refused(tables, images, out):
     ):
         with pytest.raises(ParameterError, match=match):
             import_adni(tables, images, out, **given)
+
+
+def read_texts(folder, **texts):
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / f"{name}.csv").write_text(text)
+    return read_adni_tables(folder).visits.to_dict("records")
+
+
+DX = "RID,VISCODE,PHASE,DIAGNOSIS,EXAMDATE,USERDATE\n"
+
+
+def test_the_stage_is_of_the_first_phase_in_any_order_of_rows(tmp_path):
+    text = DX + "21,bl,ADNI1,2,2006-01-01,\n"
+    rows = ["21.0,11,ADNI2,1\n", "21.0,2,ADNI1,1\n"]
+    for number, lines in enumerate((rows, rows[::-1])):
+        arm = "RID,ARM,PHASE,ENROLLED\n" + "".join(lines)
+        (visit,) = read_texts(tmp_path / str(number), dx=text, arm=arm)
+        assert visit["stage"] == "LMCI"
+
+
+def test_a_row_without_a_day_does_not_undo_another(tmp_path):
+    text = DX + "4010,v03,ADNI2,2,,2012-09-01\n"
+    days = "RID,VISCODE,RGSTATUS,EXAMDATE\n4010,v03,1,2012-01-02\n4010,v03,1,\n"
+    (visit,) = read_texts(tmp_path, dx=text, registry=days)
+    assert visit["date"].isoformat() == "2012-01-02"
+
+
+def test_two_diagnoses_of_one_month_are_refused_whatever_the_codes(tmp_path):
+    rows = "21,bl,ADNI1,1,2006-01-01,\n21,m60,ADNIGO,1,2011-01-01,\n"
+    with pytest.raises(CohortError, match="two diagnoses at m60 and v06: CN and AD"):
+        read_texts(tmp_path, dx=DX + rows + "21,v06,ADNI2,3,2011-02-01,\n")
+    # screening is another matter: baseline counts
+    rows = "21,sc,ADNI1,2,2006-01-01,\n21,bl,ADNI1,1,2006-01-05,\n"
+    (visit,) = read_texts(tmp_path, dx=DX + rows)
+    assert visit["diagnosis"] == "CN"
