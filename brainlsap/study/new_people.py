@@ -145,30 +145,28 @@ def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Co
     wanted = dict(model.origin_.reading)
     if Path(folder).suffix == ".h5" and Path(folder).is_file():
         cohort = Cohort.read(folder)
-        known = {"subcortex": cohort.provenance.get("subcortex")}
-        known |= cohort.provenance.get("asked") or {}
-        _check_reading(wanted, known, f"Read {folder} again without it.")
+        said = cohort.provenance | (cohort.provenance.get("asked") or {})
+        _check_reading(wanted, said, f"Read {folder} again without it.")
         return cohort
     _check_reading(wanted, options, "Leave it out.")
-    frames = wanted.pop("frames", None)
-    if frames is not None:
-        wanted["frames"] = tuple(frames)
+    if "frames" in wanted:
+        wanted["frames"] = _plain(wanted["frames"])
     return load_cohort(folder, **(wanted | {"label": None} | options))
 
 
-def _check_reading(
-    wanted: Mapping[str, Any], given: Mapping[str, Any], remedy: str
-) -> None:
+def _check_reading(wanted: dict[str, Any], given: dict[str, Any], todo: str) -> None:
     """Refuse numbers that mean another thing than those of the fit."""
     for name in ("subcortex", "measure", "frames", "reference"):
         before, now = wanted.get(name), given.get(name)
-        before = tuple(before) if isinstance(before, list) else before
-        now = tuple(now) if isinstance(now, list) else now
-        if now is not None and before is not None and now != before:
+        if None not in (before, now) and _plain(now) != _plain(before):
             raise ParameterError(
-                f"{name} must be {before!r}, as in the fit of the model; got {now!r}. "
-                f"{remedy}"
+                f"{name} must be {_plain(before)!r}, as in the fit of the model; got "
+                f"{_plain(now)!r}. {todo}"
             )
+
+
+def _plain(said: Any) -> Any:
+    return tuple(said) if isinstance(said, list) else said
 
 
 def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:

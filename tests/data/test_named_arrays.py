@@ -59,9 +59,7 @@ def test_names_of_another_matrix_are_not_taken(tmp_path, tiny, matrix, shuffled)
 def test_names_of_another_number_are_refused(tmp_path, tiny, matrix):
     names = np.array(["Unknown", *tiny.names])
     np.savez(tmp_path / "c.npz", connectome=matrix, names=names)
-    with pytest.raises(
-        FileFormatError, match="7 rows of 'connectome', but 'names' nam"
-    ):
+    with pytest.raises(FileFormatError, match="7 rows of 'connectome', but 'names' na"):
         read_connectome(tmp_path / "c.npz", tiny)
     np.savez(tmp_path / "d.npz", connectome=matrix, names=np.array("counts of a study"))
     assert "order of tiny" in read_connectome(tmp_path / "d.npz", tiny).notes[0]
