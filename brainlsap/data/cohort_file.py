@@ -18,6 +18,7 @@ from brainlsap._files import replace_when_whole
 from brainlsap._scratch import new_array, row_blocks
 from brainlsap.data.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort_checks import is_shared
+from brainlsap.data.hdf_heaps import check_texts
 from brainlsap.data.hdf_structure import check_structure
 from brainlsap.exceptions import BrainlsapError, FileFormatError
 
@@ -211,14 +212,19 @@ def _write_array(file: "h5py.File", name: str, values: np.ndarray, dtype: Any) -
 
 
 def _read_array(dataset: "h5py.Dataset") -> np.ndarray:
-    promised = dataset.size * dataset.dtype.itemsize
-    if dataset.compression is None and dataset.id.get_storage_size() < promised:
-        raise ValueError(f"{dataset.name} holds less than its header promises")
+    _check_promise(dataset)
     values = new_array(dataset.shape)
     for part in row_blocks(values):
         values[part] = dataset[part]
     values.flags.writeable = False
     return values
+
+
+def _check_promise(dataset: "h5py.Dataset") -> None:
+    promised = dataset.size * dataset.dtype.itemsize
+    if dataset.compression is None and dataset.id.get_storage_size() < promised:
+        raise ValueError(f"{dataset.name} holds less than its header promises")
+    check_texts(dataset)
 
 
 def _write_table(file: "h5py.File", name: str, table: pd.DataFrame) -> list[str]:
@@ -242,6 +248,7 @@ def _read_table(group: "h5py.Group", columns: list[str]) -> pd.DataFrame:
     table: dict[str, Any] = {}
     for number, column in enumerate(columns):
         dataset = group[str(number)]
+        _check_promise(dataset)
         if f"{number}-missing" in group:
             missing = group[f"{number}-missing"][()]
             text = pd.Series(list(dataset.asstr()[()]), dtype="str")

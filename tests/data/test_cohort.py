@@ -292,3 +292,14 @@ def test_read_refuses_arrays_that_are_promised_and_not_there(tmp_path):
         file.create_dataset("connectomes", (10**12, *one[1:]), float, chunks=one)
     with pytest.raises(FileFormatError, match="holds less than its header promises"):
         Cohort.read(path)
+
+
+def test_read_refuses_columns_that_are_promised_and_not_there(tmp_path):
+    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
+    with h5py.File(path, "a") as file:
+        texts = next(k for k in file["table"] if f"{k}-missing" in file["table"])
+        del file["table"][texts]
+        kind = h5py.string_dtype()
+        file["table"].create_dataset(texts, (10**14,), kind, chunks=(1000,))
+    with pytest.raises(FileFormatError, match=r"/table/\d+ holds less than its header"):
+        Cohort.read(path)
