@@ -66,7 +66,7 @@ def texts_can_be_walked(
     """Return whether every step through a collection of texts leads on.
 
     The library walks it from object to object, by their sizes; free space of size 0
-    lets it stand still.
+    lets it stand still, and a size beyond the end may lead it back.
 
     Parameters
     ----------
@@ -89,7 +89,8 @@ def texts_can_be_walked(
         number, _, size = struct.unpack_from("<HH4xQ", held, place)
         # free space counts its own head, an object does not
         step = size if number == 0 else _HEAD + -(-size // 8) * 8
-        if step < _HEAD:
+        # the library counts in 64 bits: a step past the end may lead back
+        if not _HEAD <= step <= end - place:
             return False
         place += step
     return True

@@ -38,6 +38,19 @@ def test_free_space_of_no_size_is_refused(tmp_path):
         readers.read_matrix(path)
 
 
+def test_texts_that_are_longer_than_their_collection_are_refused(tmp_path):
+    """HDF5 went in a circle of 64 bits on such a file."""
+    path = readers.MATRICES["c.h5"](tmp_path / "c.h5", readers.W, list("abcdefg"))
+    content = bytearray(path.read_bytes())
+    first = content.find(MARK) + 16
+    (size,) = struct.unpack_from("<Q", content, first + 8)
+    following = first + 16 + -(-size // 8) * 8
+    struct.pack_into("<Q", content, following + 8, 2**64 - (following - first) - 16)
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"c\.h5: a collection of texts.*damaged"):
+        readers.read_matrix(path)
+
+
 def test_free_space_that_leads_back_is_refused(tmp_path):
     """HDF5 went in a circle on such a file."""
     path = readers.MATRICES["c.h5"](tmp_path / "c.h5", readers.W, list("abcdefg"))
