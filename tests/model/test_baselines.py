@@ -63,8 +63,8 @@ def test_tuning_finds_where_the_answer_is(draw_scans):
     assert fit(scans).scale_ == 0.0
     rng = np.random.default_rng(5)
     code = (scans.y == "CN").astype(float)
-    W = np.broadcast_to(np.ones((9, 9)) - np.eye(9), (80, 9, 9))
-    spread = 0.35 * code[:, None, None] + rng.normal(size=(80, 9, 1))
+    W = np.broadcast_to(np.ones((40, 40)) - np.eye(40), (80, 40, 40))
+    spread = 0.3 * code[:, None, None] + rng.normal(size=(80, 40, 1))
     wide = type(scans)(W, spread, scans.y, scans.people)
     assert fit(wide, (0.0, 1.0)).scale_ == 1.0
 
