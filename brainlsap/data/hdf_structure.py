@@ -17,10 +17,10 @@ from brainlsap.exceptions import FileFormatError
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Where a file may begin, after a block of the user's (MATLAB's is 512 bytes).
 _BEGINNINGS = (0, *(512 << k for k in range(20)))
-# Marks, what must hold where one stands, and what is said where it does not. Behind
-# a mark stands a version; collections of texts have three reserved zeros there, too.
+# Marks (with the version behind them), what must hold where one stands, and what is
+# said where it does not.
 _CHECKS = (
-    (b"GCOL\x01\x00\x00\x00", texts_can_be_walked, "a collection of texts"),
+    (b"GCOL\x01", texts_can_be_walked, "a collection of texts"),
     (b"HEAP\x00", free_space_ends, "the names of a group"),
     (b"TREE", children_lead_down, "an index"),
 )

@@ -46,6 +46,7 @@ def test_texts_that_are_longer_than_their_collection_are_refused(tmp_path):
     (size,) = struct.unpack_from("<Q", content, first + 8)
     following = first + 16 + -(-size // 8) * 8
     struct.pack_into("<Q", content, following + 8, 2**64 - (following - first) - 16)
+    content[first - 10] = 7  # reserved, and not looked at
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=r"c\.h5: a collection of texts.*damaged"):
         readers.read_matrix(path)
