@@ -130,7 +130,8 @@ def read_cohort(path: str | Path) -> "Cohort":
 
 
 def _check_format(path: Path, file: "h5py.File") -> None:
-    kind, version = file.attrs.get("format"), file.attrs.get("format_version")
+    kind = _attribute(file, "format")
+    version = _attribute(file, "format_version")
     if kind != FORMAT:
         raise FileFormatError(
             f"{path}: an HDF5 file, but not a cohort; expected the attribute "
@@ -143,10 +144,31 @@ def _check_format(path: Path, file: "h5py.File") -> None:
         )
 
 
+def _attribute(file: "h5py.File", name: str) -> Any:
+    """Return an attribute of text or a number; None for any other."""
+    import h5py
+
+    if name not in file.attrs:
+        return None
+    kind = file.attrs.get_id(name).dtype
+    # HDF5 died of lists of any length that stood where texts are expected
+    is_read = kind.kind in "iu" or h5py.check_string_dtype(kind) is not None
+    return file.attrs[name] if is_read else None
+
+
+def _read_texts(dataset: "h5py.Dataset") -> Any:
+    import h5py
+
+    if h5py.check_string_dtype(dataset.dtype) is None:
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, expected text")
+    _check_promise(dataset)
+    return dataset.asstr()[()]
+
+
 def _read_parts(file: "h5py.File") -> "Cohort":
     from brainlsap.data.cohort import Cohort
 
-    about = json.loads(file["about"][()])
+    about = json.loads(_read_texts(file["about"]))
     columns = about["columns"]
     table = _read_table(file["table"], columns["table"])
     regions = _read_table(file["regions"], columns["regions"])
@@ -248,11 +270,17 @@ def _read_table(group: "h5py.Group", columns: list[str]) -> pd.DataFrame:
     table: dict[str, Any] = {}
     for number, column in enumerate(columns):
         dataset = group[str(number)]
-        _check_promise(dataset)
         if f"{number}-missing" in group:
-            missing = group[f"{number}-missing"][()]
-            text = pd.Series(list(dataset.asstr()[()]), dtype="str")
+            missing = _read_numbers(group[f"{number}-missing"])
+            text = pd.Series(list(_read_texts(dataset)), dtype="str")
             table[column] = text.mask(missing)
         else:
-            table[column] = dataset[()]
+            table[column] = _read_numbers(dataset)
     return pd.DataFrame(table)
+
+
+def _read_numbers(dataset: "h5py.Dataset") -> np.ndarray:
+    if dataset.dtype.kind not in "biuf":
+        raise ValueError(f"{dataset.name} holds {dataset.dtype}, expected numbers")
+    _check_promise(dataset)
+    return np.asarray(dataset[()])

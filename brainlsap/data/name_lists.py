@@ -69,8 +69,10 @@ def in_counted_order(numbers: Sequence[str], names: Sequence[str]) -> tuple[str,
     """
     if not numbers or not _are_decimal(numbers):
         return tuple(names)
-    order = np.argsort(np.array(numbers, dtype=float), kind="stable")
-    if not are_counts([str(int(numbers[place])) for place in order]):
+    values = np.array(numbers, dtype=float)
+    order = np.argsort(values, kind="stable")
+    counts = np.arange(len(values))
+    if not any(np.array_equal(values[order], counts + start) for start in (0, 1)):
         return tuple(names)
     return tuple(names[place] for place in order)
 

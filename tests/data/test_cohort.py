@@ -303,3 +303,25 @@ def test_read_refuses_columns_that_are_promised_and_not_there(tmp_path):
         file["table"].create_dataset(texts, (10**14,), kind, chunks=(1000,))
     with pytest.raises(FileFormatError, match=r"/table/\d+ holds less than its header"):
         Cohort.read(path)
+
+
+@pytest.mark.parametrize("name", ["about", "table/0", "table/5", "regions/0-missing"])
+def test_read_refuses_parts_of_another_kind(tmp_path, name):
+    """HDF5 died of lists of any length where texts were expected."""
+    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
+    with h5py.File(path, "a") as file:
+        size = file[name].shape
+        del file[name]
+        file.create_dataset(name, size, h5py.vlen_dtype(np.uint8))
+    with pytest.raises(FileFormatError, match=rf"/{name} holds .*, expected (text|num)"):
+        Cohort.read(path)
+
+
+def test_read_refuses_attributes_of_another_kind(tmp_path):
+    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
+    with h5py.File(path, "a") as file:
+        lists = np.empty(1, dtype=object)
+        lists[0] = np.arange(3, dtype=np.uint8)
+        file.attrs.create("format", lists, dtype=h5py.vlen_dtype(np.uint8))
+    with pytest.raises(FileFormatError, match=r"not a cohort; .* got None"):
+        Cohort.read(path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brainlsap.data.name_lists import read_names
+from brainlsap.data.name_lists import in_counted_order, read_names
 from brainlsap.exceptions import FileFormatError
 
 
@@ -27,3 +27,7 @@ def test_numbers_that_count_names_decide_their_order(write, first):
     assert read_names(write("l.txt", "17 lh_b\n10 lh_a\n")) == ("lh_b", "lh_a")
     assert read_names(write("l.csv", "name,lobe\nlh_b,2\nlh_a,9\n")) == ("lh_b", "lh_a")
     assert read_names(write("l.csv", "index,name\n")) == ()
+
+
+def test_a_number_of_any_length_counts_nothing():
+    assert in_counted_order(["9" * 10_000, "1"], ["b", "a"]) == ("b", "a")
