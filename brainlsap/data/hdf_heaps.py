@@ -53,7 +53,10 @@ def check_texts(dataset: Any) -> None:
 
 
 def _read_at(dataset: Any, place: int, size: int) -> bytes:
-    with Path(dataset.file.filename).open("rb") as file:
+    path = Path(dataset.file.filename)
+    if place + size > path.stat().st_size:
+        raise ValueError(f"{dataset.name}: its texts lie beyond the end of the file")
+    with path.open("rb") as file:
         file.seek(place)
         return file.read(size)
 
