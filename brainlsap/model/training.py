@@ -20,7 +20,7 @@ _BARRIER = 0.01
 _RESTARTS = 3
 _LEAST_GAIN = 1e-4
 # Scans whose layers are kept for the way back at once, where scans stand alone.
-_SCANS_AT_ONCE = 128
+_SCANS_AT_ONCE = 160
 # Logits that differ by less between scans tell nothing apart.
 _DEAD_SPREAD = 1e-6
 
