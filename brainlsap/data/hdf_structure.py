@@ -17,12 +17,13 @@ from brainlsap.exceptions import FileFormatError
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Where a file may begin, after a block of the user's (MATLAB's is 512 bytes).
 _BEGINNINGS = (0, *(512 << k for k in range(20)))
+_NODE = b"TREE"
 # Marks (with the version behind them), what must hold where one stands, and what is
 # said where it does not.
 _CHECKS = (
     (b"GCOL\x01", texts_can_be_walked, "a collection of texts"),
     (b"HEAP\x00", free_space_ends, "the names of a group"),
-    (b"TREE", children_lead_down, "an index"),
+    (_NODE, children_lead_down, "an index"),
 )
 
 
@@ -58,12 +59,16 @@ def check_structure(path: str | Path) -> None:
         if base is None:
             return
         for mark, holds, what in _CHECKS:
-            for start in _places(held, mark, base):
-                if not holds(held, start, base):
-                    raise _damaged(path, what, start)
-        circle = first_in_a_circle(held, _places(held, b"TREE", base), base)
-        if circle is not None:
-            raise _damaged(path, "an index", circle)
+            # looked for once: the largest files are gigabytes
+            places = list(_places(held, mark, base))
+            wrong = next((k for k in places if not holds(held, k, base)), None)
+            if wrong is None and mark == _NODE:
+                wrong = first_in_a_circle(held, places, base)
+            if wrong is not None:
+                raise FileFormatError(
+                    f"{path}: {what} in this HDF5 file cannot be read: it is damaged "
+                    f"(byte {wrong}). Write or copy the file again."
+                )
 
 
 def _places(held: mmap.mmap, mark: bytes, base: int) -> Iterator[int]:
@@ -71,13 +76,6 @@ def _places(held: mmap.mmap, mark: bytes, base: int) -> Iterator[int]:
     while start >= 0:
         yield start
         start = held.find(mark, start + 1)
-
-
-def _damaged(path: Path, what: str, place: int) -> FileFormatError:
-    return FileFormatError(
-        f"{path}: {what} in this HDF5 file cannot be read: it is damaged (byte "
-        f"{place}). Write or copy the file again."
-    )
 
 
 def _beginning(path: Path, held: mmap.mmap) -> int | None:
