@@ -11,15 +11,17 @@ import os
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from brainlsap._files import saying_where, try_lock
 from brainlsap.exceptions import ParameterError
+
+T = TypeVar("T")
 
 LARGE_BYTES = 500_000_000
 """Arrays above this are mapped to a file, unless the environment says otherwise."""
@@ -168,17 +170,18 @@ def row_blocks(array: np.ndarray) -> Iterator[slice]:
         release(array)
 
 
-def letting_go(parts: Sequence[slice], every: int) -> Iterator[slice]:
+def letting_go(parts: Iterable[T], every: int) -> Iterator[T]:
     """Yield parts; let go of mapped memory after every so many.
 
     Parameters
     ----------
-    parts : sequence of slice
+    parts : iterable
     every : int
 
     Yields
     ------
-    slice
+    object
+        Each of the parts.
     """
     for number, part in enumerate(parts, 1):
         yield part

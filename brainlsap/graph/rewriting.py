@@ -10,8 +10,8 @@ from that by a remainder, because the series ends:
 .. math::
    \frac{dE_{pi}}{ds_p} = -\lambda_i E_{pi} + r_p(\lambda_i)
 
-Where the remainder is below rounding the slope needs no series of its own; elsewhere
-it has one, summed like the kernel's.
+Where the remainder is below rounding the kernel's sum serves for the slope; elsewhere
+the slope's own series is summed.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from torch import Tensor
 from brainlsap.graph.bounds import choose_degree, polynomial_values
 from brainlsap.graph.expansions import EXPANSIONS
 
-# The exact kernel is interpolated to this error: rounding of float64.
+# The exact kernel is interpolated to this error at the least: rounding of float64.
 _EXACT = 1e-13
 # Of what is left out, as a part of the working precision's rounding.
 _BELOW_ROUNDING = 1 / 8
@@ -37,13 +37,15 @@ class Series:
     ----------
     coefficients : Tensor of shape (n_rois, n_terms)
         Of the Chebyshev polynomials of degree 0 to n_terms - 1.
-    slopes : Tensor of shape (n_rois, n_slope_terms) or None
-        Of the slope with respect to scale, in the same polynomials; None where it is
-        :math:`-\lambda` times the kernel to rounding.
+    slopes : Tensor of shape (n_rois, n_slope_terms)
+        Of the slope with respect to scale, in the same polynomials.
+    follows_eigenvalues : bool
+        Whether the slope is :math:`-\lambda` times the kernel to rounding.
     """
 
     coefficients: Tensor
-    slopes: Tensor | None
+    slopes: Tensor
+    follows_eigenvalues: bool
 
 
 class Rewriting:
@@ -52,13 +54,16 @@ class Rewriting:
     Parameters
     ----------
     kernel : {"exact", "chebyshev", "hermite", "laguerre"}
-        How the heat kernel is made; `exact` is interpolated to 1e-13.
+        How the heat kernel is made; `exact` is interpolated.
     degree : int or None
         Degree of the expansion; None for `exact`.
     span : float
         The paper's `b` (Chebyshev only).
     max_scale : float
         Largest scale that will be asked for (`exact` only).
+    dtype : torch.dtype
+        Precision of the sums to come: `exact` is interpolated to an eighth of its
+        rounding, or 1e-13 (`exact` only).
     device : torch.device, optional
         Where the coefficients are wanted.
 
@@ -76,11 +81,13 @@ class Rewriting:
         degree: int | None = None,
         span: float = 2.0,
         max_scale: float = 0.0,
+        dtype: torch.dtype = torch.float64,
         device: torch.device | None = None,
     ) -> None:
         self.kernel, self.span = kernel, span
+        self._last: tuple[torch.dtype, Tensor, Series] | None = None
         if kernel == "exact":
-            degree = choose_degree("chebyshev", max_scale, _EXACT)
+            degree = choose_degree("chebyshev", max_scale, max(_EXACT, _lost(dtype)))
         self.order = int(degree or 0)
         angle = np.pi * (np.arange(self.order + 1) + 0.5) / (self.order + 1)
         cosines = np.cos(angle[:, None] * np.arange(self.order + 1))
@@ -129,12 +136,25 @@ class Rewriting:
         -------
         Series
         """
-        c, dc = self.coefficients(scale)
-        left_out = torch.finfo(dtype).eps * _BELOW_ROUNDING
+        # layers and parts of an epoch ask for the same scales one after another
+        wanted = scale.detach().double()
+        if self._last is not None:
+            last_dtype, last_scale, found = self._last
+            if last_dtype == dtype and torch.equal(last_scale, wanted):
+                return found
+        c, dc = self.coefficients(wanted)
+        left_out = _lost(dtype)
         remainder = torch.nn.functional.pad(dc, (0, 1)) + _times_eigenvalue(c)
-        plain = float(remainder.abs().sum(1).amax()) <= max(left_out, 1e-15)
-        slopes = None if plain else _ended(dc, left_out).to(dtype)
-        return Series(_ended(c, left_out).to(dtype), slopes)
+        follows = float(remainder.abs().sum(1).amax()) <= max(left_out, 1e-15)
+        kept, slopes = (_ended(one, left_out).to(dtype) for one in (c, dc))
+        found = Series(kept, slopes, follows)
+        self._last = dtype, wanted.clone(), found
+        return found
+
+
+def _lost(dtype: torch.dtype) -> float:
+    """Return what may be left out of a sum in this precision."""
+    return torch.finfo(dtype).eps * _BELOW_ROUNDING
 
 
 def _ended(c: Tensor, left_out: float) -> Tensor:

@@ -10,7 +10,9 @@ coefficients stay below 1: only that sum is then done in the working precision
 (Hermite's own terms would be wrong by 0.02 there): :mod:`brainlsap.graph.rewriting`.
 """
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +28,24 @@ from brainlsap.graph.spectral_steps import Combine, Diffuse
 _CHUNKS_HELD = 16
 # Graphs whose polynomials are made at once, in float64.
 _AT_ONCE = 64
+
+
+class Graphs(NamedTuple):
+    """Spectra of the graphs of some items, in the working precision.
+
+    Parameters
+    ----------
+    vectors : Tensor of shape (n_graphs, n_rois, n_rois)
+        Eigenvectors.
+    slopes : Tensor of shape (n_graphs, 1, n_rois)
+        Eigenvalues times -1: what a slope with respect to scale multiplies by.
+    basis : Tensor of shape (n_graphs, order + 1, n_rois)
+        Chebyshev polynomials of the eigenvalues.
+    """
+
+    vectors: Tensor
+    slopes: Tensor
+    basis: Tensor
 
 
 class SpectralEngine:
@@ -45,7 +65,7 @@ class SpectralEngine:
         The paper's `b` (Chebyshev only).
     max_scale : float or None
         Largest scale that will be asked for; lets the exact kernel be interpolated,
-        to 1e-13, which is faster and lets the first layer be made once
+        to rounding, which is faster and lets the first layer be made once
         (:meth:`terms`). Without it every exponential is taken.
     dtype : torch.dtype
         Precision of signals and products.
@@ -84,7 +104,9 @@ class SpectralEngine:
         self.basis = self.eigenvalues[:, None]
         if kernel != "exact" or max_scale is not None:
             device = spectrum.eigenvalues.device
-            self.rewriting = Rewriting(kernel, degree, span, max_scale or 0.0, device)
+            self.rewriting = Rewriting(
+                kernel, degree, span, max_scale or 0.0, dtype, device
+            )
             self.basis = _basis(spectrum.eigenvalues, self.rewriting.order, dtype)
 
     @property
@@ -114,9 +136,33 @@ class SpectralEngine:
         self.eigenvalues, self.basis = self.eigenvalues[graphs], self.basis[graphs]
         self.graph_of, self.in_order = torch.arange(len(self.vectors)), True
 
-    def graphs(self, part: slice) -> slice | Tensor:
-        """Return what picks the graphs of some items: a view where possible."""
-        return part if self.in_order else self.graph_of[part]
+    def graphs(self, picked: slice | Tensor) -> Graphs:
+        """Return the spectra of some graphs: views, where a slice picks them."""
+        slopes = -self.eigenvalues[picked][:, None]
+        return Graphs(self.vectors[picked], slopes, self.basis[picked])
+
+    def chunks(self, *signals: Tensor) -> Iterator[tuple[Graphs, tuple[Tensor, ...]]]:
+        """Yield the graphs and the signals of some items at a time.
+
+        Parameters
+        ----------
+        *signals : Tensors of shape (n_items, ...)
+            Of all items.
+
+        Yields
+        ------
+        tuple of Graphs and of tuple of Tensors
+            Of up to `chunk` items; views of the signals.
+        """
+        # views made all at once: a slice for each would take a tenth of an epoch
+        parts = zip(*(signal.split(self.chunk) for signal in signals), strict=True)
+        if self.in_order:
+            slopes = -self.eigenvalues[:, None]
+            held = (one.split(self.chunk) for one in (self.vectors, slopes, self.basis))
+            graphs = itertools.starmap(Graphs, zip(*held, strict=True))
+        else:
+            graphs = map(self.graphs, self.graph_of.split(self.chunk))
+        return letting_go(zip(graphs, parts, strict=True), _CHUNKS_HELD)
 
     def weights(self, scale: Tensor) -> Series | Tensor:
         """Return what :meth:`weighted_vectors` takes: the series, or the scales."""
@@ -126,10 +172,7 @@ class SpectralEngine:
         return self.rewriting.series(scale, dtype)
 
     def weighted_vectors(
-        self,
-        weights: Series | Tensor,
-        picked: slice | Tensor,
-        workspace: Tensor | None = None,
+        self, weights: Series | Tensor, graphs: Graphs, workspace: Tensor
     ) -> Tensor:
         """Return U o E.
 
@@ -137,26 +180,23 @@ class SpectralEngine:
         ----------
         weights : Series or Tensor
             From :meth:`weights`.
-        picked : slice or int Tensor
-            Graphs.
-        workspace : Tensor of shape (chunk, n_rois, n_rois), optional
-            From :meth:`workspace`; fresh memory costs more than the sums.
+        graphs : Graphs
+            Up to `chunk` of them.
+        workspace : Tensor of shape (chunk, n_rois, n_rois)
+            From :meth:`workspace`: fresh memory costs more than the sums.
 
         Returns
         -------
         Tensor of shape (n_graphs, n_rois, n_rois)
         """
-        U = self.vectors[picked]
-        if workspace is None:
-            workspace = self.workspace(len(U))
-        rows = workspace[: len(U)]
         if isinstance(weights, Tensor):
-            rates = -self.eigenvalues[picked][:, None]
-            return torch.mul(weights[:, None], rates, out=rows).exp_().mul_(U)
-        return self._summed(weights.coefficients, picked, rows)
+            rows = workspace[: len(graphs.vectors)]
+            torch.mul(weights[:, None], graphs.slopes, out=rows)
+            return rows.exp_().mul_(graphs.vectors)
+        return _summed(weights.coefficients, graphs, workspace)
 
     def weighted_slopes(
-        self, weights: Series | Tensor, picked: slice | Tensor, workspace: Tensor
+        self, weights: Series | Tensor, graphs: Graphs, workspace: Tensor
     ) -> Tensor | None:
         """Return U o dE/ds; None where that is U o E times -lambda.
 
@@ -164,8 +204,8 @@ class SpectralEngine:
         ----------
         weights : Series or Tensor
             From :meth:`weights`.
-        picked : slice or int Tensor
-            Graphs.
+        graphs : Graphs
+            Up to `chunk` of them.
         workspace : Tensor of shape (chunk, n_rois, n_rois)
             From :meth:`workspace`.
 
@@ -173,15 +213,9 @@ class SpectralEngine:
         -------
         Tensor of shape (n_graphs, n_rois, n_rois) or None
         """
-        if isinstance(weights, Tensor) or weights.slopes is None:
+        if isinstance(weights, Tensor) or weights.follows_eigenvalues:
             return None
-        rows = workspace[: len(self.eigenvalues[picked])]
-        return self._summed(weights.slopes, picked, rows)
-
-    def _summed(self, c: Tensor, picked: slice | Tensor, rows: Tensor) -> Tensor:
-        values = self.basis[picked][:, : c.shape[1]]
-        torch.bmm(c.expand(len(rows), -1, -1), values, out=rows)
-        return rows.mul_(self.vectors[picked])
+        return _summed(weights.slopes, graphs, workspace)
 
     def workspace(self, n_items: int) -> Tensor:
         """Return memory for the weighted vectors of a chunk of items."""
@@ -202,8 +236,8 @@ class SpectralEngine:
         """
         if self.shared:
             return self.vectors[0].T @ H
-        parts = self.parts(H)
-        return torch.cat([self.vectors[self.graphs(i)].mT @ H[i] for i in parts])
+        chunks = self.chunks(H)
+        return torch.cat([graphs.vectors.mT @ h for graphs, (h,) in chunks])
 
     def terms(self, H_hat: Tensor) -> Tensor:
         """Return every T_n(L - I) H of constant signals: a first layer made once.
@@ -218,15 +252,15 @@ class SpectralEngine:
 
         Returns
         -------
-        Tensor of shape (n_items, n_rois, n_channels, order + 1)
+        Tensor of shape (n_items, order + 1, n_rois, n_channels)
         """
-        found = H_hat.new_empty(*H_hat.shape, self.basis.shape[1])
-        for part in self.parts(H_hat):
-            graphs = slice(0, 1) if self.shared else self.graphs(part)
-            values = self.basis[graphs].expand(len(H_hat[part]), -1, -1)
-            weighted = torch.einsum("tif,tni->tifn", H_hat[part], values)
-            joined = self.vectors[graphs] @ weighted.flatten(2)
-            found[part] = joined.reshape(weighted.shape)
+        n_items, n_rois, n_channels = H_hat.shape
+        found = H_hat.new_empty(n_items, self.basis.shape[1], n_rois, n_channels)
+        for graphs, (hat, out) in self._graphs_of(H_hat, found):
+            values = graphs.basis.expand(len(hat), -1, -1)
+            weighted = torch.einsum("tif,tni->tinf", hat, values)
+            joined = graphs.vectors @ weighted.flatten(2)
+            out[:] = joined.reshape(weighted.shape).transpose(1, 2)
         return found
 
     def combine(self, terms: Tensor, scale: Tensor) -> Tensor:
@@ -234,7 +268,7 @@ class SpectralEngine:
 
         Parameters
         ----------
-        terms : Tensor of shape (n_items, n_rois, n_channels, order + 1)
+        terms : Tensor of shape (n_items, order + 1, n_rois, n_channels)
             From :meth:`terms`; constant.
         scale : Tensor of shape (n_rois,)
             Heat scale of every region.
@@ -277,10 +311,21 @@ class SpectralEngine:
         """
         return Diffuse.apply(H_hat, scale, self, True)  # type: ignore[no-any-return]
 
-    def parts(self, H: Tensor) -> Iterable[slice]:
-        """Return the chunks of the items."""
-        starts = range(0, len(H), self.chunk)
-        return letting_go([slice(i, i + self.chunk) for i in starts], _CHUNKS_HELD)
+    def _graphs_of(
+        self, *signals: Tensor
+    ) -> Iterator[tuple[Graphs, tuple[Tensor, ...]]]:
+        """Yield chunks, also where one graph is shared by all items."""
+        if not self.shared:
+            return self.chunks(*signals)
+        parts = zip(*(signal.split(self.chunk) for signal in signals), strict=True)
+        return zip(itertools.repeat(self.graphs(slice(0, 1))), parts)
+
+
+def _summed(c: Tensor, graphs: Graphs, workspace: Tensor) -> Tensor:
+    values = graphs.basis[:, : c.shape[1]]
+    rows = workspace[: len(values)]
+    torch.bmm(c.expand(len(values), -1, -1), values, out=rows)
+    return rows.mul_(graphs.vectors)
 
 
 def _basis(eigenvalues: Tensor, order: int, dtype: torch.dtype) -> Tensor:

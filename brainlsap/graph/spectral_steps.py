@@ -10,27 +10,35 @@ if TYPE_CHECKING:
     from brainlsap.graph.rewriting import Series
     from brainlsap.graph.spectral import SpectralEngine
 
+# Items whose products are summed at once.
+_AT_ONCE = 64
+
 
 class Combine(torch.autograd.Function):
-    """Y[t, p, f] = sum_n c_n(s_p) terms[t, p, f, n]."""
+    """Y[t, p, f] = sum_n c_n(s_p) terms[t, n, p, f]."""
 
     @staticmethod
     def forward(
         ctx: Any, terms: Tensor, scale: Tensor, engine: "SpectralEngine"
     ) -> Tensor:
         """Sum the terms."""
-        found = engine.rewriting.coefficients(scale)  # type: ignore[union-attr]
-        c, dc = (part.to(terms.dtype) for part in found)
-        ctx.save_for_backward(terms, dc, scale)
-        return torch.einsum("tpfn,pn->tpf", terms, c)
+        series = engine.rewriting.series(scale, terms.dtype)  # type: ignore[union-attr]
+        ctx.save_for_backward(terms, series.slopes, scale)
+        c = series.coefficients[..., None]
+        out = terms[:, 0] * c[:, 0]
+        for n in range(1, c.shape[1]):
+            out.addcmul_(terms[:, n], c[:, n])
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Return the slope with respect to scale; terms are constant."""
         terms, dc, scale = ctx.saved_tensors
-        by_term = torch.einsum("tpfn,tpf->pn", terms, grad)
-        return None, (by_term * dc).sum(1).to(scale.dtype), None
+        out = terms[:, 0] * dc[:, 0, None]
+        for n in range(1, dc.shape[1]):
+            out.addcmul_(terms[:, n], dc[:, n, None])
+        return None, _summed_product(grad, out).to(scale.dtype), None
 
 
 class Diffuse(torch.autograd.Function):
@@ -57,7 +65,7 @@ class Diffuse(torch.autograd.Function):
         slope, scale = ctx.saved_tensors
         grad_scale = grad_H = None
         if ctx.needs_input_grad[1]:
-            grad_scale = _summed_product(engine, grad, slope).to(scale.dtype)
+            grad_scale = _summed_product(grad, slope).to(scale.dtype)
         if ctx.needs_input_grad[0] and not ctx.in_spectrum:
             grad_H = _transpose(engine, ctx.weights, grad.contiguous())
         return grad_H, grad_scale, None, None
@@ -71,12 +79,12 @@ def _diffuse_shared(
     wants_scale: bool,
 ) -> tuple[Tensor, Tensor]:
     """One graph for everybody: form the kernel and its slope once, for all."""
-    U = engine.vectors[0]
-    rows = engine.weighted_vectors(weights, slice(0, 1))[0]
+    graphs = engine.graphs(slice(0, 1))
+    U = graphs.vectors[0]
+    rows = engine.weighted_vectors(weights, graphs, engine.workspace(1))[0]
     if wants_scale:
-        slope = engine.weighted_slopes(weights, slice(0, 1), engine.workspace(1))
-        plain = rows * -engine.eigenvalues[0]
-        rows = torch.cat([rows, plain if slope is None else slope[0]])
+        slope = engine.weighted_slopes(weights, graphs, engine.workspace(1))
+        rows = torch.cat([rows, rows * graphs.slopes[0] if slope is None else slope[0]])
     both = (rows if in_spectrum else rows @ U.T) @ H
     n_rois = len(U)
     return both[:, :n_rois], both[:, n_rois:]
@@ -94,27 +102,26 @@ def _diffuse_chunks(
     kernel, slopes = engine.workspace(len(H)), engine.workspace(len(H))
     # channels before regions: factors of eigenvalues then go over long rows
     thin = H.new_empty(len(kernel), H.shape[2], H.shape[1])
-    for part in engine.parts(H):
-        picked = engine.graphs(part)
-        hat = H[part].mT
+    given = (H.mT, out, slope) if wants_scale else (H.mT, out)
+    for graphs, (hat, diffused, *sloped) in engine.chunks(*given):
         if not in_spectrum:
-            hat = torch.bmm(hat, engine.vectors[picked], out=thin[: len(hat)])
-        rows = engine.weighted_vectors(weights, picked, kernel)
-        torch.bmm(rows, hat.mT, out=out[part])
+            hat = torch.bmm(hat, graphs.vectors, out=thin[: len(hat)])
+        rows = engine.weighted_vectors(weights, graphs, kernel)
+        torch.bmm(rows, hat.mT, out=diffused)
         if not wants_scale:
             continue
-        steep = engine.weighted_slopes(weights, picked, slopes)
+        steep = engine.weighted_slopes(weights, graphs, slopes)
         if steep is None:
-            steep, hat = rows, hat * -engine.eigenvalues[picked][:, None]
-        torch.bmm(steep, hat.mT, out=slope[part])
+            steep, hat = rows, hat * graphs.slopes
+        torch.bmm(steep, hat.mT, out=sloped[0])
     return out, slope
 
 
-def _summed_product(engine: "SpectralEngine", one: Tensor, other: Tensor) -> Tensor:
+def _summed_product(one: Tensor, other: Tensor) -> Tensor:
     """Return the sum of products over items and channels, without a large product."""
     total = one.new_zeros(one.shape[1])
-    for part in engine.parts(one):
-        total += (one[part] * other[part]).sum((0, 2))
+    for left, right in zip(one.split(_AT_ONCE), other.split(_AT_ONCE), strict=True):
+        total += (left * right).sum((0, 2))
     return total
 
 
@@ -123,14 +130,14 @@ def _transpose(
 ) -> Tensor:
     """K^T g = U ((U o E)^T g): not symmetric once scales differ."""
     if engine.shared:
-        rows = engine.weighted_vectors(weights, slice(0, 1))[0]
-        return (engine.vectors[0] @ rows.T) @ grad
+        graphs = engine.graphs(slice(0, 1))
+        rows = engine.weighted_vectors(weights, graphs, engine.workspace(1))[0]
+        return (graphs.vectors[0] @ rows.T) @ grad
     out = torch.empty_like(grad)
     workspace = engine.workspace(len(grad))
     thin = grad.new_empty(len(workspace), grad.shape[2], grad.shape[1])
-    for part in engine.parts(grad):
-        picked = engine.graphs(part)
-        rows = engine.weighted_vectors(weights, picked, workspace)
-        hat = torch.bmm(grad[part].mT, rows, out=thin[: len(rows)])
-        torch.bmm(engine.vectors[picked], hat.mT, out=out[part])
+    for graphs, (slope, diffused) in engine.chunks(grad.mT, out):
+        rows = engine.weighted_vectors(weights, graphs, workspace)
+        hat = torch.bmm(slope, rows, out=thin[: len(rows)])
+        torch.bmm(graphs.vectors, hat.mT, out=diffused)
     return out

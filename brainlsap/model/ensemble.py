@@ -129,7 +129,7 @@ def train_start(task: TrainingTask, settings: Settings, number: int) -> TrainedN
             torch.from_numpy(watch).to(device),
         )
     ]
-    n_rois, n_channels = task.batch.signal.shape[1:3]
+    n_rois, n_channels = task.batch.signal.shape[-2:]
 
     def make_network() -> HeatNetwork:
         measured = torch.from_numpy(task.measured)

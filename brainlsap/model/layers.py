@@ -90,8 +90,10 @@ def _kept(x: Tensor, level: int) -> Tensor:
     """Return 0 for what is dropped, else what makes up for it."""
     n_words = -(-x.numel() // 8)
     words = torch.randint(-(2**63), 2**63 - 1, (n_words,), device=x.device)
-    keep = words.view(torch.uint8)[: x.numel()].view(x.shape) >= level
-    return keep.to(x.dtype).mul_(256 / (256 - level))
+    drawn = words.view(torch.uint8)[: x.numel()].view(x.shape)
+    # compared into numbers: to truth values, and those to numbers, takes ten times that
+    kept = torch.ge(drawn, level, out=torch.empty_like(x))
+    return kept.mul_(256 / (256 - level))
 
 
 class HeatScale(nn.Module):
@@ -216,7 +218,7 @@ class RegionStandardizer(nn.Module):
 
 
 class Readout(nn.Module):
-    """Flatten regions and channels, then a perceptron of two layers.
+    """A perceptron of two layers over flattened regions and channels.
 
     Parameters
     ----------
@@ -228,6 +230,8 @@ class Readout(nn.Module):
         Number of classes.
     dropout : float
         Share of inputs and hidden units dropped while training.
+    drops_inputs : bool
+        Without it the inputs come with their share dropped.
 
     Examples
     --------
@@ -236,17 +240,22 @@ class Readout(nn.Module):
     """
 
     def __init__(
-        self, n_inputs: int, n_units: int, n_classes: int, dropout: float
+        self,
+        n_inputs: int,
+        n_units: int,
+        n_classes: int,
+        dropout: float,
+        drops_inputs: bool = True,
     ) -> None:
         super().__init__()
         self.first = nn.Linear(n_inputs, n_units)
         self.second = nn.Linear(n_units, n_classes)
-        self.dropout = dropout
+        self.dropout, self.drops_inputs = dropout, drops_inputs
 
     def forward(self, H: Tensor) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`; no ReLU on them."""
         # the supplement of the paper puts a ReLU there; its authors' code does not
-        H = drop(H, self.dropout, self.training)
+        H = drop(H, self.dropout, self.training and self.drops_inputs)
         H = rectify_and_drop(self.first(H), self.dropout, self.training)
         return self.second(H)
 

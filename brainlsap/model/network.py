@@ -29,7 +29,7 @@ class GraphBatch:
     engine : SpectralEngine
         Over these scans.
     signal : Tensor
-        Terms of shape `(n_items, n_rois, n_channels, order + 1)` if `has_terms`,
+        Terms of shape `(n_items, order + 1, n_rois, n_channels)` if `has_terms`,
         else the transform of shape `(n_items, n_rois, n_channels)`.
     has_terms : bool
         Which of the two `signal` is.
@@ -170,8 +170,13 @@ class HeatNetwork(nn.Module):
         n_inputs = int(measured.sum()) * widths[-1]
         self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal
+        # in one pass with the rectifying, over the largest array of an epoch
         self.readout = Readout(
-            n_inputs, settings.readout_units, n_outputs, settings.dropout
+            n_inputs,
+            settings.readout_units,
+            n_outputs,
+            settings.dropout,
+            drops_inputs=False,
         )
         self.linear = None
         if float(settings.linear_penalty):
@@ -186,9 +191,8 @@ class HeatNetwork(nn.Module):
         first = self.standardize[0](self._diffuse(batch, None))
         Z = first
         for standardize, mix in zip(self.standardize[1:], self.mix, strict=False):
-            H = _mixed(mix, Z, self.dropout if self.training else 0.0)
-            Z = standardize(self._diffuse(batch, H))
-        return self._logits(_mixed(self.mix[-1], Z, 0.0), first)
+            Z = standardize(self._diffuse(batch, self._mixed(mix, Z)))
+        return self._logits(self._mixed(self.mix[-1], self._measured(Z)), first)
 
     def penalty(self, settings: Settings) -> Tensor:
         """Return the weighted sum of squared weights that are held small."""
@@ -218,8 +222,14 @@ class HeatNetwork(nn.Module):
         scale = self.heat()
         return batch.diffuse(scale) if H is None else batch.diffuse_signal(H, scale)
 
+    def _mixed(self, mix: nn.Module, Z: Tensor) -> Tensor:
+        """Mix channels, rectify, drop."""
+        # regions of all scans in one row: overwriting a view makes copies both ways
+        H = rectify_and_drop(mix(Z.flatten(0, 1)), self.dropout, self.training)
+        return H.view(*Z.shape[:2], -1)
+
     def _logits(self, H: Tensor, first: Tensor) -> Tensor:
-        logits = self.readout(self._measured(H).flatten(1))
+        logits = self.readout(H.flatten(1))
         if self.linear is not None:
             logits = logits + self.linear(self._measured(first).flatten(1))
         return ordinal_log_probabilities(logits) if self.ordinal else logits
@@ -227,10 +237,3 @@ class HeatNetwork(nn.Module):
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array
         return H if self.all_measured else H[:, self.measured]
-
-
-def _mixed(mix: nn.Module, Z: Tensor, dropout: float) -> Tensor:
-    """Mix channels, rectify, drop."""
-    # regions of all scans in one row: overwriting a view makes copies both ways
-    H = rectify_and_drop(mix(Z.flatten(0, 1)), dropout, training=True)
-    return H.view(*Z.shape[:2], -1)

@@ -219,7 +219,9 @@ def _add_slopes(
     for the way back is then small, and stays in cache.
     """
     n_items = len(scans.codes)
-    size = n_items if network.joins_scans else _SCANS_AT_ONCE
+    size = n_items
+    if not network.joins_scans:  # equal parts: each costs the same beside its scans
+        size = -(-n_items // -(-n_items // _SCANS_AT_ONCE))
     weight = loss_of.weight
     counts = scans.codes.new_ones(n_items) if weight is None else weight[scans.codes]
     total = 0.0
