@@ -156,6 +156,7 @@ class SpectralEngine:
         """
         # views made all at once: a slice for each would take a tenth of an epoch
         parts = zip(*(signal.split(self.chunk) for signal in signals), strict=True)
+        graphs: Iterator[Graphs]
         if self.in_order:
             slopes = -self.eigenvalues[:, None]
             held = (one.split(self.chunk) for one in (self.vectors, slopes, self.basis))

@@ -24,21 +24,15 @@ class Combine(torch.autograd.Function):
         """Sum the terms."""
         series = engine.rewriting.series(scale, terms.dtype)  # type: ignore[union-attr]
         ctx.save_for_backward(terms, series.slopes, scale)
-        c = series.coefficients[..., None]
-        out = terms[:, 0] * c[:, 0]
-        for n in range(1, c.shape[1]):
-            out.addcmul_(terms[:, n], c[:, n])
-        return out
+        return _summed_terms(terms, series.coefficients)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Return the slope with respect to scale; terms are constant."""
         terms, dc, scale = ctx.saved_tensors
-        out = terms[:, 0] * dc[:, 0, None]
-        for n in range(1, dc.shape[1]):
-            out.addcmul_(terms[:, n], dc[:, n, None])
-        return None, _summed_product(grad, out).to(scale.dtype), None
+        steep = _summed_terms(terms, dc)
+        return None, _summed_product(grad, steep).to(scale.dtype), None
 
 
 class Diffuse(torch.autograd.Function):
@@ -71,6 +65,16 @@ class Diffuse(torch.autograd.Function):
         return grad_H, grad_scale, None, None
 
 
+def _summed_terms(terms: Tensor, c: Tensor) -> Tensor:
+    """Return sum_n c[p, n] terms[t, n, p, f], over as many terms as c has."""
+    weights = c.T[:, :, None].contiguous()
+    out = terms.new_empty(len(terms), *terms.shape[2:])
+    # a product of some items at a time stays in cache
+    for part, sums in zip(terms.split(_AT_ONCE), out.split(_AT_ONCE), strict=True):
+        torch.sum(part[:, : len(weights)] * weights, 1, out=sums)
+    return out
+
+
 def _diffuse_shared(
     engine: "SpectralEngine",
     weights: "Series | Tensor",
@@ -99,18 +103,20 @@ def _diffuse_chunks(
 ) -> tuple[Tensor, Tensor]:
     out = torch.empty_like(H)
     slope = torch.empty_like(H) if wants_scale else H[:0]
-    kernel, slopes = engine.workspace(len(H)), engine.workspace(len(H))
+    workspace = engine.workspace(len(H))
     # channels before regions: factors of eigenvalues then go over long rows
-    thin = H.new_empty(len(kernel), H.shape[2], H.shape[1])
+    thin = H.new_empty(len(workspace), H.shape[2], H.shape[1])
     given = (H.mT, out, slope) if wants_scale else (H.mT, out)
-    for graphs, (hat, diffused, *sloped) in engine.chunks(*given):
+    for graphs, (signal, diffused, *sloped) in engine.chunks(*given):
+        hat = signal
         if not in_spectrum:
-            hat = torch.bmm(hat, graphs.vectors, out=thin[: len(hat)])
-        rows = engine.weighted_vectors(weights, graphs, kernel)
+            hat = torch.bmm(signal, graphs.vectors, out=thin[: len(signal)])
+        rows = engine.weighted_vectors(weights, graphs, workspace)
         torch.bmm(rows, hat.mT, out=diffused)
         if not wants_scale:
             continue
-        steep = engine.weighted_slopes(weights, graphs, slopes)
+        # in the place of the rows, which are still in cache and done with
+        steep = engine.weighted_slopes(weights, graphs, workspace)
         if steep is None:
             steep, hat = rows, hat * graphs.slopes
         torch.bmm(steep, hat.mT, out=sloped[0])

@@ -11,7 +11,8 @@ def drop(x: Tensor, rate: float, training: bool) -> Tensor:
     """Set a random share of the entries to 0, and scale up the rest to match.
 
     Torch's own dropout draws a number for every entry, a seventh of an epoch here;
-    a random byte is enough. The rate is rounded to 1/256 and the rest scaled to it.
+    a random byte, or a few bits of it, is enough. The rate is rounded to 1/256 and the
+    rest scaled to it.
 
     Parameters
     ----------
@@ -88,12 +89,17 @@ class _RectifyAndDrop(torch.autograd.Function):
 
 def _kept(x: Tensor, level: int) -> Tensor:
     """Return 0 for what is dropped, else what makes up for it."""
-    n_words = -(-x.numel() // 8)
-    words = torch.randint(-(2**63), 2**63 - 1, (n_words,), device=x.device)
-    drawn = words.view(torch.uint8)[: x.numel()].view(x.shape)
+    # entries share a byte where the rate needs few of its bits: 1/2 needs one
+    n_bits = 9 - (level & -level).bit_length()
+    shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
+    masks = (((1 << n_bits) - 1) << shifts).to(torch.uint8)
+    least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
+    n_bytes = -(-x.numel() // len(shifts))
+    words = torch.randint(-(2**63), 2**63 - 1, (-(-n_bytes // 8),), device=x.device)
+    drawn = words.view(torch.uint8)[:n_bytes] & masks
     # compared into numbers: to truth values, and those to numbers, takes ten times that
-    kept = torch.ge(drawn, level, out=torch.empty_like(x))
-    return kept.mul_(256 / (256 - level))
+    kept = torch.ge(drawn, least, out=x.new_empty(drawn.shape))
+    return kept.flatten()[: x.numel()].view(x.shape).mul_(256 / (256 - level))
 
 
 class HeatScale(nn.Module):

@@ -159,6 +159,7 @@ class HeatNetwork(nn.Module):
             settings.scale_mode,
         )
         widths = [n_channels] + [settings.hidden_units] * settings.n_layers
+        self.widest = max(widths)
         self.mix = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
         standardizes = settings.standardize == "region"
         self.standardize = nn.ModuleList(
@@ -185,6 +186,11 @@ class HeatNetwork(nn.Module):
         self.dropout = settings.dropout
         self.register_buffer("measured", measured)
         self.all_measured = bool(measured.all())
+
+    @property
+    def layer_bytes(self) -> int:
+        """What the widest layer holds of one scan."""
+        return self.heat.n_rois * self.widest * self.heat.raw_scale.element_size()
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`."""

@@ -19,8 +19,9 @@ _LOOK_EVERY = 2
 _BARRIER = 0.01
 _RESTARTS = 3
 _LEAST_GAIN = 1e-4
-# Scans whose layers are kept for the way back at once, where scans stand alone.
-_SCANS_AT_ONCE = 160
+# What a layer holds of the scans that are gone through at once, where scans stand
+# alone: more leaves the cache and takes memory, less does not pay for its own steps.
+_LAYER_BYTES = 1 << 21
 # Logits that differ by less between scans tell nothing apart.
 _DEAD_SPREAD = 1e-6
 
@@ -221,7 +222,8 @@ def _add_slopes(
     n_items = len(scans.codes)
     size = n_items
     if not network.joins_scans:  # equal parts: each costs the same beside its scans
-        size = -(-n_items // -(-n_items // _SCANS_AT_ONCE))
+        n_parts = -(-n_items * network.layer_bytes // _LAYER_BYTES)
+        size = -(-n_items // n_parts)
     weight = loss_of.weight
     counts = scans.codes.new_ones(n_items) if weight is None else weight[scans.codes]
     total = 0.0

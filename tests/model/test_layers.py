@@ -132,7 +132,7 @@ def bias(linear):
     return linear.bias.detach().numpy()
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.85])
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.3, 0.5, 0.85, 0.875])
 def test_dropping_keeps_the_mean_and_the_share_asked_for(rate):
     x = torch.ones(101, 67, 3, dtype=torch.float64, requires_grad=True)
     with torch.random.fork_rng(devices=[]):

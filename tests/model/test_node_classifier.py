@@ -211,7 +211,11 @@ class TestScales:
         assert fit(graph, **paper, **low).scale_.min() > 0
         literal = {"scale_penalty": "l1", "scale_step": 1.0, "penalty_weight": 9.0}
         paper["n_epochs"] = 25
-        assert fit(graph, **paper, **literal).scale_.max() < 0.2
+        fallen = fit(graph, **paper, **literal)
+        # a penalty this steep takes every scale down by the clip at every step
+        steps = fallen.best_epoch_ + 1
+        assert steps > 5
+        assert np.allclose(fallen.scale_, max(0.0, 2.0 - 0.1 * steps), atol=1e-4)
 
     def test_descriptors_by_hand(self):
         # a triangle with a tail, and one node alone

@@ -96,16 +96,19 @@ def test_scans_in_parts_have_the_slopes_of_all_at_once(
         class_weight=class_weight,
         label_smoothing=label_smoothing,
     )
-    found = []
-    for size in (1000, 7):
-        monkeypatch.setattr(training, "_SCANS_AT_ONCE", size)
+    found, sizes = [], []
+    for size in (1000, 5):
         task = Task(scans, settings)
         torch.manual_seed(3)
         network = task.make()
+        network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+        monkeypatch.setattr(training, "_LAYER_BYTES", size * network.layer_bytes)
         loss = make_epoch(network, task.learn, settings)()
         slopes = {name: p.grad for name, p in network.named_parameters()}
         found.append((loss, slopes))
-    assert len(task.learn.codes) % 7 > 1
+    assert sizes[0] == len(task.learn.codes)
+    assert len(set(sizes[1:])) > 1  # unequal parts
+    assert max(sizes[1:]) == 5
     (whole, slopes), (parts, others) = found
     assert_allclose(parts, whole, rtol=1e-5)
     for name, slope in slopes.items():
@@ -118,9 +121,9 @@ def test_scans_in_parts_have_the_slopes_of_all_at_once(
 def test_only_scans_that_stand_alone_are_taken_in_parts(
     scans, settle, monkeypatch, standardize
 ):
-    monkeypatch.setattr(training, "_SCANS_AT_ONCE", 7)
     task = Task(scans, settle(standardize=standardize))
     network, sizes = task.make(), []
+    monkeypatch.setattr(training, "_LAYER_BYTES", 7 * network.layer_bytes)
     network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     make_epoch(network, task.learn, task.settings)()
     n_items = len(task.learn.codes)
