@@ -12,7 +12,6 @@ coefficients stay below 1: only that sum is then done in the working precision
 
 import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,30 +21,13 @@ from brainlsap.graph.bounds import polynomial_values
 from brainlsap.graph.expansions import EXPANSIONS
 from brainlsap.graph.laplacian import Spectrum
 from brainlsap.graph.rewriting import Rewriting, Series
+from brainlsap.graph.spectral_rows import Graphs
 from brainlsap.graph.spectral_steps import Combine, Diffuse
 
 # Chunks after which memory of eigenvectors that are mapped to a file is given back.
 _CHUNKS_HELD = 16
 # Graphs whose polynomials are made at once, in float64.
 _AT_ONCE = 64
-
-
-class Graphs(NamedTuple):
-    """Spectra of the graphs of some items, in the working precision.
-
-    Parameters
-    ----------
-    vectors : Tensor of shape (n_graphs, n_rois, n_rois)
-        Eigenvectors.
-    slopes : Tensor of shape (n_graphs, 1, n_rois)
-        Eigenvalues times -1: what a slope with respect to scale multiplies by.
-    basis : Tensor of shape (n_graphs, order + 1, n_rois)
-        Chebyshev polynomials of the eigenvalues.
-    """
-
-    vectors: Tensor
-    slopes: Tensor
-    basis: Tensor
 
 
 class SpectralEngine:
@@ -142,16 +124,16 @@ class SpectralEngine:
         return Graphs(self.vectors[picked], slopes, self.basis[picked])
 
     def chunks(self, *signals: Tensor) -> Iterator[tuple[Graphs, tuple[Tensor, ...]]]:
-        """Yield the graphs and the signals of some items at a time.
+        """Return an iterator over the graphs and the signals of some items at a time.
 
         Parameters
         ----------
         *signals : Tensors of shape (n_items, ...)
             Of all items.
 
-        Yields
-        ------
-        tuple of Graphs and of tuple of Tensors
+        Returns
+        -------
+        iterator of tuple of Graphs and of tuple of Tensors
             Of up to `chunk` items; views of the signals.
         """
         # views made all at once: a slice for each would take a tenth of an epoch
@@ -166,57 +148,11 @@ class SpectralEngine:
         return letting_go(zip(graphs, parts, strict=True), _CHUNKS_HELD)
 
     def weights(self, scale: Tensor) -> Series | Tensor:
-        """Return what :meth:`weighted_vectors` takes: the series, or the scales."""
+        """Return what rows are weighted by: a series, or the scales themselves."""
         dtype = self.vectors.dtype
         if self.rewriting is None:
             return scale.detach().to(dtype)
         return self.rewriting.series(scale, dtype)
-
-    def weighted_vectors(
-        self, weights: Series | Tensor, graphs: Graphs, workspace: Tensor
-    ) -> Tensor:
-        """Return U o E.
-
-        Parameters
-        ----------
-        weights : Series or Tensor
-            From :meth:`weights`.
-        graphs : Graphs
-            Up to `chunk` of them.
-        workspace : Tensor of shape (chunk, n_rois, n_rois)
-            From :meth:`workspace`: fresh memory costs more than the sums.
-
-        Returns
-        -------
-        Tensor of shape (n_graphs, n_rois, n_rois)
-        """
-        if isinstance(weights, Tensor):
-            rows = workspace[: len(graphs.vectors)]
-            torch.mul(weights[:, None], graphs.slopes, out=rows)
-            return rows.exp_().mul_(graphs.vectors)
-        return _summed(weights.coefficients, graphs, workspace)
-
-    def weighted_slopes(
-        self, weights: Series | Tensor, graphs: Graphs, workspace: Tensor
-    ) -> Tensor | None:
-        """Return U o dE/ds; None where that is U o E times -lambda.
-
-        Parameters
-        ----------
-        weights : Series or Tensor
-            From :meth:`weights`.
-        graphs : Graphs
-            Up to `chunk` of them.
-        workspace : Tensor of shape (chunk, n_rois, n_rois)
-            From :meth:`workspace`.
-
-        Returns
-        -------
-        Tensor of shape (n_graphs, n_rois, n_rois) or None
-        """
-        if isinstance(weights, Tensor) or weights.follows_eigenvalues:
-            return None
-        return _summed(weights.slopes, graphs, workspace)
 
     def workspace(self, n_items: int) -> Tensor:
         """Return memory for the weighted vectors of a chunk of items."""
@@ -320,13 +256,6 @@ class SpectralEngine:
             return self.chunks(*signals)
         parts = zip(*(signal.split(self.chunk) for signal in signals), strict=True)
         return zip(itertools.repeat(self.graphs(slice(0, 1))), parts)
-
-
-def _summed(c: Tensor, graphs: Graphs, workspace: Tensor) -> Tensor:
-    values = graphs.basis[:, : c.shape[1]]
-    rows = workspace[: len(values)]
-    torch.bmm(c.expand(len(values), -1, -1), values, out=rows)
-    return rows.mul_(graphs.vectors)
 
 
 def _basis(eigenvalues: Tensor, order: int, dtype: torch.dtype) -> Tensor:

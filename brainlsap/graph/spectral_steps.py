@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from brainlsap.graph.spectral_rows import weighted_slopes, weighted_vectors
+
 if TYPE_CHECKING:
     from brainlsap.graph.rewriting import Series
     from brainlsap.graph.spectral import SpectralEngine
@@ -85,9 +87,9 @@ def _diffuse_shared(
     """One graph for everybody: form the kernel and its slope once, for all."""
     graphs = engine.graphs(slice(0, 1))
     U = graphs.vectors[0]
-    rows = engine.weighted_vectors(weights, graphs, engine.workspace(1))[0]
+    rows = weighted_vectors(weights, graphs, engine.workspace(1))[0]
     if wants_scale:
-        slope = engine.weighted_slopes(weights, graphs, engine.workspace(1))
+        slope = weighted_slopes(weights, graphs, engine.workspace(1))
         rows = torch.cat([rows, rows * graphs.slopes[0] if slope is None else slope[0]])
     both = (rows if in_spectrum else rows @ U.T) @ H
     n_rois = len(U)
@@ -111,12 +113,12 @@ def _diffuse_chunks(
         hat = signal
         if not in_spectrum:
             hat = torch.bmm(signal, graphs.vectors, out=thin[: len(signal)])
-        rows = engine.weighted_vectors(weights, graphs, workspace)
+        rows = weighted_vectors(weights, graphs, workspace)
         torch.bmm(rows, hat.mT, out=diffused)
         if not wants_scale:
             continue
         # in the place of the rows, which are still in cache and done with
-        steep = engine.weighted_slopes(weights, graphs, workspace)
+        steep = weighted_slopes(weights, graphs, workspace)
         if steep is None:
             steep, hat = rows, hat * graphs.slopes
         torch.bmm(steep, hat.mT, out=sloped[0])
@@ -137,13 +139,13 @@ def _transpose(
     """K^T g = U ((U o E)^T g): not symmetric once scales differ."""
     if engine.shared:
         graphs = engine.graphs(slice(0, 1))
-        rows = engine.weighted_vectors(weights, graphs, engine.workspace(1))[0]
+        rows = weighted_vectors(weights, graphs, engine.workspace(1))[0]
         return (graphs.vectors[0] @ rows.T) @ grad
     out = torch.empty_like(grad)
     workspace = engine.workspace(len(grad))
     thin = grad.new_empty(len(workspace), grad.shape[2], grad.shape[1])
     for graphs, (slope, diffused) in engine.chunks(grad.mT, out):
-        rows = engine.weighted_vectors(weights, graphs, workspace)
+        rows = weighted_vectors(weights, graphs, workspace)
         hat = torch.bmm(slope, rows, out=thin[: len(rows)])
         torch.bmm(graphs.vectors, hat.mT, out=diffused)
     return out

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from brainlsap.model.dropout import drop
 from brainlsap.model.graph_scans import GraphScans
 from brainlsap.model.inputs import spectra_of
-from brainlsap.model.layers import Readout, drop
+from brainlsap.model.layers import Readout
 
 # One layer then already reaches the neighbours, and its slope is far from vanishing.
 _FIRST_RADIUS = 1.0

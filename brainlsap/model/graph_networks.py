@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
+from brainlsap.model.dropout import drop
 from brainlsap.model.graph_scans import GraphScans
-from brainlsap.model.layers import Readout, drop
+from brainlsap.model.layers import Readout
 
 # Gasteiger et al. 2019: personalised PageRank, the strongest neighbours of each node.
 _TELEPORT, _NEIGHBOURS = 0.15, 64

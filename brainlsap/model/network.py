@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from brainlsap.graph import SpectralEngine
+from brainlsap.model.dropout import rectify_and_drop
 from brainlsap.model.layers import (
     HeatScale,
     Readout,
     RegionStandardizer,
     ordinal_log_probabilities,
-    rectify_and_drop,
 )
 from brainlsap.model.settings import Settings
 

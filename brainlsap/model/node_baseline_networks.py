@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import normalized_laplacian
-from brainlsap.model.layers import HeatScale, drop
+from brainlsap.model.dropout import drop
+from brainlsap.model.layers import HeatScale
 from brainlsap.model.node_graph_inputs import NodeInputs, make_diffusion
 from brainlsap.model.node_network import NodeNetwork
 from brainlsap.model.node_propagation import mean_of_powers, page_rank_graph

@@ -15,7 +15,8 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from brainlsap.model.layers import HeatScale, drop
+from brainlsap.model.dropout import drop
+from brainlsap.model.layers import HeatScale
 from brainlsap.model.node_scale import DescribedScale
 from brainlsap.model.node_settings import NodeSettings
 
