@@ -73,7 +73,7 @@ class SpectralEngine:
         span: float = 2.0,
         max_scale: float | None = None,
         dtype: torch.dtype = torch.float32,
-        chunk: int = 16,
+        chunk: int = 20,
     ) -> None:
         self.kernel, self.degree, self.span, self.chunk = kernel, degree, span, chunk
         self.vectors = spectrum.eigenvectors.to(dtype)
