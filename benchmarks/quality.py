@@ -14,11 +14,11 @@ interval of the AUC difference by bootstrap over people.
 import argparse
 import time
 import warnings
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measuring import keep
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
@@ -28,7 +28,6 @@ from brainlsap.model import LSAPClassifier
 from brainlsap.study import study_baselines, study_models
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
-RESULTS = Path(__file__).parent / "results"
 CASES = ("normalized", "combinatorial", "planted", "permuted")
 MODES = {"LSAP": "region", "one global scale": "global", "frozen scale": "frozen"}
 LINEAR = ("logistic regression", "linear SVM")
@@ -56,8 +55,8 @@ def interval(differences: np.ndarray) -> str:
     return f"{100 * mean:+.1f} [{100 * (mean - half):+.1f}, {100 * (mean + half):+.1f}]"
 
 
-def cohorts(options: argparse.Namespace) -> list[str]:
-    lines = [f"## Decisive cohorts, {options.noise} noise, {options.seeds} seeds\n"]
+def cohorts(options: argparse.Namespace) -> tuple[str, list[str]]:
+    title, lines = f"Decisive cohorts, {options.noise} noise, {options.seeds} seeds", []
     for case in options.cases:
         rows, found = [], []
         for seed in range(options.seeds):
@@ -90,11 +89,10 @@ def cohorts(options: argparse.Namespace) -> list[str]:
             lines.append(f"\nplanted regions among the ten smallest scales: {found}")
         lines.append("")
         print("\n".join(lines[-14:]), flush=True)
-    return lines
+    return title, lines
 
 
-def kernels(options: argparse.Namespace) -> list[str]:
-    lines = ["## Kernels at equal error (tolerance 1e-4)\n"]
+def kernels(options: argparse.Namespace) -> tuple[str, list[str]]:
     cohort = make_decisive_cohort("normalized", noise=options.noise, random_state=0)
     names = ["exact", "chebyshev", "hermite", "laguerre"]
     # a limit that all four reach, so that only the kernel differs
@@ -103,17 +101,17 @@ def kernels(options: argparse.Namespace) -> list[str]:
         models, cohort, 5, 0, baselines=False, n_jobs=options.jobs, progress=True
     )
     exact = evaluation.result("Exact").scales()
-    lines += ["| kernel | degree | balanced accuracy | RMSE of scales to Exact |"]
+    lines = ["| kernel | degree | balanced accuracy | RMSE of scales to Exact |"]
     lines += ["| --- | --- | --- | --- |"]
     for name, result in evaluation.results.items():
         degree = result.folds[0].details["fit_report"]["degree"]
         rmse = float(np.sqrt(((result.scales() - exact) ** 2).mean()))
         score = result.summary().loc["balanced_accuracy", "mean"]
         lines.append(f"| {name} | {degree} | {score:.3f} | {rmse:.4f} |")
-    return [*lines, ""]
+    return "Kernels at equal error, tolerance 1e-4", [*lines, ""]
 
 
-def fcon1000(options: argparse.Namespace) -> list[str]:
+def fcon1000(options: argparse.Namespace) -> tuple[str, list[str]]:
     cohort = load_cohort(
         SHARED / "fcon1000_destrieux",
         feature="thickness",
@@ -131,9 +129,11 @@ def fcon1000(options: argparse.Namespace) -> list[str]:
             preset="paper", random_state=0, n_epochs=options.paper
         )
     evaluation = evaluate(models, cohort, 0, options.jobs)
+    title = (
+        f"FCON1000, sex, the {len(sites[1::2])} sites that chose nothing, "
+        f"{cohort.n_scans} people"
+    )
     lines = [
-        f"## FCON1000, sex, the {len(sites[1::2])} sites that chose nothing "
-        f"({cohort.n_scans} people)\n",
         "| model | AUC, mean ± s.d. of folds | lowest fold | minus logistic regression,"
         " pooled [95 % interval over people] |",
         "| --- | --- | --- | --- |",
@@ -146,7 +146,7 @@ def fcon1000(options: argparse.Namespace) -> list[str]:
         ]
         cell = f"{np.mean(folds):.3f} ± {np.std(folds, ddof=1):.3f} | {min(folds):.3f}"
         lines.append(f"| {name} | {cell} | {difference(pooled, name)} |")
-    return [*lines, ""]
+    return title, [*lines, ""]
 
 
 def scores(result) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -190,13 +190,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in options.parts:
         start = time.time()
-        lines = parts[name](options)
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        lines.append(f"{now}, {time.time() - start:.0f} s\n")
+        title, lines = parts[name](options)
+        lines.append(f"{time.time() - start:.0f} s")
         text = "\n".join(lines)
         print(text, flush=True)
-        with (RESULTS / "quality.md").open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
+        print(keep("quality", title, text))
 
 
 if __name__ == "__main__":
