@@ -87,7 +87,9 @@ class Rewriting:
         self.kernel, self.span = kernel, span
         self._last: tuple[torch.dtype, Tensor, Series] | None = None
         if kernel == "exact":
-            degree = choose_degree("chebyshev", max_scale, max(_EXACT, _lost(dtype)))
+            # interpolation errs twice as far as the series that it stands for
+            error = max(_EXACT, _lost(dtype)) / 2
+            degree = choose_degree("chebyshev", max_scale, error)
         self.order = int(degree or 0)
         angle = np.pi * (np.arange(self.order + 1) + 0.5) / (self.order + 1)
         cosines = np.cos(angle[:, None] * np.arange(self.order + 1))

@@ -57,6 +57,29 @@ def test_exact_is_interpolated_to_rounding():
     torch.testing.assert_close(E, truth, atol=1e-12, rtol=0)
 
 
+def test_exact_has_no_more_terms_than_the_working_precision_tells_apart():
+    plain = Rewriting("exact", max_scale=5.0)
+    single = Rewriting("exact", max_scale=5.0, dtype=torch.float32)
+    assert single.order < plain.order - 3
+    truth = torch.exp(-SCALES[:, None] * EIGENVALUES)
+    c, _ = single.coefficients(SCALES)
+    torch.testing.assert_close(evaluate(c, single.order), truth, atol=1.5e-8, rtol=0)
+
+
+def test_a_series_made_before_serves_the_same_scales_and_precision_only():
+    rewriting = Rewriting("laguerre", 20)
+    first = rewriting.series(SCALES[:3], torch.float32)
+    assert rewriting.series(SCALES[:3].clone(), torch.float32) is first
+    moved = SCALES[:3].clone()
+    for change in (lambda: None, lambda: moved.mul_(1.5)):
+        change()
+        for dtype in (torch.float64, torch.float32):
+            found = rewriting.series(moved, dtype)
+            fresh = Rewriting("laguerre", 20).series(moved, dtype)
+            assert torch.equal(found.coefficients, fresh.coefficients)
+            assert torch.equal(found.slopes, fresh.slopes)
+
+
 def test_few_terms_are_kept_at_small_scales():
     rewriting = Rewriting("exact", max_scale=10.0)
     kept = rewriting.series(SCALES[1:4], torch.float32).coefficients.shape[1]
