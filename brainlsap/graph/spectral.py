@@ -137,9 +137,12 @@ class SpectralEngine:
             Of up to `chunk` items; views of the signals.
         """
         # views made all at once: a slice for each would take a tenth of an epoch
-        parts = zip(*(signal.split(self.chunk) for signal in signals), strict=True)
+        cut = (signal.split(self.chunk) for signal in signals)
+        parts = list(zip(*cut, strict=True))
         graphs: Iterator[Graphs]
-        if self.in_order:
+        if self.shared:
+            graphs = itertools.repeat(self.graphs(slice(0, 1)), len(parts))
+        elif self.in_order:
             slopes = -self.eigenvalues[:, None]
             held = (one.split(self.chunk) for one in (self.vectors, slopes, self.basis))
             graphs = itertools.starmap(Graphs, zip(*held, strict=True))
@@ -193,7 +196,7 @@ class SpectralEngine:
         """
         n_items, n_rois, n_channels = H_hat.shape
         found = H_hat.new_empty(n_items, self.basis.shape[1], n_rois, n_channels)
-        for graphs, (hat, out) in self._graphs_of(H_hat, found):
+        for graphs, (hat, out) in self.chunks(H_hat, found):
             values = graphs.basis.expand(len(hat), -1, -1)
             weighted = torch.einsum("tif,tni->tinf", hat, values)
             joined = graphs.vectors @ weighted.flatten(2)
@@ -247,15 +250,6 @@ class SpectralEngine:
         Tensor of shape (n_items, n_rois, n_channels)
         """
         return Diffuse.apply(H_hat, scale, self, True)  # type: ignore[no-any-return]
-
-    def _graphs_of(
-        self, *signals: Tensor
-    ) -> Iterator[tuple[Graphs, tuple[Tensor, ...]]]:
-        """Yield chunks, also where one graph is shared by all items."""
-        if not self.shared:
-            return self.chunks(*signals)
-        parts = zip(*(signal.split(self.chunk) for signal in signals), strict=True)
-        return zip(itertools.repeat(self.graphs(slice(0, 1))), parts)
 
 
 def _basis(eigenvalues: Tensor, order: int, dtype: torch.dtype) -> Tensor:
