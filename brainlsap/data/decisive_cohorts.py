@@ -25,6 +25,7 @@ with :math:`\sigma` = 0.1 (low noise) or 0.2 (high), and in the cases
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap._arrays import check_choice
 from brainlsap.data.atlas import Atlas
@@ -49,6 +50,8 @@ N_SEEDS = {"normalized": 6, "combinatorial": 6, "planted": 10, "permuted": 6}
 NOISE = {"low": 0.1, "high": 0.2}
 
 
+# sums in one order, so that the last digit does not follow the number of threads
+@threadpool_limits.wrap(limits=1)
 def make_decisive_cohort(
     case: str, *, noise: str = "low", n_people: int = 400, random_state: int = 0
 ) -> Cohort:

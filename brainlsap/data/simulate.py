@@ -33,6 +33,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap._arrays import check_at_least, check_choice
 from brainlsap.data.atlas import Atlas, load_atlas
@@ -70,6 +71,8 @@ SEVERITY_SPREAD = 0.2
 PROGRESS_PER_YEAR = 0.05
 
 
+# sums in one order, so that the last digit does not follow the number of threads
+@threadpool_limits.wrap(limits=1)
 def make_cohort(
     n_people: int = 120,
     *,

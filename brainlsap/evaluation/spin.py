@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap._arrays import check_at_least
 from brainlsap.data import Atlas
@@ -23,6 +24,8 @@ class SpinTest(NamedTuple):
     n_regions: int
 
 
+# sums in one order, so that the last digit does not follow the number of threads
+@threadpool_limits.wrap(limits=1)
 def spin_test(
     first: pd.Series | Mapping[str, float],
     second: pd.Series | Mapping[str, float],

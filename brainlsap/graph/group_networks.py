@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from brainlsap._arrays import check_connectomes, check_features, power_of_two
 from brainlsap._scratch import row_blocks
@@ -63,6 +64,8 @@ def mean_connectome(W: np.ndarray, groups: np.ndarray | None = None) -> np.ndarr
     return mean
 
 
+# sums in one order, so that the last digit does not follow the number of threads
+@threadpool_limits.wrap(limits=1)
 def covariance_connectome(
     features: np.ndarray, groups: np.ndarray | None = None
 ) -> np.ndarray:
