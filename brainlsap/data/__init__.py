@@ -35,6 +35,8 @@ from brainlsap.data.region_volumes import region_volumes
 from brainlsap.data.shared_connectomes import shared_connectome
 from brainlsap.data.simulate import make_cohort
 from brainlsap.data.subject_folders import write_subject_folders
+from brainlsap.data.spreadsheets import write_tsv
+from brainlsap.data.tables import read_table
 from brainlsap.data.suvr import RegionalUptake, extract_suvr
 from brainlsap.data.tractography import BuiltConnectome, build_connectome
 
@@ -77,5 +79,7 @@ __all__ = [
     "shared_connectome",
     "split_by_share",
     "split_per_class",
+    "read_table",
     "write_subject_folders",
+    "write_tsv",
 ]

@@ -97,6 +97,7 @@ class Cohort:
     notes: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
+    classes_ordered: bool = True
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -196,6 +197,7 @@ class Cohort:
             notes=self.notes,
             provenance=self.provenance,
             truth=self.truth,
+            classes_ordered=self.classes_ordered,
         )
 
     def _positions(self, rows: np.ndarray) -> np.ndarray:
@@ -263,3 +265,15 @@ class Cohort:
         from brainlsap.data.cohort_file import read_cohort
 
         return read_cohort(path)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the cohort to one file."""
+        return self.write(path)
+
+    load = read
+
+    def write_folder(self, folder: str | Path) -> Path:
+        """Write a study folder."""
+        from brainlsap.data.subject_folders import write_subject_folders
+
+        return write_subject_folders(self, folder)
