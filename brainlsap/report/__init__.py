@@ -1,91 +1,58 @@
-"""Room 5: numbers become tables, figures and one page; the only room that draws."""
+"""Numbers become tables, figures and one page; the only package that draws."""
 
-from brainlsap.report.audit_tables import audit_table, info_sheet
-from brainlsap.report.common_regions import common_region_table, short_region_table
-from brainlsap.report.comparison_tables import (
-    chosen_table,
-    classification_table,
-    comparison_numbers,
-)
-from brainlsap.report.demographics import demographics_tests
-from brainlsap.report.exports import export_results, write_region_maps
-from brainlsap.report.figures import plot_calibration, plot_confusion, plot_scores
-from brainlsap.report.folder import check_results_folder
-from brainlsap.report.glass_brain import plot_glass_brain
-from brainlsap.report.interactive import interactive_html, write_interactive
-from brainlsap.report.map_comparison import compare_maps, read_maps
-from brainlsap.report.network_figures import plot_connectome, plot_ring
-from brainlsap.report.page import remake_report, write_report
-from brainlsap.report.quality_page import write_quality_page
-from brainlsap.report.ranking_figures import plot_ranks, plot_scales
-from brainlsap.report.ranking_files import write_ranking
-from brainlsap.report.reach_figure import plot_reach
-from brainlsap.report.score_tables import score_numbers, score_table
-from brainlsap.report.statistics_tables import (
-    class_rate_table,
-    comparison_table,
-    division_table,
-    interval_table,
-)
-from brainlsap.report.stored import StoredResults, read_results
-from brainlsap.report.surface import plot_regions
-from brainlsap.report.tables import (
-    demographics_table,
-    region_table,
-    seed_table,
-)
-from brainlsap.report.text_tables import table_text
-from brainlsap.report.training_animation import write_training_animation
-from brainlsap.report.training_figures import (
-    plot_training_scales,
-    plot_trajectories,
-    scales_at_quarters,
-)
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "StoredResults",
-    "audit_table",
-    "check_results_folder",
-    "chosen_table",
-    "class_rate_table",
-    "classification_table",
-    "common_region_table",
-    "compare_maps",
-    "comparison_numbers",
-    "comparison_table",
-    "demographics_table",
-    "demographics_tests",
-    "division_table",
-    "export_results",
-    "info_sheet",
-    "interactive_html",
-    "interval_table",
-    "plot_calibration",
-    "plot_confusion",
-    "plot_connectome",
-    "plot_glass_brain",
-    "plot_ranks",
-    "plot_reach",
-    "plot_regions",
-    "plot_ring",
-    "plot_scales",
-    "plot_scores",
-    "plot_training_scales",
-    "plot_trajectories",
-    "read_maps",
-    "read_results",
-    "region_table",
-    "remake_report",
-    "scales_at_quarters",
-    "score_numbers",
-    "score_table",
-    "seed_table",
-    "short_region_table",
-    "table_text",
-    "write_interactive",
-    "write_quality_page",
-    "write_ranking",
-    "write_region_maps",
-    "write_report",
-    "write_training_animation",
-]
+# Public name -> its module, imported when the name is first used: matplotlib, plotly
+# and nilearn are heavy.
+_MODULES = {
+    "StoredResults": "stored",
+    "audit_table": "audit_tables",
+    "check_results_folder": "folder",
+    "chosen_table": "comparison_tables",
+    "class_rate_table": "statistics_tables",
+    "classification_table": "comparison_tables",
+    "common_region_table": "common_regions",
+    "comparison_numbers": "comparison_tables",
+    "comparison_table": "statistics_tables",
+    "demographics_table": "tables",
+    "demographics_tests": "demographics",
+    "division_table": "statistics_tables",
+    "export_maps": "exports",
+    "info_sheet": "audit_tables",
+    "interactive_brain": "brain_interactive",
+    "interval_table": "statistics_tables",
+    "plot_calibration": "figures",
+    "plot_confusion": "figures",
+    "plot_connectome": "connectome_plots",
+    "plot_matrix": "connectome_plots",
+    "plot_ranks": "ranking_figures",
+    "plot_regions": "brain",
+    "plot_scales": "ranking_figures",
+    "plot_scales_at_quarters": "brain",
+    "plot_scores": "figures",
+    "read_map": "exports",
+    "read_results": "stored",
+    "region_table": "tables",
+    "remake_report": "page",
+    "score_numbers": "score_tables",
+    "score_table": "score_tables",
+    "seed_table": "tables",
+    "short_region_table": "common_regions",
+    "table_text": "text_tables",
+    "write_interactive": "brain_interactive",
+    "write_quality_page": "quality_page",
+    "write_ranking": "ranking_files",
+    "write_report": "page",
+}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
