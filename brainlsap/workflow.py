@@ -1,0 +1,280 @@
+"""One study from a cohort to its report: what `brainlsap run` and `demo` do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brainlsap.arrays import check_choice
+from brainlsap.data import Cohort
+from brainlsap.evaluation import (
+    Evaluation,
+    cross_validate,
+    make_models,
+    permutation_null,
+    rank_regions,
+)
+from brainlsap.exceptions import ParameterError
+from brainlsap.files import lock_folder
+from brainlsap.report import check_results_folder, write_report
+
+__all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
+
+MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
+    "5-to-3": {"CN": ("CN", "SMC"), "MCI": ("EMCI", "LMCI"), "AD": ("AD",)},
+    "5-to-2": {"unimpaired": ("CN", "SMC"), "impaired": ("EMCI", "LMCI", "AD")},
+    "cn-or-ad": {"CN": ("CN",), "AD": ("AD",)},
+    "early-or-late": {"early": ("CN", "SMC", "EMCI"), "late": ("LMCI", "AD")},
+}
+"""Fewer classes out of five stages: each new class in order, and what it merges."""
+
+
+def run_study(
+    cohort: Cohort,
+    out: str | Path,
+    models: str | Sequence[str] | Mapping[str, Any] = ("LSAP-C",),
+    *,
+    baselines: bool = True,
+    cv: int | Iterable = 5,
+    n_repeats: int = 1,
+    leave_out: str | None = None,
+    random_state: int = 0,
+    merged_classes: str | Mapping[str, Sequence[str]] | None = None,
+    harmonize: str | None = None,
+    regress_out: Sequence[str] = (),
+    handle_unknown: str = "keep",
+    n_permutations: int = 0,
+    preset: str = "default",
+    tune: str | None = None,
+    fast: bool = False,
+    n_jobs: int = 1,
+    verbose: bool = False,
+    memory: str | Path | None = None,
+    title: str | None = None,
+    with_identifiers: bool = False,
+    **settings: Any,
+) -> Evaluation:
+    """Cross-validate models and controls, rank regions, and write the report.
+
+    Every fit of the study, those to permuted labels included, goes through the same
+    steps on the same folds. A study that was stopped continues where it stopped.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        From :func:`brainlsap.load_cohort` or :func:`brainlsap.make_cohort`.
+    out : str or Path
+        Results folder: new, empty, or of an earlier study, which is replaced when the
+        new one is whole.
+    models : str, sequence of str, or mapping of str to classifier
+        Names of :data:`brainlsap.evaluation.MODELS`, or "all", "models", "controls";
+        or classifiers of your own by name. The first is the one that is ranked and
+        that the others are compared with.
+    baselines : bool
+        Whether majority class, logistic regression, linear SVM and diffused logistic
+        regression run through the same folds.
+    cv : int, splitter, or iterable of (train, test)
+        As in :func:`brainlsap.cross_validate`; folds never share a person.
+    n_repeats : int
+        How often folds are drawn anew.
+    leave_out : str, optional
+        Column such as `site`: each of its values is the test fold once, in place of
+        `cv`.
+    random_state : int
+        Seed of folds and models.
+    merged_classes : str or mapping, optional
+        As :func:`merge_classes` takes it.
+    harmonize : str, optional
+        Column of the site or scanner, taken out of the features by ComBat that is
+        fitted on the training scans of each fold.
+    regress_out : sequence of str
+        Columns, such as age and sex, regressed out of the features inside the folds.
+    handle_unknown : {"keep", "error"}
+        Whether scans of a site without training scans are left as they are, with a
+        warning, or refused.
+    n_permutations : int
+        Fits to permuted labels, for the p-values of the ranking; 0 for none.
+    preset : {"default", "paper"}
+        Settings of the LSAP models.
+    tune : {"default", "paper"}, optional
+        Space that their settings are chosen from, by inner folds of each fold.
+    fast : bool
+        One start and fewer epochs, for a first look.
+    n_jobs : int
+        Processes; the result does not depend on it.
+    verbose : bool
+        Whether to show progress on standard error.
+    memory : str or Path, optional
+        Folder of finished folds, by default `private/folds` in `out`.
+    title : str, optional
+        Heading of the report.
+    with_identifiers : bool
+        Whether the report may name scans and people; by default they have codes.
+    **settings
+        Further settings of :class:`brainlsap.LSAPClassifier`.
+
+    Returns
+    -------
+    Evaluation
+        What the report was made of; the page is `out/report/report.html`.
+
+    Raises
+    ------
+    BrainlsapError
+        For input that cannot be used; nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from brainlsap import make_cohort
+    >>> cohort = make_cohort(30, atlas="desikan82")
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     found = run_study(cohort, f"{place}/results", cv=2, n_epochs=4)
+    >>> found.models[0]
+    'LSAP-C'
+    """
+    out = check_results_folder(out)
+    if merged_classes is not None:
+        cohort = merge_classes(cohort, merged_classes)
+    if isinstance(models, Mapping):
+        asked: dict[str, Any] = dict(models)
+    else:
+        asked = make_models(
+            models,
+            preset=preset,
+            tune=tune,
+            fast=fast,
+            random_state=random_state,
+            **settings,
+        )
+    if leave_out is not None:
+        cv = _one_value_out(cohort, leave_out)
+    steps = {
+        "harmonize": harmonize,
+        "regress_out": tuple(regress_out),
+        "handle_unknown": handle_unknown,
+    }
+    work = {"n_jobs": n_jobs, "verbose": verbose}
+    with lock_folder(out):
+        folds = out / "private" / "folds" if memory is None else Path(memory)
+        try:
+            evaluation = cross_validate(
+                asked,
+                cohort,
+                cv,
+                random_state=random_state,
+                baselines=baselines,
+                n_repeats=n_repeats,
+                memory=folds,
+                **steps,
+                **work,
+            )
+            if not evaluation.scales.empty:
+                ranking = rank_regions(evaluation, truth=cohort.truth)
+                if n_permutations:
+                    ranking = permutation_null(
+                        ranking,
+                        asked,
+                        cohort,
+                        n_permutations,
+                        random_state=random_state,
+                        memory=folds,
+                        **steps,
+                        **work,
+                    )
+                evaluation = replace(evaluation, ranking=ranking)
+            write_report(
+                evaluation, out, title=title, with_identifiers=with_identifiers
+            )
+        except KeyboardInterrupt:
+            kept = sum(1 for one in folds.rglob("*") if one.is_file())
+            raise KeyboardInterrupt(
+                f"stopped. Run the same command again to continue: {kept} finished "
+                f"fits are kept in {folds}; nothing half-written is left."
+            ) from None
+        finally:
+            for empty in (folds, out / "private", out):
+                with suppress(OSError):  # not there, or not empty
+                    empty.rmdir()
+    return evaluation
+
+
+def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> Cohort:
+    """Return the cohort with its classes merged to fewer.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        With the finer classes.
+    merged : str or mapping of str to sequence of str
+        A name of :data:`MERGED_CLASSES`, or each new class in order and what it
+        merges. Scans of classes that are in none are left out.
+
+    Returns
+    -------
+    Cohort
+        With a note of what was merged and how many scans were left out.
+
+    Raises
+    ------
+    ParameterError
+        Where the name is unknown, a class is in two new ones, or no scan is left.
+
+    Examples
+    --------
+    >>> from brainlsap import make_cohort
+    >>> merge_classes(make_cohort(40, atlas="desikan82"), "5-to-3").classes
+    ('CN', 'MCI', 'AD')
+    """
+    if isinstance(merged, str):
+        check_choice("merged_classes", merged, MERGED_CLASSES)
+        merged = MERGED_CLASSES[merged]
+    parts = {
+        str(name): [old] if isinstance(old, str) else [str(one) for one in old]
+        for name, old in merged.items()
+    }
+    listed = [one for old in parts.values() for one in old]
+    doubled = sorted({one for one in listed if listed.count(one) > 1})
+    if doubled:
+        raise ParameterError(f"merged_classes has {doubled[0]!r} in two classes.")
+    kept = np.isin(cohort.y.astype(str), listed)
+    if not kept.any():
+        raise ParameterError(
+            f"no scan has a class of merged_classes ({', '.join(listed)}); the cohort "
+            f"has {', '.join(cohort.classes)}."
+        )
+    told = ", ".join(f"{' + '.join(old)} = {name}" for name, old in parts.items())
+    note = f"classes merged: {told}"
+    if not kept.all():
+        note += f"; {int((~kept).sum())} scans of other classes left out"
+    new_of = {one: name for name, old in parts.items() for one in old}
+    chosen = cohort.select(kept)
+    return replace(
+        chosen,
+        table=chosen.table.assign(label=[new_of[one] for one in chosen.y]),
+        classes=tuple(parts),
+        classes_ordered=True,  # they stand in the order given
+        notes=(*cohort.notes, note),
+        provenance=cohort.provenance | {"merged_classes": parts},
+    )
+
+
+def _one_value_out(cohort: Cohort, column: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return one fold for each value of a column; people of two values are refused."""
+    if column not in cohort.table:
+        raise ParameterError(
+            f"leave_out must name a column of the cohort's table, got {column!r}; "
+            f"there are {', '.join(map(str, cohort.table.columns))}."
+        )
+    value = cohort.table[column].astype(str).to_numpy()
+    if len(set(value)) < 2:
+        raise ParameterError(
+            f"leave_out needs at least two values in {column!r}, got {value[0]!r} only."
+        )
+    return [
+        (np.flatnonzero(value != one), np.flatnonzero(value == one))
+        for one in sorted(set(value))
+    ]
