@@ -238,12 +238,10 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(call: Callable[[Options], None], what: str, *names: str, **how: Any) -> Any:
-        command = commands.add_parser(
-            call.__name__.strip("_").replace("_", "-"),
-            help=what,
-            description=what,
-            **how,
-        )
+        name = call.__name__.replace("_", "-")
+        required = ["--out FOLDER"] if call is run else []
+        how["usage"] = " ".join(["brainlsap", name, *names, *required, "[options]"])
+        command = commands.add_parser(name, help=what, description=what, **how)
         command.set_defaults(call=call)
         for name in names:
             command.add_argument(name.lower(), metavar=name)
