@@ -1,0 +1,212 @@
+"""A model for new people: fitted on one cohort, asked about another."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.arrays import pack
+from brainlsap.data import Cohort, load_cohort
+from brainlsap.evaluation import confound_steps, restore_step
+from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.model import LSAPClassifier, ModelOrigin, save_model
+
+__all__ = ["fit_model", "predict_people", "read_people"]
+
+READING = ("atlas", "feature", "subcortex", "measure", "frames", "reference")
+"""Options of `load_cohort` that decide what the numbers mean; kept with a model."""
+
+
+def fit_model(
+    cohort: Cohort,
+    out: str | Path,
+    model: LSAPClassifier | None = None,
+    *,
+    reading: Mapping[str, Any] | None = None,
+    harmonize: str | None = None,
+    regress_out: Sequence[str] = (),
+    handle_unknown: str = "keep",
+) -> LSAPClassifier:
+    """Fit a model on all scans of a cohort and store it.
+
+    What takes out sites and covariates is fitted with it and stored in its file, and
+    so is a connectome that served everybody; :func:`predict_people` applies them.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The people to learn from.
+    out : str or Path
+        The model's file (safetensors); an existing one is replaced.
+    model : LSAPClassifier, optional
+        Not fitted; by default with its own settings.
+    reading : mapping, optional
+        The options of :func:`brainlsap.load_cohort` by which the cohort was read.
+    harmonize, regress_out, handle_unknown
+        As for :func:`brainlsap.run_study`. New people need the same columns.
+
+    Returns
+    -------
+    LSAPClassifier
+        Fitted; `origin_` says on what.
+
+    Raises
+    ------
+    BrainlsapError
+        Where the cohort or a setting cannot be used; nothing is written then.
+    """
+    model = LSAPClassifier(random_state=0) if model is None else model
+    if cohort.classes_ordered and model.classes is None:
+        model.set_params(classes=cohort.classes)
+    X, kept = cohort.to_array(), []
+    for step in confound_steps(
+        cohort.table,
+        harmonize=harmonize,
+        regress_out=regress_out,
+        handle_unknown=handle_unknown,
+    ):
+        step.fit(X, covariates=cohort.table)
+        X = step.transform(X, covariates=cohort.table)
+        kept.append(step.to_dict())
+    model.fit(X, cohort.y, groups=cohort.groups)
+    said: dict[str, Any] = {
+        "atlas": cohort.atlas.name,
+        "feature": list(cohort.feature_names),
+        "subcortex": cohort.provenance.get("subcortex"),
+    }
+    said |= {name: one for name, one in (reading or {}).items() if name in READING}
+    model.origin_ = ModelOrigin(
+        region_names=cohort.region_names,
+        feature_names=cohort.feature_names,
+        classes=cohort.classes,
+        label_name=cohort.label_name,
+        atlas_name=cohort.atlas.name,
+        reading={name: one for name, one in said.items() if one is not None},
+        facts={
+            "steps": kept,
+            "merged_classes": cohort.provenance.get("merged_classes"),
+            "scans": cohort.n_scans,
+            "participants": len(set(cohort.groups)),
+        },
+        connectome=cohort.connectomes[0] if cohort.shares_connectome else None,
+    )
+    save_model(model, out)
+    return model
+
+
+def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Cohort:
+    """Read people to predict, in the way in which those of the fit were read.
+
+    Parameters
+    ----------
+    model : LSAPClassifier
+        From :func:`brainlsap.model.load_model`.
+    folder : str or Path
+        Of the study, or a cohort's file (.h5). No label is needed.
+    **options
+        Of :func:`brainlsap.load_cohort`; those of the fit where not given. A model
+        that was fitted with one connectome for everybody brings it along.
+
+    Returns
+    -------
+    Cohort
+
+    Raises
+    ------
+    ParameterError
+        Where an option says another thing than the model was fitted on.
+    CohortError
+        Where the folder cannot be read.
+    """
+    wanted = dict(model.origin_.reading)
+    if Path(folder).suffix == ".h5" and Path(folder).is_file():
+        cohort = Cohort.load(folder)
+        _check_reading(wanted, cohort.provenance)
+        return cohort
+    _check_reading(wanted, options)
+    if isinstance(wanted.get("frames"), list):
+        wanted["frames"] = tuple(wanted["frames"])
+    if model.origin_.connectome is not None:
+        wanted["connectome"] = model.origin_.connectome
+    return load_cohort(folder, **(wanted | {"label": None} | options))
+
+
+def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
+    """Predict the class of every scan; regions and features are matched by name.
+
+    Parameters
+    ----------
+    model : LSAPClassifier
+        From :func:`brainlsap.model.load_model`.
+    cohort : Cohort
+        The same regions and features as in the fit, in any order.
+
+    Returns
+    -------
+    DataFrame
+        Columns scan, participant, session, predicted and `p_<class>` in order of
+        stage; label too, where the cohort has labels of the model's classes.
+
+    Raises
+    ------
+    RegionNameError
+        Where regions are missing or unknown.
+    ParameterError
+        Where a feature or a covariate is missing, a site was not seen and the model
+        refuses that, or the connectome is another than that of the fit.
+    """
+    origin = model.origin_
+    if len(origin.region_names) != cohort.n_rois:
+        differing = sorted(set(cohort.region_names) ^ set(origin.region_names))
+        raise RegionNameError(
+            f"the model was fitted on {len(origin.region_names)} regions, and the "
+            f"cohort has {cohort.n_rois} of {cohort.atlas.name}; they differ in "
+            f"{', '.join(differing[:3])}. Read the cohort with the atlas of the fit."
+        )
+    rows = cohort.atlas.match(origin.region_names)
+    missing = sorted(set(origin.feature_names) - set(cohort.feature_names))
+    if missing:
+        raise ParameterError(
+            f"the model needs the feature {missing[0]!r}, and the cohort has "
+            f"{', '.join(cohort.feature_names)}. Read it with feature="
+        )
+    columns = [cohort.feature_names.index(name) for name in origin.feature_names]
+    connectomes = cohort.connectomes[:, rows][:, :, rows]
+    shared = origin.connectome
+    if shared is not None and not np.array_equal(
+        connectomes, np.broadcast_to(shared, connectomes.shape)
+    ):
+        raise ParameterError(
+            "the model was fitted with one connectome for everybody, and the cohort "
+            "has another, or one for each scan. Leave connectome= out: the model "
+            "brings its own."
+        )
+    X = pack(connectomes, cohort.features[:, rows][:, :, columns])
+    for step in map(restore_step, origin.facts.get("steps", [])):
+        X = step.transform(X, covariates=cohort.table)
+    probability = model.predict_proba(X)
+    names = [str(name) for name in model.classes_]
+    table = cohort.table[["scan", "participant", "session"]].copy()
+    table["predicted"] = np.array(names, dtype=object)[probability.argmax(axis=1)]
+    for name in [one for one in origin.classes if one in names]:
+        table[f"p_{name}"] = probability[:, names.index(name)]
+    merged = origin.facts.get("merged_classes") or {}
+    new_of = {str(old): new for new, some in merged.items() for old in some}
+    label = [new_of.get(str(one), one) for one in cohort.y]
+    if set(label) & set(names):
+        table["label"] = label
+    return table
+
+
+def _check_reading(wanted: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse numbers that mean another thing than those of the fit."""
+    for name in ("subcortex", "measure", "frames", "reference"):
+        before, now = wanted.get(name), given.get(name)
+        before, now = (list(x) if isinstance(x, tuple) else x for x in (before, now))
+        if None not in (before, now) and now != before:
+            raise ParameterError(
+                f"{name} must be {before!r}, as in the fit of the model; got {now!r}. "
+                f"Leave {name}= out."
+            )
