@@ -1,45 +1,46 @@
 """Learnable heat-kernel graph convolution for brain networks.
 
-The rooms, from the ground up; each imports only from those below it:
+From files to a report; a package imports only from those before it:
 
-- :mod:`brainlsap.data`: files become named arrays (:class:`~brainlsap.data.Cohort`).
-- :mod:`brainlsap.graph`: connectomes become Laplacians and heat kernels.
-- :mod:`brainlsap.model`: LSAP behind scikit-learn's face, and its training.
-- :mod:`brainlsap.evaluation`: folds that never share a person, scores, rankings.
-- :mod:`brainlsap.report`: tables, surface figures, one page that binds them.
-- :mod:`brainlsap.study`: models and folds together; what the command line runs.
-
-The names below are loaded on first use, so `import brainlsap` stays light.
+- :mod:`brainlsap.atlas`: regions by name. :mod:`brainlsap.data`: a study's files become
+  a :class:`Cohort` (also from images, ADNI, or simulation: :mod:`~brainlsap.images`,
+  :mod:`~brainlsap.adni`, :mod:`~brainlsap.simulation`).
+- :mod:`brainlsap.graph`: Laplacians and heat kernels. :mod:`brainlsap.model`: LSAP and
+  baselines behind scikit-learn's face. :mod:`brainlsap.nodes`: citation graphs.
+- :mod:`brainlsap.evaluation`: folds by person, scores, ranking: an :class:`Evaluation`.
+- :mod:`brainlsap.report`: tables, figures, one page. :mod:`brainlsap.workflow` and
+  :mod:`brainlsap.prediction`: what one command does.
 """
 
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-_ROOM_OF = {
-    "Atlas": "data",
+_PACKAGE_OF = {
+    "Atlas": "atlas",
     "Cohort": "data",
+    "Evaluation": "evaluation",
     "LSAPClassifier": "model",
     "LSAPNodeClassifier": "model",
-    "available_atlases": "data",
+    "available_atlases": "atlas",
+    "check_cohort": "data",
     "cross_validate": "evaluation",
+    "fit_model": "prediction",
     "heat_kernel": "graph",
-    "load_atlas": "data",
+    "load_atlas": "atlas",
     "load_cohort": "data",
     "load_nodes": "data",
-    "make_cohort": "data",
+    "make_cohort": "simulation",
     "plot_regions": "report",
+    "predict_people": "prediction",
     "rank_regions": "evaluation",
     "region_table": "report",
-    "run_study": "study",
+    "run_study": "workflow",
     "score_table": "report",
     "write_interactive": "report",
-    "write_region_maps": "report",
     "write_report": "report",
 }
 
-__all__ = [  # noqa: PLE0604 (the names are those of _ROOM_OF)
-    *sorted(_ROOM_OF),
-]
+__all__ = sorted(_PACKAGE_OF)  # noqa: PLE0605 (the names of _PACKAGE_OF)
 
 try:
     __version__ = version("brainlsap")
@@ -48,10 +49,10 @@ except PackageNotFoundError:  # a checkout that was never installed
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from its room on first use."""
-    if name not in _ROOM_OF:
+    """Load a public name on first use, so that `import brainlsap` stays light."""
+    if name not in _PACKAGE_OF:
         raise AttributeError(f"module 'brainlsap' has no attribute {name!r}")
-    value = getattr(import_module(f"brainlsap.{_ROOM_OF[name]}"), name)
+    value = getattr(import_module(f"brainlsap.{_PACKAGE_OF[name]}"), name)
     globals()[name] = value
     return value
 
