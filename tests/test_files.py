@@ -1,42 +1,91 @@
-import os
+"""Files and folders appear whole or not at all; a folder has one run at a time."""
+
+import errno
+import subprocess
+import sys
 
 import pytest
 
-from brainlsap._files import replace_when_whole, write_text
+from brainlsap.exceptions import ParameterError, WritingError
+from brainlsap.files import fill_folder, lock_folder, owner_only, replace_when_whole
 
 
-def test_text_is_written_whole_into_a_new_folder(tmp_path):
-    path = write_text(tmp_path / "new" / "a.txt", "größe\n")
-    assert path.read_bytes() == "größe\n".encode()
-    assert [one.name for one in path.parent.iterdir()] == ["a.txt"]
+def test_a_file_appears_whole(tmp_path):
+    with replace_when_whole(tmp_path / "new" / "a.tsv") as partial:
+        partial.write_text("text")
+        assert not (tmp_path / "new" / "a.tsv").exists()
+        assert partial.suffix == ".tsv"
+    assert (tmp_path / "new" / "a.tsv").read_text() == "text"
 
 
-def test_the_temporary_file_keeps_the_suffixes(tmp_path):
-    with replace_when_whole(tmp_path / "table.tsv.gz") as partial:
-        assert partial.parent == tmp_path
-        assert partial.name.startswith(".partial-")
-        assert partial.name.endswith(".tsv.gz")
+def test_a_file_that_fails_leaves_the_earlier_one_and_nothing_stray(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("before")
+    with pytest.raises(RuntimeError), replace_when_whole(path) as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert [one.name for one in tmp_path.iterdir()] == ["a.tsv"]
+    assert path.read_text() == "before"
 
 
-def test_a_failure_leaves_what_was_there(tmp_path):
-    path = write_text(tmp_path / "a.txt", "first")
+def test_a_folder_appears_whole_or_leaves_the_earlier_one(tmp_path):
+    folder = tmp_path / "results"
+    with fill_folder(folder) as partial:
+        (partial / "one").write_text("1")
+    with pytest.raises(RuntimeError), fill_folder(folder, replace=True) as partial:
+        (partial / "two").write_text("2")
+        raise RuntimeError
+    assert [one.name for one in folder.iterdir()] == ["one"]
+    with fill_folder(folder, replace=True) as partial:
+        (partial / "two").write_text("2")
+    assert [one.name for one in folder.iterdir()] == ["two"]
+    assert [one.name for one in tmp_path.iterdir()] == ["results"]
 
-    def fail_half_way():
-        with replace_when_whole(path) as partial:
-            partial.write_text("half")
-            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        fail_half_way()
-    assert path.read_text() == "first"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+def test_what_a_killed_run_left_is_taken_away(tmp_path):
+    for stray in (".partial-results", ".old-results"):
+        (tmp_path / stray).mkdir()
+        (tmp_path / stray / "file").touch()
+    with fill_folder(tmp_path / "results", replace=True) as partial:
+        assert not list(partial.iterdir())
+    assert [one.name for one in tmp_path.iterdir()] == ["results"]
 
 
-def test_permissions_follow_the_umask(tmp_path):
-    before = os.umask(0o027)
-    try:
-        path = write_text(tmp_path / "a.txt", "text")
-        assert os.umask(0o027) == 0o027  # it was put back
-    finally:
-        os.umask(before)
-    assert path.stat().st_mode & 0o777 == 0o640
+def test_a_folder_that_holds_something_is_refused(tmp_path):
+    (tmp_path / "mine.txt").touch()
+    with pytest.raises(ParameterError, match="must be new or empty"):
+        with fill_folder(tmp_path):
+            pass
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path):
+    folder = tmp_path / "results"
+    program = (
+        "import sys\nfrom brainlsap.files import lock_folder\n"
+        "with lock_folder(sys.argv[1]): print('held', flush=True)"
+    )
+    with lock_folder(folder):
+        second = subprocess.run(
+            [sys.executable, "-c", program, str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "is in use by another run" in second.stderr
+    with lock_folder(folder):  # given up, and taken again
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+def test_a_place_that_cannot_be_written_is_named(tmp_path, number):
+    with pytest.raises(WritingError, match=r"a\.tsv cannot be written: .*; .*name"):
+        with replace_when_whole(tmp_path / "a.tsv"):
+            raise OSError(number, "as the system says")
+    assert not list(tmp_path.iterdir())
+
+
+def test_private_files_are_for_their_owner_alone(tmp_path):
+    with owner_only(), replace_when_whole(tmp_path / "secret") as partial:
+        partial.touch()
+    assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
