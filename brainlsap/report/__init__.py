@@ -45,7 +45,7 @@ _MODULES = {
     "write_ranking": "ranking_files",
     "write_report": "page",
 }
-__all__ = sorted(_MODULES)
+__all__ = [*sorted(_MODULES)]  # noqa: PLE0604 (the names are those of _MODULES)
 
 
 def __getattr__(name: str) -> Any:
