@@ -1,9 +1,8 @@
-"""Scores of one fold from stored probabilities, and their mean over folds."""
+"""Scores of predictions; those of ordered stages only where an order is known."""
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import pandas as pd
 
 from brainlsap.exceptions import ParameterError
 
@@ -11,141 +10,25 @@ SCORES = {
     "balanced_accuracy": "balanced accuracy",
     "accuracy": "accuracy",
     "precision": "macro precision",
-    "recall": "macro recall",
     "f1": "macro F1",
     "auc": "macro AUC",
+    "brier": "Brier score",
     "kappa": "quadratic weighted kappa",
     "stage_error": "mean stage error",
+    "adjacent_accuracy": "within one stage",
 }
 """Name of every score and how tables call it; the first is the headline."""
 
-LOWER_IS_BETTER = frozenset({"stage_error"})
+LOWER_IS_BETTER = frozenset({"brier", "ece", "stage_error"})
 """Scores of which the smaller value is the better one."""
 
-
-def fold_scores(
-    truth: Sequence | np.ndarray, probability: np.ndarray, classes: Sequence[str]
-) -> dict[str, float]:
-    r"""Score the predictions of one test fold.
-
-    The predicted class is the one of highest probability. Macro means are over the
-    classes *present* in `truth`, so that a class absent from a small fold does not
-    count as a failure; macro recall then equals balanced accuracy. A class that is
-    never predicted has precision 0. AUC is one against the rest, averaged over the
-    present classes. With confusion counts :math:`o_{ij}` (true i, predicted j) and
-    counts :math:`e_{ij}` expected from the margins,
-
-    .. math:: \kappa = 1 - \frac{\sum_{ij} (i - j)^2 o_{ij}}
-                                {\sum_{ij} (i - j)^2 e_{ij}}
-
-    and the mean stage error is the mean of :math:`|i - j|`. Both take the order of
-    `classes` as the order of stages.
-
-    Parameters
-    ----------
-    truth : sequence of str of length n_scans
-        True class of every scan.
-    probability : array of shape (n_scans, n_classes)
-        Columns in the order of `classes`.
-    classes : sequence of str
-        All classes, in order of stage.
-
-    Returns
-    -------
-    dict
-        The names of :data:`SCORES` and their values. AUC and kappa are NaN where the
-        fold holds one class only.
-
-    Raises
-    ------
-    ParameterError
-        Where shapes or labels do not fit, or a probability is not finite.
-
-    Examples
-    --------
-    >>> scores = fold_scores(["CN", "AD"], [[0.9, 0.1], [0.4, 0.6]], ["CN", "AD"])
-    >>> scores["balanced_accuracy"], scores["auc"], scores["stage_error"]
-    (1.0, 1.0, 0.0)
-    """
-    actual, probability = _checked(truth, probability, classes)
-    confusion = np.zeros((len(classes), len(classes)))
-    np.add.at(confusion, (actual, probability.argmax(axis=1)), 1)
-    present = confusion.sum(axis=1) > 0
-    hits = confusion.diagonal()[present]
-    true, predicted = (confusion.sum(axis=axis)[present] for axis in (1, 0))
-    stage = np.arange(len(classes))
-    step = np.abs(stage[:, None] - stage[None, :])
-    return {
-        "balanced_accuracy": float(np.mean(hits / true)),
-        "accuracy": float(hits.sum() / len(actual)),
-        "precision": float(np.mean(hits / np.maximum(predicted, 1))),
-        "recall": float(np.mean(hits / true)),
-        "f1": float(np.mean(2 * hits / (true + predicted))),
-        "auc": _macro_auc(actual, probability, np.flatnonzero(present)),
-        "kappa": _quadratic_kappa(confusion, step),
-        "stage_error": float((confusion * step).sum() / len(actual)),
-    }
+ORDINAL_SCORES = frozenset({"kappa", "stage_error", "adjacent_accuracy"})
+"""Scores that mean something only where the order of the classes is known."""
 
 
-def confusion_counts(
-    truth: Sequence | np.ndarray | pd.Series,
-    predicted: Sequence | np.ndarray | pd.Series,
-    classes: Sequence[str],
-) -> np.ndarray:
-    """Count scans by true class (rows) and predicted class (columns).
-
-    Parameters
-    ----------
-    truth, predicted : sequences of str of length n_scans
-        Classes of every scan.
-    classes : sequence of str
-        Order of rows and columns.
-
-    Returns
-    -------
-    array of int of shape (n_classes, n_classes)
-
-    Examples
-    --------
-    >>> confusion_counts(["CN", "AD", "AD"], ["CN", "CN", "AD"], ["CN", "AD"])
-    array([[1, 0],
-           [1, 1]])
-    """
-    row, column = (_codes(labels, classes) for labels in (truth, predicted))
-    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, (row, column), 1)
-    return counts
-
-
-def summarise(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return mean and standard deviation of every score over folds.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        One row per fold, one column per score.
-
-    Returns
-    -------
-    DataFrame
-        Index: the scores; columns: mean, sd (with n - 1), n_folds (how many folds have
-        a value). With one fold the s.d. is NaN.
-
-    Examples
-    --------
-    >>> summarise(pd.DataFrame({"accuracy": [0.5, 0.7]})).round(3)
-              mean     sd  n_folds
-    accuracy   0.6  0.141        2
-    """
-    kept = scores[[name for name in SCORES if name in scores]]
-    return pd.DataFrame(
-        {"mean": kept.mean(), "sd": kept.std(ddof=1), "n_folds": kept.count()}
-    )
-
-
-def _codes(labels: Iterable, classes: Sequence[str]) -> np.ndarray:
-    code_of = {name: code for code, name in enumerate(classes)}
-    labels = list(labels)
+def class_codes(labels: Iterable, classes: Sequence[str]) -> np.ndarray:
+    """Return the place of every label among `classes`."""
+    code_of, labels = {name: code for code, name in enumerate(classes)}, list(labels)
     unknown = sorted({str(label) for label in labels if label not in code_of})
     if unknown:
         raise ParameterError(
@@ -155,41 +38,145 @@ def _codes(labels: Iterable, classes: Sequence[str]) -> np.ndarray:
     return np.array([code_of[label] for label in labels], dtype=np.int64)
 
 
-def _checked(
-    truth: Sequence | np.ndarray, probability: np.ndarray, classes: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
-    actual = _codes(truth, classes)
-    probability = np.asarray(probability, dtype=np.float64)
-    wanted = (len(actual), len(classes))
-    if probability.shape != wanted or not len(actual):
-        raise ParameterError(
-            "probability must have shape (n_scans, n_classes) with at least one scan, "
-            f"here {wanted}; got {probability.shape}."
-        )
-    if not np.isfinite(probability).all():
-        bad = int((~np.isfinite(probability).all(axis=1)).sum())
-        raise ParameterError(
-            f"probability must be finite; {bad} of {len(actual)} scans have NaN or "
-            "infinite values. The model that made them diverged."
-        )
-    return actual, probability
+def confusion_counts(
+    truth: Iterable, predicted: Iterable, classes: Sequence[str]
+) -> np.ndarray:
+    """Count scans by true class (rows) and predicted class (columns).
+
+    Parameters
+    ----------
+    truth, predicted : sequences of length n_scans
+        Labels.
+    classes : sequence of str
+        Order of rows and columns.
+
+    Returns
+    -------
+    int array of shape (n_classes, n_classes)
+
+    Raises
+    ------
+    ParameterError
+        For a label that is not among `classes`.
+    """
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    rows, columns = class_codes(truth, classes), class_codes(predicted, classes)
+    np.add.at(counts, (rows, columns), 1)
+    return counts
 
 
-def _macro_auc(
-    actual: np.ndarray, probability: np.ndarray, present: np.ndarray
-) -> float:
-    from sklearn.metrics import roc_auc_score
+def score_predictions(
+    truth: Iterable,
+    predicted: Iterable,
+    classes: Sequence[str],
+    *,
+    probability: np.ndarray | None = None,
+    decision: np.ndarray | None = None,
+    ordered: bool = True,
+) -> dict[str, float]:
+    r"""Score the predictions of one test fold.
 
-    if len(present) < 2:
-        return float("nan")
-    return float(
-        np.mean([roc_auc_score(actual == one, probability[:, one]) for one in present])
-    )
+    Averages over classes (balanced accuracy, precision, F1, AUC of each class against
+    the rest) count the classes that the fold holds; a class that is never predicted
+    has precision 0. With p the probabilities and e the true class as 0 and 1, the
+    Brier score is the mean of :math:`\sum_c (p_c - e_c)^2`, 0 to 2.
+
+    Parameters
+    ----------
+    truth, predicted : sequences of length n_scans
+        Labels.
+    classes : sequence of str
+        In order of stage where `ordered`.
+    probability : array of shape (n_scans, n_classes), optional
+        Without it there is no Brier score.
+    decision : array of shape (n_scans, n_classes), optional
+        Stands in for probabilities in the AUC, as a softmax. Without both no AUC.
+    ordered : bool
+        Whether kappa and the errors in stages mean something; else they are NaN.
+
+    Returns
+    -------
+    dict of str to float
+        The names of :data:`SCORES`; NaN where a score does not exist.
+    """
+    from scipy.special import softmax
+
+    truth, n_classes = list(truth), len(classes)
+    actual = class_codes(truth, classes)
+    counts = confusion_counts(truth, predicted, classes).astype(float)
+    scores = {
+        k: float(v[0]) for k, v in rates_of(counts[None], ordered=ordered).items()
+    }
+    scores |= {"auc": np.nan, "brier": np.nan}
+    if probability is not None:
+        error = (probability - np.eye(n_classes)[actual]) ** 2
+        scores["brier"] = float(error.sum(axis=1).mean())
+    elif decision is not None:
+        probability = softmax(decision, axis=1)
+    if probability is not None:
+        weight = np.ones((1, len(actual)))
+        scores["auc"] = float(macro_auc(actual, probability, weight)[0])
+    return {name: scores[name] for name in SCORES}
 
 
-def _quadratic_kappa(confusion: np.ndarray, step: np.ndarray) -> float:
-    expected = np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / confusion.sum()
-    by_chance = (expected * step**2).sum()
-    if by_chance == 0:
-        return float("nan")
-    return float(1 - (confusion * step**2).sum() / by_chance)
+def rates_of(counts: np.ndarray, *, ordered: bool) -> dict[str, np.ndarray]:
+    """Return scores (n_draws,) of confusion counts (n_draws, n_true, n_predicted)."""
+    total = counts.sum(axis=(1, 2))
+    hits, true = np.einsum("bii->bi", counts), counts.sum(axis=2)
+    predicted, present = counts.sum(axis=1), true > 0
+    stage = np.arange(counts.shape[1])
+    step = np.abs(stage[:, None] - stage)
+    expected = true[:, :, None] * predicted[:, None, :] / total[:, None, None]
+    squared, chance = ((part * step**2).sum(axis=(1, 2)) for part in (counts, expected))
+    least = 1e-300
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = {
+            "balanced_accuracy": _mean_over(hits / np.maximum(true, least), present),
+            "accuracy": hits.sum(axis=1) / total,
+            "precision": _mean_over(hits / np.maximum(predicted, least), present),
+            "f1": _mean_over(2 * hits / np.maximum(true + predicted, least), present),
+            "kappa": np.where(chance > 0, 1 - squared / chance, np.nan),
+            "stage_error": (counts * step).sum(axis=(1, 2)) / total,
+            "adjacent_accuracy": (counts * (step <= 1)).sum(axis=(1, 2)) / total,
+        }
+    if not ordered:
+        scores |= {name: np.full(len(counts), np.nan) for name in ORDINAL_SCORES}
+    return scores
+
+
+def macro_auc(actual: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the mean AUC of every class against the rest, ties counting half.
+
+    Parameters
+    ----------
+    actual : int array of shape (n_scans,)
+        Code of the true class.
+    score : array of shape (n_scans, n_classes)
+        Higher for what is more likely.
+    weight : array of shape (n_draws, n_scans)
+        How often each scan counts in every draw.
+
+    Returns
+    -------
+    array of shape (n_draws,)
+        Over the classes that a draw holds; NaN where it holds fewer than two.
+    """
+    found, present = [], []
+    for code in range(score.shape[1]):
+        values, place = np.unique(score[:, code], return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        start = np.searchsorted(place[order], np.arange(len(values)))
+        mine, ordered = (actual == code)[order], weight[:, order]
+        of_class = np.add.reduceat(ordered * mine, start, axis=1)
+        of_rest = np.add.reduceat(ordered * ~mine, start, axis=1)
+        below = np.cumsum(of_rest, axis=1) - of_rest / 2
+        pairs = of_class.sum(axis=1) * of_rest.sum(axis=1)
+        found.append((of_class * below).sum(axis=1) / np.maximum(pairs, 1e-300))
+        present.append(of_class.sum(axis=1) > 0)
+    return _mean_over(np.stack(found, 1), np.stack(present, 1), least=2)
+
+
+def _mean_over(values: np.ndarray, present: np.ndarray, least: int = 1) -> np.ndarray:
+    number = present.sum(axis=1)
+    mean = np.where(present, values, 0).sum(axis=1) / np.maximum(number, 1)
+    return np.where(number >= least, mean, np.nan)

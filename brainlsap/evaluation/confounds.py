@@ -1,0 +1,520 @@
+"""Site effects and confounds taken out of features, learned from training scans."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from brainlsap.arrays import check_choice
+from brainlsap.exceptions import FileFormatError, ParameterError
+
+__all__ = ["CombatHarmonizer", "ConfoundRegressor", "Deconfounder", "find_column"]
+
+ALIASES = (
+    {"etiv", "icv", "tiv", "estimatedtotalintracranialvol", "intracranialvolume"},
+    {"sex", "gender", "ptgender"},
+)
+"""Names of one thing; case, blanks and underscores do not count."""
+
+PRESERVED = ("age", "sex")
+"""What ComBat leaves in the features, where the cohort has it; never the label."""
+
+# Fewer have no spread; ComBat cannot know what their site does.
+FEWEST = 2
+NOT_CONFOUNDS = {
+    "label": "what is to be predicted",
+    "participant": "who was scanned",
+    "scan": "the name of every scan",
+}
+# Text of more kinds is no groups, where there is a kind for every second person.
+MOST_GROUPS = 5
+
+
+class Deconfounder(BaseEstimator):
+    """ComBat, then a regression on confounds, as far as they are asked for.
+
+    Parameters
+    ----------
+    harmonize : str, optional
+        Column, such as a site, for :class:`CombatHarmonizer`; age and sex are
+        preserved where the table has them.
+    regress_out : sequence of str
+        Columns for :class:`ConfoundRegressor`.
+    handle_unknown : {"keep", "error"}
+        What to do with scans of sites that were not learned.
+
+    Attributes
+    ----------
+    harmonizer_, regressor_ : fitted steps or None
+    """
+
+    def __init__(
+        self,
+        harmonize: str | None = None,
+        regress_out: Sequence[str] = (),
+        handle_unknown: str = "keep",
+    ) -> None:
+        self.harmonize = harmonize
+        self.regress_out = regress_out
+        self.handle_unknown = handle_unknown
+
+    def __bool__(self) -> bool:
+        return bool(self.harmonize or self.regress_out)
+
+    def describe(self, table: pd.DataFrame) -> dict[str, Any]:
+        """Return what the steps do to a cohort, as JSON takes it."""
+        return {
+            "harmonize": self.harmonize,
+            "preserve": list(_preserved(table)) if self.harmonize else [],
+            "regress_out": list(self.regress_out),
+            "handle_unknown": self.handle_unknown,
+        }
+
+    def check(self, table: pd.DataFrame, splits: Sequence[tuple] = ()) -> None:
+        """Raise for columns that cannot be taken out, before anything is fitted.
+
+        Parameters
+        ----------
+        table : DataFrame
+            Of the cohort.
+        splits : sequence of (train, test)
+            Folds; every site needs two people in each training part it is in.
+
+        Raises
+        ------
+        ParameterError
+            Naming column, site and what to do.
+        """
+        check_choice("handle_unknown", self.handle_unknown, ("error", "keep"))
+        for name in self.regress_out:
+            _check_values(table, _check_confound(table, name))
+        if not self.harmonize:
+            return
+        site = table[_check_confound(table, self.harmonize)].astype(object)
+        for name in _preserved(table):
+            _check_values(table, find_column(table, name))
+        if site.isna().any():
+            raise ParameterError(
+                f"{int(site.isna().sum())} scans have no {self.harmonize}; give one, "
+                "or leave them out."
+            )
+        for fold, (train, test) in enumerate(splits, start=1):
+            people = (
+                table["participant"].iloc[train].groupby(site.iloc[train].astype(str))
+            )
+            counts = people.nunique()
+            few = sorted(counts[counts < FEWEST].index)
+            if few:
+                raise ParameterError(
+                    f"{self.harmonize} {', '.join(few)}: 1 person is among the "
+                    f"training scans of fold {fold}, and ComBat needs at least "
+                    f"{FEWEST} of every {self.harmonize}. Leave these people out, "
+                    "merge small sites, or take fewer folds."
+                )
+            if len(counts) < 2:
+                raise ParameterError(
+                    f"{self.harmonize} must have at least two values in training, got "
+                    f"{len(counts)} in fold {fold}; there is nothing to harmonise."
+                )
+            unknown = sorted(set(site.iloc[test].astype(str)) - set(counts.index))
+            if unknown and self.handle_unknown == "error":
+                raise ParameterError(
+                    f"{self.harmonize} {', '.join(unknown)} is not among the training "
+                    f"scans of fold {fold}; handle_unknown='keep' leaves such scans as "
+                    "they are."
+                )
+
+    def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
+        """Learn every step from training scans, each from what the one before left."""
+        self.harmonizer_ = self.regressor_ = None
+        if self.harmonize:
+            self.harmonizer_ = CombatHarmonizer(
+                self.harmonize, _preserved(table), self.handle_unknown
+            ).fit(features, table)
+            features = self.harmonizer_.transform(features, table)
+        if self.regress_out:
+            self.regressor_ = ConfoundRegressor(tuple(self.regress_out))
+            self.regressor_.fit(features, table)
+        return self
+
+    def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
+        """Return features (n_scans, n_rois, n_features) after every step, float64."""
+        for step in (self.harmonizer_, self.regressor_):
+            features = features if step is None else step.transform(features, table)
+        return features
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted steps as JSON takes them; they hold no scan."""
+        steps = {"harmonizer": self.harmonizer_, "regressor": self.regressor_}
+        return {
+            "parameters": self.describe(pd.DataFrame()),
+            **{name: step and _keep(step) for name, step in steps.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> "Deconfounder":
+        """Return what :meth:`to_dict` kept.
+
+        Raises
+        ------
+        FileFormatError
+            Where something is missing.
+        """
+        try:
+            given = kept["parameters"]
+            found = cls(
+                given["harmonize"], tuple(given["regress_out"]), given["handle_unknown"]
+            )
+            found.harmonizer_ = _restore(CombatHarmonizer, kept["harmonizer"])
+            found.regressor_ = _restore(ConfoundRegressor, kept["regressor"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise FileFormatError(
+                f"the confound steps kept with a model are damaged ({error}). Fit the "
+                "model again."
+            ) from error
+        return found
+
+
+class CombatHarmonizer(BaseEstimator):
+    r"""Take out what sites add to features and how much they spread them (ComBat).
+
+    Johnson et al. 2007 (Biostatistics 8:118), Fortin et al. 2018 (NeuroImage 167:104):
+    value :math:`y = \alpha + x\beta + \gamma_{site} + \delta_{site}\varepsilon`, the
+    sites' :math:`\gamma, \delta` shrunken by empirical Bayes over all values. Unlike
+    the reference code it is learned from training scans and applied to others, and
+    values that are missing are left out by their pattern.
+
+    Parameters
+    ----------
+    site : str
+        Column.
+    preserve : sequence of str
+        Columns whose effect stays, such as age and sex. The label must not be among
+        them: test scans would then need it.
+    handle_unknown : {"keep", "error"}
+        What to do with scans of sites that were not learned: leave them, or refuse.
+
+    Attributes
+    ----------
+    sites_ : tuple of str
+    mean_, deviation_ : arrays of shape (n_values,)
+    slope_ : array of shape (n_columns, n_values)
+    gamma_, delta_ : arrays of shape (n_sites, n_values)
+    """
+
+    def __init__(
+        self,
+        site: str = "site",
+        preserve: Sequence[str] = (),
+        handle_unknown: str = "keep",
+    ) -> None:
+        self.site = site
+        self.preserve = preserve
+        self.handle_unknown = handle_unknown
+
+    def fit(self, features: np.ndarray, table: pd.DataFrame) -> "CombatHarmonizer":
+        """Learn from training scans: features (n_scans, n_rois, n_features), NaN allowed.
+
+        Raises
+        ------
+        ParameterError
+            Where fewer than two sites have two scans each.
+        """
+        values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
+        site = table[find_column(table, self.site)].astype(str).to_numpy()
+        names, counts = np.unique(site, return_counts=True)
+        self.sites_ = tuple(map(str, names[counts >= FEWEST]))
+        if len(self.sites_) < 2:
+            raise ParameterError(
+                f"{self.site} must have at least two values with {FEWEST} scans each "
+                f"in training, got {len(self.sites_)}; there is nothing to harmonise."
+            )
+        self.design_ = learn_design(self.preserve, table)
+        place = self._places(site)
+        known, n_sites = place >= 0, len(self.sites_)
+        design = apply_design(self.design_, table)[known]
+        values, place = values[known], place[known]
+        self.mean_, self.slope_, self.deviation_, z = _standardise(
+            values, place, design, n_sites
+        )
+        shape = (n_sites, values.shape[1])
+        self.gamma_, self.delta_ = np.zeros(shape), np.ones(shape)
+        for one in range(n_sites):
+            mine = z[place == one]
+            n = (~np.isnan(mine)).sum(axis=0)
+            told = np.flatnonzero(n >= FEWEST)
+            spread = np.nanvar(mine[:, told], axis=0, ddof=1)
+            told, spread = told[spread > 0], spread[spread > 0]
+            if len(told):
+                shrunken = _shrink(mine[:, told], spread, n[told])
+                self.gamma_[one, told], self.delta_[one, told] = shrunken
+        return self
+
+    def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
+        """Return features as if they were from one site; unknown sites as they are."""
+        values = np.array(features, dtype=np.float64).reshape(len(features), -1)
+        site = table[find_column(table, self.site)].astype(str).to_numpy()
+        place = self._places(site)
+        if (place < 0).any():
+            told = (
+                f"{(place < 0).sum()} scans are of sites that were not learned "
+                f"({', '.join(sorted(set(site[place < 0])))})"
+            )
+            if self.handle_unknown == "error":
+                raise ParameterError(
+                    f"{told}; handle_unknown='keep' leaves them as they are."
+                )
+            warnings.warn(
+                f"{told}; they are left as they are.", UserWarning, stacklevel=2
+            )
+        known = np.flatnonzero(place >= 0)
+        site_of = place[known]
+        design = apply_design(self.design_, table.iloc[known])
+        slope = self.slope_.reshape(design.shape[1], len(self.mean_))
+        centre = self.mean_ + design @ slope
+        z = (values[known] - centre) / self.deviation_ - self.gamma_[site_of]
+        values[known] = z / np.sqrt(self.delta_[site_of]) * self.deviation_ + centre
+        return values.reshape(features.shape)
+
+    def _places(self, site: np.ndarray) -> np.ndarray:
+        place = {name: number for number, name in enumerate(self.sites_)}
+        return np.array([place.get(one, -1) for one in site], dtype=int)
+
+
+class ConfoundRegressor(BaseEstimator):
+    """Take out of every feature what covariates explain of it linearly.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Columns, numbers or groups.
+
+    Attributes
+    ----------
+    slope_ : array of shape (n_columns, n_values)
+    """
+
+    def __init__(self, columns: Sequence[str] = PRESERVED) -> None:
+        self.columns = columns
+
+    def fit(self, features: np.ndarray, table: pd.DataFrame) -> "ConfoundRegressor":
+        """Learn slopes from training scans; the label is not looked at."""
+        self.design_ = learn_design(self.columns, table)
+        C = apply_design(self.design_, table)
+        values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
+        self.slope_ = np.zeros((C.shape[1], values.shape[1]))
+        for rows, columns in _measured_blocks(values):
+            if len(rows) > C.shape[1] + 1:
+                whole = np.hstack([np.ones((len(rows), 1)), C[rows]])
+                found = np.linalg.lstsq(
+                    whole, values[np.ix_(rows, columns)], rcond=None
+                )
+                self.slope_[:, columns] = found[0][1:]
+        return self
+
+    def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
+        """Return features without what the covariates explain."""
+        design, n_values = apply_design(self.design_, table), features[0].size
+        explained = design @ self.slope_.reshape(design.shape[1], n_values)
+        return np.asarray(features, float) - explained.reshape(features.shape)
+
+
+def find_column(table: pd.DataFrame, name: str) -> str:
+    """Return the column of a table that is meant, whatever its case."""
+
+    def simple(one: object) -> str:
+        return "".join(filter(str.isalnum, str(one).lower()))
+
+    if name in table.columns:
+        return name
+    family = next((set(one) for one in ALIASES if simple(name) in one), {simple(name)})
+    found = [str(one) for one in table.columns if simple(one) in family]
+    if len(found) == 1:
+        return found[0]
+    raise ParameterError(
+        f"covariates have {'more than one' if found else 'no'} column {name!r}; there "
+        f"are {', '.join(map(str, table.columns))}."
+    )
+
+
+def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
+    """Return mean or shares of groups of every column, to code scans as numbers."""
+    design: dict[str, Any] = {}
+    for column in (find_column(table, name) for name in names):
+        values = table[column]
+        if values.notna().sum() == 0:
+            raise ParameterError(
+                f"the covariate {column!r} is missing in every training scan; leave it "
+                "out."
+            )
+        numbers = pd.to_numeric(values, errors="coerce")
+        if numbers.notna().sum() == values.notna().sum():
+            design[column] = float(numbers.mean())
+        else:
+            shares = values.dropna().astype(str).value_counts(normalize=True)
+            design[column] = {str(k): float(v) for k, v in shares.sort_index().items()}
+    return design
+
+
+def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
+    """Return scans as centred numbers (n_scans, n_columns); what is missing is 0."""
+    parts = []
+    for column, learned in design.items():
+        values = table[find_column(table, column)]
+        _check_coding(column, values.dropna(), learned)
+        if isinstance(learned, float):
+            numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
+            parts.append(np.nan_to_num(numbers - learned, nan=0.0))
+            continue
+        text = values.astype(object).where(values.notna(), "").astype(str)
+        known = text.isin(list(learned)).to_numpy()
+        for name in list(learned)[1:]:
+            centred = (text == name).to_numpy() - learned[name]
+            parts.append(np.where(known, centred, 0.0))
+    return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
+
+
+def _check_coding(column: str, given: pd.Series, learned: Any) -> None:
+    """Refuse another coding: 1 and 2 for F and M would count as not known."""
+    is_number = pd.to_numeric(given, errors="coerce").notna()
+    if isinstance(learned, float):
+        wrong, expected = given[~is_number], "numbers"
+    else:
+        known = list(learned)
+        worded = pd.to_numeric(pd.Series(known), errors="coerce").isna().all()
+        wrong = given[is_number & ~given.astype(str).isin(known) & worded]
+        expected = " or ".join(known[:4])
+    if 0 < len(given) == len(wrong):
+        raise ParameterError(
+            f"the covariate {column!r} was {expected} in training, got "
+            f"{str(wrong.iloc[0])!r}. Write it in the same way."
+        )
+
+
+def _preserved(table: pd.DataFrame) -> tuple[str, ...]:
+    names = {str(name).lower() for name in table.columns}
+    return tuple(name for name in PRESERVED if name in names)
+
+
+def _measured_blocks(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rows and columns of every pattern of what was measured."""
+    patterns, which = np.unique(~np.isnan(values), axis=1, return_inverse=True)
+    return [
+        (np.flatnonzero(patterns[:, k]), np.flatnonzero(which.reshape(-1) == k))
+        for k in range(patterns.shape[1])
+    ]
+
+
+def _standardise(
+    values: np.ndarray, place: np.ndarray, design: np.ndarray, n_sites: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean, slope and deviation of every value, and what is left of each scan."""
+    n_values = values.shape[1]
+    mean, deviation = np.zeros(n_values), np.ones(n_values)
+    slope, z = np.zeros((design.shape[1], n_values)), np.full_like(values, np.nan)
+    for rows, columns in _measured_blocks(values):
+        count = np.bincount(place[rows], minlength=n_sites)
+        if (count >= FEWEST).sum() < 2:
+            continue
+        whole = np.hstack([np.eye(n_sites)[place[rows]], design[rows]])
+        y = values[np.ix_(rows, columns)]
+        beta = np.linalg.lstsq(whole, y, rcond=None)[0]
+        middle = count @ beta[:n_sites] / len(rows)
+        sd = np.sqrt(((y - whole @ beta) ** 2).mean(axis=0))
+        sd[sd <= 1e-10 * np.maximum(np.abs(middle), 1e-300)] = np.nan
+        mean[columns], slope[:, columns] = middle, beta[n_sites:]
+        deviation[columns] = np.where(np.isnan(sd), 1.0, sd)
+        left = y - middle - design[rows] @ beta[n_sites:]
+        z[np.ix_(rows, columns)] = left / sd
+    return mean, slope, deviation, z
+
+
+def _shrink(
+    z: np.ndarray, delta_hat: np.ndarray, n: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the posterior shift and variance of one site, of values that vary."""
+
+    def variance(values: np.ndarray) -> float:
+        return float(values.var(ddof=1)) if len(values) > 1 else 0.0
+
+    gamma_hat = np.nanmean(z, axis=0)
+    centre, spread = gamma_hat.mean(), variance(gamma_hat)
+    m, s = delta_hat.mean(), variance(delta_hat)
+    if spread == 0 or s == 0:
+        return gamma_hat, delta_hat
+    a, b = (2 * s + m**2) / s, (m * s + m**3) / s
+    gamma, delta = gamma_hat, delta_hat
+    for _ in range(1000):
+        before = gamma, delta
+        gamma = (spread * n * gamma_hat + delta * centre) / (spread * n + delta)
+        squares = np.nansum((z - gamma) ** 2, axis=0)
+        delta = (0.5 * squares + b) / (n / 2 + a - 1)
+        moved = max(np.abs(gamma - before[0]).max(), np.abs(delta - before[1]).max())
+        if moved < 1e-12:
+            break
+    return gamma, delta
+
+
+def _check_confound(table: pd.DataFrame, name: str) -> str:
+    """Return the column that is meant, unless it is the label, or all but that."""
+    column = find_column(table, name)
+    if column in NOT_CONFOUNDS:
+        raise ParameterError(
+            f"{column!r} is {NOT_CONFOUNDS[column]}, and cannot be taken out of the "
+            "features; name a column such as site, age or sex."
+        )
+    if not {"label", "participant"} <= set(table.columns):
+        return column
+    values = table[column].dropna().astype(str)
+    labels = table["label"][values.index].groupby(values)
+    several = table["label"].nunique() > 1 and labels.ngroups > 1
+    groups = 2 * labels.ngroups <= table["participant"].nunique()
+    if several and groups and labels.nunique().max() == 1:
+        raise ParameterError(
+            f"each value of {column} goes with one label only (all of "
+            f"{values.iloc[0]!r} are {table['label'][values.index[0]]!r}): taking it "
+            "out takes out what is to be predicted. Leave it out, and report what the "
+            "column tells alone (the audit does)."
+        )
+    return column
+
+
+def _check_values(table: pd.DataFrame, column: str) -> None:
+    """Raise for a column of numbers that were written as text."""
+    values = table[column].dropna()
+    text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
+    mixed = len(text) > 0 and values.drop(text.index).nunique() > MOST_GROUPS
+    n_people = table["participant"].nunique() if "participant" in table else len(table)
+    kinds = text.nunique()
+    if mixed or (kinds > MOST_GROUPS and 2 * kinds > n_people):
+        raise ParameterError(
+            f"the column {column} holds text such as {text.iloc[0]!r} ({kinds} "
+            f"kind{'s' * (kinds > 1)} for {n_people} people), neither numbers nor "
+            "groups. Write numbers with a dot and without a unit, n/a where one is "
+            "unknown, or leave it out."
+        )
+
+
+def _keep(step: Any) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(step).items()
+    }
+
+
+def _restore(kind: type, kept: Mapping[str, Any] | None) -> Any:
+    """Return a fitted step; lists of what was learned are arrays, settings tuples."""
+    if kept is None:
+        return None
+    step = kind()
+    for name in ("design_", *step.get_params()):
+        kept[name]  # noqa: B018 (raises where it is missing)
+    for name, value in kept.items():
+        if isinstance(value, list | tuple):
+            learned = name.endswith("_") and name != "sites_"
+            value = np.array(value, dtype=float) if learned else tuple(value)
+        setattr(step, name, value)
+    return step
