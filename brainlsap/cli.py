@@ -505,7 +505,7 @@ def check(options: Options) -> None:
     """Say what a study holds; look for faults and leaks."""
     _existing(options["study"])
     from brainlsap.data import check_cohort, quality_table, write_tsv
-    from brainlsap.evaluation import audit, draw_splits, read_splits
+    from brainlsap.evaluation import audit, make_splits, read_splits
 
     reading, rest = _configured(options, "study", "splits", "out")
     _refuse_unknown(rest)
@@ -516,9 +516,9 @@ def check(options: Options) -> None:
         raise BrainlsapError(f"{options['study']} has {n} fault{'s' * (n > 1)}")
     cohort = found.cohort
     if "splits" in options:
-        splits = read_splits(options["splits"], cohort)
+        splits = read_splits(options["splits"], cohort.table["scan"])
     else:
-        splits = draw_splits(cohort, 5)
+        splits = make_splits(cohort.y, cohort.groups, 5)
     leaks = audit(cohort, splits)
     shown = leaks.drop(columns="scans", errors="ignore")
     print("\nLeaks and other explanations of a score:")
@@ -544,7 +544,7 @@ def run(options: Options) -> None:
     _refuse_unknown(settings, run_study)
     cohort = _load(options["study"], reading)
     if "splits" in options:
-        settings["cv"] = read_splits(options["splits"], cohort)
+        settings["cv"] = read_splits(options["splits"], cohort.table["scan"])
     evaluation = run_study(cohort, options["out"], verbose=True, **settings)
     _print_scores(evaluation, Path(options["out"]))
 

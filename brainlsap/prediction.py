@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.arrays import pack
 from brainlsap.data import Cohort, load_cohort
-from brainlsap.evaluation import confound_steps, restore_step
+from brainlsap.evaluation import Deconfounder
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import LSAPClassifier, ModelOrigin, save_model
 
@@ -60,16 +60,12 @@ def fit_model(
     model = LSAPClassifier(random_state=0) if model is None else model
     if cohort.classes_ordered and model.classes is None:
         model.set_params(classes=cohort.classes)
-    X, kept = cohort.to_array(), []
-    for step in confound_steps(
-        cohort.table,
-        harmonize=harmonize,
-        regress_out=regress_out,
-        handle_unknown=handle_unknown,
-    ):
-        step.fit(X, covariates=cohort.table)
-        X = step.transform(X, covariates=cohort.table)
-        kept.append(step.to_dict())
+    steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
+    steps.check(cohort.table)
+    features = cohort.features
+    if steps:
+        features = steps.fit(features, cohort.table).transform(features, cohort.table)
+    X = pack(cohort.connectomes, features)
     model.fit(X, cohort.y, groups=cohort.groups)
     said: dict[str, Any] = {
         "atlas": cohort.atlas.name,
@@ -85,7 +81,7 @@ def fit_model(
         atlas_name=cohort.atlas.name,
         reading={name: one for name, one in said.items() if one is not None},
         facts={
-            "steps": kept,
+            "steps": steps.to_dict() if steps else None,
             "merged_classes": cohort.provenance.get("merged_classes"),
             "scans": cohort.n_scans,
             "participants": len(set(cohort.groups)),
@@ -183,9 +179,11 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
             "has another, or one for each scan. Leave connectome= out: the model "
             "brings its own."
         )
-    X = pack(connectomes, cohort.features[:, rows][:, :, columns])
-    for step in map(restore_step, origin.facts.get("steps", [])):
-        X = step.transform(X, covariates=cohort.table)
+    features = cohort.features[:, rows][:, :, columns]
+    if origin.facts.get("steps"):
+        steps = Deconfounder.from_dict(origin.facts["steps"])
+        features = steps.transform(features, cohort.table)
+    X = pack(connectomes, features)
     probability = model.predict_proba(X)
     names = [str(name) for name in model.classes_]
     table = cohort.table[["scan", "participant", "session"]].copy()

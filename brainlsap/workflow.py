@@ -13,12 +13,15 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation import (
     Evaluation,
     cross_validate,
+    find_column,
+    leave_one_out_splits,
     make_models,
     permutation_null,
     rank_regions,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import lock_folder
+from brainlsap.model import LSAPClassifier, tuned
 from brainlsap.report import check_results_folder, write_report
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
@@ -72,7 +75,7 @@ def run_study(
     models : str, sequence of str, or mapping of str to classifier
         Names of :data:`brainlsap.evaluation.MODELS`, or "all", "models", "controls";
         or classifiers of your own by name. The first is the one that is ranked and
-        that the others are compared with.
+        that the others are compared with (named ones stand in the order of MODELS).
     baselines : bool
         Whether majority class, logistic regression, linear SVM and diffused logistic
         regression run through the same folds.
@@ -139,19 +142,24 @@ def run_study(
     out = check_results_folder(out)
     if merged_classes is not None:
         cohort = merge_classes(cohort, merged_classes)
-    if isinstance(models, Mapping):
-        asked: dict[str, Any] = dict(models)
-    else:
-        asked = make_models(
-            models,
-            preset=preset,
-            tune=tune,
-            fast=fast,
-            random_state=random_state,
-            **settings,
-        )
+    own = isinstance(models, Mapping)
+    names = [] if own else [models] if isinstance(models, str) else list(models)
+    if baselines:
+        names.append("baselines")
+    asked: dict[str, Any] = dict(models) if isinstance(models, Mapping) else {}
+    if names:
+        how = {"preset": preset, "random_state": random_state, "fast": fast}
+        asked |= make_models(names, **how, **settings)
+    if tune is not None:
+        asked = {
+            name: (tuned(one, tune, random_state=random_state), role)
+            if isinstance(one, LSAPClassifier)
+            else (one, role)
+            for name, (one, role) in asked.items()
+        }
     if leave_out is not None:
-        cv = _one_value_out(cohort, leave_out)
+        column = find_column(cohort.table, leave_out)
+        cv = leave_one_out_splits(cohort.table[column], cohort.groups)
     steps = {
         "harmonize": harmonize,
         "regress_out": tuple(regress_out),
@@ -166,7 +174,7 @@ def run_study(
                 cohort,
                 cv,
                 random_state=random_state,
-                baselines=baselines,
+                baselines=False,  # they are among the models already
                 n_repeats=n_repeats,
                 memory=folds,
                 **steps,
@@ -260,21 +268,3 @@ def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> 
         notes=(*cohort.notes, note),
         provenance=cohort.provenance | {"merged_classes": parts},
     )
-
-
-def _one_value_out(cohort: Cohort, column: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return one fold for each value of a column; people of two values are refused."""
-    if column not in cohort.table:
-        raise ParameterError(
-            f"leave_out must name a column of the cohort's table, got {column!r}; "
-            f"there are {', '.join(map(str, cohort.table.columns))}."
-        )
-    value = cohort.table[column].astype(str).to_numpy()
-    if len(set(value)) < 2:
-        raise ParameterError(
-            f"leave_out needs at least two values in {column!r}, got {value[0]!r} only."
-        )
-    return [
-        (np.flatnonzero(value != one), np.flatnonzero(value == one))
-        for one in sorted(set(value))
-    ]
