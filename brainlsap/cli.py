@@ -197,7 +197,12 @@ EVALUATION: dict[str, dict[str, Any]] = {
         "or all, models, controls",
     },
     "--folds": {"dest": "cv", "type": natural, "metavar": "N", "help": "default: 5"},
-    "--repeats": {"dest": "n_repeats", "type": natural, "metavar": "N"},
+    "--repeats": {
+        "dest": "n_repeats",
+        "type": natural,
+        "metavar": "N",
+        "help": "how often folds are drawn anew (default: 1)",
+    },
     "--splits": {"metavar": "FILE", "help": "folds of your own: scan, repeat, fold"},
     "--leave-out": {
         "metavar": "COLUMN",
@@ -299,7 +304,12 @@ def build_parser() -> argparse.ArgumentParser:
     group(command, "evaluation", EVALUATION, STEPS)
     output = {
         "--out": {"required": True, "metavar": "FOLDER", "help": "results folder"},
-        "--jobs": {"dest": "n_jobs", "type": natural, "metavar": "N"},
+        "--jobs": {
+            "dest": "n_jobs",
+            "type": natural,
+            "metavar": "N",
+            "help": "processes; the result does not depend on them (default: 1)",
+        },
         **CONFIG,
     }
     group(command, "output", output)

@@ -146,7 +146,10 @@ def run_study(
     names = [] if own else [models] if isinstance(models, str) else list(models)
     if baselines:
         names.append("baselines")
-    asked: dict[str, Any] = dict(models) if isinstance(models, Mapping) else {}
+    asked: dict[str, Any] = {}
+    if isinstance(models, Mapping):
+        for name, one in models.items():
+            asked[name] = one if isinstance(one, tuple) else (one, "model")
     if names:
         how = {"preset": preset, "random_state": random_state, "fast": fast}
         asked |= make_models(names, **how, **settings)

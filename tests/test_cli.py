@@ -1,475 +1,226 @@
-"""The command line: what it writes, and how it refuses."""
+"""The command line, as a user types it, on simulated studies."""
 
-import json
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from brainlsap.cli import build_parser, main
-from brainlsap.data import load_atlas
-from brainlsap.data.spreadsheets import write_tsv
-from brainlsap.evaluation import rank_regions
-from brainlsap.report.folder import predictions_table
 
-NAME = "sub-0001_ses-M00"
-MATRIX = f"sub-0001/ses-M00/dwi/{NAME}_atlas-desikan_connectivity.csv"
-UPTAKE = f"sub-0001/ses-M00/pet/{NAME}_trc-18FFDG_desc-suvr_regions.tsv"
+READING = ("--atlas", "desikan82", "--feature", "fdg")
+BRIEF = ("--folds", "2", "--epochs", "3")
 
 
-def code_of(arguments):
-    """Return the exit code, whether a command or the parser gives it."""
-    try:
-        return main(arguments)
-    except SystemExit as stop:
-        return stop.code
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Folders of 16 simulated people; only to be read."""
+    folder = tmp_path_factory.mktemp("simulated") / "study"
+    made = ["simulate", str(folder), "--people", "16", "--atlas", "desikan82"]
+    assert main(made) == 0
+    return folder
 
 
-def message_in(text):
-    """Return what stands on standard error, bars left out."""
-    lines = [line.strip() for line in re.split(r"[\r\n]", text)]
-    return [line for line in lines if line and not re.match(r"\w+: +\d+%", line)]
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    """Settings that make a fit brief; only to be read."""
+    path = tmp_path_factory.mktemp("config") / "study.toml"
+    path.write_text(
+        'n_starts = 1\n[model]\ninitial_scale = 1.0\n[data]\nlabel="group"\n'
+    )
+    return path
 
 
-def names_below(folder):
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+@pytest.fixture(scope="module")
+def results(study, config, tmp_path_factory):
+    """Results of two kernels; only to be read."""
+    out = tmp_path_factory.mktemp("finished") / "results"
+    models = ("--models", "LSAP-C,Exact", "--config", str(config))
+    named = ("--label", "diagnosis")
+    asked = ["run", str(study), *READING, *BRIEF, *models, *named, "--out", str(out)]
+    assert main(asked) == 0
+    return out
 
 
-# ---- what comes out ---------------------------------------------------------------
+@pytest.fixture
+def own_study(study, tmp_path):
+    """Hold a copy that a test may spoil."""
+    return Path(shutil.copytree(study, tmp_path / "study"))
 
 
-def test_run_ends_with_the_place_of_the_report(finished_run):
-    said, page = finished_run.printed[-1].split(": ", 1)
-    assert said == "Report"
-    assert Path(page) == finished_run.out.resolve() / "report" / "report.html"
-    assert "<html" in Path(page).read_text(encoding="utf-8")
-    assert finished_run.printed[0] == "Cohort: 25 scans of 14 people"
-    assert any("LSAP-C" in line and "±" in line for line in finished_run.printed)
+def refused(capsys, *arguments):
+    """Return the one message of a command that is refused with exit code 2."""
+    assert main([str(one) for one in arguments]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("brainlsap: error: ")
+    assert "Traceback" not in message
+    return message
 
 
-def test_run_compares_the_kernels_and_baselines_asked_for(finished_run):
-    report = finished_run.out / "report"
-    assert list(pd.read_csv(report / "scores.tsv", sep="\t")["model"]) == [
-        "Exact",
-        "LSAP-C",
-        "majority class",
-        "logistic regression",
-        "linear SVM",
-        "diffused logistic regression",
-    ]
-    record = json.loads((report / "results.json").read_text(encoding="utf-8"))
-    assert 0 <= record["ranking_auc"] <= 1  # the folders hold the answer
+def test_run_writes_a_report_that_names_nobody(results):
+    assert (results / "report" / "report.html").is_file()
+    for path in (results / "report").rglob("*"):
+        if path.is_file() and path.suffix in (".html", ".tsv", ".txt", ".json", ".tex"):
+            assert "sub-00" not in path.read_text(encoding="utf-8"), path
+    assert (results / "private").stat().st_mode & 0o077 == 0
 
 
-def test_number_of_processes_changes_nothing(
-    finished_run, simulated_folder, command, tmp_path, monkeypatch
-):
-    kept = []
-
-    def keep(evaluation, *_, **__):  # the drawing is the same work over again
-        kept.append(evaluation)
-        return tmp_path
-
-    monkeypatch.setattr("brainlsap.study.whole_way.write_study", keep)
-    assert main(command(simulated_folder, tmp_path / "out", "--jobs", "2")) == 0
-    write_tsv(predictions_table(kept[0]), tmp_path / "predictions.tsv")
-    write_tsv(rank_regions(kept[0]), tmp_path / "ranking.tsv")
-    one = finished_run.out / "private" / "predictions.tsv"
-    assert (tmp_path / "predictions.tsv").read_bytes() == one.read_bytes()
-    ranking = pd.read_csv(finished_run.out / "report" / "ranking.tsv", sep="\t")
-    other = pd.read_csv(tmp_path / "ranking.tsv", sep="\t")
-    # the report's has columns of evidence beside these
-    pd.testing.assert_frame_equal(ranking[other.columns], other, check_exact=True)
-
-
-def test_demo_goes_the_whole_way_twice(tmp_path, capsys):
-    out = tmp_path / "demo"
-    quick = ["--folds", "2", "--epochs", "2", "--starts", "1", "--jobs", "1"]
-    arguments = ["demo", "--out", str(out), "--people", "24", *quick]
-    pages, cohorts = [], []
-    for _ in range(2):
-        assert main(arguments) == 0
-        printed = capsys.readouterr().out.strip().splitlines()
-        cohorts.append(printed[0])
-        pages.append(Path(printed[-1].removeprefix("Report: ")))
-    assert "scans simulated)" in cohorts[0]
-    assert cohorts[1].endswith("(made before)")
-    assert pages[0] == pages[1]
-    page = pages[1].read_text(encoding="utf-8")
-    assert "Demo: a simulated cohort" in page
-    assert "LSAP-C" in page
+def test_options_come_before_the_config_file(results):
+    page = (results / "report" / "report.html").read_text(encoding="utf-8")
     assert "Exact" in page
-    assert sorted(one.name for one in out.iterdir()) == [
-        "cohort_24_people_seed_0",
-        "results",
-    ]
+    assert "diagnosis" in page
 
 
-def test_every_option_is_explained():
-    (commands,) = build_parser()._subparsers._group_actions
-    for name, command in commands.choices.items():
-        for action in command._actions:
-            where = f"{name} {action.dest}"
-            assert action.help or name == "completion", where
-            if action.default in (None, [], False, "==SUPPRESS=="):
-                continue
-            assert "default" in action.help, where
-            if not action.choices and action.default != "chosen":
-                named = action.default
-                text = ",".join(named) if isinstance(named, list) else str(named)
-                assert text in action.help, where
+def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
+    out = tmp_path / "again"
+    asked = ["report", str(results), "--out", str(out), "--title", "Another <title>"]
+    assert main(asked) == 0
+    page = (out / "report" / "report.html").read_text(encoding="utf-8")
+    assert "Another &lt;title&gt;" in page
+    assert main(["report", str(results), "--export", str(tmp_path / "maps")]) == 0
+    assert list((tmp_path / "maps").rglob("*.gii"))
+    capsys.readouterr()
 
 
-def test_help_says_what_exit_codes_mean(capsys):
-    assert code_of(["--help"]) == 0
-    told = capsys.readouterr().out
-    assert re.findall(r"^  (\d+)  ", told, re.MULTILINE) == ["0", "1", "2", "130"]
-    page = Path(__file__).parents[1] / "docs" / "command_line.rst"
-    if page.is_file():
-        listed = re.findall(r"^   \* - (\d+)$", page.read_text("utf-8"), re.MULTILINE)
-        assert listed == ["0", "1", "2", "130"]
+def test_check_says_what_a_study_holds(study, tmp_path, capsys):
+    assert main(["check", str(study), *READING, "--out", str(tmp_path / "c")]) == 0
+    printed = capsys.readouterr().out
+    assert "16 people" in printed
+    assert "Leaks" in printed
+    assert len(pd.read_csv(tmp_path / "c" / "quality.tsv", sep="\t")) > 16
 
 
-def test_atlases_are_listed(capsys):
-    assert main(["atlases"]) == 0
-    assert capsys.readouterr().out.split("\n")[:2] == [
-        "desikan82: 82 regions",
-        "destrieux160: 160 regions",
-    ]
+def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
+    table = pd.read_csv(own_study / "participants.tsv", sep="\t", dtype=str)
+    first = table["participant_id"][0]
+    shutil.copytree(own_study / first, own_study / "sub-again")
+    for path in sorted((own_study / "sub-again").rglob(f"*{first}*"), reverse=True):
+        path.rename(path.with_name(path.name.replace(first, "sub-again")))
+    again = table.iloc[:1].assign(participant_id="sub-again")
+    pd.concat([table, again]).to_csv(
+        own_study / "participants.tsv", sep="\t", index=False
+    )
+    assert "leaks" in refused(capsys, "check", own_study, *READING)
 
 
-def test_every_option_of_reading_arrives(tmp_path, monkeypatch):
-    seen = {}
-
-    def load_cohort(folder, **given):
-        seen.update(given, folder=folder)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("brainlsap.data.load_cohort", load_cohort)
-    arguments = {
-        "--atlas": "desikan82",
-        "--feature": "fdg,thickness",
-        "--label": "dx",
-        "--classes": "CN, AD",
-        "--connectome": "one.csv",
-        "--subjects-dir": "fs",
-        "--derivatives": "more",
-        "--pattern": "*.csv",
-        "--scans": "baseline",
-        "--subcortex": "volume",
-        "--features-table": "table.csv",
-    }
-    pairs = [part for pair in arguments.items() for part in pair]
-    assert main(["run", "study", "--out", str(tmp_path / "out"), *pairs]) == 130
-    assert seen == {
-        "folder": "study",
-        "atlas": "desikan82",
-        "feature": ["fdg", "thickness"],
-        "label": "dx",
-        "classes": ["CN", "AD"],
-        "connectome": "one.csv",
-        "subjects_dir": "fs",
-        "derivatives": ["more"],
-        "pattern": "*.csv",
-        "scans": "baseline",
-        "subcortex": "volume",
-        "features_table": "table.csv",
-        "progress": True,
-    }
-
-
-# ---- what is refused --------------------------------------------------------------
-
-
-def write_matrix(folder, matrix):
-    np.savetxt(folder / MATRIX, matrix, delimiter=",")
-
-
-def write_named_matrix(folder, names):
-    matrix = np.ones((82, 82))
-    pd.DataFrame(matrix, index=names, columns=names).to_csv(folder / MATRIX)
-
-
-def replace_in(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def misspell_uptake(folder):
-    replace_in(folder / UPTAKE, "ctx-lh-cuneus", "ctx-lh-cuneous")
-
-
-def misspell_matrix(folder):
-    names = list(load_atlas("desikan82").names)
-    names[3] = "ctx-lh-cuneous"
-    write_named_matrix(folder, names)
-
-
-def put_nan(folder):
-    matrix = np.loadtxt(folder / MATRIX, delimiter=",")
-    matrix[3, 7] = np.nan
-    write_matrix(folder, matrix)
-
-
-def double_a_person(folder):
-    path = folder / "participants.tsv"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text + text.splitlines()[3] + "\n", encoding="utf-8")
-
-
-def forget_a_label(folder):
-    for path in [folder / "participants.tsv", *folder.glob("sub-0012/*_sessions.tsv")]:
-        text = path.read_text(encoding="utf-8")
-        lines = [
-            line.replace("EMCI", "n/a") if "sub-0012" in line + path.name else line
-            for line in text.splitlines()
-        ]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def make_everybody_healthy(folder):
-    for path in [folder / "participants.tsv", *folder.glob("sub-*/*_sessions.tsv")]:
-        text = path.read_text(encoding="utf-8")
-        path.write_text(re.sub(r"\t(SMC|EMCI|LMCI|AD)\b", "\tCN", text))
-
-
-# what is spoilt -> how, options, and what the message must say
-FAULTS = {
-    "missing folder": (shutil.rmtree, [], ["study: no such folder"]),
-    "missing connectome": (
-        lambda folder: (folder / MATRIX).unlink(),
-        [],
-        [rf"{NAME}: no connectome; expected one file"],
-    ),
-    "missing table of one subject": (
-        lambda folder: (folder / UPTAKE).unlink(),
-        [],
-        [f"{NAME}: no table of regions for fdg; expected a file"],
-    ),
-    "odd size": (
-        lambda folder: write_matrix(folder, np.ones((81, 81))),
-        [],
-        [f"{NAME}_atlas", "81", "desikan82"],
-    ),
-    "not square": (
-        lambda folder: write_matrix(folder, np.ones((82, 80))),
-        [],
-        [f"{NAME}_atlas", "expected a square matrix, got 82 x 80", "cut short"],
-    ),
-    "NaN": (
-        put_nan,
-        [],
-        [f"{NAME}_atlas", "NaN", "ctx-lh-cuneus", "write 0 for no connection"],
-    ),
-    "doubled participant": (
-        double_a_person,
-        [],
-        ["participants.tsv", "sub-0003 stands more than once", "expected one row"],
-    ),
-    "no column of the label": (
-        lambda _: None,
-        ["--label", "stage"],
-        ["'stage' is no column", "found diagnosis, age", "Name the column by --label"],
-    ),
-    "no label of one person": (
-        forget_a_label,
-        ["--scans", "baseline"],
-        ["sub-0012_ses-M00: no diagnosis", r"label by --classes"],
-    ),
-    "one class": (
-        make_everybody_healthy,
-        [],
-        ["at least two classes are needed, got only 'CN'", "another label"],
-    ),
-    "fewer people than folds": (
-        lambda _: None,
-        ["--folds", "5"],
-        [r"as many people as folds \(5\), but 'AD' has 2 people", "at most 2 folds"],
-    ),
-    "unknown region in a table": (
-        misspell_uptake,
-        [],
-        [f"{NAME}_trc-18FFDG", "'ctx-lh-cuneous'", "nearest: ctx-lh-cuneus"],
-    ),
-    "unknown region in a connectome": (
-        misspell_matrix,
-        [],
-        [f"{NAME}_atlas", "'ctx-lh-cuneous'", "nearest: ctx-lh-cuneus"],
-    ),
-    "feature found nowhere": (
-        lambda _: None,
-        ["--feature", "tau"],
-        ["tau: found nowhere; looked for files"],
-    ),
-    "label left out": (
-        lambda _: None,
-        ["--classes", "CN,XX"],
-        ["no scan has the diagnosis 'XX' of classes; found AD"],
-    ),
-    "device": (
-        lambda _: None,
-        ["--device", "gpu7"],
-        ["device 'gpu7' cannot be used here", "leave it at 'cpu'"],
-    ),
-    "atlas": (
-        lambda _: None,
-        ["--atlas", "brodmann"],
-        ["must be one of desikan82, destrieux160, or", "got 'brodmann'"],
-    ),
-    "threshold": (
-        lambda _: None,
-        ["--threshold", "-1"],
-        ["threshold must be at least 0.0, got -1.0"],
-    ),
-    "kernel": (
-        lambda _: None,
-        ["--kernel", "exact,fourier"],
-        ["'fourier' is no kernel; choose from chebyshev, exact", "run --help"],
-    ),
-    "no kernel": (lambda _: None, ["--kernel", ","], ["',' is no kernel"]),
-    "one fold": (
-        lambda _: None,
-        ["--folds", "1"],
-        ["--folds: must be a whole number of at least 2, got '1'"],
-    ),
-    "no process": (
-        lambda _: None,
-        ["--jobs", "0"],
-        ["--jobs: must be a whole number of at least 1, got '0'"],
-    ),
-    "seed": (
-        lambda _: None,
-        ["--seed", "-1"],
-        ["--seed: must be a whole number of at least 0, got '-1'"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_bad_input_is_one_line_and_nothing_written(
-    name, subject_folders, command, capsys
-):
-    spoil, options, expected = FAULTS[name]
-    spoil(subject_folders)
-    place = subject_folders.parent
-    before = names_below(place)
-    assert code_of(command(subject_folders, place / "out", *options)) == 2
-    printed = capsys.readouterr()
-    lines = message_in(printed.err)
-    assert len(lines) == 1
-    assert re.match(r"brainlsap( run)?: error: ", lines[0])
-    for pattern in expected:
-        assert re.search(pattern, lines[0]), f"no {pattern!r} in {lines[0]!r}"
-    assert "Report" not in printed.out
-    assert names_below(place) == before
-
-
-def test_all_faults_of_a_cohort_are_listed_at_once(subject_folders, command, capsys):
-    (subject_folders / UPTAKE).unlink()
-    write_matrix(subject_folders, np.ones((82, 80)))
-    (subject_folders / MATRIX.replace("0001", "0002")).unlink()
-    out = subject_folders.parent / "out"
-    assert main(command(subject_folders, out)) == 2
-    lines = message_in(capsys.readouterr().err)
-    assert lines[0].endswith("cannot be loaded, 3 faults:")
-    assert len(lines) == 4
-    assert any("sub-0002_ses-M00: no connectome" in line for line in lines)
-    assert not out.exists()
-
-
-def test_results_are_not_written_over_foreign_files(
-    simulated_folder, command, tmp_path, capsys
-):
-    (tmp_path / "thesis.txt").write_text("years of work")
-    assert main(command(simulated_folder, tmp_path)) == 2
-    assert "no report wrote (thesis.txt)" in capsys.readouterr().err
-    assert names_below(tmp_path) == ["thesis.txt"]
-    assert main(["simulate", str(tmp_path), "--people", "6"]) == 2
-    assert "exists and is not an empty folder" in capsys.readouterr().err
-    assert main(["demo", "--out", str(tmp_path / "thesis.txt")]) == 2
-    assert "thesis.txt is a file" in capsys.readouterr().err
-    assert names_below(tmp_path) == ["thesis.txt"]
+def test_fit_and_predict(study, tmp_path, capsys):
+    model, table = tmp_path / "model.safetensors", tmp_path / "predictions.tsv"
+    brief = ("--epochs", "3", "--regress-out", "age,sex", "--merge-classes", "5-to-2")
+    assert main(["fit", str(study), *READING, *brief, "--out", str(model)]) == 0
+    assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
+    found = pd.read_csv(table, sep="\t")
+    assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
+    assert "Predicted: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("arguments", "words"),
     [
-        (["simulate", "new", "--people", "3"], "n_people must be at least 5"),
-        (["simulate", "new", "--feature", "tau"], "feature must be one of 'fdg', "),
-        (["simulate", "new", "--people", "x"], "--people: must be a whole number"),
-        (["demo", "--out", "new", "--people", "12"], "'AD' has 1 person"),
-        (["demo", "--out", "new", "--device", "x"], "unrecognized arguments: --device"),
-        ([], "the following arguments are required: COMMAND; see brainlsap --help"),
+        (("--models", "LSAP-Q"), "LSAP-Q"),
+        (("--label", "diagnosys"), "diagnos"),
+        (("--feature", "glucose"), "glucose"),
+        (("--atlas", "no-atlas"), "no-atlas"),
+        (("--harmonize", "scanner"), "scanner"),
+        (("--merge-classes", "5-to-4"), "5-to-3"),
+        (("--splits", "nowhere.tsv"), "nowhere.tsv"),
+        (("--leave-out", "planet"), "planet"),
+        (("--pattern", "*_nothing.csv"), "_nothing.csv"),
+        (("--connectome", "nowhere.csv"), "nowhere.csv"),
     ],
 )
-def test_other_commands_refuse_alike(
-    arguments, expected, tmp_path, monkeypatch, capsys
+def test_bad_input_is_one_message_and_nothing_written(
+    study, tmp_path, capsys, arguments, words
 ):
-    monkeypatch.chdir(tmp_path)
-    assert code_of(arguments) == 2
-    (line,) = message_in(capsys.readouterr().err)
-    assert expected in line
-    assert names_below(tmp_path) == []
+    out = tmp_path / "results"
+    base = ("run", study, *READING, *BRIEF, "--out", out)
+    message = refused(capsys, *base, *arguments)
+    assert words in message
+    assert len(message.splitlines()) < 12
+    assert not out.exists()
 
 
-def test_ctrl_c_leaves_nothing(
-    simulated_folder, command, tmp_path, monkeypatch, capsys
-):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("brainlsap.study.whole_way.cross_validate", stop)
-    assert main(command(simulated_folder, tmp_path / "out")) == 130
-    assert message_in(capsys.readouterr().err)[-1] == (
-        "brainlsap: stopped; nothing half-written is left."
+def test_a_wrong_key_of_the_config_file_is_named(study, tmp_path, capsys):
+    path = tmp_path / "study.toml"
+    path.write_text("n_epoch = 3\n")
+    message = refused(
+        capsys, "run", study, *READING, "--config", path, "--out", tmp_path / "out"
     )
-    assert names_below(tmp_path) == []
+    assert "n_epoch" in message
+    assert "nearest: n_epochs" in message
 
 
-def test_a_full_disk_is_no_traceback(tmp_path, monkeypatch, capsys):
-    def fail(*_, **__):
-        raise OSError(28, "No space left on device", str(tmp_path / "x"))
-
-    monkeypatch.setattr("brainlsap.data.write_subject_folders", fail)
-    assert main(["simulate", str(tmp_path / "new"), "--people", "6"]) == 2
-    (line,) = message_in(capsys.readouterr().err)
-    assert line == f"brainlsap: error: {tmp_path / 'x'}: No space left on device"
+def test_results_are_not_written_over_foreign_files(study, tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    message = refused(capsys, "run", study, *READING, *BRIEF, "--out", tmp_path)
+    assert str(tmp_path) in message
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
-# ---- as a process of its own ------------------------------------------------------
-
-
-def test_module_refuses_as_a_process(tmp_path):
-    (tmp_path / "thesis.txt").write_text("years of work")
+def test_a_study_that_is_not_there_is_refused_at_once(tmp_path):
+    started = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "brainlsap", "simulate", str(tmp_path)],
+        [sys.executable, "-m", "brainlsap", "run", "/nowhere", "--out", "x"],
         capture_output=True,
         text=True,
+        cwd=tmp_path,
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == (
-        f"brainlsap: error: {tmp_path} exists and is not an empty folder. "
-        "Name a new one, or remove it.\n"
-    )
-    assert done.stdout == ""
-    assert names_below(tmp_path) == ["thesis.txt"]
+    assert "/nowhere" in done.stderr
+    assert time.monotonic() - started < 20  # 0.3 s on a quiet machine
 
 
-def test_script_runs_as_a_process(tmp_path):
-    script = Path(sys.executable).with_name("brainlsap")
-    if not script.is_file():
-        pytest.skip(f"{script} is not installed")
-    arguments = [str(script), "simulate", "new", "--people", "6", "--seed", "3"]
-    done = subprocess.run(
-        arguments, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    assert re.fullmatch(r"Cohort: new \(\d+ scans of 6 people\)\n", done.stdout)
-    assert (tmp_path / "new" / "participants.tsv").is_file()
+def test_ctrl_c_says_how_to_continue_and_the_run_continues(
+    study, tmp_path, monkeypatch, capsys
+):
+    from brainlsap import workflow
+
+    out = tmp_path / "results"
+    asked = [str(one) for one in ("run", study, *READING, *BRIEF, "--out", out)]
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workflow, "write_report", stop)
+        assert main(asked) == 130
+    assert "finished fits are kept" in capsys.readouterr().err
+    kept = {one.name: one.stat().st_mtime_ns for one in out.rglob("*.json")}
+    assert kept
+    assert main(asked) == 0
+    assert (out / "report" / "report.html").is_file()
+
+
+def test_every_option_is_explained_and_run_has_few():
+    commands = build_parser()._subparsers._group_actions[0].choices
+    assert set(commands) == {
+        *("demo", "simulate", "import-adni", "build", "check", "run", "report"),
+        *("fit", "predict", "nodes"),
+    }
+    options = [one for one in commands["run"]._actions if one.option_strings]
+    assert len(options) - 1 <= 30  # beside --help
+    for name in ("run", "check", "fit", "predict"):
+        for option in commands[name]._actions:
+            assert option.help, (name, option.option_strings)
+
+
+def test_messages_speak_of_flags():
+    from brainlsap.cli import _message
+    from brainlsap.exceptions import BrainlsapError
+
+    told = _message(BrainlsapError("Read it with feature= or /a/label=b/label=."))
+    assert told == "Read it with --feature or /a/label=b/label=."
+
+
+def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    brief = ("--people", "20", "--folds", "2", "--epochs", "2", "--starts", "1")
+    assert main(["demo", *brief, "--jobs", "1"]) == 0
+    printed = capsys.readouterr().out
+    page = re.search(r"Report: (.*)", printed)[1]
+    assert Path(page).is_file()
+    assert "LSAP-C" in printed

@@ -1,200 +1,308 @@
-"""A methods paragraph for a paper: every number in it comes from the run."""
+"""Sentences for a paper: the headline, and methods generated from every setting."""
 
+import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from brainlsap.evaluation import Evaluation, RankingEvidence
-from brainlsap.report.score_tables import spread_text
-from brainlsap.report.words import count
+from brainlsap.evaluation import Evaluation
+from brainlsap.report.tables import (
+    covariate,
+    mean_scores,
+    p_text,
+    spread_text,
+    test_against_first,
+)
 
-_KERNELS = {
-    "exact": "the exact heat kernel, from eigenvectors",
-    "chebyshev": "a Chebyshev expansion of the heat kernel",
-    "hermite": "a Hermite expansion of the heat kernel",
-    "laguerre": "a Laguerre expansion of the heat kernel",
+__all__ = ["headline", "methods_text"]
+
+ALPHA = 0.05
+
+Phrase = str | Mapping[Any, str] | Callable[[Any], str]
+
+FEATURES = {
+    "thickness": "cortical thickness",
+    "volume": "grey-matter volume",
+    "area": "cortical surface area",
+    "strength": "strength of the connectome (sum of a region's weights)",
+    "fdg": "FDG-PET SUVR",
+    "amyloid": "amyloid-PET SUVR",
+    "tau": "tau-PET SUVR",
 }
-_SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
+    (
+        "{model} used ",
+        {
+            "kernel": {
+                "exact": "the exact heat kernel, from eigenvectors",
+                "chebyshev": "a Chebyshev expansion of the heat kernel",
+                "hermite": "a Hermite expansion of the heat kernel",
+                "laguerre": "a Laguerre expansion of the heat kernel",
+            },
+            "degree": "degree {}",
+            "tolerance": "an error of the kernel of at most {:g}",
+            "normalization": {
+                "symmetric": "the symmetrically normalised Laplacian",
+                "random_walk": "the random-walk normalised Laplacian",
+            },
+            "inputs": {"features": "", "constant": "a constant in place of features"},
+            "n_layers": "{} convolution layer(s)",
+            "hidden_units": "{} hidden units a layer",
+            "readout_units": "a read-out of {} units",
+            "head": {
+                "softmax": "a softmax over the classes",
+                "ordinal": "an ordinal head (CORN; Shi et al., 2023)",
+            },
+            "linear_penalty": lambda value: (
+                f"a linear path with penalty {_number(value)}" if value else ""
+            ),
+            "dropout": "dropout of {:g}",
+            "standardize": {
+                "region": "inputs standardised by region over the training scans",
+                "scan": "inputs standardised within each scan",
+            },
+        },
+    ),
+    (
+        "Scales: ",
+        {
+            "scale_mode": {
+                "region": "one learned for each region",
+                "global": "one learned for all regions",
+                "frozen": "fixed, not learned",
+            },
+            "initial_scale": lambda value: (
+                "started where the loss on inner validation people was lowest (0.2, "
+                "1 or 2)"
+                if value == "auto"
+                else f"started at {_number(value)}"
+            ),
+            "max_scale": "kept at or below {:g}",
+            "scale_step": "gradient steps of size {:g}",
+            "scale_clip": "each step clipped at {:g}",
+            "scale_penalty": {
+                "none": "",
+                "barrier": "a barrier that keeps them positive",
+                "l1": "an l1 penalty",
+            },
+            "penalty_weight": "penalty weight {:g}",
+        },
+    ),
+    (
+        "Training: ",
+        {
+            "preset": {"default": "", "paper": "the settings of Sim et al. (2024)"},
+            "learning_rate": "Adam with learning rate {:g}",
+            "weight_decay": "weight decay {:g}",
+            "readout_penalty": "squared weights of the read-out penalised by {:g}",
+            "label_smoothing": "labels smoothed by {:g}",
+            "class_weight": {
+                "balanced": "classes weighted to count alike",
+                "none": "all scans weighted alike",
+            },
+            "n_epochs": "at most {} epochs",
+            "patience": lambda value: (
+                f"stopped after {value} epochs without a lower validation loss"
+                if value
+                else "no early stopping"
+            ),
+            "validation_fraction": "{:.0%} of the training people for validation",
+            "batch_size": lambda value: (
+                f"batches of {value} scans" if value else "all scans in each step"
+            ),
+            "n_starts": "{} network(s) from different seeds averaged",
+            "random_state": "model seed {}",
+            "calibration": {
+                "none": "",
+                "temperature": "probabilities calibrated by one temperature learned "
+                "on validation people",
+            },
+            "tune": "settings tuned by inner folds of the training people (search "
+            "space: {})",
+        },
+    ),
+    (
+        "Connectomes: ",
+        {
+            "threshold": lambda value: (
+                f"links below {_number(value)} removed" if value else ""
+            ),
+            "threshold_unit": {
+                "weight": "",
+                "share": "the threshold being a share of the sum of weights",
+                "density": "the threshold being a density of links",
+            },
+            "weights": {
+                "weighted": "weights as measured",
+                "log": "weights replaced by log(1 + weight)",
+                "binary": "links set to 1",
+            },
+            "symmetrize": {
+                "mean": "",
+                "max": "the larger of both directions",
+                "refuse": "asymmetric connectomes refused",
+            },
+            "volumes": "weights divided by the mean volume of both regions",
+            "consensus": lambda value: (
+                f"links kept that at least {value:.0%} of the training people have"
+                if value
+                else ""
+            ),
+            "group_density": "a group mask of density {:g} from the training people",
+            "isolated": {
+                "keep": "",
+                "strongest": "regions without links given back their strongest link",
+                "mean": "regions without links given the mean of the training people",
+                "refuse": "regions without links refused",
+            },
+            "connectome": {
+                "own": "",
+                "mean": "the mean of the training people for everybody",
+                "covariance": "covariance of features over the training people",
+            },
+        },
+    ),
+)
+"""How a setting of an LSAP model reads, by sentence; settings at None are left out.
+
+A text takes the value by format; a mapping has a text for each choice; "" says nothing.
+"""
+
+COHORT_PHRASES: dict[str, Phrase] = {
+    "simulated": "Data were simulated ({}).",
+    "connectome": {
+        "one per scan": "",
+        "none": "No connectome was read.",
+        None: "",
+    },
+    "scans": {
+        "all": "All visits were used.",
+        "baseline": "Of every participant the baseline visit was used.",
+    },
+    "classes": lambda value: (
+        f"Classes were restricted to, and ordered as, {_listed(value)}."
+        if value
+        else ""
+    ),
+    "subcortex": {
+        "absent": "Measures of the cortical surface have no value in the subcortex.",
+        "mean": "In the subcortex, the mean of the scan's cortex stood for measures of "
+        "the cortical surface.",
+        "volume": "In the subcortex, volume stood for measures of the cortical "
+        "surface.",
+    },
+    "symmetrize": lambda value: (
+        f"Asymmetric connectomes were made symmetric ({value})." if value else ""
+    ),
+    "measure": "Of connectome files with several matrices, {} was used.",
+    "labels": "Rows of connectomes were named by a given list ({}).",
+    "row_order": "Rows of connectomes were taken to be in the order of {}.",
+    "frames": lambda value: (
+        f"PET frames from {value[0]:g} to {value[1]:g} s were averaged."
+        if value
+        else ""
+    ),
+    "reference": "The reference region of PET was {}.",
+    "features_table": "Features were taken from {}.",
+    "pattern": "Files were chosen by the pattern {}.",
+    "derivatives": "Derivatives were read from {}.",
+    "subjects_dir": "FreeSurfer's results were read from {}.",
+    "merged_classes": lambda value: (
+        "Classes were merged: "
+        + _listed(f"{' + '.join(old)} to {new}" for new, old in value.items())
+        + "; scans of other classes were left out."
+        if value
+        else ""
+    ),
+    "n_people": "{} people were simulated.",
+    "effect": "Simulated effect: {}.",
+    "spread": "Simulated spread along the network: {}.",
+    "noise": "Simulated noise: {}.",
+    "conversion": "Simulated rate of conversion: {}.",
+    "case": "Simulated case: {}.",
+    "random_state": "Seed of the simulation: {}.",
+}
+"""How an option of `load_cohort`, `merge_classes` or a simulation reads."""
+
+STUDY_PHRASES: dict[str, Phrase] = {
+    "leave_out": "Each value of {} was the test fold once.",
+    "harmonize": "Differences between the values of {} were removed from the features "
+    "by ComBat (Johnson et al., 2007), fitted on the training scans of each fold.",
+    "regress_out": lambda value: (
+        f"Linear effects of {_listed(value)} on the features were removed, with "
+        "coefficients from the training scans of each fold."
+        if value
+        else ""
+    ),
+    "handle_unknown": {
+        "keep": "",
+        "error": "Test scans of a site without training scans were refused.",
+    },
+    "n_permutations": lambda value: (
+        f"Scales were compared with those of {value} fits to labels permuted between "
+        "participants, in the same folds and with the same steps; one-sided p-values "
+        "were corrected over regions by the distribution of the smallest relative "
+        "scale (family-wise)."
+        if value
+        else ""
+    ),
+    "fast": {
+        False: "",
+        True: "Models were fitted with one start and fewer epochs than usual.",
+    },
+}
+"""How a setting of the study reads, beside those with sentences of their own."""
+
+STUDY_SENTENCES = frozenset(
+    {"cv", "n_folds", "n_repeats", "random_state", "people_shared", "stratified"}
+)
+"""Settings of the study that :func:`methods_text` has whole sentences for."""
+
+UNSAID = frozenset(
+    {
+        # where things are, how fast, how many processes
+        *("folder", "out", "n_jobs", "verbose", "memory", "device", "n_threads"),
+        *("progress", "title", "with_identifiers", "version", "brainlsap"),
+        # said by sentences of their own
+        *("atlas", "feature", "label", "models", "baselines", "steps", "asked"),
+        *("options", "preparation", "differences"),
+    }
+)
+"""Keys of records that change no number, or are said elsewhere."""
 
 
-def methods_text(
-    evaluation: Evaluation, version: str, evidence: RankingEvidence | None = None
-) -> tuple[str, ...]:
-    """Return paragraphs of methods and results, ready to paste into a manuscript.
+def headline(evaluation: Evaluation) -> list[str]:
+    """Return the first sentences of a report: who, how well, and against what.
 
     Parameters
     ----------
     evaluation : Evaluation
         Models on the same folds.
-    version : str
-        Of brainlsap.
-    evidence : RankingEvidence, optional
-        What the ranking of regions is held against.
 
     Returns
     -------
-    tuple of str
-        Paragraphs: participants and data, models, evaluation, regions, results.
-
-    Examples
-    --------
-    See :func:`brainlsap.report.write_report`.
+    list of str
+        The verdict on the best baseline is the Holm-corrected test of
+        :func:`comparison_table`, over people.
     """
-    parts = (
-        _people(evaluation),
-        _models(evaluation, version),
-        _design(evaluation),
-        _regions(evaluation, evidence),
-        _results(evaluation),
-    )
-    return tuple(" ".join(part) for part in parts if part)
-
-
-def _people(evaluation: Evaluation) -> list[str]:
-    cohort = evaluation.cohort
-    counts = cohort.class_counts()
-    groups = ", ".join(
-        f"{row['class']} (n = {row['participants']}, {count(row['scans'], 'scan')})"
-        for row in counts.to_dict("records")
-    )
-    measured, n_rois = int(cohort.measured.sum()), len(cohort.region_names)
-    sentences = [
-        f"We analysed {count(cohort.n_scans, 'scan')} of "
-        f"{count(cohort.n_participants, 'person').replace('people', 'participants')} "
-        f"in {_word(len(cohort.classes))} groups by {cohort.label_name}: {groups}.",
-        f"Every scan was represented by a connectome of {n_rois} regions "
-        f"({cohort.atlas_name}) and by {' and '.join(cohort.feature_names)} in "
-        f"{'all' if measured == n_rois else measured} of them.",
-    ]
-    ages = cohort.table.drop_duplicates("participant").get("age")
-    if ages is not None:
-        known = np.array([_float(one) for one in ages])
-        known = known[np.isfinite(known)]
-        if len(known) > 2:
-            age = spread_text(float(known.mean()), float(known.std(ddof=1)), 1)
-            sentences.append(f"Age at the first scan was {age} years (mean ± s.d.).")
-    return sentences
-
-
-def _models(evaluation: Evaluation, version: str) -> list[str]:
-    sentences = []
-    for name, result in evaluation.results.items():
-        report = result.folds[0].details.get("fit_report", {})
-        settings = report.get("settings")
-        if not settings or name in evaluation.baselines() or "kernel" not in settings:
-            continue
-        sentences.append(_model_sentence(name, settings))
-    if sentences:
-        sentences.insert(
-            0,
-            "Scans were classified with learning-to-approximate adaptive kernel "
-            "convolution (LSAP; Sim et al., 2024), a graph network in which every "
-            "region learns the scale of its own heat kernel on the connectome",
-        )
-        sentences[0] += f", as implemented in brainlsap {version}."
-    return sentences
-
-
-def _model_sentence(name: str, settings: dict[str, Any]) -> str:
-    kernel = _KERNELS.get(settings["kernel"], settings["kernel"])
-    degree = f" of degree {settings['degree']}" if settings.get("degree") else ""
-    start = settings["initial_scale"]
-    chosen = "chosen on inner validation slices" if isinstance(start, str) else start
-    return (
-        f"{name} used {kernel}{degree}, {count(settings['n_layers'], 'layer')} of "
-        f"{settings['hidden_units']} units and a read-out of "
-        f"{settings['readout_units']} units with dropout {settings['dropout']:g}; "
-        f"scales started at {chosen} in the first fold and took gradient steps of size "
-        f"{settings['scale_step']:g} clipped at {settings['scale_clip']:g}, weights "
-        f"were trained with Adam (learning rate {settings['learning_rate']:g}) for at "
-        f"most {settings['n_epochs']} epochs"
-        + (
-            f", stopped after {settings['patience']} epochs without a better "
-            "validation loss"
-            if settings["patience"]
-            else ""
-        )
-        + f", and {count(settings['n_starts'], 'network')} were averaged."
-    ).replace("1 network were", "1 network was")
-
-
-def _design(evaluation: Evaluation) -> list[str]:
-    settings = evaluation.settings
-    repeats = settings.get("n_repeats", 1)
-    n_folds = len(evaluation.splits) // repeats
-    design = f"stratified {n_folds}-fold cross-validation"
-    if repeats > 1:
-        design += f", repeated {repeats} times"
-    apart = (
-        "divided by scan, so that scans of one participant stood on both sides"
-        if evaluation.people_shared
-        else "in which all scans of a participant were kept in one fold"
-    )
-    sentences = [
-        f"Performance was estimated by {design} (seed {settings['random_state']}), "
-        f"{apart}; everything, standardisation included, was fitted on training folds "
-        "alone."
-    ]
-    if evaluation.baselines():
+    cohort, first = evaluation.cohort, evaluation.models[0]
+    sentences = list(evaluation.settings.get("differences", ()))
+    if evaluation.settings.get("people_shared"):
         sentences.append(
-            f"For comparison, {_listed(evaluation.baselines())} were run on the very "
-            "same folds."
+            "People have scans in training and in test folds: a model can know the "
+            "answer by knowing the person, and these scores say nothing of new people."
         )
+    means = mean_scores(evaluation)["balanced_accuracy"]
+    if first not in means.index or not np.isfinite(means[first]["mean"]):
+        return [*sentences, f"{first} failed to train and has no score."]
     sentences.append(
-        "Models were compared by the corrected resampled t-test (Nadeau and Bengio, "
-        "2003) on balanced accuracy, with Holm's correction."
+        f"{first} separates {len(cohort.classes)} classes of {cohort.label_name} "
+        f"({', '.join(cohort.classes)}) with a balanced accuracy of "
+        f"{spread_text(*means[first])} (mean ± s.d. over {_fold_count(evaluation)}; "
+        f"chance is {1 / len(cohort.classes):.3f}), in "
+        f"{count(cohort.n_scans, 'scan')} of {count(cohort.n_participants, 'person')}."
     )
     return sentences
-
-
-def _regions(evaluation: Evaluation, evidence: RankingEvidence | None) -> list[str]:
-    if all(one.scales() is None for one in evaluation.results.values()):
-        return []
-    sentences = [
-        "Regions were ranked by their learned scale, averaged over folds, smallest "
-        "first."
-    ]
-    if evidence is not None and evidence.permuted is not None:
-        sentences.append(
-            f"Scales were tested against {len(evidence.permuted) - 1} refits to labels "
-            "permuted between participants, one-sided, with the maximum statistic over "
-            "regions for family-wise correction and the Benjamini-Hochberg procedure "
-            "for the false discovery rate."
-        )
-    if evidence is not None and evidence.starts:
-        starts = _listed([f"{start:g}" for start in evidence.starts])
-        sentences.append(f"The model was refitted from scales of {starts}.")
-    return sentences
-
-
-def _results(evaluation: Evaluation) -> list[str]:
-    sentences = []
-    for name, result in evaluation.results.items():
-        means, told = result.scores().mean(), result.scores().std(ddof=1)
-        texts = [
-            f"{label} {spread_text(means[score], told[score])}"
-            for score, label in (
-                ("balanced_accuracy", "a balanced accuracy of"),
-                ("auc", "an AUC of"),
-            )
-            if np.isfinite(means[score])
-        ]
-        sentences.append(f"{name} reached {' and '.join(texts)}")
-    folds = count(len(evaluation.splits), "fold")
-    return [f"{'; '.join(sentences)} (mean ± s.d. over {folds})."]
-
-
-def _listed(names: Any) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _word(number: int) -> str:
-    return _SMALL[number] if number < len(_SMALL) else str(number)
-
-
-def _float(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        return float("nan")

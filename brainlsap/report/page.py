@@ -1,262 +1,369 @@
-"""One results folder, and the HTML page that binds it."""
+"""The page of a report: its sections, and every table and figure as a file."""
 
+import base64
+import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from brainlsap._locks import hold_folder
-from brainlsap.data import Atlas
-from brainlsap.data.spreadsheets import write_tsv
-from brainlsap.evaluation import Evaluation, RankingEvidence, ranking_auc
-from brainlsap.report.contents import Contents, gather_contents
-from brainlsap.report.folder import (
-    PRIVATE,
-    SHAREABLE,
-    check_results_folder,
-    predictions_table,
-    replace_folder,
-    scan_codes,
-    write_private,
+from brainlsap.atlas import Atlas
+from brainlsap.evaluation import Evaluation
+from brainlsap.report import tables as made
+from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
+from brainlsap.report.methods import headline, methods_text, ranking_sentences
+from brainlsap.report.plots import (
+    plot_calibration,
+    plot_confusion,
+    plot_scales,
+    plot_scores,
 )
-from brainlsap.report.folder_files import STORED, check_stored
-from brainlsap.report.log import log_text
-from brainlsap.report.record import made_with, timing_table
-from brainlsap.report.rendering import render_page
-from brainlsap.report.score_tables import mark_by_scan, score_numbers
-from brainlsap.report.stored import StoredResults, read_results, store_results
-from brainlsap.report.text_tables import write_every_style
-from brainlsap.report.training_pictures import animate_training
 
-PAGE, BRAIN = "report.html", "brain.html"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FILES = (
+    "tables/: every table of this page, as TSV and for LaTeX (booktabs)",
+    "figures/: every figure of this page, as PNG",
+    "predictions.tsv: out-of-fold predictions of all models; scans have codes",
+    "methods.txt: the methods above",
+    "settings.json: settings of study and models, versions, list of files",
+    "timing.tsv, log.txt: seconds, epochs and warnings of every fit",
+    "../private/, not to be shared: the evaluation by name, from which `brainlsap "
+    "report` makes this page anew; the key of the codes; who an audit finding is about",
+)
+CITATIONS = (
+    "Method: J. Sim, S. Jeon, I. Choi, G. Wu, W. H. Kim. Learning to Approximate "
+    "Adaptive Kernel Convolution on Graphs. Proceedings of the AAAI Conference on "
+    "Artificial Intelligence, 2024. arXiv:2401.11840.",
+    "Corrected t-test: C. Nadeau, Y. Bengio. Inference for the generalization error. "
+    "Machine Learning 52:239-281, 2003.",
+    "Kinds of leakage: S. Kapoor, A. Narayanan. Leakage and the reproducibility crisis "
+    "in machine-learning-based science. Patterns 4(9):100804, 2023.",
+)
+ATLASES = {
+    "destrieux": "Atlas: C. Destrieux, B. Fischl, A. Dale, E. Halgren. Automatic "
+    "parcellation of human cortical gyri and sulci using standard anatomical "
+    "nomenclature. NeuroImage 53(1):1-15, 2010.",
+    "desikan": "Atlas: R. S. Desikan et al. An automated labeling system for "
+    "subdividing the human cerebral cortex on MRI scans into gyral based regions of "
+    "interest. NeuroImage 31(3):968-980, 2006.",
+}
 
 
-def write_report(
+class Page:
+    """Sections of the page; tables and figures are written to files as well."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.sections = folder, []
+        (folder / "tables").mkdir(parents=True)
+        (folder / "figures").mkdir()
+
+    def section(self, name: str, title: str) -> None:
+        self.sections.append({"id": name, "title": title, "blocks": []})
+
+    def _add(self, kind: str, **content: Any) -> None:
+        self.sections[-1]["blocks"].append({"kind": kind, **content})
+
+    def heading(self, text: str) -> None:
+        self._add("heading", text=text)
+
+    def text(self, *texts: str) -> None:
+        for one in texts:
+            self._add("text", text=one)
+
+    def items(self, items: Iterable[str]) -> None:
+        self._add("list", items=list(items))
+
+    def code(self, text: str) -> None:
+        self._add("code", text=text)
+
+    def table(self, name: str, frame: pd.DataFrame, caption: str) -> None:
+        if frame.empty:
+            return
+        for style, ending in (("tsv", "tsv"), ("latex", "tex")):
+            text = made.table_text(frame, style)
+            (self.folder / "tables" / f"{name}.{ending}").write_text(text, "utf-8")
+        cells = frame.astype(str)
+        number = r"(?:n/a|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
+        numeric = [
+            one for one in frame if cells[one].str.fullmatch(number).all()
+        ]
+        wrap = bool((cells.map(len).max() > 60).any())
+        self._add(
+            "table", frame=frame, caption=caption, numeric=numeric, wrap=wrap
+        )
+
+    def figure(
+        self, name: str, figure: "Figure", caption: str, *, wide: bool = False
+    ) -> None:
+        import matplotlib.pyplot as plt
+
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi=200, bbox_inches="tight")
+        plt.close(figure)
+        png = file.getvalue()
+        (self.folder / "figures" / f"{name}.png").write_bytes(png)
+        width = int.from_bytes(png[16:20], "big") * 96 // 200
+        text = base64.b64encode(png).decode("ascii")
+        self._add(
+            "figure", name=name, png=text, caption=caption, wide=wide, width=width
+        )
+
+
+def render_page(
     evaluation: Evaluation,
-    folder: str | Path,
-    *,
-    atlas: Atlas,
-    ranking: pd.DataFrame | None = None,
-    truth: pd.DataFrame | None = None,
-    cohort_notes: Sequence[str] = (),
-    title: str | None = None,
-    surface_maps: Mapping[str, Any] | None = None,
-    by_scan: Evaluation | None = None,
-    evidence: RankingEvidence | None = None,
-    quality: pd.DataFrame | None = None,
-    with_identifiers: bool = False,
-) -> Path:
-    """Write one results folder: tables, figures, settings, and the page over them.
-
-    The folder appears whole or not at all. `report/` in it may be shared: scans have
-    codes, and no person is named. `private/`, which only its owner can read, holds
-    the splits and predictions by name, the key of the codes, and the evaluation
-    itself, from which :func:`remake_report` makes the page anew. `report/timing.tsv`
-    and `report/log.txt` alone tell of the machine and its speed.
+    folder: Path,
+    codes: Mapping[str, str],
+    clean: Callable[[str], str],
+    atlas: Atlas | None,
+) -> str:
+    """Write tables, figures and methods text to a folder; return the page as HTML.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Models on the same folds.
-    folder : str or Path
-        New, empty, or an earlier report, which is replaced.
-    atlas : Atlas
-        The regions of the cohort.
-    ranking : DataFrame, optional
-        As from :func:`brainlsap.evaluation.rank_regions`; by default made here, where
-        a model has scales.
-    truth : DataFrame, optional
-        Answer key of a simulated cohort: columns region and seed.
-    cohort_notes : sequence of str
-        Further notes on how the cohort was read, beside its own.
-    title : str, optional
-        Heading of the page.
-    surface_maps : mapping of str to (mapping or Series), optional
-        Heat scales to draw on the brain, by the name of the model: one value per
-        region name, one row of drawings for each. By default the mean scale of the
-        measured regions.
-    by_scan : Evaluation, optional
-        The same models on folds that share people, to be shown beside: `by_scan` of
-        :func:`brainlsap.evaluation.score_by_person_and_by_scan`.
-    evidence : RankingEvidence, optional
-        What the ranking is held against: nulls, starts, confounds, importance.
-    quality : DataFrame, optional
-        One row per scan: scan, and flags in words, as of
-        :func:`brainlsap.data.quality_table` with its index as a column.
-    with_identifiers : bool
-        Whether `report/` may name scans and people. By default it does not.
+        With title, date and versions in its settings.
+    folder : Path
+        New.
+    codes : mapping of str to str
+        From scan to what the page calls it.
+    clean : function of str
+        Takes names out of free text.
+    atlas : Atlas or None
+        Without one, regions go by the names of the evaluation and no brain is drawn.
 
     Returns
     -------
-    Path
-        The page, `folder/report/report.html`.
-
-    Raises
-    ------
-    ParameterError
-        Where the folder holds what no report wrote, or another run is in it.
-    WritingError
-        Where the disk is full, or the folder may not be written to.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from sklearn.dummy import DummyClassifier
-    >>> from brainlsap.data import make_cohort
-    >>> from brainlsap.evaluation import cross_validate
-    >>> cohort = make_cohort(30, atlas="desikan82")
-    >>> evaluation = cross_validate(DummyClassifier(), cohort, 2, baselines=False)
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     page = write_report(evaluation, f"{place}/results", atlas=cohort.atlas)
-    ...     sorted(one.name for one in page.parent.iterdir())[:3]
-    ['figures', 'log.txt', 'methods.txt']
+    str
     """
-    results = StoredResults(
-        evaluation=evaluation,
-        atlas=atlas,
-        title=title,
-        truth=truth,
-        evidence=evidence,
-        quality=None if quality is None else quality[["scan", "flags"]],
-        cohort_notes=tuple(cohort_notes),
-        by_scan=by_scan,
+    from jinja2 import Environment, FileSystemLoader
+
+    page, settings = Page(folder), evaluation.settings
+    _scores(page, evaluation)
+    _people(page, evaluation, codes, clean)
+    _folds(page, evaluation, codes, clean)
+    if not evaluation.scales.empty:
+        _regions(page, evaluation, atlas)
+    _fitting(page, evaluation, clean)
+    methods = [clean(one) for one in methods_text(evaluation)]
+    page.section("methods", "Methods, ready to paste")
+    page.text(*methods)
+    (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
+    page.section("files", "Files and citation")
+    page.items(FILES)
+    name = evaluation.cohort.atlas_name
+    cited = [text for key, text in ATLASES.items() if name.startswith(key)]
+    page.items([*CITATIONS, *cited])
+    surroundings = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return _write(results, folder, ranking, surface_maps, with_identifiers)
+    return surroundings.get_template("report.html.j2").render(
+        title=clean(settings["title"]),
+        date=settings["date"],
+        version=settings["versions"]["brainlsap"],
+        identified=all(scan == code for scan, code in codes.items()),
+        headline=[clean(one) for one in headline(evaluation)],
+        sections=page.sections,
+    )
 
 
-def remake_report(
-    folder: str | Path,
-    out: str | Path | None = None,
-    *,
-    title: str | None = None,
-    evidence: RankingEvidence | None = None,
-    with_identifiers: bool = False,
-    animation: bool = False,
-) -> Path:
-    """Make a report anew from its results folder; neither cohort nor torch is needed.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Results folder, with its `private/`.
-    out : str or Path, optional
-        Another folder to write; by default the same, which is replaced.
-    title : str, optional
-        Another heading.
-    evidence : RankingEvidence, optional
-        In place of what was stored.
-    with_identifiers : bool
-        As for :func:`write_report`.
-    animation : bool
-        Whether to add the scales during training as a GIF, in `figures/`.
-
-    Returns
-    -------
-    Path
-        The page.
-
-    Raises
-    ------
-    FileFormatError
-        Where the folder holds no stored evaluation.
-    ParameterError
-        Where `out` holds what no report wrote, or another run is in it.
-    WritingError
-        Where the disk is full, or `out` may not be written to.
-
-    Examples
-    --------
-    See :func:`brainlsap.report.read_results`.
-    """
-    check_stored(folder)
-    # held before it is read: a run that ends meanwhile must not be written over
-    with hold_folder(check_results_folder(out or folder)) as target:
-        results = read_results(folder)
-        results = replace(
-            results,
-            title=title or results.title,
-            evidence=evidence or results.evidence,
+def _scores(page: Page, evaluation: Evaluation) -> None:
+    ordered = evaluation.cohort.classes_ordered
+    page.section("scores", "Scores")
+    page.figure(
+        "scores",
+        plot_scores(evaluation).figure,
+        "Balanced accuracy of every model in every fold. Blue: models; grey: baselines "
+        "and controls.",
+    )
+    page.table(
+        "scores",
+        made.score_table(evaluation),
+        "Scores of every model: mean ± s.d. over folds.",
+    )
+    page.text(
+        "Macro scores are means over the classes present in a test fold."
+        + (
+            " Kappa and errors in stages read the order of the classes, "
+            f"{', '.join(evaluation.cohort.classes)}, as the order of stages."
+            if ordered and len(evaluation.cohort.classes) > 2
+            else ""
         )
-        return _write(results, target, None, None, with_identifiers, animation)
-
-
-def _write(
-    results: StoredResults,
-    folder: str | Path,
-    ranking: pd.DataFrame | None,
-    surface_maps: Mapping[str, Any] | None,
-    with_identifiers: bool,
-    animation: bool = False,
-) -> Path:
-    evaluation = results.evaluation
-    results = replace(results, made_with=results.made_with or made_with())
-    with replace_folder(folder) as fresh:
-        contents = gather_contents(
-            results, ranking, surface_maps, with_identifiers=with_identifiers
+        + " A model that gives no probabilities has no Brier score and no calibration."
+    )
+    page.table(
+        "intervals",
+        made.interval_table(evaluation),
+        "The same scores with 95% bootstrap intervals over people.",
+    )
+    page.text(
+        "People are drawn with replacement, each with all visits. The intervals do not "
+        "contain what another training sample would change."
+    )
+    page.table(
+        "classification",
+        made.classification_table(evaluation),
+        "Classification table: mean ± s.d. over folds.",
+    )
+    comparison = made.comparison_table(evaluation)
+    if not comparison.empty:
+        page.heading("Comparison")
+        page.table(
+            "comparison",
+            comparison,
+            f"Balanced accuracy of {evaluation.models[0]} minus that of every other "
+            "model, on the same folds.",
         )
-        codes = scan_codes(evaluation)
-        private = write_private(evaluation, fresh / PRIVATE, codes)
-        store_results(results, private / STORED)
-        for file in private.iterdir():
-            file.chmod(0o600)
-        inside = fresh / SHAREABLE
-        (inside / "figures").mkdir(parents=True)
-        if animation:
-            animate_training(evaluation, results.atlas, inside / "figures")
-        _write_shareable(contents, inside, codes, log_text(results, codes))
-    return Path(folder).expanduser().resolve() / SHAREABLE / PAGE
+        page.text(
+            "Corrected p: t-test over folds, corrected for folds that share training "
+            "people (Nadeau and Bengio 2003). Holm p: corrected for the number of "
+            "comparisons as well; the verdict of the summary is this one."
+        )
+    page.heading("Classes")
+    page.figure(
+        "confusion",
+        plot_confusion(evaluation).figure,
+        f"Confusion matrix of {evaluation.models[0]}, all test scans.",
+    )
+    model = next(iter(made.models_with_probabilities(evaluation)), None)
+    if model is not None:
+        page.figure(
+            "calibration",
+            plot_calibration(evaluation, model).figure,
+            f"Calibration of {model}, all test scans: dots on the dashed line are "
+            "calibrated, below it the model is overconfident; 95% Wilson intervals.",
+        )
+    page.table(
+        "classes",
+        made.class_rate_table(evaluation),
+        f"Rates of every class, {evaluation.models[0]}, with 95% intervals over "
+        "people. Predictive value holds at the shares of this cohort.",
+    )
 
 
-def _write_shareable(
-    contents: Contents, folder: Path, codes: dict[str, str], log: str
+def _people(
+    page: Page,
+    evaluation: Evaluation,
+    codes: Mapping[str, str],
+    clean: Callable[[str], str],
 ) -> None:
-    evaluation, ranking = contents.evaluation, contents.ranking
-    write_every_style(contents.tables, folder / "tables")
-    told = predictions_table(evaluation, None if contents.identified else codes)
-    write_tsv(told, folder / "predictions.tsv")
-    by_fold = mark_by_scan(evaluation.scores(), evaluation)
-    write_tsv(by_fold, folder / "scores_by_fold.tsv")
-    write_tsv(score_numbers(evaluation), folder / "scores.tsv")
-    write_tsv(timing_table(evaluation), folder / "timing.tsv")
-    (folder / "log.txt").write_text(log, encoding="utf-8")
-    if ranking is not None:
-        write_tsv(ranking, folder / "ranking.tsv")
-    pictures = [one for group in contents.pictures.values() for one in group]
-    for one in pictures:
-        (folder / "figures" / f"{one.name}.png").write_bytes(one.png)
-    auc = None
-    if ranking is not None and contents.truth is not None:
-        auc = ranking_auc(ranking, contents.truth)
-    evidence = contents.evidence
-    record = {
-        "title": contents.title,
-        **contents.record,
-        "ranking_evidence": None
-        if evidence is None
-        else _write_evidence(evidence, folder),
-        "ranking_auc": auc,
-        "figures": {f"figures/{one.name}.png": one.caption for one in pictures},
-    }
-    text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
-    if contents.brain is not None:
-        (folder / BRAIN).write_text(contents.brain, encoding="utf-8")
-    (folder / "methods.txt").write_text("\n\n".join(contents.methods) + "\n", "utf-8")
-    files = sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*.*"))
-    page = render_page(contents, files)
-    (folder / PAGE).write_text(page, encoding="utf-8")
+    cohort = evaluation.cohort
+    page.section("people", "People and scans")
+    page.text(
+        f"{cohort.n_scans} scans of {cohort.n_participants} people; "
+        f"{', '.join(cohort.feature_names)} in {int(cohort.measured.sum())} of "
+        f"{len(cohort.region_names)} regions of {cohort.atlas_name}."
+    )
+    page.table(
+        "demographics",
+        made.demographics_table(cohort.table, cohort.classes),
+        f"People by {cohort.label_name}. A person counts once in every class, with "
+        "the first scan in it.",
+    )
+    page.table(
+        "demographics_tests",
+        made.demographics_tests(cohort.table, cohort.classes),
+        "Whether the groups differ. A person counts once, in the class of the first "
+        "scan; * expected counts under 5.",
+    )
+    page.heading("Quality control")
+    if "quality" not in cohort.table:
+        page.text("Scans were not looked at one by one; `brainlsap check` does that.")
+    else:
+        unusual = made.unusual_scans_table(evaluation, codes)
+        page.table(
+            "quality",
+            unusual.map(clean),
+            "Scans in which something is unusual. Nothing was left out because of it.",
+        )
+        if unusual.empty:
+            page.text("Nothing unusual was found in any scan.")
+    page.heading("How the data were read")
+    page.items(map(clean, cohort.notes or ["Nothing was mapped, mirrored or dropped."]))
 
 
-def _write_evidence(evidence: RankingEvidence, folder: Path) -> dict[str, Any]:
-    """Write the mean connectome as a table, and return the rest as JSON takes it."""
-    record = evidence.to_record()
-    connectome = record.pop("connectome")
-    if connectome is not None:
-        names = list(evidence.region_names)
-        matrix = pd.DataFrame(connectome, columns=names)
-        matrix.insert(0, "region", names)
-        write_tsv(matrix, folder / "mean_connectome.tsv")
-    return record
+def _folds(
+    page: Page,
+    evaluation: Evaluation,
+    codes: Mapping[str, str],
+    clean: Callable[[str], str],
+) -> None:
+    settings = evaluation.settings
+    page.section("folds", "Folds and leakage")
+    page.items(
+        [
+            "Folds divide scans and not people: visits of one person stand on both "
+            "sides."
+            if settings["people_shared"]
+            else "No person is in both the training and the test scans of a fold; this "
+            "was checked before anything was fitted.",
+            "Every model was fitted anew in every fold, on the training scans alone, "
+            "and all models saw the very same folds. Settings that a model chooses are "
+            "chosen on inner folds of the training people.",
+            "Folds share most of their training scans, so the s.d. over folds is no "
+            "standard error and understates what another sample would change.",
+            "Not guaranteed: that the label is not confounded with site, scanner, age "
+            "or sex, and that nobody chose settings by looking at these scores.",
+        ]
+    )
+    page.table("folds", made.fold_table(evaluation), "People and scans in every fold.")
+    page.heading("Leakage audit")
+    if evaluation.audit is None:
+        page.text("No audit was made.")
+    else:
+        findings = made.audit_table(evaluation, codes)
+        page.table(
+            "audit",
+            findings.map(lambda cell: clean(str(cell))),
+            "Findings. Error: a leak. Warning: something other than the brain that may "
+            "explain the score. Note: to know.",
+        )
+        if findings.empty:
+            page.text("Nothing was found.")
+        page.text(
+            "An audit that finds nothing is no proof: it cannot see how scans were "
+            "chosen, or what was tried on these folds before."
+        )
+    page.table(
+        "model_info",
+        made.model_info_table(evaluation).map(clean),
+        "Model info sheet, after Kapoor and Narayanan 2023.",
+    )
+
+
+def _fitting(
+    page: Page, evaluation: Evaluation, clean: Callable[[str], str]
+) -> None:
+    settings, fits = evaluation.settings, evaluation.fits
+    page.section("fitting", "Fitting and settings")
+    page.table(
+        "fits",
+        made.fit_table(evaluation),
+        "Every model over all folds: failed fits, epochs (mean), the bound on the "
+        "error of the heat kernel at the highest learned scale (its entries are at "
+        "most 1), and the range of learned scales.",
+    )
+    page.heading("Warnings")
+    warned = Counter(
+        (name, text)
+        for name, texts in fits[["model", "warnings"]].itertuples(index=False)
+        for text in json.loads(texts)
+    )
+    told = [f"{name}, in {n} folds: {text}" for (name, text), n in warned.items()]
+    page.items(map(clean, told or ["No model warned while it was fitted."]))
+    page.heading("Settings")
+    page.text(
+        f"Seed {settings['random_state']}. SHA-256 of connectomes, features and "
+        f"labels: {evaluation.cohort.data_hash}. Settings of all models are in "
+        "settings.json."
+    )
+    versions = (f"{name} {one}" for name, one in settings["versions"].items())
+    page.text(f"Made with {', '.join(versions)}.")

@@ -1,193 +1,138 @@
-"""Numbers become tables: regions and people."""
+"""Every table of a report: a data frame of text, ready for a paper."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from brainlsap._arrays import check_choice
-from brainlsap.data import Atlas
+from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.atlas import Atlas
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.score_tables import spread_text
 
 NAMES = {"short": "short_name", "long": "long_name", "atlas": "name"}
 """How a table may call regions, and the atlas column that holds it."""
 
-P_VALUES = {
-    "p_family": "p (family-wise)",
-    "p_centred": "p (family-wise, centred)",
-    "p_fdr": "p (false discovery rate)",
-    "p_untrained": "p (untrained start)",
-}
-FURTHER_RANKS = {
-    "rank_adjusted": "rank without confounds",
-    "importance_rank": "rank by importance",
-}
-
 FEWEST_PEOPLE = 3
-"""Means over fewer people are not shown: they would tell a person's age."""
+"""Mean ages of fewer people are not shown: they would give away a person's age."""
+
+COVARIATES = {
+    "age": ("age", "age_years", "ageatscan"),
+    "sex": ("sex", "gender", "ptgender"),
+    "site": ("site", "siteid", "site_id", "scanner", "center", "centre"),
+}
+"""Names, in lower case, that a column of age, sex or site goes by."""
+
+_LATEX = {
+    **{one: rf"\{one}" for one in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "\N{EN DASH}": "--",
+    "\N{MINUS SIGN}": "$-$",
+}
 
 
-def region_table(
-    ranking: pd.DataFrame,
-    atlas: Atlas,
-    n_regions: int = 10,
-    *,
-    names: str = "short",
-) -> pd.DataFrame:
-    """Return the regions of smallest scale as a table for a paper.
+def p_text(p: float) -> str:
+    """Return a p-value for a table: three decimals, "< 0.001", or "n/a"."""
+    if not np.isfinite(p):
+        return "n/a"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
+    """Return "mean ± s.d.", without the s.d. where it is unknown."""
+    if not np.isfinite(mean):
+        return "n/a"
+    told = f" ± {sd:.{digits}f}" if np.isfinite(sd) else ""
+    return f"{mean:.{digits}f}{told}"
+
+
+def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> str:
+    """Return "estimate [low, high]", without bounds that are unknown."""
+    if not np.isfinite(estimate):
+        return "n/a"
+    known = np.isfinite(low) and np.isfinite(high)
+    bounds = f" [{low:.{digits}f}, {high:.{digits}f}]" if known else ""
+    return f"{estimate:.{digits}f}{bounds}"
+
+
+def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
+    r"""Return a table as text that goes into a file or a manuscript.
 
     Parameters
     ----------
-    ranking : DataFrame
-        As from :func:`brainlsap.evaluation.rank_regions`.
-    atlas : Atlas
-        Holds the names of the regions.
-    n_regions : int
-        How many; regions tied with the last are shown too.
-    names : {"short", "long", "atlas"}
-        The paper's short names, written out, or as files name them.
+    frame : DataFrame
+        Its index is not printed.
+    style : {"csv", "latex", "markdown", "tsv"}
+        LaTeX needs the package booktabs; everything special is escaped.
 
     Returns
     -------
-    DataFrame
-        Columns rank, region, hemisphere, lobe, heat scale ("mean ± s.d." over folds),
-        folds in top (their part); 95% of fits and ranks of fits, over folds, repeats
-        and seeds; where the ranking has them, s.d. over seeds and repeats, spread and
-        ranks over starts, corrected p-values, the rank without confounds and the rank
-        by importance; and remark (not learned, tied, seed).
+    str
+        Ends with a line break.
 
     Raises
     ------
     ParameterError
-        Where `names` is unknown or `n_regions` is less than 1.
+        Where `style` is unknown.
 
     Examples
     --------
-    >>> from brainlsap.data import load_atlas
-    >>> from brainlsap.evaluation import rank_scales
-    >>> atlas = load_atlas("desikan82")
-    >>> ranking = rank_scales(np.arange(82.0)[None], atlas.names)
-    >>> region_table(ranking, atlas, 2)[["rank", "region", "heat scale"]]
-       rank                       region heat scale
-    0     1                 (L) bankssts      0.000
-    1     2  (L) caudalanteriorcingulate      1.000
+    >>> frame = pd.DataFrame({"region": ["G&S_front"], "scale": [0.5]})
+    >>> print(table_text(frame, "latex"), end="")
+    \begin{tabular}{lr}
+    \toprule
+    region & scale \\
+    \midrule
+    G\&S\_front & 0.5 \\
+    \bottomrule
+    \end{tabular}
     """
-    check_choice("names", names, NAMES)
-    if n_regions < 1:
-        raise ParameterError(f"n_regions must be at least 1, got {n_regions}.")
-    ranked = ranking[ranking["rank"] <= n_regions].sort_values("rank", kind="stable")
-    regions = atlas.regions.iloc[atlas.match(list(ranked["region"]))]
-    lobes = regions["lobe"] if "lobe" in regions else [""] * len(regions)
-    return pd.DataFrame(
-        {
-            "rank": ranked["rank"].astype(int).to_numpy(),
-            "region": list(regions[NAMES[names]]),
-            "hemisphere": list(regions["hemisphere"]),
-            "lobe": list(lobes),
-            "heat scale": [
-                spread_text(mean, sd)
-                for mean, sd in zip(ranked["scale"], ranked["scale_sd"], strict=True)
-            ],
-            "folds in top": [f"{share:.0%}" for share in ranked["top_share"]],
-            **_stability(ranked),
-            "remark": [_remark(row) for row in ranked.to_dict("records")],
-        }
-    )
-
-
-def _stability(ranked: pd.DataFrame) -> dict[str, list[str]]:
-    """Return intervals, starts, nulls and confounds, as far as they are known."""
-    columns = {
-        "95% of fits": [
-            f"[{low:.3f}, {high:.3f}]"
-            for low, high in zip(ranked["scale_low"], ranked["scale_high"], strict=True)
-        ],
-        "ranks of fits": _ranges(ranked["rank_low"], ranked["rank_high"]),
-    }
-    if ranked["sd_seeds"].notna().any():
-        columns["s.d. over seeds"] = [f"{one:.3f}" for one in ranked["sd_seeds"]]
-    if ranked["sd_repeats"].notna().any():
-        columns["s.d. over repeats"] = [f"{one:.3f}" for one in ranked["sd_repeats"]]
-    if "start_spread" in ranked:
-        columns["spread over starts"] = [f"{one:.3f}" for one in ranked["start_spread"]]
-        columns["ranks over starts"] = _ranges(
-            ranked["start_rank_low"], ranked["start_rank_high"]
-        )
-    for name, title in P_VALUES.items():
-        if name in ranked:
-            columns[title] = [f"{one:.3f}" for one in ranked[name]]
-    for name, title in FURTHER_RANKS.items():
-        if name in ranked:
-            columns[title] = [_whole(one) for one in ranked[name]]
-    return columns
-
-
-def _ranges(low: pd.Series, high: pd.Series) -> list[str]:
-    return [
-        f"{_whole(a)}\N{EN DASH}{_whole(b)}" for a, b in zip(low, high, strict=True)
+    check_choice("style", style, ("csv", "latex", "markdown", "tsv"))
+    if style in ("csv", "tsv"):
+        separator = "," if style == "csv" else "\t"
+        return frame.to_csv(sep=separator, index=False, lineterminator="\n")
+    rows = [list(frame.columns), *frame.itertuples(index=False, name=None)]
+    cells = [
+        ["" if pd.isna(one) else re.sub(r"\s+", " ", str(one)) for one in row]
+        for row in rows
     ]
-
-
-def _whole(rank: float) -> str:
-    return "n/a" if pd.isna(rank) else f"{rank:.0f}"
-
-
-def seed_table(ranking: pd.DataFrame, atlas: Atlas) -> pd.DataFrame:
-    """Return where the regions of a simulated cohort's answer key were ranked.
-
-    Parameters
-    ----------
-    ranking : DataFrame
-        With the column seed: `rank_regions(..., truth=cohort.truth)`.
-    atlas : Atlas
-        Holds the names of the regions.
-
-    Returns
-    -------
-    DataFrame
-        Columns region, rank ("not measured" where there is none), heat scale.
-
-    Raises
-    ------
-    ParameterError
-        Where `ranking` has no column seed.
-
-    Examples
-    --------
-    >>> from brainlsap.data import load_atlas
-    >>> from brainlsap.evaluation import rank_scales
-    >>> atlas = load_atlas("desikan82")
-    >>> truth = pd.DataFrame({"region": [atlas.names[4]], "seed": [True]})
-    >>> ranking = rank_scales(np.arange(82.0)[None], atlas.names, truth=truth)
-    >>> seed_table(ranking, atlas)
-               region     rank heat scale
-    0  (L) entorhinal  5 of 82      4.000
-    """
-    if "seed" not in ranking:
-        raise ParameterError(
-            "ranking has no column 'seed'; call rank_regions(..., truth=cohort.truth)."
-        )
-    seeds = ranking[ranking["seed"]].sort_values("rank", kind="stable")
-    known = seeds["measured"].to_numpy(dtype=bool)
-    short = np.array(atlas.short_names, dtype=object)
-    return pd.DataFrame(
-        {
-            "region": list(short[atlas.match(list(seeds["region"]))]),
-            "rank": [
-                f"{rank:.0f} of {int(ranking['measured'].sum())}"
-                if one
-                else "not measured"
-                for rank, one in zip(seeds["rank"], known, strict=True)
-            ],
-            "heat scale": [
-                spread_text(mean, sd) if one else "n/a"
-                for mean, sd, one in zip(
-                    seeds["scale"], seeds["scale_sd"], known, strict=True
-                )
-            ],
-        }
+    numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
+    if style == "markdown":
+        cells = [
+            [one.replace("\\", "\\\\").replace("|", r"\|") for one in row]
+            for row in cells
+        ]
+        cells.insert(1, ["---:" if one else "---" for one in numeric])
+        return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+    escape = str.maketrans(_LATEX)
+    head, *body = [
+        " & ".join(one.translate(escape) for one in row) + " \\\\\n" for row in cells
+    ]
+    columns = "".join("r" if one else "l" for one in numeric)
+    return (
+        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\\midrule\n"
+        f"{''.join(body)}\\bottomrule\n\\end{{tabular}}\n"
     )
+
+
+def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
+    """Return the column of age, sex or site, whatever its case, or None."""
+    known = {str(column).lower(): column for column in reversed(table.columns)}
+    for alias in COVARIATES[name]:
+        if alias in known:
+            values = table[known[alias]]
+            blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
+            values = values.mask(blank | values.isna())
+            return pd.to_numeric(values, errors="coerce") if name == "age" else values
+    return None
 
 
 def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
@@ -196,21 +141,22 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     Parameters
     ----------
     table : DataFrame
-        One row per scan: participant, label and, where known, age, sex, site.
+        One row per scan: participant, label and, where known, age, sex and site,
+        under any case (`AGE`, `SEX`, `SITE` as in ADNI's tables).
     classes : sequence of str
         Order of the rows.
 
     Returns
     -------
     DataFrame
-        One row per class. A person counts once in each class, with the first scan in
-        it. Age is mean ± s.d. over people in years, not shown for fewer than three
-        people; sexes are counts.
+        One row per class: class, people, scans, age, sex, sites. A person counts once
+        in each class, with the first scan in it. Age is mean ± s.d. over people in
+        years, not shown for fewer than three people; sexes are counts.
 
     Examples
     --------
     >>> table = pd.DataFrame({"participant": ["a", "a", "b"], "label": ["CN"] * 3})
-    >>> demographics_table(table.assign(sex=["F", "F", "M"]), ["CN"])
+    >>> demographics_table(table.assign(SEX=["F", "F", "M"]), ["CN"])
       class  people  scans       sex
     0    CN       2      3  F 1, M 1
     """
@@ -218,33 +164,70 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     for name in classes:
         scans = table[table["label"].astype(str) == name]
         people = scans.drop_duplicates("participant")
-        row: dict[str, object] = {
-            "class": name,
-            "people": len(people),
-            "scans": len(scans),
-        }
-        if "age" in table:
-            row["age"] = _age_text(people["age"])
-        if "sex" in table:
-            counts = people["sex"].dropna().astype(str).value_counts().sort_index()
+        row: dict[str, Any] = {"class": name, "people": len(people)}
+        row["scans"] = len(scans)
+        if (ages := covariate(people, "age")) is not None:
+            few = ages.count() < FEWEST_PEOPLE
+            row["age"] = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
+        if (sexes := covariate(people, "sex")) is not None:
+            counts = sexes.dropna().astype(str).value_counts().sort_index()
             row["sex"] = ", ".join(f"{sex} {n}" for sex, n in counts.items()) or "n/a"
-        if "site" in table:
-            row["sites"] = int(people["site"].nunique())
+        if (sites := covariate(people, "site")) is not None:
+            row["sites"] = int(sites.nunique())
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _remark(row: dict) -> str:
-    moved = row["moved"]
-    remarks = {
-        "seed": bool(row.get("seed", False)),
-        "not learned": pd.notna(moved) and not moved,
-        "tied": bool(row["tied"]),
-    }
-    return ", ".join(name for name, holds in remarks.items() if holds)
+def demographics_tests(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+    """Return tests of whether classes differ in age, sex and site.
 
+    Parameters
+    ----------
+    table : DataFrame
+        As for :func:`demographics_table`.
+    classes : sequence of str
+        Groups to compare.
 
-def _age_text(ages: pd.Series) -> str:
-    known = pd.to_numeric(ages, errors="coerce").dropna()
-    few = len(known) < FEWEST_PEOPLE
-    return "n/a" if few else spread_text(known.mean(), known.std(ddof=1), 1)
+    Returns
+    -------
+    DataFrame
+        One row for each of age (Kruskal-Wallis), sex and site (chi-square of
+        independence) that is known: variable, test, people, statistic, df and p.
+        A person counts once, in the class of the first scan. "n/a" where a test
+        cannot be made; "*" behind p marks expected counts under 5.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"participant": range(8), "label": ["CN", "AD"] * 4})
+    >>> table["AGE"] = [60, 70, 61, 71, 62, 72, 63, 73]
+    >>> demographics_tests(table, ["CN", "AD"])[["variable", "statistic", "p"]]
+      variable statistic      p
+    0      age      5.33  0.021
+    """
+    from scipy.stats import chi2_contingency, kruskal
+
+    people = table.drop_duplicates("participant")
+    people = people[people["label"].astype(str).isin(list(classes))]
+    label = people["label"].astype(str)
+    rows = []
+    for name in COVARIATES:
+        values = covariate(people, name)
+        if values is None:
+            continue
+        known, told = values.notna(), ("n/a", "n/a", "n/a")
+        if name == "age":
+            groups = [one.to_numpy() for _, one in values[known].groupby(label[known])]
+            if len(groups) > 1 and values.nunique() > 1:
+                statistic, p = kruskal(*groups)
+                told = (f"{statistic:.2f}", str(len(groups) - 1), p_text(p))
+        else:
+            counts = pd.crosstab(values[known].astype(str), label[known])
+            if min(counts.shape, default=0) > 1:
+                found = chi2_contingency(counts.to_numpy(), correction=False)
+                few = "*" if (found.expected_freq < 5).any() else ""
+                p = f"{p_text(found.pvalue)}{few}"
+                told = (f"{found.statistic:.2f}", str(found.dof), p)
+        test = "Kruskal-Wallis" if name == "age" else "chi-square"
+        rows.append((name, test, int(known.sum()), *told))
+    columns = ["variable", "test", "people", "statistic", "df", "p"]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,102 @@
+"""A stored model asked about other people: by name, with its steps and its network."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from brainlsap import LSAPClassifier, make_cohort
+from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.model import load_model
+from brainlsap.prediction import fit_model, predict_people, read_people
+from brainlsap.workflow import merge_classes
+
+
+def brief_model():
+    return LSAPClassifier("exact", n_epochs=3, n_starts=1, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort(24, atlas="desikan82", random_state=1)
+
+
+@pytest.fixture(scope="module")
+def stored(cohort, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.safetensors"
+    fitted = fit_model(cohort, path, brief_model(), regress_out=["age"])
+    return fitted, path
+
+
+def test_a_stored_model_predicts_what_the_fitted_one_does(cohort, stored):
+    fitted, path = stored
+    before, after = (predict_people(one, cohort) for one in (fitted, load_model(path)))
+    assert before.equals(after)
+    assert list(before)[:4] == ["scan", "participant", "session", "predicted"]
+    columns = [f"p_{name}" for name in cohort.classes]
+    np.testing.assert_allclose(before[columns].sum(axis=1), 1, atol=1e-6)
+
+
+def test_regions_and_features_are_matched_by_name(cohort, stored):
+    fitted, _ = stored
+    order = np.random.default_rng(0).permutation(cohort.n_rois)
+    regions = cohort.atlas.regions.iloc[order].reset_index(drop=True)
+    shuffled = replace(
+        cohort,
+        connectomes=cohort.connectomes[:, order][:, :, order],
+        features=cohort.features[:, order],
+        atlas=replace(cohort.atlas, regions=regions),
+        truth=None,
+    )
+    assert predict_people(fitted, shuffled).equals(predict_people(fitted, cohort))
+
+
+def test_other_regions_or_features_are_refused(stored):
+    fitted, _ = stored
+    with pytest.raises(RegionNameError, match="fitted on 82 regions"):
+        predict_people(fitted, make_cohort(4, random_state=0))
+    other = make_cohort(4, atlas="desikan82", feature="volume", random_state=0)
+    with pytest.raises(ParameterError, match="needs the feature 'fdg'"):
+        predict_people(fitted, other)
+
+
+def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
+    fitted, _ = stored
+    older = cohort.table.assign(age=cohort.table["age"].astype(float) + 40)
+    told = predict_people(fitted, replace(cohort, table=older))
+    assert not told.equals(predict_people(fitted, cohort))
+    without = replace(cohort, table=cohort.table.drop(columns="age"))
+    with pytest.raises(ParameterError, match="age"):
+        predict_people(fitted, without)
+
+
+def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
+    shared = np.broadcast_to(cohort.connectomes[0], cohort.connectomes.shape)
+    alike = replace(cohort, connectomes=shared)
+    fit_model(alike, tmp_path / "model", brief_model())
+    model = load_model(tmp_path / "model")
+    folder = cohort.write_folder(tmp_path / "study")
+    for path in folder.rglob("*_connectivity.csv"):
+        path.unlink()
+    people = read_people(model, folder)
+    assert people.shares_connectome
+    np.testing.assert_allclose(
+        predict_people(model, people)["p_CN"], predict_people(model, alike)["p_CN"]
+    )
+    with pytest.raises(ParameterError, match="brings its own"):
+        predict_people(model, cohort)
+
+
+def test_another_way_of_reading_is_refused(stored, tmp_path):
+    fitted, _ = stored
+    fitted.origin_.reading["subcortex"] = "absent"
+    with pytest.raises(ParameterError, match="subcortex must be 'absent'"):
+        read_people(fitted, tmp_path, subcortex="mean")
+
+
+def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):
+    two = merge_classes(cohort, "5-to-2")
+    model = fit_model(two, tmp_path / "model", brief_model())
+    told = predict_people(model, cohort)
+    assert set(told["label"]) == {"unimpaired", "impaired"}
+    assert set(told["predicted"]) <= {"unimpaired", "impaired"}

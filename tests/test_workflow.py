@@ -1,0 +1,94 @@
+"""A study from a cohort to its report, and the steps that every fit goes through."""
+
+import numpy as np
+import pytest
+
+from brainlsap import make_cohort, run_study
+from brainlsap.evaluation import Evaluation
+from brainlsap.exceptions import ParameterError
+from brainlsap.workflow import merge_classes
+
+BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort(20, atlas="desikan82", random_state=2)
+
+
+def test_a_study_returns_what_it_has_written(cohort, tmp_path):
+    found = run_study(
+        cohort,
+        tmp_path / "results",
+        cv=2,
+        harmonize="site",
+        regress_out=["age"],
+        n_permutations=2,
+        **BRIEF,
+    )
+    stored = Evaluation.load(tmp_path / "results" / "private" / "evaluation")
+    assert stored.scores().equals(found.scores())
+    assert found.models[0] == "LSAP-C"
+    assert len(found.baselines) == 4
+    assert found.settings["steps"]["harmonize"] == "site"
+    assert found.ranking["rank"].notna().sum() == cohort.n_rois
+    assert not list((tmp_path / "results" / "private").glob("folds/*.partial*"))
+
+
+def test_a_study_is_the_same_for_any_number_of_processes(cohort, tmp_path):
+    one, two = (
+        run_study(
+            cohort,
+            tmp_path / str(n_jobs),
+            cv=2,
+            baselines=False,
+            n_jobs=n_jobs,
+            **BRIEF,
+        )
+        for n_jobs in (1, 2)
+    )
+    assert one.predictions.equals(two.predictions)
+    assert one.scales.equals(two.scales)
+
+
+def test_one_site_is_left_out_at_a_time(cohort, tmp_path):
+    found = run_study(
+        cohort, tmp_path / "out", leave_out="SITE", baselines=False, **BRIEF
+    )
+    site = cohort.table.set_index("scan")["site"]
+    tested = found.predictions.groupby("fold")["scan"].agg(lambda s: set(site[s]))
+    assert sorted(len(one) for one in tested) == [1] * site.nunique()
+
+
+def test_settings_are_chosen_inside_where_asked(cohort, tmp_path):
+    found = run_study(
+        cohort,
+        tmp_path / "out",
+        cv=2,
+        baselines=False,
+        tune="default",
+        fast=True,
+        n_epochs=2,
+    )
+    assert found.fits["settings"].str.contains("Tuned|space", regex=True).any()
+
+
+@pytest.mark.parametrize(
+    "given", [{"cv": 1}, {"models": "LSAP-Q"}, {"harmonize": "x"}, {"n_epochs": 0}]
+)
+def test_what_cannot_be_used_is_refused_and_nothing_written(cohort, tmp_path, given):
+    with pytest.raises(ValueError, match=r"\w"):
+        run_study(cohort, tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_classes_are_merged_and_others_left_out(cohort):
+    two = merge_classes(cohort, {"well": ["CN"], "ill": ["LMCI", "AD"]})
+    assert two.classes == ("well", "ill")
+    assert two.classes_ordered
+    assert two.n_scans == np.isin(cohort.y, ["CN", "LMCI", "AD"]).sum()
+    assert "left out" in two.notes[-1]
+    with pytest.raises(ParameterError, match="'CN' in two classes"):
+        merge_classes(cohort, {"a": ["CN"], "b": ["CN", "AD"]})
+    with pytest.raises(ParameterError, match="no scan has a class"):
+        merge_classes(cohort, {"a": ["X"], "b": ["Y"]})
