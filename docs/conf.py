@@ -43,11 +43,6 @@ html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 html_show_sourcelink = False
 
 autosummary_generate = True
-# Class and function differ in case alone, which some file systems do not tell apart.
-autosummary_filename_map = {
-    "brainlsap.evaluation.audit": "brainlsap.evaluation.audit-function",
-    "brainlsap.study.node_model": "brainlsap.study.node_model-function",
-}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 add_module_names = False

@@ -8,15 +8,21 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-ROOMS = {
+PACKAGES = {
     "brainlsap": "The package itself",
-    "brainlsap.data": "Files become named arrays",
-    "brainlsap.graph": "Connectomes become heat kernels",
-    "brainlsap.model": "Scans become a fitted classifier",
-    "brainlsap.evaluation": "Folds, scores, audit, rankings",
-    "brainlsap.report": "Tables, figures, pages",
-    "brainlsap.study": "Models and folds together",
     "brainlsap.exceptions": "Errors",
+    "brainlsap.atlas": "Regions by name",
+    "brainlsap.graph": "Laplacians and heat kernels",
+    "brainlsap.data": "A study's files become a cohort",
+    "brainlsap.simulation": "Simulated cohorts",
+    "brainlsap.images": "Connectomes and SUVR from images",
+    "brainlsap.adni": "ADNI's files become a study",
+    "brainlsap.model": "Classifiers of scans",
+    "brainlsap.nodes": "Classifiers of nodes",
+    "brainlsap.evaluation": "Folds, scores, audit, rankings",
+    "brainlsap.report": "Tables, figures, the page",
+    "brainlsap.workflow": "A whole study",
+    "brainlsap.prediction": "New people",
 }
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -40,14 +46,12 @@ NONE = "*Not run yet: the command above makes it.*\n"
 def write_pages(folder: Path) -> None:
     """Write every page into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, title in ROOMS.items():
-        (folder / f"{name}.rst").write_text(room_page(name, title), encoding="utf-8")
+    for name, title in PACKAGES.items():
+        (folder / f"{name}.rst").write_text(package_page(name, title), encoding="utf-8")
     for name, text in {
         "commands": commands_page(),
-        "severities": severities(),
         "formats": suffixes(),
         "atlases": atlases(),
-        "layouts": layouts(),
         "errors": errors(),
     }.items():
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
@@ -59,38 +63,38 @@ def write_pages(folder: Path) -> None:
         shutil.copy(figure, folder / figure.name)
 
 
-def room_page(name: str, title: str) -> str:
-    """Return the page of a room: its sentence, functions, classes, constants."""
-    room = importlib.import_module(name)
+def package_page(name: str, title: str) -> str:
+    """Return the page of a package: functions, classes, constants."""
+    package = importlib.import_module(name)
     kinds: dict[str, list[str]] = {"Functions": [], "Classes": [], "Constants": []}
     own = [
-        one for one, it in vars(room).items() if getattr(it, "__module__", "") == name
+        one for one, it in vars(package).items() if getattr(it, "__module__", "") == name
     ]
-    for public in sorted(getattr(room, "__all__", own), key=str.lower):
-        value = getattr(room, public)
+    for public in sorted(getattr(package, "__all__", own), key=str.lower):
+        value = getattr(package, public)
         is_code = inspect.isclass(value) or inspect.isfunction(value)
         kind = "Classes" if inspect.isclass(value) else "Functions"
         kinds[kind if is_code else "Constants"].append(public)
     parts = [heading(f"{name}: {title.lower()}", "="), f".. currentmodule:: {name}\n"]
     if name == "brainlsap":
-        return "\n".join([*parts, _short_names(room)])
+        return "\n".join([*parts, _short_names(package)])
     for kind in ("Functions", "Classes"):
         if kinds[kind]:
             parts += [heading(kind, "-"), ".. autosummary::", "   :toctree: api", ""]
             parts += [f"   {public}" for public in kinds[kind]] + [""]
     if kinds["Constants"]:
-        rows = [(f"``{one}``", holds(getattr(room, one))) for one in kinds["Constants"]]
+        rows = [(f"``{one}``", holds(getattr(package, one))) for one in kinds["Constants"]]
         parts += [heading("Constants", "-"), table(("name", "holds"), rows)]
     return "\n".join(parts)
 
 
-def _short_names(room: object) -> str:
+def _short_names(package: object) -> str:
     rows = [
         (
             f"``brainlsap.{name}``",
             f":obj:`brainlsap.{where}.{name}`",
         )
-        for name, where in sorted(room._ROOM_OF.items())
+        for name, where in sorted(package._PACKAGE_OF.items())
     ]
     said = "These names can be imported from the package; they are loaded on first use."
     return f"{said}\n\n{table(('name', 'is'), rows)}"
@@ -122,14 +126,6 @@ def commands_page() -> str:
     return "\n".join(parts)
 
 
-def severities() -> str:
-    """Return the table of the audit's checks."""
-    from brainlsap.evaluation import severity_table
-
-    found = severity_table()
-    return table(tuple(found.columns), found.to_numpy().tolist())
-
-
 def suffixes() -> str:
     """Return the endings of connectome files."""
     from brainlsap.data import FORMATS
@@ -139,7 +135,7 @@ def suffixes() -> str:
 
 def atlases() -> str:
     """Return the atlases that come along."""
-    from brainlsap.data import available_atlases, load_atlas
+    from brainlsap.atlas import available_atlases, load_atlas
 
     rows = []
     for name in available_atlases():
@@ -147,18 +143,6 @@ def atlases() -> str:
         cortex = int((atlas.regions["structure"] == "cortex").sum())
         rows.append((f"``{name}``", len(atlas), cortex, len(atlas) - cortex))
     return table(("atlas", "regions", "cortical", "subcortical"), rows)
-
-
-def layouts() -> str:
-    """Return the orders of rows that are known without names."""
-    from brainlsap.data import load_atlas
-    from brainlsap.data.layouts import known_layouts
-
-    rows = []
-    for atlas in ("destrieux160", "desikan82"):
-        for size, layout in sorted(known_layouts(load_atlas(atlas)).items()):
-            rows.append((f"``{atlas}``", size, layout.note))
-    return table(("atlas asked for", "rows", "order"), rows)
 
 
 def errors() -> str:
