@@ -68,7 +68,9 @@ def package_page(name: str, title: str) -> str:
     package = importlib.import_module(name)
     kinds: dict[str, list[str]] = {"Functions": [], "Classes": [], "Constants": []}
     own = [
-        one for one, it in vars(package).items() if getattr(it, "__module__", "") == name
+        one
+        for one, it in vars(package).items()
+        if getattr(it, "__module__", "") == name
     ]
     for public in sorted(getattr(package, "__all__", own), key=str.lower):
         value = getattr(package, public)
@@ -83,7 +85,8 @@ def package_page(name: str, title: str) -> str:
             parts += [heading(kind, "-"), ".. autosummary::", "   :toctree: api", ""]
             parts += [f"   {public}" for public in kinds[kind]] + [""]
     if kinds["Constants"]:
-        rows = [(f"``{one}``", holds(getattr(package, one))) for one in kinds["Constants"]]
+        names = kinds["Constants"]
+        rows = [(f"``{one}``", holds(getattr(package, one))) for one in names]
         parts += [heading("Constants", "-"), table(("name", "holds"), rows)]
     return "\n".join(parts)
 
