@@ -175,8 +175,9 @@ def plot_scales_at_quarters(
 ) -> "Figure":
     """Draw a model's heat scales at the start, the quarters and the end of training.
 
-    Each map is the mean over folds (and repeats) of the scales at that share of the
-    training that was kept, of the regions that were measured.
+    Folds may begin at different scales, so what is drawn is relative: each scale over
+    the median of its fold at that share of the training, geometric mean over folds. A
+    value of 1 is that of the median region; at the start all regions are alike.
 
     Parameters
     ----------
@@ -207,14 +208,15 @@ def plot_scales_at_quarters(
             f"model must be one with scales during training ({having}), got {model!r}."
         )
     model = during.iloc[0] if model is None else model
-    means = (
-        scales[scales["model"] == model].groupby(["region", "share"])["scale"].mean()
-    )
-    table = means.unstack("share")
     cohort = evaluation.cohort
-    table = table[np.isin(table.index, np.array(cohort.region_names)[cohort.measured])]
+    known = np.array(cohort.region_names)[np.asarray(cohort.measured)]
+    own = scales[(scales["model"] == model) & scales["region"].isin(known)]
+    median = own.groupby(["repeat", "fold", "share"])["scale"].transform("median")
+    relative = np.maximum(own["scale"], 1e-12) / np.maximum(median, 1e-12)
+    means = np.exp(np.log(relative).groupby([own["region"], own["share"]]).mean())
+    table = means.unstack("share")
     maps = {QUARTERS.get(share, f"{share:.0%}"): table[share] for share in table}
-    options = {"colorbar_label": "heat scale", **options}
+    options = {"colorbar_label": "relative heat scale (median = 1)", **options}
     return plot_regions(maps, cohort.atlas_name if atlas is None else atlas, **options)
 
 
