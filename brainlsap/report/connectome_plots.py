@@ -79,7 +79,9 @@ def plot_connectome(
     own |= signs if weights.min() >= 0 else {}
     display = plotting.plot_connectome(weights, centres, **{**own, **options})
     if options.get("colorbar", True):
-        display.frame_axes.figure.axes[-1].set_ylabel(label)  # the bar came last
+        bar = display.frame_axes.figure.axes[-1]  # it came last
+        bar.yaxis.set_label_position("left")
+        bar.set_ylabel(label)
     return display
 
 
@@ -134,7 +136,11 @@ def plot_matrix(
     own = own if log else {"cmap": "viridis", "vmin": low, "vmax": high}
     if not {"figure", "axes"} & set(options):
         own["axes"] = plt.figure(figsize=(6.5, 5.6), layout="compressed").add_subplot()
-    ax = plotting.plot_matrix(weights, **{**own, **options}).axes
+    colorbar = options.pop("colorbar", True)
+    ax = plotting.plot_matrix(weights, colorbar=False, **{**own, **options}).axes
+    if colorbar:
+        bar = ax.figure.colorbar(ax.images[0], ax=ax, shrink=0.8, pad=0.02, label=label)
+        bar.ax.tick_params(labelsize=8)
     full = {"L": "left ", "R": "right "}
     names = [f"{full.get(sides[k], '')}{lobes[k] or 'no lobe'}" for k in order]
     middles, start = [], 0
@@ -148,8 +154,6 @@ def plot_matrix(
     ax.set_yticks(ticks, words, fontsize=7)
     ax.set_xticks(ticks, words, fontsize=7, rotation=90)
     ax.tick_params(length=0, labelbottom=True, bottom=False)
-    if ax.images[0].colorbar is not None:
-        ax.images[0].colorbar.set_label(label)
     return ax
 
 

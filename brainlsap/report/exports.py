@@ -1,175 +1,235 @@
-"""Values per region as files that other programs read."""
+"""Values per region as files that other programs read: GIFTI, NIfTI and one table."""
 
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from brainlsap._arrays import check_choice
-from brainlsap.data.atlas import Atlas
-from brainlsap.data.label_images import read_label_image
-from brainlsap.exceptions import ParameterError
-from brainlsap.report.common_regions import mean_scales
-from brainlsap.report.export_cifti import write_cifti
-from brainlsap.report.export_images import (
-    write_annotations,
-    write_gifti,
-    write_volumes,
-)
-from brainlsap.report.export_record import Export, slug
-from brainlsap.report.export_tables import write_enigma, write_ggseg, write_tables
-from brainlsap.report.stored import read_results
-from brainlsap.report.surface_values import as_atlas, as_maps
+import numpy as np
+import pandas as pd
 
-WRITERS: dict[str, Callable[[Export], list[Path]]] = {
-    "tsv": write_tables,
-    "csv": lambda export: write_tables(export, ","),
-    "shape": write_gifti,
-    "func": lambda export: write_gifti(export, "func"),
-    "cifti": write_cifti,
-    "annot": write_annotations,
-    "ggseg": write_ggseg,
-    "enigma": write_enigma,
-    "nifti": write_volumes,
+from brainlsap.atlas import Atlas
+from brainlsap.data import read_table, write_tsv
+from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.files import replace_when_whole
+from brainlsap.report.brain import has_surfaces, named_atlas, region_maps
+
+_REGION_HEADS = ("region", "name", "label", "roi")
+# What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
+_ENIGMA = {
+    "accumbens": "accumb",
+    "amygdala": "amyg",
+    "caudate": "caud",
+    "hippocampus": "hippo",
+    "pallidum": "pal",
+    "putamen": "put",
+    "thalamus": "thal",
 }
-_ON_SURFACE = ("shape", "func", "cifti", "annot", "enigma")
+_COLUMNS = {
+    "name": "Name of the region in the atlas.",
+    "label": "Label that ggseg (R) joins its atlases by.",
+    "hemi": "Hemisphere, as ggseg has it.",
+    "Structure": "Name of the region in tables of the ENIGMA toolbox.",
+    "lobe": "Lobe that the region belongs to.",
+    "freesurfer_id": "Number of the region in FreeSurfer's images; -1 if it has none.",
+}
 
 
-def write_region_maps(
-    values: Any,
-    out: str | Path,
+def export_maps(
+    maps: Any,
+    folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     *,
-    formats: str | Sequence[str] = "all",
     parcellation: str | Path | None = None,
     measure: str = "value",
-    unit: str = "arbitrary",
+    units: str = "arbitrary",
 ) -> list[Path]:
-    """Write values by region name as tables, surfaces and volumes.
+    """Write values by region name for other programs.
+
+    - `regions.tsv`, and what its columns are in `regions.json`: one row a region with
+      the columns that ggseg (`label`, `hemi`) and the ENIGMA toolbox (`Structure`)
+      know regions by, and one column a map; `n/a` where there is no value.
+    - `hemi-{L,R}_space-fsaverage5_regions.shape.gii`: GIFTI for Connectome Workbench,
+      FreeView or the ENIGMA toolbox, one array a map; NaN on the medial wall. For an
+      atlas with surface labels.
+    - `desc-<map>_regions.nii.gz`: an image on the parcellation's grid; NaN outside.
+      With a parcellation, or if the atlas' folder holds `parcellation.nii.gz`.
 
     Parameters
     ----------
-    values : Series, DataFrame or mapping
-        One map or several by name, as :func:`plot_regions` takes them.
-    out : str or Path
-        Folder, made if need be; files of the same names are replaced.
+    maps : Series, DataFrame or mapping
+        One map or several by name, as :func:`brainlsap.report.plot_regions` takes them.
+    folder : str or Path
+        Made if need be; files of these names are replaced.
     atlas : str, Path or Atlas
-        What :func:`brainlsap.data.load_atlas` takes.
-    formats : "all" or sequence of str
-        "tsv", "csv": one row a region, with a BIDS sidecar. "shape", "func": GIFTI of
-        fsaverage5 for Connectome Workbench, one array a map, NaN on the medial wall.
-        "cifti": CIFTI-2 of both hemispheres and, with a `parcellation`, its voxels
-        below the cortex (`.dscalar.nii`). "annot": FreeSurfer's, in the
-        colours of the values. "ggseg": table for the R package. "enigma": tables for
-        the ENIGMA toolbox. "nifti": voxels of `parcellation`. "all" is all that atlas
-        and `parcellation` allow.
-    parcellation : str, Path or None
-        Image of the regions' labels, such as `aparc.a2009s+aseg.mgz` in MNI space; the
-        maps come on its grid.
-    measure, unit : str
-        What the values are, for the sidecars.
+        What :func:`brainlsap.atlas.load_atlas` takes.
+    parcellation : str or Path, optional
+        Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted.
+    measure, units : str
+        What the values are, for `regions.json`.
 
     Returns
     -------
     list of Path
-        The files, sidecars too.
+        The files, in the order above.
 
     Raises
     ------
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If a format is unknown or needs what is not there, or two maps would have one
-        file.
+        If there is no value, or two maps would have one name.
     FileFormatError
         If the parcellation cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> values = {"lh_G_precuneus": 0.04, "(L) Sub.put": 0.06}
-    >>> files = write_region_maps(values, tempfile.mkdtemp(), formats=["tsv", "shape"])
-    >>> [file.name for file in files][:3]
-    ['regions.tsv', 'regions.json', 'hemi-L_space-fsaverage5_regions.shape.gii']
     """
-    atlas = as_atlas(atlas)
-    maps = as_maps(values, atlas)
-    chosen = _check_formats(formats, atlas, parcellation)
-    slugs = [slug(name) for name in maps]
-    double = [
-        name for name, one in zip(maps, slugs, strict=True) if slugs.count(one) > 1
-    ]
-    if double:
+    atlas, folder = named_atlas(atlas), Path(folder)
+    values = {name or measure: one for name, one in region_maps(maps, atlas).items()}
+    slugs = {name: re.sub(r"[^0-9A-Za-z]", "", name) or "values" for name in values}
+    taken = sorted({*_COLUMNS} & {*values})
+    if len({*slugs.values()}) < len(slugs) or taken:
         raise ParameterError(
-            f"maps {double[0]!r} and {double[1]!r} would have one file name; their "
-            "letters and digits must differ."
+            "maps must have names that differ in their letters and digits and are none "
+            f"of {', '.join(_COLUMNS)}; got {', '.join(map(repr, values))}."
         )
-    labels = None if parcellation is None else read_label_image(parcellation, atlas)
-    export = Export(Path(out), atlas, maps, measure, unit, labels)
-    export.folder.mkdir(parents=True, exist_ok=True)
-    written = [path for name in chosen for path in WRITERS[name](export)]
-    return list(dict.fromkeys(written))
+    written = _write_tables(values, folder, atlas, measure, units)
+    if has_surfaces(atlas):
+        written += _write_surfaces(values, folder, atlas)
+    own = Path(atlas.folder or "", "parcellation.nii.gz")
+    if parcellation is None and atlas.folder is not None and own.is_file():
+        parcellation = own
+    if parcellation is not None:
+        written += _write_volumes(values, slugs, folder, atlas, Path(parcellation))
+    return written
 
 
-def export_results(
-    results: str | Path, out: str | Path | None = None, **how: Any
-) -> list[Path]:
-    """Write the mean learned scales of a results folder, one map a model.
+def read_map(
+    path: str | Path, atlas: str | Path | Atlas = "destrieux160"
+) -> dict[str, pd.Series]:
+    """Read maps of the brain from a table of regions, to draw or compare them.
 
     Parameters
     ----------
-    results : str or Path
-        Results folder of `brainlsap run`, with its `private/`.
-    out : str or Path or None
-        Folder; None takes `<results>_regions` beside it.
-    **how
-        `formats` and `parcellation` of :func:`write_region_maps`.
+    path : str or Path
+        TSV, CSV or XLSX with a column of regions (`region`, `name`, `label` or `roi`);
+        every column of numbers is a map.
+    atlas : str, Path or Atlas
+        Whose regions they are.
 
     Returns
     -------
-    list of Path
-        The files. They name no person.
+    dict of str to Series
+        Values by the atlas' names of regions; NaN for empty cells.
 
     Raises
     ------
     FileFormatError
-        Where the folder has no stored evaluation, or it cannot be read.
-    ParameterError
-        Where no model of it has scales.
-
-    Examples
-    --------
-    See :func:`brainlsap.report.write_region_maps`.
+        If the table has no column of regions, or none of numbers.
+    RegionNameError
+        If a region is unknown or there twice.
     """
-    results = Path(results)
-    stored = read_results(results)
-    maps = mean_scales(stored.evaluation)
+    atlas, table = named_atlas(atlas), read_table(path)
+    heads = {str(head).strip().lower(): head for head in table.columns}
+    head = next((heads[one] for one in _REGION_HEADS if one in heads), None)
+    if head is None:
+        raise FileFormatError(
+            f"{path}: no column of regions; expected {', '.join(_REGION_HEADS)}, found "
+            f"{', '.join(map(str, table.columns))}."
+        )
+    table = table[table[head].notna()]
+    names = [atlas.names[place] for place in atlas.match(table[head].tolist())]
+    maps = {}
+    for column in table.columns.drop(head):
+        numbers = pd.to_numeric(table[column], errors="coerce")
+        text = numbers.isna() & table[column].notna()
+        if numbers.notna().any() and not text.any():
+            maps[str(column)] = pd.Series(numbers.to_numpy(dtype=float), index=names)
     if not maps:
-        names = ", ".join(stored.evaluation.results)
-        raise ParameterError(f"no model of {results} has scales to export: {names}.")
-    place = results.resolve()
-    out = place.with_name(f"{place.name}_regions") if out is None else out
-    told = {"measure": "Learned heat scale, mean over folds", "unit": "dimensionless"}
-    return write_region_maps(maps, out, stored.atlas, **told, **how)
+        raise FileFormatError(f"{path}: no column of numbers by region.")
+    return maps
 
 
-def _check_formats(
-    formats: str | Sequence[str], atlas: Atlas, parcellation: str | Path | None
-) -> list[str]:
-    has_surface = bool(atlas.folder) and Path(atlas.folder or "", "lh.annot").is_file()
-    lacking = dict.fromkeys(_ON_SURFACE, "surface labels (lh.annot, rh.annot)")
-    without = {} if has_surface else dict(lacking)
-    if parcellation is None:
-        without["nifti"] = "parcellation, an image of its labels"
-    if formats == "all":
-        return [name for name in WRITERS if name not in without]
-    chosen = [formats] if isinstance(formats, str) else list(dict.fromkeys(formats))
-    for name in chosen:
-        check_choice("formats", name, WRITERS)
-        if name in without:
-            raise ParameterError(
-                f"format {name!r} needs {without[name]}; there is none of atlas "
-                f"{atlas.name}."
+def _write_tables(
+    values: Mapping[str, np.ndarray],
+    folder: Path,
+    atlas: Atlas,
+    measure: str,
+    units: str,
+) -> list[Path]:
+    rows = []
+    for region in atlas.regions.to_dict("records"):
+        name, side = region["name"], region["hemisphere"]
+        annotated = (
+            region["annot_name"] if isinstance(region["annot_name"], str) else ""
+        )
+        if annotated and side in "LR" and region["structure"] == "cortex":
+            label, structure = f"{side.lower()}h_{annotated}", f"{side}_{annotated}"
+        else:
+            # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
+            label = re.sub("Thalamus$", "Thalamus-Proper", name)
+            short = [one for part, one in _ENIGMA.items() if part in name.lower()]
+            structure = f"{side}{short[0]}" if short and side in "LR" else name
+        hemi = {"L": "left", "R": "right"}.get(side, "midline")
+        own = (name, label, hemi, structure, region["lobe"], region["freesurfer_id"])
+        rows.append(own)
+    table = pd.DataFrame(rows, columns=list(_COLUMNS)).assign(**values)
+    about: dict[str, Any] = {
+        name: {"Description": text} for name, text in _COLUMNS.items()
+    }
+    about |= {name: {"Description": measure, "Units": units} for name in values}
+    write_tsv(table, folder / "regions.tsv")
+    with replace_when_whole(folder / "regions.json") as partial:
+        partial.write_text(json.dumps(about, indent=1, ensure_ascii=False), "utf-8")
+    return [folder / "regions.tsv", folder / "regions.json"]
+
+
+def _write_surfaces(
+    values: Mapping[str, np.ndarray], folder: Path, atlas: Atlas
+) -> list[Path]:
+    from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
+
+    written = []
+    for side, structure in (("L", "CortexLeft"), ("R", "CortexRight")):
+        labels = atlas.vertex_labels(side)  # -1, where there is none, finds the NaN
+        arrays = [
+            GiftiDataArray(
+                np.append(one, np.nan)[labels].astype(np.float32),
+                intent="NIFTI_INTENT_SHAPE",
+                datatype="NIFTI_TYPE_FLOAT32",
+                meta=GiftiMetaData({"Name": name}),
             )
-    if not chosen:
-        raise ParameterError(f"formats names none; choose from {', '.join(WRITERS)}.")
-    return chosen
+            for name, one in values.items()
+        ]
+        meta = GiftiMetaData({"AnatomicalStructurePrimary": structure})
+        path = folder / f"hemi-{side}_space-fsaverage5_regions.shape.gii"
+        with replace_when_whole(path) as partial:
+            GiftiImage(darrays=arrays, meta=meta).to_filename(partial)
+        written.append(path)
+    return written
+
+
+def _write_volumes(
+    values: Mapping[str, np.ndarray],
+    slugs: Mapping[str, str],
+    folder: Path,
+    atlas: Atlas,
+    parcellation: Path,
+) -> list[Path]:
+    from nibabel import Nifti1Image
+
+    from brainlsap.images.parcellation import read_label_image
+
+    image = read_label_image(parcellation, atlas)
+    place_of = np.full(int(image.values.max()) + 1, -1)
+    place_of[list(image.places)] = list(image.places.values())
+    places = place_of[image.values]
+    written = []
+    for name, one in values.items():
+        data = np.append(one, np.nan)[places].astype(np.float32)
+        volume = Nifti1Image(data, image.affine)
+        volume.header.set_xyzt_units("mm")
+        path = folder / f"desc-{slugs[name]}_regions.nii.gz"
+        with replace_when_whole(path) as partial:
+            volume.to_filename(partial)
+        written.append(path)
+    return written
