@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import (
@@ -24,7 +24,6 @@ from brainlsap.exceptions import ParameterError, SplitError
 __all__ = [
     "MODELS",
     "ConfoundsOnlyClassifier",
-    "ForestClassifier",
     "ShuffledEdges",
     "TunedLinearClassifier",
     "make_models",
@@ -48,7 +47,7 @@ FAST_NETWORK = {"n_starts": 1, "n_epochs": 60, "patience": 8}
 """The other networks in a quick comparison."""
 
 
-class RegionStandardizer:
+class RegionStandardizer(TransformerMixin, BaseEstimator):
     """Features (n_scans, n_rois * n_features), centred and scaled over training scans.
 
     What was not measured, and regions without spread, become 0.
@@ -60,7 +59,7 @@ class RegionStandardizer:
         check_features(features)
         return features.reshape(len(features), -1)
 
-    def fit(self, values: np.ndarray) -> "RegionStandardizer":
+    def fit(self, values: np.ndarray, y: object = None) -> "RegionStandardizer":  # noqa: ARG002
         known = ~np.isnan(values)
         count = np.maximum(known.sum(axis=0), 1)
         self.mean_ = np.where(known, values, 0).sum(axis=0) / count
@@ -243,44 +242,6 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         )
 
 
-class ForestClassifier(ClassifierMixin, BaseEstimator):
-    """Random forest on standardised regional features; never sees a network.
-
-    Parameters
-    ----------
-    n_trees : int
-        Trees.
-    random_state : int
-        Seed.
-    """
-
-    def __init__(self, n_trees: int = 300, random_state: int = 0) -> None:
-        self.n_trees = n_trees
-        self.random_state = random_state
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "ForestClassifier":
-        """Grow the trees on X (packed)."""
-        from sklearn.ensemble import RandomForestClassifier
-
-        # codes: scikit-learn takes words such as "0" and "1" for numbers
-        self.classes_, codes = np.unique(np.asarray(y).astype(str), return_inverse=True)
-        values = RegionStandardizer.read(X)
-        self.standardizer_ = RegionStandardizer().fit(values)
-        self.model_ = RandomForestClassifier(
-            self.n_trees, class_weight="balanced", random_state=self.random_state
-        ).fit(self.standardizer_.transform(values), codes)
-        return self
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return probabilities (n_scans, n_classes)."""
-        values = RegionStandardizer.read(X)
-        return self.model_.predict_proba(self.standardizer_.transform(values))
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class of highest probability."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-
 class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
     """Logistic regression on covariates and on the size of the connectome.
 
@@ -458,10 +419,24 @@ def _diffused(told: dict[str, Any]) -> Any:
     return DiffusedLogisticRegression(random_state=told["random_state"], **given)
 
 
-def _majority(told: dict[str, Any]) -> Any:
+def _majority(told: dict[str, Any]) -> Any:  # noqa: ARG001
     from sklearn.dummy import DummyClassifier
 
     return DummyClassifier(strategy="prior")
+
+
+def _forest(told: dict[str, Any]) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    return make_pipeline(
+        FunctionTransformer(RegionStandardizer.read),
+        RegionStandardizer(),
+        RandomForestClassifier(
+            300, class_weight="balanced", random_state=told["random_state"]
+        ),
+    )
 
 
 MODELS: dict[str, Entry] = {
@@ -473,9 +448,7 @@ MODELS: dict[str, Entry] = {
     "logistic regression": Entry(_linear(kind="logistic"), "baseline"),
     "linear SVM": Entry(_linear(kind="svm"), "baseline"),
     "diffused logistic regression": Entry(_diffused, "baseline"),
-    "random forest": Entry(
-        lambda told: ForestClassifier(random_state=told["random_state"]), "baseline"
-    ),
+    "random forest": Entry(_forest, "baseline"),
     "MLP": Entry(_network("mlp"), "baseline"),
     "GCN": Entry(_network("gcn"), "baseline"),
     "GAT": Entry(_network("gat"), "baseline"),

@@ -216,7 +216,7 @@ class CombatHarmonizer(BaseEstimator):
         self.handle_unknown = handle_unknown
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "CombatHarmonizer":
-        """Learn from training scans: features (n_scans, n_rois, n_features), NaN allowed.
+        """Learn from features (n_scans, n_rois, n_features) of training scans.
 
         Raises
         ------
@@ -510,11 +510,12 @@ def _restore(kind: type, kept: Mapping[str, Any] | None) -> Any:
     if kept is None:
         return None
     step = kind()
-    for name in ("design_", *step.get_params()):
-        kept[name]  # noqa: B018 (raises where it is missing)
+    step.design_ = kept["design_"]
     for name, value in kept.items():
+        learned = name.endswith("_") and name != "sites_"
         if isinstance(value, list | tuple):
-            learned = name.endswith("_") and name != "sites_"
-            value = np.array(value, dtype=float) if learned else tuple(value)
-        setattr(step, name, value)
+            restored = np.array(value, dtype=float) if learned else tuple(value)
+            setattr(step, name, restored)
+        else:
+            setattr(step, name, value)
     return step

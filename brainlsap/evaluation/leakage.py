@@ -1,2 +1,397 @@
-def audit(cohort, splits):
-    return None
+"""The audit: whatever lets a model know the answer of a test scan, or explains it."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.data import Cohort
+from brainlsap.evaluation.comparison import adjust_p_values
+from brainlsap.evaluation.splits import Split
+
+__all__ = ["CHECKS", "audit"]
+
+CHECKS = {
+    "person in two folds": (
+        "error",
+        "Divide people, not scans: make_splits does.",
+    ),
+    "duplicate scans": (
+        "error",
+        "Find out whose they are: leave one out, or give both the same participant.",
+    ),
+    "label in the features": (
+        "error",
+        "Leave it out: it is made from the label, or the label from it.",
+    ),
+    "clinical score as feature": (
+        "warning",
+        "Leave it out, or show that the label does not rest on it.",
+    ),
+    "family in two folds": (
+        "warning",
+        "Keep families together: make_splits(y, join_groups(participant, family)).",
+    ),
+    "site in two folds": (
+        "note",
+        "The scores hold for these sites; for others, see leave_one_out_splits.",
+    ),
+    "label from one column": (
+        "warning",
+        "Report this score beside the model's; match the groups, regress the column "
+        "out, or hold out whole sites.",
+    ),
+    "missing values tell the label": (
+        "warning",
+        "Find out why; leave out what is missing by class.",
+    ),
+    "column that is the label": (
+        "note",
+        "Never regress it out and never give it to a model; models see no column.",
+    ),
+}
+"""Every check by name: how grave a finding is, and what to do about it."""
+
+SEVERITIES = ("error", "warning", "note")
+
+COVARIATES = {
+    "site": ("site", "center", "centre", "hospital", "cohort"),
+    "scanner": ("scanner", "manufacturer", "vendor", "model", "field_strength"),
+    "phase": ("phase", "protocol", "colprot", "origprot", "study"),
+    "age": ("age", "age_at_scan", "age_bl"),
+    "sex": ("sex", "gender", "ptgender"),
+    "family": ("family", "familyid", "household", "twin", "pair", "mother", "father"),
+}
+"""What a column may be, and the names that it then has, with or without `_id`."""
+
+# Scores by which dementia is staged, and words for the label itself.
+CLINICAL = re.compile(
+    r"(?:^|[_\W])(?:mmse|moca|cdr(?:sb|global)?|adas(?:1[13])?|faq|gds|dx|diagnosis|"
+    r"label|stage)(?:$|[_\W])",
+    re.IGNORECASE,
+)
+# Part of a value's variance that classes explain; more is no biology.
+EXPLAINED = 0.99
+FEWEST_SCANS = 5
+# Nearly identical: squared difference, as a part of that of two strangers.
+ALIKE = 0.01
+FEWEST_VALUES, MOST_VALUES = 10, 500
+ROWS_AT_ONCE = 1000
+MOST_PAIRS = 50
+# The score of a column: folds, permutations, bins of a number, gain over chance.
+N_FOLDS, N_PERMUTATIONS, N_BINS, LEAST_GAIN = 5, 999, 8, 0.05
+
+
+def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
+    r"""Look for everything that lets a model know the answer of a test scan.
+
+    - **person in two folds**: a participant in training and test scans.
+    - **duplicate scans**: connectomes or features of two participants that are the
+      same, or whose squared difference is below a hundredth of that of two strangers.
+    - **label in the features**: values of which the classes explain
+      :math:`\eta^2 \ge 0.99` of the variance; features named like a clinical score.
+    - **family, site in two folds**: people of one family or site on both sides.
+    - **label from one column**: balanced accuracy of the label told from site,
+      scanner, phase, age or sex alone (its commonest class per value or eighth, in five
+      folds of people), with a permutation p-value, Holm-corrected for the columns
+      tried; likewise from what was not measured.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The scans.
+    splits : sequence of (train, test)
+        Folds, as :func:`make_splits` makes them.
+
+    Returns
+    -------
+    DataFrame
+        check, severity ("error": a leak; "warning": what may explain a score; "note"),
+        finding, what_to_do, and scans: the names of those concerned, with ", " between
+        them, where there are some. Only that column names anybody.
+    """
+    found = [
+        *_crossing(cohort, splits),
+        *_duplicates(cohort, splits),
+        *_label_in_features(cohort),
+        *_label_from_columns(cohort),
+    ]
+    rows = []
+    for check, finding, *more in found:
+        severity, advice = CHECKS[check]
+        given = dict(zip(("scans", "severity", "advice"), more, strict=False))
+        rows.append(
+            {
+                "check": check,
+                "severity": given.get("severity", severity),
+                "finding": finding,
+                "what_to_do": given.get("advice", advice),
+                "scans": given.get("scans", ""),
+            }
+        )
+    columns = ["check", "severity", "finding", "what_to_do", "scans"]
+    table = pd.DataFrame(rows, columns=columns, dtype=object)
+    order = table["severity"].map(SEVERITIES.index).to_numpy(dtype=int)
+    return table.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
+
+
+def _crossing(cohort: Cohort, splits: Sequence[Split]) -> list[tuple]:
+    """Look for people, families and sites on both sides of a fold."""
+    looked_at = [("participant", "person in two folds", "people")]
+    for column in _covariate_columns(cohort):
+        kind = _kind_of(column)
+        if kind in ("family", "site"):
+            looked_at.append((column, f"{kind} in two folds", f"groups of {column}"))
+    found = []
+    for column, check, noun in looked_at:
+        code, _ = pd.factorize(cohort.table[column].to_numpy(dtype=object))
+        shared = [
+            np.setdiff1d(np.intersect1d(code[train], code[test]), [-1])
+            for train, test in splits
+        ]
+        folds = sum(len(one) > 0 for one in shared)
+        if folds:
+            number = len(np.unique(np.concatenate(shared)))
+            finding = (
+                f"{number} {noun} in training and test scans of {folds} of "
+                f"{len(splits)} folds"
+            )
+            found.append((check, finding))
+    return found
+
+
+def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple]:
+    """Look for connectomes and features that two participants share."""
+    side = np.zeros((len(splits), cohort.n_scans), dtype=np.int8)
+    for fold, (train, test) in enumerate(splits):
+        side[fold, train], side[fold, test] = 1, 2
+    names = cohort.table["scan"].to_numpy(dtype=object)
+    arrays = {"features": cohort.features.reshape(cohort.n_scans, -1)}
+    if not cohort.shares_connectome:
+        arrays["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
+    found: list[tuple] = []
+    for kind, values in arrays.items():
+        pairs = [
+            (i, j)
+            for i, j in _near_pairs(values, edges=kind == "connectomes")
+            if cohort.groups[i] != cohort.groups[j]
+        ]
+        for i, j in pairs[:MOST_PAIRS]:
+            same = np.array_equal(values[i], values[j], equal_nan=True)
+            apart = bool((side[:, i] * side[:, j] == 2).any())
+            finding = (
+                f"{'identical' if same else 'nearly identical'} {kind} of two "
+                f"participants, {'' if apart else 'not '}on two sides of a fold"
+            )
+            severity = "error" if apart else "warning"
+            found.append(
+                ("duplicate scans", finding, f"{names[i]}, {names[j]}", severity)
+            )
+        if len(pairs) > MOST_PAIRS:
+            more = f"{len(pairs) - MOST_PAIRS} more pairs with the same {kind}"
+            found.append(("duplicate scans", more))
+    return found
+
+
+def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
+    """Return pairs of rows (n_scans, n_values) that are (nearly) the same."""
+    known = np.flatnonzero(np.array([not np.isnan(row).all() for row in values]))
+    columns = np.arange(values.shape[1])
+    if edges:  # those that most people have, each once
+        n_rois = int(np.sqrt(values.shape[1]))
+        upper = np.flatnonzero(np.triu(np.ones((n_rois, n_rois), bool), 1))
+        seen = np.zeros(values.shape[1], dtype=np.int64)
+        for row in values:
+            seen += row > 0
+        columns = np.sort(upper[np.argsort(-seen[upper], kind="stable")[:MOST_VALUES]])
+    elif len(columns) > MOST_VALUES:
+        columns = np.linspace(0, len(columns) - 1, MOST_VALUES).astype(int)
+    z = np.array(values[np.ix_(known, columns)], dtype=np.float64)
+    z = np.log1p(z) if edges else z
+    gaps = np.isnan(z)
+    count = np.maximum((~gaps).sum(axis=0), 1)
+    mean = np.where(gaps, 0, z).sum(axis=0) / count
+    z = np.where(gaps, 0, z - mean)
+    sd = np.sqrt((z**2).sum(axis=0) / count)
+    varies = sd > 1e-10 * np.maximum(np.abs(mean), 1e-300)
+    z = z[:, varies] / sd[varies]
+    if z.shape[1] < 2:
+        return []
+    limit = ALIKE * 2 * z.shape[1] if z.shape[1] >= FEWEST_VALUES else 1e-20
+    squares = (z**2).sum(axis=1)
+    pairs: list[tuple[int, int]] = []
+    for start in range(0, len(z), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        distance = (
+            squares[rows, None] + squares[None, start:] - 2 * z[rows] @ z[start:].T
+        )
+        i, j = np.nonzero(distance < np.maximum(limit, 1e-9 * z.shape[1]))
+        pairs += [
+            (int(known[a + start]), int(known[b + start]))
+            for a, b in zip(i, j, strict=True)
+            if a < b and ((z[a + start] - z[b + start]) ** 2).sum() <= limit
+        ]
+    return pairs
+
+
+def _label_in_features(cohort: Cohort) -> list[tuple]:
+    """Look for features and edges that are a function of the label."""
+    found: list[tuple] = [
+        ("clinical score as feature", f"the feature is named {name!r}")
+        for name in cohort.feature_names
+        if CLINICAL.search(name)
+    ]
+    regions, n_features = cohort.region_names, cohort.n_features
+    arrays = [("features", cohort.features)]
+    if not cohort.shares_connectome:
+        arrays.append(("edges", cohort.connectomes))
+    for kind, values in arrays:
+        share = explained_by_class(values.reshape(cohort.n_scans, -1), cohort.y)
+        places = np.flatnonzero(share >= EXPLAINED)
+        if places.size:
+            width = n_features if kind == "features" else cohort.n_rois
+            last = cohort.feature_names if kind == "features" else regions
+            shown = [f"{regions[p // width]} {last[p % width]}" for p in places[:3]]
+            finding = (
+                f"classes explain {share.max():.1%} of the variance of {places.size} "
+                f"{kind}: {', '.join(shown)}{' ...' * (places.size > 3)}"
+            )
+            found.append(("label in the features", finding))
+    return found
+
+
+def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Return the part of every column's variance that classes of five scans explain."""
+    names, counts = np.unique(label.astype(str), return_counts=True)
+    names = names[counts >= FEWEST_SCANS]
+    shift = np.nan_to_num(values[0])
+    sums = np.zeros((len(names), 3, values.shape[1]))  # count, sum, sum of squares
+    for row, name in zip(values, label.astype(str), strict=True):
+        if name in names:
+            known = ~np.isnan(row)
+            x = np.where(known, row - shift, 0)
+            sums[np.searchsorted(names, name)] += (known, x, x**2)
+    total = sums.sum(axis=0)
+    if len(names) < 2:
+        return np.zeros(values.shape[1])
+    between = (sums[:, 1] ** 2 / np.maximum(sums[:, 0], 1)).sum(axis=0)
+    centre = total[1] ** 2 / np.maximum(total[0], 1)
+    spread = total[2] - centre
+    varies = (sums[:, 0] >= FEWEST_SCANS).all(axis=0) & (spread > 1e-9 * total[2])
+    return np.where(varies, (between - centre) / np.where(varies, spread, 1), 0)
+
+
+def _label_from_columns(cohort: Cohort) -> list[tuple]:
+    """Ask what covariates, and what was not measured, tell of the label alone."""
+    table, label = cohort.table, cohort.y
+    columns = _covariate_columns(cohort)
+    tried: dict[str, tuple[str, np.ndarray]] = {}
+    found: list[tuple] = []
+    for column in columns:
+        values = table[column]
+        if _kind_of(column) not in (None, "family"):
+            tried[f"{column} alone"] = "label from one column", values.to_numpy(object)
+        elif 1 < values.nunique() <= max(2, cohort.n_scans // 3):
+            kinds = pd.Series(label).groupby(values.astype(str).to_numpy()).nunique()
+            if kinds.max() == 1:
+                finding = f"{column} determines the label"
+                found.append(("column that is the label", finding))
+        tried[f"missing {column}"] = (
+            "missing values tell the label",
+            values.isna().to_numpy(),
+        )
+    gaps = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
+    gaps = gaps[:, gaps.any(axis=0) & ~gaps.all(axis=0)]
+    check = "missing values tell the label"
+    tried["the number of missing values"] = check, gaps.sum(axis=1)
+    patterns = np.unique(gaps, axis=0, return_inverse=True)[1].reshape(-1)
+    tried["which values are missing"] = check, patterns.astype(str)
+    tried = {k: v for k, v in tried.items() if len(pd.unique(v[1])) > 1}
+    scores = [
+        column_score(values, label, cohort.groups) for _, values in tried.values()
+    ]
+    corrected = adjust_p_values([p_value for _, _, p_value in scores])
+    for (name, (check, _)), (score, chance, _), p in zip(
+        tried.items(), scores, corrected, strict=True
+    ):
+        tells = p < 0.05 and score >= chance + LEAST_GAIN
+        finding = (
+            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f} "
+            f"corrected for {len(tried)} columns)"
+        )
+        if tells:
+            found.append((check, finding))
+        elif check == "label from one column":
+            advice = "No step is needed; report it with the demographics."
+            found.append((check, finding, "", "note", advice))
+    return found
+
+
+def column_score(
+    values: Sequence | np.ndarray,
+    label: Sequence | np.ndarray,
+    groups: Sequence | np.ndarray,
+    random_state: int = 0,
+) -> tuple[float, float, float]:
+    """Return balanced accuracy of the label from one column, chance, and p-value.
+
+    Each value (numbers in eighths) stands for the commonest class among the training
+    people who have it; the first scan of each person counts.
+    """
+    first = ~pd.Series(np.asarray(groups)).duplicated().to_numpy()
+    given = pd.Series(np.asarray(values, dtype=object))[first]
+    numbers = pd.to_numeric(given, errors="coerce")
+    if (
+        numbers.notna().sum() >= 0.9 * given.notna().sum()
+        and numbers.nunique() > N_BINS
+    ):
+        cut = np.nanquantile(numbers, np.linspace(0, 1, N_BINS + 1)[1:-1])
+        code = np.searchsorted(cut, numbers.to_numpy(dtype=float))
+        code = np.where(numbers.isna(), N_BINS, code)
+    else:
+        code = pd.factorize(given.astype(str).to_numpy())[0]
+    classes, y = np.unique(np.asarray(label).astype(str)[first], return_inverse=True)
+    rng = np.random.default_rng(random_state)
+    fold = np.empty(len(y), dtype=np.int64)
+    shuffled = rng.permutation(len(y))
+    order = shuffled[np.argsort(y[shuffled], kind="stable")]
+    fold[order] = np.arange(len(y)) % N_FOLDS
+    permuted = (rng.permutation(code) for _ in range(N_PERMUTATIONS))
+    draws = np.stack([code, *permuted])
+    n_classes = len(classes)
+    parts = np.array_split(draws, 40)
+    scores = np.concatenate([_code_scores(one, y, fold, n_classes) for one in parts])
+    p_value = (scores >= scores[0] - 1e-12).mean()
+    return float(scores[0]), 1 / n_classes, float(p_value)
+
+
+def _code_scores(
+    draws: np.ndarray, y: np.ndarray, fold: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """Return the balanced accuracy of each row of codes (n_draws, n_people)."""
+    n_codes = int(draws.max()) + 1
+    shape = (len(draws), N_FOLDS, n_codes, n_classes)
+    offset = np.arange(len(draws))[:, None] * np.prod(shape[1:])
+    cell = offset + (fold * n_codes + draws) * n_classes + y
+    test = np.bincount(cell.ravel(), minlength=int(np.prod(shape))).reshape(shape)
+    train = test.sum(axis=1, keepdims=True) - test
+    share = np.round(train / np.maximum(train.sum(axis=2, keepdims=True), 1), 12)
+    best = share == share.max(axis=3, keepdims=True)
+    # Classes that are tied share the guess, so that what tells nothing is chance.
+    right = (test * best / best.sum(axis=3, keepdims=True)).sum(axis=(1, 2))
+    people = test.sum(axis=(1, 2))
+    present = people > 0
+    recall = np.where(present, right / np.maximum(people, 1), 0)
+    return recall.sum(axis=1) / present.sum(axis=1)
+
+
+def _covariate_columns(cohort: Cohort) -> list[str]:
+    """Return the columns that are no key and not the label under its own name."""
+    keys = {"scan", "participant", "session", "label", cohort.label_name}
+    return [str(name) for name in cohort.table.columns if name not in keys]
+
+
+def _kind_of(column: str) -> str | None:
+    name = column.lower().removesuffix("_id")
+    return next((kind for kind, names in COVARIATES.items() if name in names), None)

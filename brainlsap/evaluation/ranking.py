@@ -1,0 +1,538 @@
+"""Regions ranked by learned scale, and what such a ranking is held against."""
+
+import warnings
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.data import Cohort
+from brainlsap.evaluation.comparison import adjust_p_values
+from brainlsap.evaluation.confounds import Deconfounder
+from brainlsap.evaluation.cross_validation import run_fits
+from brainlsap.evaluation.results import Evaluation
+from brainlsap.exceptions import ParameterError
+
+__all__ = [
+    "NULL_HEADING",
+    "agreement_table",
+    "common_regions",
+    "confound_table",
+    "permutation_null",
+    "permute_labels",
+    "rank_regions",
+    "ranking_auc",
+    "ranking_verdict",
+    "region_properties",
+]
+
+NULL_HEADING = (
+    "p: one network fitted to all scans, held against the same fit to labels permuted "
+    "between people; scale relative to the median of its fit, corrected for the number "
+    "of regions by the largest of all (the ranks are of the folds' models)"
+)
+"""What stands above the p-values of :func:`permutation_null`."""
+
+ALPHA = 0.05
+FEWEST_PERMUTATIONS = 20
+"""1 / (20 + 1) is the first possible p-value below 0.05."""
+
+INTERVAL = (2.5, 97.5)
+# Scales below are as good as none: a region looks at itself only.
+LOWEST_SCALE = 1e-3
+# A scale that ends within this part of its start was not learned.
+MOVED = 0.05
+# The start of a single refit where a model tries several.
+REFIT_START = {"default": 1.0, "paper": 2.0}
+STRONG = 0.3
+
+
+def rank_regions(
+    evaluation: Evaluation,
+    model: str | None = None,
+    *,
+    truth: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    r"""Rank the measured regions, smallest relative scale first.
+
+    Folds may begin their scales at different starts (0.2, 1 or 2, by validation loss),
+    and where a scale ends depends on where it began. A mean over folds would then be
+    ruled by the folds of largest start. So every fit's scales are taken relative to
+    their median over measured regions, which removes a common factor, and folds are
+    averaged on the log scale, where halving weighs as much as doubling:
+
+    .. math:: r_p = \exp\Big(\frac1K \sum_k
+              \log\frac{s_{kp}}{\mathrm{median}_q\, s_{kq}}\Big)
+
+    Where all folds have one start the order is that of the geometric mean scale.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With a model that has scales.
+    model : str, optional
+        Which; by default the first that has scales.
+    truth : DataFrame, optional
+        Planted regions (region, seed); by default those of the cohort.
+
+    Returns
+    -------
+    DataFrame
+        One row per region of the atlas, in its order: model, region, rank (1 is the
+        smallest; NaN where not measured; ties share the smallest), relative_scale,
+        scale (median over folds), spread_folds and spread_starts (s.d. of the log of
+        the relative scale over folds, and over the starts of a fold), scale_low,
+        scale_high (of the relative scale), rank_low, rank_high (2.5 to 97.5% over all
+        folds and starts), moved (part of the folds in which the scale left its start
+        by more than 5%), measured; planted where a truth is known.
+
+    Raises
+    ------
+    ParameterError
+        Where no model has scales, or not the one asked for.
+    """
+    name, final, starts, begun = _scales_of(evaluation, model)
+    measured = np.asarray(evaluation.cohort.measured, dtype=bool)
+    relative = _log_relative(final, measured)
+    mean = relative.mean(axis=0)
+    by_start = [_log_relative(one, measured) for one in starts.values()]
+    fits = np.vstack(by_start) if by_start else relative
+    fit_ranks = _ranks(fits, measured)
+    within = [one.var(axis=0, ddof=1) for one in by_start if len(one) > 1]
+    none = np.full(len(measured), np.nan)
+    low, high = np.exp(np.percentile(fits, INTERVAL, axis=0))
+    rank_low, rank_high = np.percentile(fit_ranks, INTERVAL, axis=0)
+    table = pd.DataFrame(
+        {
+            "model": name,
+            "region": list(evaluation.cohort.region_names),
+            "rank": _ranks(mean[None], measured)[0],
+            "relative_scale": np.exp(mean),
+            "scale": np.median(final, axis=0),
+            "spread_folds": relative.std(axis=0, ddof=1) if len(final) > 1 else none,
+            "spread_starts": np.sqrt(np.mean(within, axis=0)) if within else none,
+            "scale_low": low,
+            "scale_high": high,
+            "rank_low": rank_low,
+            "rank_high": rank_high,
+            "moved": none
+            if begun is None
+            else (np.abs(final - begun) > MOVED * np.maximum(begun, LOWEST_SCALE)).mean(
+                0
+            ),
+        }
+    )
+    table.loc[~measured, table.columns[2:]] = np.nan
+    table["measured"] = measured
+    truth = evaluation.cohort.truth if truth is None else truth
+    if truth is not None:
+        planted = truth.loc[truth["seed"].astype(bool), "region"]
+        table["planted"] = table["region"].isin(set(planted)).to_numpy()
+    return table
+
+
+def ranking_auc(ranking: pd.DataFrame) -> float:
+    """Return how well the smallest ranks recover the planted regions: 1 is all of them.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        Of :func:`rank_regions`, with the column planted.
+
+    Returns
+    -------
+    float
+        Area under the ROC curve over measured regions.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    if "planted" not in ranking:
+        raise ParameterError("a ranking without planted regions recovers none.")
+    known = ranking[ranking["measured"]]
+    return float(roc_auc_score(known["planted"], -known["rank"]))
+
+
+def ranking_verdict(ranking: pd.DataFrame) -> str:
+    """Return in words what the null allows to be said of a ranking.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        Of :func:`rank_regions` or :func:`permutation_null`.
+
+    Returns
+    -------
+    str
+    """
+    if "p" not in ranking:
+        return (
+            "The ranking was not held against permuted labels: it says how the models "
+            "weigh regions, not that the order is more than chance."
+        )
+    number = int(ranking["n_permutations"].iloc[0])
+    if number < FEWEST_PERMUTATIONS:
+        return (
+            f"{number} permutations are too few: the smallest possible p-value is "
+            f"{1 / (number + 1):.2f}. At least {FEWEST_PERMUTATIONS} are needed to "
+            f"pass {ALPHA}, and 999 for a stable one; nothing can be said yet."
+        )
+    beyond = int((ranking["p"] < ALPHA).sum())
+    if beyond:
+        return (
+            f"{beyond} of {int(ranking['measured'].sum())} regions have smaller scales "
+            f"than any region in fits to permuted labels (family-wise p < {ALPHA}, "
+            f"{number} permutations). Interpret these alone."
+        )
+    return (
+        "The ranking of regions is not better than its null: fits to permuted labels "
+        "give scales as small (smallest family-wise p = "
+        f"{ranking['p'].min():.2f}, {number} permutations). Do not interpret it."
+    )
+
+
+def permutation_null(
+    ranking: pd.DataFrame,
+    models: Any,
+    cohort: Cohort,
+    n_permutations: int = 99,
+    *,
+    random_state: int = 0,
+    harmonize: str | None = None,
+    regress_out: tuple[str, ...] = (),
+    handle_unknown: str = "keep",
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    memory: str | Path | None = None,
+) -> pd.DataFrame:
+    r"""Hold a ranking against fits to labels that were permuted between people.
+
+    Observed and null are of one estimator: one network, one start, fitted to all scans
+    (:data:`NULL_HEADING` says so above the table). With :math:`x_{bp}` the log of the
+    relative scale in fit b (b = 0 is the observed one) and z its deviation below the
+    mean over all fits in their standard deviations, region by region,
+
+    .. math:: p_p = \frac{\#\{b : \max_q z_{bq} \ge z_{0p}\}}{B + 1}
+
+    where the observed fit counts as reaching itself. Under exchangeable labels the
+    smallest p of all regions is below 0.05 in at most 5% of cohorts; there is one such
+    test, and no other p-value.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        Of :func:`rank_regions`.
+    models : classifier, or mapping of str to classifier or (classifier, role)
+        The ranked model, or what holds it under the ranking's name.
+    cohort : Cohort
+        The scans.
+    n_permutations : int
+        Fits; at least 20 for a p below 0.05.
+    random_state : int
+        Seed of permutations and fits.
+    harmonize, regress_out, handle_unknown
+        As of :func:`cross_validate`: every permuted fit goes through the same steps.
+    n_jobs, verbose, memory
+        As of :func:`cross_validate`.
+
+    Returns
+    -------
+    DataFrame
+        The ranking with the columns p and n_permutations.
+    """
+    from sklearn.base import clone
+
+    check_at_least("n_permutations", n_permutations, 1)
+    name = ranking["model"].iloc[0]
+    model = models[name] if isinstance(models, Mapping) else models
+    model = clone(model[0] if isinstance(model, tuple) else model)
+    if "n_starts" not in model.get_params(deep=False):  # tuned inside the folds
+        model = clone(model.model)
+    given = model.get_params()
+    start = given["initial_scale"]
+    if start is None or isinstance(start, str):
+        start = REFIT_START[given["preset"]]
+    if given.get("head") == "ordinal" and given.get("classes") is None:
+        model.set_params(classes=cohort.classes)
+    model.set_params(
+        n_starts=1, initial_scale=float(start), random_state=int(random_state)
+    )
+    rng = np.random.default_rng(random_state)
+    labels = [cohort.y]
+    for _ in range(n_permutations):
+        labels.append(permute_labels(cohort.y, cohort.groups, rng))
+    steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
+    rows = np.arange(cohort.n_scans)
+    tasks = [
+        (model, (rows, rows[:1]), int(random_state), cohort.table.assign(label=label))
+        for label in labels
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits = run_fits(
+            tasks, cohort, steps, n_jobs=n_jobs, verbose=verbose, memory=memory
+        )
+    scales = np.array([one["scales"]["mean"] for one in fits])
+    measured = ranking["measured"].to_numpy(dtype=bool)
+    p = family_wise_p(scales[0], scales[1:], measured)
+    return ranking.assign(p=p, n_permutations=n_permutations)
+
+
+def family_wise_p(
+    observed: np.ndarray, null: np.ndarray, measured: np.ndarray
+) -> np.ndarray:
+    """Return the p-values of :func:`permutation_null` of scales (n_fits, n_rois)."""
+    x = _log_relative(np.vstack([observed, null]), measured)
+    deviation = x.std(axis=0)
+    still = deviation <= 1e-9 * (1 + np.abs(x).max(axis=0))
+    z = np.where(still, 0.0, x.mean(axis=0) - x) / np.where(still, 1.0, deviation)
+    highest = z[1:, measured].max(axis=1)
+    p = (1 + (highest[:, None] >= z[0] - 1e-9).sum(axis=0)) / len(z)
+    return np.where(measured, p, np.nan)
+
+
+def permute_labels(
+    y: np.ndarray, groups: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Permute labels between people; all visits of a person move together.
+
+    Where labels change between visits, people with as many visits exchange theirs.
+    """
+    _, person = np.unique(np.asarray(groups).astype(str), return_inverse=True)
+    rows = [np.flatnonzero(person == one) for one in range(person.max() + 1)]
+    constant = all(len(set(y[some])) == 1 for some in rows)
+    size = np.array([1 if constant else len(one) for one in rows])
+    out = np.array(y, dtype=object)
+    for number in np.unique(size):
+        alike = np.flatnonzero(size == number)
+        for to, source in zip(alike, rng.permutation(alike), strict=True):
+            out[rows[to]] = y[rows[source]][0] if constant else y[rows[source]]
+    return out
+
+
+def region_properties(cohort: Cohort, threshold: float = 0.0) -> pd.DataFrame:
+    """Return what every region is apart from any label.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The scans.
+    threshold : float
+        Weights below do not count, as for the model.
+
+    Returns
+    -------
+    DataFrame
+        region; degree (edges) and strength (their weights), means over scans; and the
+        variance of every feature over scans.
+    """
+    W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
+    degree, strength = np.zeros(cohort.n_rois), np.zeros(cohort.n_rois)
+    for one in W:
+        kept = np.where(one >= max(threshold, np.finfo(np.float32).tiny), one, 0.0)
+        np.fill_diagonal(kept, 0.0)
+        degree += (kept > 0).sum(axis=1) / len(W)
+        strength += kept.sum(axis=1, dtype=float) / len(W)
+    table = pd.DataFrame(
+        {"region": list(cohort.region_names), "degree": degree, "strength": strength}
+    )
+    for place, name in enumerate(cohort.feature_names):
+        columns = [one[np.isfinite(one)] for one in cohort.features[:, :, place].T]
+        table[f"variance_{name}"] = [
+            one.var() if len(one) else np.nan for one in columns
+        ]
+    return table
+
+
+def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFrame:
+    """Return how relative scale goes with what regions are apart from any label.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        Of :func:`rank_regions`.
+    properties : DataFrame
+        Of :func:`region_properties`.
+
+    Returns
+    -------
+    DataFrame
+        property, n_regions, spearman, p_holm, and flagged: a correlation of 0.3 or
+        more, significant after Holm's correction; the order may then be one of the
+        network or the measure.
+    """
+    from scipy.stats import spearmanr
+
+    rows = properties.set_index("region").loc[list(ranking["region"])]
+    scale = ranking["relative_scale"].to_numpy(dtype=float)
+    found = []
+    for name in rows:
+        values = rows[name].to_numpy(dtype=float)
+        known = np.isfinite(scale) & np.isfinite(values)
+        rho = p = np.nan
+        if known.sum() > 3 and np.ptp(values[known]) > 0 and np.ptp(scale[known]) > 0:
+            rho, p = map(float, spearmanr(scale[known], values[known]))
+        found.append((name, int(known.sum()), rho, p))
+    table = pd.DataFrame(found, columns=["property", "n_regions", "spearman", "p_holm"])
+    table["p_holm"] = adjust_p_values(table["p_holm"])
+    table["flagged"] = (table["spearman"].abs() >= STRONG) & (table["p_holm"] < ALPHA)
+    return table
+
+
+def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFrame:
+    """Return how far the folds of each model agree, and the models with one another.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With models that have scales.
+    n_smallest : int
+        Size of the sets of smallest scales that are compared.
+
+    Returns
+    -------
+    DataFrame
+        first, second (one model twice: its folds); kendall_w (0: no agreement, 1: the
+        same order), spearman (of two models' means), jaccard (mean overlap of the
+        smallest).
+    """
+    measured = np.asarray(evaluation.cohort.measured, dtype=bool)
+    maps = {
+        name: _log_relative(_scales_of(evaluation, name)[1], measured)[:, measured]
+        for name in evaluation.scales["model"].unique()
+    }
+    pairs = [(name, name, one) for name, one in maps.items()]
+    means = {name: one.mean(axis=0) for name, one in maps.items()}
+    pairs += [(a, b, np.stack([means[a], means[b]])) for a, b in combinations(means, 2)]
+    rows = []
+    for first, second, each in pairs:
+        ranks = rankdata(each, axis=1)
+        tops = rankdata(each, "min", axis=1) <= n_smallest
+        jaccard = [(a & b).sum() / (a | b).sum() for a, b in combinations(tops, 2)]
+        rho = np.nan
+        if first != second and (ranks.std(axis=1) > 0).all():
+            rho = float(np.corrcoef(ranks)[0, 1])
+        rows.append(
+            {
+                "first": first,
+                "second": second,
+                "kendall_w": _kendall_w(ranks),
+                "spearman": rho,
+                "jaccard": float(np.mean(jaccard)) if jaccard else np.nan,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def common_regions(
+    evaluation: Evaluation, n_smallest: int = 20, *, reference: str | None = None
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Return the regions whose scale is among the smallest in several models.
+
+    As in the supplement of Sim et al. 2024: regions among the `n_smallest` of the
+    reference and of at least one other model, first those of most models, each group
+    in order of the reference's scale; and the root mean square difference of every
+    model's scales to the reference's over measured regions.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With two or more models that have scales.
+    n_smallest : int
+        How many of each model count as smallest.
+    reference : str, optional
+        By default "Exact", or the first model where there is none.
+
+    Returns
+    -------
+    regions : DataFrame
+        region, n_models, then one column per model: its scale (median over folds), NaN
+        where the region is not among its smallest.
+    rmse : Series
+        By model; 0 for the reference.
+
+    Raises
+    ------
+    ParameterError
+        Where fewer than two models have scales, or not the reference.
+    """
+    names = list(evaluation.scales["model"].unique())
+    check_at_least("n_smallest", n_smallest, 1)
+    if len(names) < 2:
+        raise ParameterError(
+            "regions in common need at least two models with scales, got "
+            f"{', '.join(names) or 'none'}."
+        )
+    reference = reference or ("Exact" if "Exact" in names else names[0])
+    check_choice("reference", reference, names)
+    rankings = {name: rank_regions(evaluation, name) for name in names}
+    scale = pd.DataFrame({n: one["scale"].to_numpy() for n, one in rankings.items()})
+    rank = pd.DataFrame({n: one["rank"].to_numpy() for n, one in rankings.items()})
+    small = rank <= n_smallest
+    n_models = small.sum(axis=1)
+    kept = small[reference] & (n_models > 1)
+    table = scale.where(small)
+    table.insert(0, "region", list(evaluation.cohort.region_names))
+    table.insert(1, "n_models", n_models)
+    order = np.lexsort((scale[reference], -n_models))
+    table = table.loc[order[kept.to_numpy()[order]]].reset_index(drop=True)
+    rmse = np.sqrt(scale.sub(scale[reference], axis=0).pow(2).mean())
+    return table, rmse
+
+
+def _scales_of(
+    evaluation: Evaluation, model: str | None
+) -> tuple[str, np.ndarray, dict[Any, np.ndarray], np.ndarray | None]:
+    """Return a model's name, scales (n_folds, n_rois), by start, and where they began."""
+    names = list(evaluation.scales["model"].unique())
+    if not names or (model is not None and model not in names):
+        raise ParameterError(
+            f"model {model or evaluation.models[0]!r} has no scales to rank regions by; "
+            f"those that have: {', '.join(names) or 'none'}."
+        )
+    name = model or names[0]
+    rows = evaluation.scales[evaluation.scales["model"] == name]
+    n_rois = len(evaluation.cohort.region_names)
+
+    def stacked(part: pd.DataFrame) -> np.ndarray:
+        return part["scale"].to_numpy(dtype=float).reshape(-1, n_rois)
+
+    mean, final = rows["start"].astype(str) == "mean", rows["share"] == 1
+    begun = rows[mean & (rows["share"] == 0)]
+    starts = rows[final & ~mean].groupby(["repeat", "fold"], sort=False)
+    return (
+        name,
+        stacked(rows[mean & final]),
+        {key: stacked(part) for key, part in starts},
+        stacked(begun) if len(begun) else None,
+    )
+
+
+def _log_relative(scales: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Return log of scales (n_fits, n_rois) over the median of their fit."""
+    kept = np.maximum(scales, LOWEST_SCALE)
+    return np.log(kept / np.median(kept[:, measured], axis=1, keepdims=True))
+
+
+def _ranks(values: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Return ranks from 1 along the last axis; what is not measured comes last."""
+    return rankdata(np.where(measured, values, np.inf), "min", axis=1).astype(float)
+
+
+def _kendall_w(ranks: np.ndarray) -> float:
+    """Return Kendall's W of ranks (n_raters, n_regions), corrected for ties."""
+    m, n = ranks.shape
+    if m < 2 or n < 2:
+        return float("nan")
+    sums = ranks.sum(axis=0)
+    ties = 0.0
+    for one in ranks:
+        _, counts = np.unique(one, return_counts=True)
+        ties += float((counts**3 - counts).sum())
+    most = m**2 * (n**3 - n) - m * ties
+    spread = 12 * float(((sums - sums.mean()) ** 2).sum())
+    return spread / most if most > 0 else float("nan")

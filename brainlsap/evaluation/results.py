@@ -1,0 +1,361 @@
+"""The record of an evaluation: three tidy tables, the cohort's summary, settings."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.data import Cohort
+from brainlsap.evaluation.metrics import SCORES, score_predictions
+from brainlsap.exceptions import FileFormatError
+from brainlsap.files import fill_folder
+
+__all__ = ["CohortSummary", "Evaluation"]
+
+# pandas' kinds of column, by the words that a saved evaluation keeps.
+KINDS = {"b": "yes or no", "i": "whole", "u": "whole", "f": "number"}
+MISSING = "n/a"
+
+
+@dataclass(frozen=True, eq=False)
+class CohortSummary:
+    """What an evaluation keeps of a cohort: everything but the arrays.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per scan: scan, participant, session, label, then covariates.
+    classes : tuple of str
+        The labels.
+    classes_ordered : bool
+        Whether their order is one of stages.
+    label_name, atlas_name : str
+        What was predicted; which regions.
+    region_names : tuple of str
+        Of length n_rois.
+    measured : bool array of shape (n_rois,)
+        Whether any scan has any feature of a region.
+    feature_names, notes : tuple of str
+        As of the cohort.
+    provenance : dict
+        As of the cohort.
+    truth : DataFrame or None
+        Planted regions of a simulated cohort.
+    data_hash : str
+        SHA-256 of arrays and labels.
+    """
+
+    table: pd.DataFrame
+    classes: tuple[str, ...]
+    classes_ordered: bool
+    label_name: str
+    atlas_name: str
+    region_names: tuple[str, ...]
+    measured: np.ndarray
+    feature_names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+    truth: pd.DataFrame | None = None
+    data_hash: str = ""
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> "CohortSummary":
+        """Summarise a cohort."""
+        digest = hashlib.sha256()
+        one = cohort.shares_connectome
+        for array in (
+            cohort.connectomes[:1] if one else cohort.connectomes,
+            cohort.features,
+        ):
+            digest.update(repr(array.shape).encode())
+            for scan in array:
+                digest.update(np.ascontiguousarray(scan).data)
+        digest.update("\x00".join(map(str, cohort.y)).encode())
+        return cls(
+            table=cohort.table.copy(),
+            classes=tuple(cohort.classes),
+            classes_ordered=cohort.classes_ordered,
+            label_name=cohort.label_name,
+            atlas_name=cohort.atlas.name,
+            region_names=tuple(cohort.region_names),
+            measured=cohort.measured.any(axis=(0, 2)),
+            feature_names=tuple(cohort.feature_names),
+            notes=tuple(cohort.notes),
+            provenance=dict(cohort.provenance),
+            truth=cohort.truth,
+            data_hash=digest.hexdigest(),
+        )
+
+    @property
+    def n_scans(self) -> int:
+        """Number of scans."""
+        return len(self.table)
+
+    @property
+    def n_participants(self) -> int:
+        """Number of people."""
+        return int(self.table["participant"].nunique())
+
+    def class_counts(self) -> pd.DataFrame:
+        """Return class, participants and scans, one row per class."""
+        by_label = self.table.groupby("label")
+        counts = {
+            "participants": by_label["participant"].nunique(),
+            "scans": by_label.size(),
+        }
+        columns = {
+            name: [int(each.get(one, 0)) for one in self.classes]
+            for name, each in counts.items()
+        }
+        return pd.DataFrame({"class": list(self.classes), **columns})
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Models compared on the very same folds of one cohort.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        Every out-of-fold prediction: model, repeat, fold (both from 1), scan,
+        participant, truth, predicted; then `p_` and the name of each class, NaN for
+        models that give no probabilities, and `d_` with the decision values of those
+        that give these. A fit that failed has no rows.
+    scales : DataFrame
+        model, repeat, fold, start ("mean", "1", "2" ...), share (of the training: 1
+        is the end; 0, 0.25, 0.5 and 0.75 for "mean" only), region, scale.
+    fits : DataFrame
+        model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test,
+        seconds_fit, seconds_predict, seed, epochs, failed (why, "" where it did not),
+        settings, warnings and report (JSON).
+    cohort : CohortSummary
+        Whom it is about.
+    settings : dict
+        Everything that changes a number, as JSON takes it.
+    audit, ranking, comparison : DataFrame, optional
+        Of :func:`audit`, :func:`rank_regions` and :func:`compare_models`.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from brainlsap.simulation import make_cohort
+    >>> cohort = make_cohort(60, atlas="desikan82", random_state=0)
+    >>> evaluation = cross_validate(
+    ...     {"prior": DummyClassifier()}, cohort, cv=3, baselines=False
+    ... )
+    >>> evaluation.summary().set_index("score")["mean"].round(2)["balanced_accuracy"]
+    np.float64(0.2)
+    """
+
+    predictions: pd.DataFrame
+    scales: pd.DataFrame
+    fits: pd.DataFrame
+    cohort: CohortSummary
+    settings: dict[str, Any]
+    audit: pd.DataFrame | None = None
+    ranking: pd.DataFrame | None = None
+    comparison: pd.DataFrame | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of all models, baselines and controls, in order."""
+        return tuple(self.fits["model"].unique())
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Names of the baselines, in order."""
+        return tuple(self.fits.loc[self.fits["role"] == "baseline", "model"].unique())
+
+    def scores(self) -> pd.DataFrame:
+        """Return one row per model and fold: model, repeat, fold, n_test, each score.
+
+        A fit that failed has NaN for every score.
+        """
+        return self._scores.copy()
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        keys, classes = ["model", "repeat", "fold"], self.cohort.classes
+        of_fold = dict(list(self.predictions.groupby(keys, sort=False)))
+        rows = []
+        for key in self.fits[[*keys, "n_test"]].itertuples(index=False):
+            scores = dict.fromkeys(SCORES, np.nan)
+            if tuple(key[:3]) in of_fold:
+                rows_of = of_fold[tuple(key[:3])]
+                probability, decision = (
+                    rows_of[[f"{kind}_{name}" for name in classes]].to_numpy()
+                    for kind in "pd"
+                )
+                scores = score_predictions(
+                    rows_of["truth"],
+                    rows_of["predicted"],
+                    classes,
+                    probability=None if np.isnan(probability).any() else probability,
+                    decision=None if np.isnan(decision).any() else decision,
+                    ordered=self.cohort.classes_ordered,
+                )
+            rows.append({**key._asdict(), **scores})
+        return pd.DataFrame(rows)
+
+    def summary(self) -> pd.DataFrame:
+        """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
+
+        Where a fit failed, the mean is NaN: that of the other folds would be one of
+        chosen folds.
+        """
+        rows = []
+        roles = self.fits.drop_duplicates("model").set_index("model")["role"]
+        for model, found in self._scores.groupby("model", sort=False):
+            fits = self.fits[self.fits["model"] == model]
+            n_failed = int((fits["failed"] != "").sum())
+            for score in SCORES:
+                values = found[score].to_numpy()
+                if n_failed or np.isnan(values).all():
+                    mean = sd = np.nan
+                else:
+                    mean = np.nanmean(values)
+                    n_known = (~np.isnan(values)).sum()
+                    sd = np.nanstd(values, ddof=1) if n_known > 1 else np.nan
+                rows.append(
+                    {
+                        "model": model,
+                        "role": roles[model],
+                        "score": score,
+                        "mean": mean,
+                        "sd": sd,
+                        "n_folds": len(found),
+                        "n_failed": n_failed,
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.
+
+        Parameters
+        ----------
+        folder : str or Path
+            New, empty, or holding an evaluation, which is replaced. Names people.
+
+        Returns
+        -------
+        Path
+        """
+        folder = Path(folder)
+        with fill_folder(
+            folder, replace=(folder / "evaluation.json").is_file()
+        ) as partial:
+            tables = {
+                name: getattr(self, name)
+                for name in (
+                    "predictions",
+                    "scales",
+                    "fits",
+                    "audit",
+                    "ranking",
+                    "comparison",
+                )
+            } | {"cohort": self.cohort.table, "truth": self.cohort.truth}
+            kinds = {
+                name: _write_table(table, partial / f"{name}.tsv")
+                for name, table in tables.items()
+                if table is not None
+            }
+            cohort = {
+                name: plain(value)
+                for name, value in vars(self.cohort).items()
+                if name not in ("table", "truth")
+            }
+            kept = {
+                "columns": kinds,
+                "cohort": cohort,
+                "settings": plain(self.settings),
+            }
+            (partial / "evaluation.json").write_text(
+                json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Evaluation":
+        """Read what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Of the evaluation.
+
+        Returns
+        -------
+        Evaluation
+
+        Raises
+        ------
+        FileFormatError
+            Where a file is missing or holds something else.
+        """
+        folder = Path(folder)
+        try:
+            kept = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+            tables = {
+                name: _read_table(folder / f"{name}.tsv", kinds)
+                for name, kinds in kept["columns"].items()
+            }
+            cohort: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in kept["cohort"].items()
+            }
+            cohort["measured"] = np.array(cohort["measured"], dtype=bool)
+            summary = CohortSummary(
+                table=tables.pop("cohort"), truth=tables.pop("truth", None), **cohort
+            )
+            return cls(cohort=summary, settings=kept["settings"], **tables)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise FileFormatError(
+                f"{folder}: no evaluation can be read there ({error})."
+            ) from error
+
+
+def plain(value: Any) -> Any:
+    """Turn settings and reports into what JSON can hold; what is not finite is None."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one) for one in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return type(value).__name__
+
+
+def _write_table(table: pd.DataFrame, path: Path) -> dict[str, str]:
+    """Write a table; return the kind of every column, by which it is read again."""
+    table.to_csv(path, sep="\t", index=False, na_rep=MISSING, lineterminator="\n")
+    text = {True: "text", False: "object"}
+    return {
+        str(name): KINDS.get(one.kind, text[isinstance(one, pd.StringDtype)])
+        for name, one in table.dtypes.items()
+    }
+
+
+def _read_table(path: Path, kinds: dict[str, str]) -> pd.DataFrame:
+    types: dict[str, Any] = {"object": object, "text": str, "whole": np.int64}
+    types |= {"number": np.float64, "yes or no": bool}
+    return pd.read_csv(
+        path,
+        sep="\t",
+        dtype={name: types[kind] for name, kind in kinds.items()},
+        na_values=[MISSING],
+        keep_default_na=False,
+        float_precision="round_trip",
+        lineterminator="\n",
+    )
