@@ -129,7 +129,8 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
     path = folder.parent / f".{folder.name}.lock"
     with _naming(path):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, timeout=0)
+        # one a path: a function may hold what its caller holds already
+        lock = FileLock(path, timeout=0, is_singleton=True)
         try:
             lock.acquire()
         except Timeout:
@@ -140,7 +141,8 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        path.unlink(missing_ok=True)
+        if lock.lock_counter == 1:
+            path.unlink(missing_ok=True)
         lock.release()
 
 

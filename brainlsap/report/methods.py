@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.comparison import compare_models
+from brainlsap.evaluation.ranking import ranking_verdict
 from brainlsap.report.tables import (
     covariate,
-    mean_scores,
     p_text,
     spread_text,
-    test_against_first,
+    summary_of,
 )
 
 __all__ = ["headline", "methods_text"]
@@ -43,13 +44,13 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "laguerre": "a Laguerre expansion of the heat kernel",
             },
             "degree": "degree {}",
-            "tolerance": "an error of the kernel of at most {:g}",
+            "tolerance": "an error of the kernel of at most {}",
             "normalization": {
                 "symmetric": "the symmetrically normalised Laplacian",
                 "random_walk": "the random-walk normalised Laplacian",
             },
             "inputs": {"features": "", "constant": "a constant in place of features"},
-            "n_layers": "{} convolution layer(s)",
+            "n_layers": lambda value: count(value, "convolution layer"),
             "hidden_units": "{} hidden units a layer",
             "readout_units": "a read-out of {} units",
             "head": {
@@ -57,9 +58,9 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "ordinal": "an ordinal head (CORN; Shi et al., 2023)",
             },
             "linear_penalty": lambda value: (
-                f"a linear path with penalty {_number(value)}" if value else ""
+                f"a linear path with penalty {_as_text(value)}" if value else ""
             ),
-            "dropout": "dropout of {:g}",
+            "dropout": "dropout of {}",
             "standardize": {
                 "region": "inputs standardised by region over the training scans",
                 "scan": "inputs standardised within each scan",
@@ -78,27 +79,27 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "started where the loss on inner validation people was lowest (0.2, "
                 "1 or 2)"
                 if value == "auto"
-                else f"started at {_number(value)}"
+                else f"started at {_as_text(value)}"
             ),
-            "max_scale": "kept at or below {:g}",
-            "scale_step": "gradient steps of size {:g}",
-            "scale_clip": "each step clipped at {:g}",
+            "max_scale": "kept at or below {}",
+            "scale_step": "gradient steps of size {}",
+            "scale_clip": "each step clipped at {}",
             "scale_penalty": {
                 "none": "",
                 "barrier": "a barrier that keeps them positive",
                 "l1": "an l1 penalty",
             },
-            "penalty_weight": "penalty weight {:g}",
+            "penalty_weight": "penalty weight {}",
         },
     ),
     (
         "Training: ",
         {
             "preset": {"default": "", "paper": "the settings of Sim et al. (2024)"},
-            "learning_rate": "Adam with learning rate {:g}",
-            "weight_decay": "weight decay {:g}",
-            "readout_penalty": "squared weights of the read-out penalised by {:g}",
-            "label_smoothing": "labels smoothed by {:g}",
+            "learning_rate": "Adam with learning rate {}",
+            "weight_decay": "weight decay {}",
+            "readout_penalty": "squared weights of the read-out penalised by {}",
+            "label_smoothing": "labels smoothed by {}",
             "class_weight": {
                 "balanced": "classes weighted to count alike",
                 "none": "all scans weighted alike",
@@ -109,11 +110,17 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 if value
                 else "no early stopping"
             ),
-            "validation_fraction": "{:.0%} of the training people for validation",
+            "validation_fraction": lambda value: (
+                f"{value:.0%} of the training people for validation"
+            ),
             "batch_size": lambda value: (
                 f"batches of {value} scans" if value else "all scans in each step"
             ),
-            "n_starts": "{} network(s) from different seeds averaged",
+            "n_starts": lambda value: (
+                f"the mean of {value} networks from different seeds"
+                if value > 1
+                else "one network"
+            ),
             "random_state": "model seed {}",
             "calibration": {
                 "none": "",
@@ -128,7 +135,7 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
         "Connectomes: ",
         {
             "threshold": lambda value: (
-                f"links below {_number(value)} removed" if value else ""
+                f"links below {_as_text(value)} removed" if value else ""
             ),
             "threshold_unit": {
                 "weight": "",
@@ -151,7 +158,7 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 if value
                 else ""
             ),
-            "group_density": "a group mask of density {:g} from the training people",
+            "group_density": "a group mask of density {} from the training people",
             "isolated": {
                 "keep": "",
                 "strongest": "regions without links given back their strongest link",
@@ -173,11 +180,10 @@ A text takes the value by format; a mapping has a text for each choice; "" says 
 
 COHORT_PHRASES: dict[str, Phrase] = {
     "simulated": "Data were simulated ({}).",
-    "connectome": {
+    "connectome": lambda value: {
         "one per scan": "",
         "none": "No connectome was read.",
-        None: "",
-    },
+    }.get(value, "One connectome served all scans."),
     "scans": {
         "all": "All visits were used.",
         "baseline": "Of every participant the baseline visit was used.",
@@ -286,23 +292,282 @@ def headline(evaluation: Evaluation) -> list[str]:
     -------
     list of str
         The verdict on the best baseline is the Holm-corrected test of
-        :func:`comparison_table`, over people.
+        :func:`brainlsap.report.comparison_table`.
     """
     cohort, first = evaluation.cohort, evaluation.models[0]
     sentences = list(evaluation.settings.get("differences", ()))
-    if evaluation.settings.get("people_shared"):
+    if evaluation.settings["people_shared"]:
         sentences.append(
             "People have scans in training and in test folds: a model can know the "
             "answer by knowing the person, and these scores say nothing of new people."
         )
-    means = mean_scores(evaluation)["balanced_accuracy"]
-    if first not in means.index or not np.isfinite(means[first]["mean"]):
-        return [*sentences, f"{first} failed to train and has no score."]
+    means = summary_of(evaluation, "balanced_accuracy")
+    if not np.isfinite(means.loc[first, "mean"]):
+        return [*sentences, f"{first} could not be trained in every fold: no score."]
+    n_folds = evaluation.settings["n_folds"] * evaluation.settings["n_repeats"]
     sentences.append(
-        f"{first} separates {len(cohort.classes)} classes of {cohort.label_name} "
-        f"({', '.join(cohort.classes)}) with a balanced accuracy of "
-        f"{spread_text(*means[first])} (mean ± s.d. over {_fold_count(evaluation)}; "
-        f"chance is {1 / len(cohort.classes):.3f}), in "
+        f"{first} separates {_word(len(cohort.classes))} classes of "
+        f"{cohort.label_name} ({', '.join(cohort.classes)}) with a balanced accuracy "
+        f"of {spread_text(*means.loc[first, ['mean', 'sd']])} (mean ± s.d. over "
+        f"{count(n_folds, 'fold')}; chance is {1 / len(cohort.classes):.3f}), in "
         f"{count(cohort.n_scans, 'scan')} of {count(cohort.n_participants, 'person')}."
     )
+    sentences += _against_baseline(evaluation, means)
+    if evaluation.audit is not None:
+        grave = evaluation.audit[evaluation.audit["severity"] == "error"]
+        if len(grave):
+            checks = ", ".join(dict.fromkeys(grave["check"]))
+            sentences.append(
+                f"The leakage audit found {count(len(grave), 'error')}: {checks}."
+            )
+    if evaluation.ranking is not None:
+        sentences.append(ranking_verdict(evaluation.ranking))
     return sentences
+
+
+def _against_baseline(evaluation: Evaluation, means: pd.DataFrame) -> list[str]:
+    first = evaluation.models[0]
+    others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
+    if others.empty:
+        return ["No baseline was run, so this figure has nothing beside it."]
+    best = others.idxmax()
+    told = [
+        f"The best baseline on the same folds, {best}, reaches "
+        f"{spread_text(*means.loc[best, ['mean', 'sd']])}."
+    ]
+    tests = compare_models(evaluation).set_index("model")
+    if best not in tests.index:
+        return told
+    row = tests.loc[best]
+    p = p_text(row["p_holm"])
+    p = p if p.startswith("<") else f"= {p}"
+    numbers = (
+        f"the mean difference is {row['difference']:+.3f}, p {p} (corrected "
+        f"t-test, Holm-corrected for {count(len(tests), 'comparison')})"
+    )
+    if not row["p_holm"] < ALPHA:
+        return [*told, f"No clear difference between the two: {numbers}."]
+    verdict = "is better than" if row["difference"] > 0 else "is worse than"
+    return [*told, f"{first} {verdict} {best}: {numbers}."]
+
+
+def methods_text(evaluation: Evaluation) -> list[str]:
+    """Return paragraphs of methods and results, ready to paste into a manuscript.
+
+    Every option of :func:`brainlsap.load_cohort`, :func:`brainlsap.run_study` and
+    :class:`brainlsap.LSAPClassifier` that changes a number is told, as the records of
+    the evaluation have it; what has no sentence is listed with its value.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+
+    Returns
+    -------
+    list of str
+        Participants and data, models, evaluation, regions, results.
+    """
+    parts = (_people(evaluation), _models(evaluation), _design(evaluation))
+    return [" ".join(part) for part in (*parts, _results(evaluation)) if part]
+
+
+def _people(evaluation: Evaluation) -> list[str]:
+    cohort = evaluation.cohort
+    groups = ", ".join(
+        f"{row['class']} (n = {row['participants']}, {count(row['scans'], 'scan')})"
+        for row in cohort.class_counts().to_dict("records")
+    )
+    features = _listed(FEATURES.get(name, name) for name in cohort.feature_names)
+    measured, n_rois = int(cohort.measured.sum()), len(cohort.region_names)
+    where = "all of them" if measured == n_rois else f"{measured} of them"
+    sentences = [
+        f"We analysed {count(cohort.n_scans, 'scan')} of "
+        f"{count(cohort.n_participants, 'participant')} in "
+        f"{_word(len(cohort.classes))} groups by {cohort.label_name}: {groups}.",
+        f"Every scan was represented by a connectome of {n_rois} regions "
+        f"({cohort.atlas_name}) and by {features}, measured in {where}.",
+    ]
+    ages = covariate(cohort.table.drop_duplicates("participant"), "age")
+    if ages is not None and ages.count() > 2:
+        age = spread_text(ages.mean(), ages.std(), 1)
+        sentences.append(f"Age at the first scan was {age} years (mean ± s.d.).")
+    told = dict(cohort.provenance)
+    told |= told.pop("asked", None) or {}
+    return sentences + _phrases(COHORT_PHRASES, told, "Further options of reading")
+
+
+def _models(evaluation: Evaluation) -> list[str]:
+    version = evaluation.settings.get("version", "")
+    sentences, before = [], None
+    for name in evaluation.models:
+        fits = evaluation.fits[evaluation.fits["model"] == name]
+        settings = _model_settings(fits)
+        if fits["role"].iloc[0] != "model" or "kernel" not in settings:
+            continue
+        if not sentences:
+            sentences.append(
+                "Scans were classified with learning-to-approximate adaptive kernel "
+                "convolution (LSAP; Sim et al., 2024), a graph network in which every "
+                "region learns the scale of its own heat kernel on the connectome, as "
+                f"implemented in brainlsap {version}."
+            )
+        unlike = settings
+        if before is not None:
+            unlike = {k: v for k, v in settings.items() if before.get(k) != v}
+        before = settings if before is None else before
+        told = []
+        for start, phrases in MODEL_SENTENCES:
+            found = _phrases(phrases, unlike)
+            if found:
+                told.append(start.format(model=name) + ", ".join(found) + ".")
+        if unlike is not settings:
+            told = [f"{name} differed from the first model in this:", *told]
+        known = {key for _, phrases in MODEL_SENTENCES for key in phrases}
+        rest = {k: v for k, v in unlike.items() if k not in known}
+        sentences += told + _phrases({}, rest, f"Further settings of {name}")
+    return sentences
+
+
+def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
+    """Return the settings that were asked for, those chosen in fits filled in."""
+    asked = _flat(json.loads(fits["settings"].iloc[0]))
+    of_fits = [
+        _flat((json.loads(one) or {}).get("settings") or {}) for one in fits["report"]
+    ]
+    for key in dict.fromkeys(key for one in of_fits for key in one):
+        values = list(dict.fromkeys(_as_text(one.get(key)) for one in of_fits))
+        if key == "random_state":
+            continue
+        if len(values) > 1:
+            asked[key] = f"{' or '.join(sorted(values))} (chosen in each training fold)"
+        elif asked.get(key) is None:
+            asked[key] = of_fits[0][key]
+    return asked
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    flat = dict(settings)
+    for name in ("options", "preparation"):
+        flat |= flat.pop(name, None) or {}
+    return flat
+
+
+def _design(evaluation: Evaluation) -> list[str]:
+    settings = dict(evaluation.settings)
+    settings |= settings.pop("steps", None) or {}
+    n_folds, repeats = settings["n_folds"], settings["n_repeats"]
+    design = f"{n_folds}-fold cross-validation ({settings['cv']})"
+    if repeats > 1:
+        design += f", repeated {repeats} times"
+    apart = (
+        "divided by scan, so that scans of one participant stood on both sides"
+        if settings["people_shared"]
+        else "in which all scans of a participant were kept in one fold"
+    )
+    sentences = [
+        f"Performance was estimated by {design} (seed {settings['random_state']}), "
+        f"{apart}; everything, standardisation included, was fitted on training folds "
+        "alone."
+    ]
+    roles = evaluation.fits.drop_duplicates("model").set_index("model")["role"]
+    others = list(roles.index[roles != "model"])
+    if others:
+        sentences.append(
+            f"For comparison, {_listed(others)} were run on the very same folds."
+        )
+    if len(evaluation.models) > 1:
+        sentences.append(
+            f"{evaluation.models[0]} was compared with every other model by the "
+            "corrected resampled t-test (Nadeau and Bengio, 2003) on balanced "
+            "accuracy, with Holm's correction."
+        )
+    sentences += _phrases(STUDY_PHRASES, settings, "Further settings of the study")
+    if not evaluation.scales.empty:
+        sentences.append(
+            "Regions were ranked by their learned scale relative to the median of the "
+            "measured regions in the same fold (geometric mean over folds), smallest "
+            "first."
+        )
+    return sentences
+
+
+def _results(evaluation: Evaluation) -> list[str]:
+    scores = {
+        "a balanced accuracy of": summary_of(evaluation, "balanced_accuracy"),
+        "an AUC of": summary_of(evaluation, "auc"),
+    }
+    sentences = []
+    for name in evaluation.models:
+        told = [
+            f"{label} {spread_text(*found.loc[name, ['mean', 'sd']])}"
+            for label, found in scores.items()
+            if np.isfinite(found.loc[name, "mean"])
+        ]
+        sentences.append(
+            f"{name} reached {' and '.join(told)}" if told else f"{name} did not train"
+        )
+    n_folds = evaluation.settings["n_folds"] * evaluation.settings["n_repeats"]
+    return [f"{'; '.join(sentences)} (mean ± s.d. over {count(n_folds, 'fold')})."]
+
+
+def _phrases(
+    phrases: Mapping[str, Phrase], settings: Mapping[str, Any], rest: str = ""
+) -> list[str]:
+    """Return what settings read like, and where `rest` is given all others by value."""
+    told = [
+        _phrase(key, phrase, settings[key])
+        for key, phrase in phrases.items()
+        if settings.get(key) is not None
+    ]
+    told = [one for one in told if one]
+    if rest:
+        unsaid = {*phrases, *UNSAID, *STUDY_SENTENCES}
+        others = [
+            f"{key.replace('_', ' ')} = {_as_text(value)}"
+            for key, value in settings.items()
+            if key not in unsaid and value not in (None, [], {}, "")
+        ]
+        told += [f"{rest}: {'; '.join(others)}."] if others else []
+    return told
+
+
+def _phrase(key: str, phrase: Phrase, value: Any) -> str:
+    if isinstance(phrase, str):
+        return phrase.format(_as_text(value))
+    plain = f"{key.replace('_', ' ')}: {_as_text(value)}"
+    if isinstance(phrase, Mapping):
+        return phrase[value] if value in list(phrase) else plain
+    try:
+        return phrase(value)
+    except (TypeError, ValueError, AttributeError):  # as "1 or 2 (chosen ...)"
+        return plain
+
+
+def _as_text(value: Any) -> str:
+    """Return a value as a sentence has it: short numbers, lists with commas."""
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_as_text(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return _listed(map(_as_text, value))
+    return str(value)
+
+
+def _listed(names: Iterable[Any]) -> str:
+    *first, last = [str(one) for one in names] or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 person", "1,234 people"."""
+    plural = {"person": "people"}.get(noun, f"{noun}s")
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def _word(number: int) -> str:
+    small = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
+    return small[number] if number < len(small) else str(number)

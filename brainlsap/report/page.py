@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation
+from brainlsap.data import write_tsv
+from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation.ranking import NULL_HEADING, ranking_auc, ranking_verdict
 from brainlsap.report import tables as made
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
-from brainlsap.report.methods import headline, methods_text, ranking_sentences
+from brainlsap.report.brain_interactive import write_interactive
+from brainlsap.report.methods import headline, methods_text
 from brainlsap.report.plots import (
     plot_calibration,
     plot_confusion,
@@ -55,7 +57,7 @@ ATLASES = {
 }
 
 
-class Page:
+class _Page:
     """Sections of the page; tables and figures are written to files as well."""
 
     def __init__(self, folder: Path) -> None:
@@ -77,10 +79,7 @@ class Page:
             self._add("text", text=one)
 
     def items(self, items: Iterable[str]) -> None:
-        self._add("list", items=list(items))
-
-    def code(self, text: str) -> None:
-        self._add("code", text=text)
+        self._add("list", points=list(items))
 
     def table(self, name: str, frame: pd.DataFrame, caption: str) -> None:
         if frame.empty:
@@ -90,13 +89,9 @@ class Page:
             (self.folder / "tables" / f"{name}.{ending}").write_text(text, "utf-8")
         cells = frame.astype(str)
         number = r"(?:n/a|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
-        numeric = [
-            one for one in frame if cells[one].str.fullmatch(number).all()
-        ]
+        numeric = [one for one in frame if cells[one].str.fullmatch(number).all()]
         wrap = bool((cells.map(len).max() > 60).any())
-        self._add(
-            "table", frame=frame, caption=caption, numeric=numeric, wrap=wrap
-        )
+        self._add("table", frame=frame, caption=caption, numeric=numeric, wrap=wrap)
 
     def figure(
         self, name: str, figure: "Figure", caption: str, *, wide: bool = False
@@ -143,7 +138,7 @@ def render_page(
     """
     from jinja2 import Environment, FileSystemLoader
 
-    page, settings = Page(folder), evaluation.settings
+    page, settings = _Page(folder), evaluation.settings
     _scores(page, evaluation)
     _people(page, evaluation, codes, clean)
     _folds(page, evaluation, codes, clean)
@@ -175,7 +170,7 @@ def render_page(
     )
 
 
-def _scores(page: Page, evaluation: Evaluation) -> None:
+def _scores(page: _Page, evaluation: Evaluation) -> None:
     ordered = evaluation.cohort.classes_ordered
     page.section("scores", "Scores")
     page.figure(
@@ -233,8 +228,10 @@ def _scores(page: Page, evaluation: Evaluation) -> None:
         plot_confusion(evaluation).figure,
         f"Confusion matrix of {evaluation.models[0]}, all test scans.",
     )
-    model = next(iter(made.models_with_probabilities(evaluation)), None)
-    if model is not None:
+    told = evaluation.predictions
+    known = told.loc[told[f"p_{evaluation.cohort.classes[0]}"].notna(), "model"]
+    if len(known):
+        model = known.iloc[0]
         page.figure(
             "calibration",
             plot_calibration(evaluation, model).figure,
@@ -250,7 +247,7 @@ def _scores(page: Page, evaluation: Evaluation) -> None:
 
 
 def _people(
-    page: Page,
+    page: _Page,
     evaluation: Evaluation,
     codes: Mapping[str, str],
     clean: Callable[[str], str],
@@ -291,7 +288,7 @@ def _people(
 
 
 def _folds(
-    page: Page,
+    page: _Page,
     evaluation: Evaluation,
     codes: Mapping[str, str],
     clean: Callable[[str], str],
@@ -339,9 +336,88 @@ def _folds(
     )
 
 
-def _fitting(
-    page: Page, evaluation: Evaluation, clean: Callable[[str], str]
-) -> None:
+def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
+    names = list(evaluation.scales["model"].unique())
+    ranking = evaluation.ranking
+    ranking = rank_regions(evaluation) if ranking is None else ranking
+    first = ranking["model"].iloc[0]
+    page.section("regions", "Regions")
+    page.text(ranking_verdict(ranking))
+    if "planted" in ranking and ranking["planted"].any():
+        page.text(
+            "Against the ground truth of the simulation, the smallest scales recover "
+            f"the {int(ranking['planted'].sum())} planted regions with an AUC of "
+            f"{ranking_auc(ranking):.3f} (1 is perfect, 0.5 is chance)."
+        )
+    page.table(
+        "regions",
+        made.region_table(ranking, atlas),
+        f"Regions of smallest heat scale, {first}. Relative scale: to the median of "
+        "the measured regions in its fit, geometric mean over folds [middle 95% of "
+        "folds and starts]; spread: s.d. of its logarithm; scale: median over folds."
+        + (f" {NULL_HEADING[:1].upper()}{NULL_HEADING[1:]}." if "p" in ranking else ""),
+    )
+    write_tsv(ranking, page.folder / "tables" / "ranking.tsv")
+    page.figure(
+        "scales",
+        plot_scales(ranking, atlas).figure,
+        f"Regions of smallest relative heat scale, {first}.",
+    )
+    if atlas is None:
+        page.text(
+            f"No brain is drawn: the regions of {evaluation.cohort.atlas_name} are not "
+            "those of an atlas that is at hand."
+        )
+    else:
+        maps = {
+            name: rank_regions(evaluation, name).set_index("region")["relative_scale"]
+            for name in names
+        }
+        page.figure(
+            "brain",
+            plot_regions(maps, atlas, colorbar_label="relative heat scale"),
+            "Heat scale of every region relative to the median region (1), by model, "
+            "geometric mean over folds; small scales are dark.",
+            wide=True,
+        )
+        write_interactive(maps, page.folder / "brain.html", atlas)
+        page.text("An interactive view with region names is in brain.html.")
+        if (evaluation.scales["share"] < 1).any():
+            page.heading("Scales during training")
+            page.figure(
+                "scales_at_quarters",
+                plot_scales_at_quarters(evaluation, atlas),
+                "Relative heat scale at the start, at quarters and at the end of "
+                f"training, {first}.",
+                wide=True,
+            )
+    if len(names) > 1:
+        page.heading("Regions in common")
+        page.table(
+            "common_regions",
+            made.common_region_table(evaluation, atlas),
+            "Regions among the twenty smallest scales of the reference (its column is "
+            "first) and of other models, by in how many models they are; -: not among "
+            "its twenty. Scales are medians over folds; RMSE: of the scales to the "
+            "reference over all measured regions.",
+        )
+    page.heading("Agreement")
+    page.table(
+        "agreement",
+        made.agreement_text(evaluation),
+        "How far folds and models agree on the order of regions. Folds share training "
+        "scans: this is agreement on this sample, not evidence that another agrees.",
+    )
+    page.table(
+        "confounds",
+        made.confound_text(ranking),
+        "Confounds of the ranking: rank correlation of relative scale with what "
+        "regions are apart from the label. Neighbouring regions are alike, so these "
+        "p-values are too small.",
+    )
+
+
+def _fitting(page: _Page, evaluation: Evaluation, clean: Callable[[str], str]) -> None:
     settings, fits = evaluation.settings, evaluation.fits
     page.section("fitting", "Fitting and settings")
     page.table(

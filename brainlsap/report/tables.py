@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,22 @@ import pandas as pd
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.exceptions import ParameterError
+from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.comparison import (
+    INTERVAL_SCORES,
+    bootstrap_scores,
+    class_table,
+    compare_models,
+)
+from brainlsap.evaluation.metrics import LOWER_IS_BETTER, ORDINAL_SCORES, SCORES
+from brainlsap.evaluation.ranking import agreement_table as agreement
+from brainlsap.evaluation.ranking import common_regions, confound_table
 
 NAMES = {"short": "short_name", "long": "long_name", "atlas": "name"}
 """How a table may call regions, and the atlas column that holds it."""
+
+N_DRAWS = 1000
+"""Bootstrap draws of the intervals in tables."""
 
 FEWEST_PEOPLE = 3
 """Mean ages of fewer people are not shown: they would give away a person's age."""
@@ -121,6 +133,182 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
         f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\\midrule\n"
         f"{''.join(body)}\\bottomrule\n\\end{{tabular}}\n"
     )
+
+
+def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
+    """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
+    summary = evaluation.summary()
+    return summary[summary["score"] == score].set_index("model")
+
+
+def shown_scores(evaluation: Evaluation) -> dict[str, str]:
+    """Return the scores that mean something here, and what tables call them."""
+    two = len(evaluation.cohort.classes) == 2
+    hidden = set() if evaluation.cohort.classes_ordered else set(ORDINAL_SCORES)
+    hidden |= {"stage_error", "adjacent_accuracy"} if two else set()
+    names = INTERVAL_SCORES
+    if two:  # one AUC; no weights between two classes
+        names = {**names, "auc": "AUC", "kappa": "Cohen's kappa"}
+    return {
+        name: f"{title} (less is better)" if name in LOWER_IS_BETTER else title
+        for name, title in names.items()
+        if name not in hidden
+    }
+
+
+def score_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+    """Return the scores of every model as "mean ± s.d." over folds.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+    digits : int
+        Decimals.
+
+    Returns
+    -------
+    DataFrame
+        One row per model, in order: model, then every score under its written-out
+        name; errors in stages only where the order of the classes is known. "n/a"
+        where a score does not exist, "failed" where a fit did not train.
+    """
+    titles = {k: v for k, v in shown_scores(evaluation).items() if k in SCORES}
+    return _by_score(evaluation, titles, digits)
+
+
+def classification_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+    """Return accuracy, precision, recall and F1 of every model, as papers print them.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+    digits : int
+        Decimals.
+
+    Returns
+    -------
+    DataFrame
+        One row per model: model, role, then "mean ± s.d." over folds of accuracy and
+        of macro precision, recall (which is balanced accuracy) and F1.
+    """
+    titles = {
+        "accuracy": "accuracy",
+        "precision": "precision",
+        "balanced_accuracy": "recall (balanced accuracy)",
+        "f1": "F1",
+    }
+    table = _by_score(evaluation, titles, digits)
+    table.insert(1, "role", list(summary_of(evaluation, "accuracy")["role"]))
+    return table
+
+
+def _by_score(
+    evaluation: Evaluation, titles: dict[str, str], digits: int
+) -> pd.DataFrame:
+    columns: dict[str, Any] = {"model": list(evaluation.models)}
+    for score, title in titles.items():
+        columns[title] = [
+            "failed" if row["n_failed"] else spread_text(row["mean"], row["sd"], digits)
+            for _, row in summary_of(evaluation, score).iterrows()
+        ]
+    return _marked(pd.DataFrame(columns), evaluation)
+
+
+def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
+    """Say so in the table where its folds share people."""
+    if not evaluation.settings["people_shared"]:
+        return frame
+    return frame.assign(folds="folds share people: not a score by person")
+
+
+def interval_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+    """Return scores of all test scans with 95% bootstrap intervals over people.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+    digits : int
+        Decimals.
+
+    Returns
+    -------
+    DataFrame
+        One row per model: model, then "estimate [low, high]" for every score.
+    """
+    titles = shown_scores(evaluation)
+    rows = []
+    for model in evaluation.models:
+        found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
+        told = found[["estimate", "low", "high"]]
+        texts = {t: interval_text(*told.loc[k], digits) for k, t in titles.items()}
+        rows.append({"model": model, **texts})
+    return _marked(pd.DataFrame(rows), evaluation)
+
+
+def comparison_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+    """Return how the first model compares with every other, in balanced accuracy.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+    digits : int
+        Decimals.
+
+    Returns
+    -------
+    DataFrame
+        One row per other model: its name, difference with its 95% interval, corrected
+        p, Holm p, and whether the first is better; empty where there is one model.
+        Tests are those of :func:`brainlsap.evaluation.compare_models`.
+    """
+    rows = [
+        {
+            f"{evaluation.models[0]} minus": row["model"],
+            "difference [95% interval]": interval_text(
+                row["difference"], row["low"], row["high"], digits
+            ),
+            "corrected p": p_text(row["p_value"]),
+            "Holm p": p_text(row["p_holm"]),
+            f"{evaluation.models[0]} is better": row["better"],
+        }
+        for row in compare_models(evaluation).to_dict("records")
+    ]
+    return _marked(pd.DataFrame(rows), evaluation)
+
+
+def class_rate_table(
+    evaluation: Evaluation, model: str | None = None, digits: int = 2
+) -> pd.DataFrame:
+    """Return sensitivity, specificity and predictive value of every class.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was evaluated.
+    model : str, optional
+        Which; by default the first.
+    digits : int
+        Decimals.
+
+    Returns
+    -------
+    DataFrame
+        One row per class: class, people, scans and the three rates as
+        "estimate [low, high]", 95% intervals over people.
+    """
+    found = class_table(evaluation, model or evaluation.models[0], N_DRAWS)
+    table = found[["class", "people", "scans"]].copy()
+    for rate in ("sensitivity", "specificity", "predictive_value"):
+        if rate in found:
+            table[rate.replace("_", " ")] = [
+                interval_text(*row, digits)
+                for row in found[[rate, f"{rate}_low", f"{rate}_high"]].to_numpy()
+            ]
+    return _marked(table, evaluation)
 
 
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
@@ -231,3 +419,335 @@ def demographics_tests(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
         rows.append((name, test, int(known.sum()), *told))
     columns = ["variable", "test", "people", "statistic", "df", "p"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def region_labels(
+    regions: Sequence[str], atlas: Atlas | None, names: str = "short"
+) -> list[str]:
+    """Return what tables and figures call regions: names as they are without atlas."""
+    check_choice("names", names, NAMES)
+    if atlas is None:
+        return list(regions)
+    return list(atlas.regions[NAMES[names]].iloc[atlas.match(list(regions))])
+
+
+def region_table(
+    ranking: pd.DataFrame,
+    atlas: Atlas | None = None,
+    n_regions: int = 10,
+    *,
+    names: str = "short",
+) -> pd.DataFrame:
+    """Return the regions of smallest relative scale as a table for a paper.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        As from :func:`brainlsap.evaluation.rank_regions`.
+    atlas : Atlas, optional
+        Holds names, hemispheres and lobes of the regions.
+    n_regions : int
+        How many; regions tied with the last are shown too.
+    names : {"short", "long", "atlas"}
+        The paper's short names, written out, or as files name them.
+
+    Returns
+    -------
+    DataFrame
+        rank, region, hemisphere, lobe; relative scale (to the median of the fold;
+        geometric mean over folds) with the middle 95% of all fits, and of their ranks;
+        spread over folds and starts (s.d. of the log); scale (median over folds); p
+        where a null was made; remark (planted, tied, not learned: a scale that kept
+        within 5% of its start in most folds).
+
+    Raises
+    ------
+    ParameterError
+        Where `names` is unknown or `n_regions` is less than 1.
+    """
+    check_at_least("n_regions", n_regions, 1)
+    ranked = ranking[ranking["rank"] <= n_regions].sort_values("rank", kind="stable")
+    columns: dict[str, Any] = {
+        "rank": ranked["rank"].astype(int).to_numpy(),
+        "region": region_labels(list(ranked["region"]), atlas, names),
+    }
+    if atlas is not None:
+        own = atlas.regions.iloc[atlas.match(list(ranked["region"]))]
+        columns |= {one: list(own[one]) for one in ("hemisphere", "lobe") if one in own}
+    columns["relative scale"] = [
+        interval_text(*row, digits=2)
+        for row in ranked[["relative_scale", "scale_low", "scale_high"]].to_numpy()
+    ]
+    columns["ranks of fits"] = [
+        f"{low:.0f}\N{EN DASH}{high:.0f}"
+        for low, high in ranked[["rank_low", "rank_high"]].to_numpy()
+    ]
+    for source, digits in (("spread_folds", 2), ("spread_starts", 2), ("scale", 3)):
+        if ranked[source].notna().any():
+            columns[source.replace("_", " over ")] = [
+                spread_text(one, digits=digits) for one in ranked[source]
+            ]
+    if "p" in ranked:
+        columns["p (family-wise)"] = [p_text(one) for one in ranked["p"]]
+    tied = ranked["rank"].duplicated(keep=False)
+    still = ranked["moved"] < 0.5
+    planted = ranked.get("planted", pd.Series(False, index=ranked.index))
+    remarks = zip(planted, tied, still, strict=True)
+    words = ("planted", "tied", "not learned")
+    columns["remark"] = [
+        ", ".join(word for word, holds in zip(words, row, strict=True) if holds)
+        for row in remarks
+    ]
+    table = pd.DataFrame(columns)
+    return table if (table["remark"] != "").any() else table.drop(columns="remark")
+
+
+def common_region_table(
+    evaluation: Evaluation,
+    atlas: Atlas | None = None,
+    n_smallest: int = 20,
+    *,
+    reference: str | None = None,
+    names: str = "short",
+    digits: int = 3,
+) -> pd.DataFrame:
+    """Return the regions whose scale is among the smallest in several models.
+
+    The table of the supplement of Sim et al. 2024, with the numbers of
+    :func:`brainlsap.evaluation.common_regions`.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With two or more models that have scales.
+    atlas : Atlas, optional
+        Holds the names of the regions.
+    n_smallest : int
+        How many of each model count as smallest.
+    reference : str, optional
+        Model to compare with: by default "Exact", or the first where there is none.
+    names : {"short", "long", "atlas"}
+        How regions are called.
+    digits : int
+        Decimals.
+
+    Returns
+    -------
+    DataFrame
+        Number of models, region, and one column for each model, the reference first:
+        its scale, "-" where the region is not among its smallest; the last row is the
+        RMSE of every model to the reference over all measured regions.
+
+    Raises
+    ------
+    ParameterError
+        Where fewer than two models have scales, or there is no such reference.
+    """
+    found, rmse = common_regions(evaluation, n_smallest, reference=reference)
+    models = sorted(rmse.index, key=lambda name: rmse[name] != 0)
+    rows = {
+        "models": [*found["n_models"].astype(str), ""],
+        "region": [*region_labels(list(found["region"]), atlas, names), "RMSE"],
+    }
+    for model in models:
+        texts = ["-" if np.isnan(one) else f"{one:.{digits}f}" for one in found[model]]
+        last = "-" if rmse[model] == 0 else f"{rmse[model]:.{digits}f}"
+        rows[model] = [*texts, last]
+    return pd.DataFrame(rows)
+
+
+def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
+    """Return how far folds of each model, and models, agree on the order of regions."""
+    found = agreement(evaluation)
+    same = found["first"] == found["second"]
+    table = {
+        "what": [
+            f"folds of {first}" if alone else f"{first} and {second}"
+            for first, second, alone in zip(
+                found["first"], found["second"], same, strict=True
+            )
+        ]
+    }
+    titles = {
+        "kendall_w": "Kendall's W",
+        "spearman": "Spearman",
+        "jaccard": "overlap of the ten smallest (Jaccard)",
+    }
+    for name, title in titles.items():
+        table[title] = [spread_text(one, digits=2) for one in found[name]]
+    return pd.DataFrame(table)
+
+
+def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
+    """Return how scale goes with the properties of regions that a ranking carries.
+
+    The columns degree, strength and variance_<feature>, as of
+    :func:`brainlsap.evaluation.region_properties`; empty where there are none.
+    """
+    carried = [
+        name
+        for name in ranking
+        if name in ("degree", "strength") or str(name).startswith("variance_")
+    ]
+    if not carried:
+        return pd.DataFrame()
+    found = confound_table(ranking, ranking[["region", *carried]])
+    return pd.DataFrame(
+        {
+            "property": [str(one).replace("_", " of ") for one in found["property"]],
+            "regions": found["n_regions"],
+            "Spearman with relative scale": [
+                f"{one:+.2f}" for one in found["spearman"]
+            ],
+            "Holm p": [p_text(one) for one in found["p_holm"]],
+            "remark": np.where(found["flagged"], "scale follows it", ""),
+        }
+    )
+
+
+def fold_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return people and scans of every fold's test part, by class."""
+    told = evaluation.predictions
+    told = told[told["model"] == told["model"].iloc[0]]
+    rows = []
+    for (repeat, fold), test in told.groupby(["repeat", "fold"]):
+        row = {"repeat": repeat, "fold": fold}
+        row |= {"people": test["participant"].nunique(), "scans": len(test)}
+        for name in evaluation.cohort.classes:
+            row[name] = int((test["truth"] == name).sum())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def fit_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return fits, failures, epochs, kernel's error and range of scales by model."""
+    rows = []
+    for name in evaluation.models:
+        fits = evaluation.fits[evaluation.fits["model"] == name]
+        reports = [json.loads(one) or {} for one in fits["report"]]
+        errors = [_error_bound(one) for one in reports]
+        scales = evaluation.scales[evaluation.scales["model"] == name]
+        scales = scales[(scales["start"] == "mean") & (scales["share"] == 1)]["scale"]
+        epochs = fits["epochs"].mean()
+        rows.append(
+            {
+                "model": name,
+                "role": fits["role"].iloc[0],
+                "fits": len(fits),
+                "failed": int((fits["failed"] != "").sum()),
+                "epochs": f"{epochs:.0f}" if np.isfinite(epochs) else "",
+                "error of the kernel": f"{max(errors):.1e}" if any(errors) else "",
+                "scales": f"{scales.min():.2f} to {scales.max():.2f}"
+                if len(scales)
+                else "",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _error_bound(report: dict[str, Any]) -> float:
+    told = report.get("error_bound", report.get("approximation_error"))
+    return float(told) if isinstance(told, int | float) else 0.0
+
+
+def audit_table(
+    evaluation: Evaluation, codes: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Return the findings of the leakage audit, gravest first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With an audit, or none.
+    codes : mapping of str to str, optional
+        From scan to code: what the column of scans says in their place, for a table
+        that may be shared.
+
+    Returns
+    -------
+    DataFrame
+        severity, check, finding, what to do, scans.
+    """
+    columns = ["severity", "check", "finding", "what_to_do", "scans"]
+    if evaluation.audit is None:
+        return pd.DataFrame(columns=columns)
+    table = evaluation.audit.reindex(columns=columns, fill_value="").copy()
+    if codes is not None:
+        table["scans"] = [_coded(str(one), codes) for one in table["scans"]]
+    if (table["scans"] == "").all():
+        table = table.drop(columns="scans")
+    return table.rename(columns={"what_to_do": "what to do"})
+
+
+def _coded(scans: str, codes: Mapping[str, str]) -> str:
+    names = [one for one in re.split(r"[,;]\s*", scans) if one]
+    return ", ".join(codes.get(one, "[name withheld]") for one in names)
+
+
+def unusual_scans_table(
+    evaluation: Evaluation, codes: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Return the scans that quality control flagged, under their codes and sorted so.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Whose cohort's table has the column quality.
+    codes : mapping of str to str, optional
+        From scan to code; by default names.
+
+    Returns
+    -------
+    DataFrame
+        scan, what is unusual; other scans that a flag names go by code as well.
+    """
+    table = evaluation.cohort.table
+    codes = {one: one for one in table["scan"]} if codes is None else codes
+    flagged = table[table["quality"].astype(str) != ""]
+    longest = sorted(codes, key=len, reverse=True)
+    any_scan = re.compile("|".join(map(re.escape, longest)))
+    flags = [
+        any_scan.sub(lambda match: codes[match[0]], str(one))
+        for one in flagged["quality"]
+    ]
+    told = {"scan": flagged["scan"].map(codes), "what is unusual": flags}
+    return pd.DataFrame(told).sort_values("scan", ignore_index=True)
+
+
+def model_info_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the kinds of leakage, and what this run says of each.
+
+    After S. Kapoor and A. Narayanan, Patterns 4 (2023) 100804.
+    """
+    cohort, settings = evaluation.cohort, evaluation.settings
+    found = set() if evaluation.audit is None else set(evaluation.audit["check"])
+
+    def audited(*checks: str) -> str:
+        if evaluation.audit is None:
+            return "Not audited."
+        hits = [one for one in checks if one in found]
+        return f"Audit: {', '.join(hits)}." if hits else "Audited, nothing found."
+
+    folds = settings["n_folds"] * settings["n_repeats"]
+    rows = {
+        "no test set": f"Tested in {folds} folds, on scans that were not fitted on.",
+        "preprocessing on training and test set": "Standardisation, harmonisation and "
+        "regression are fitted on the training scans of each fold.",
+        "feature selection on training and test set": "No feature was selected; "
+        "settings are tuned on inner folds of the training people.",
+        "duplicates": audited("duplicate scans"),
+        "features that are not legitimate": f"{', '.join(cohort.feature_names)} of "
+        "each region. " + audited("label in the features", "clinical score as feature"),
+        "temporal leakage": "All visits of a person are on one side of a fold; dates "
+        "of different people were not compared."
+        if not settings["people_shared"]
+        else "Visits of one person are on both sides of folds.",
+        "training and test set depend on each other": audited(
+            "person in two folds", "family in two folds", "site in two folds"
+        ),
+        "test set not from the population of interest": f"{cohort.n_participants} "
+        f"people in {len(cohort.classes)} classes, as the cohort has them. "
+        + audited("label from one column", "missing values tell the label"),
+    }
+    columns = ["kind of leakage", "what this run says"]
+    return pd.DataFrame(rows.items(), columns=columns)

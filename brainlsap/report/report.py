@@ -1,0 +1,372 @@
+"""One page over an evaluation, and the results folder that it stands in."""
+
+import datetime as dt
+import json
+import os
+import platform
+import re
+import secrets
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data import write_tsv
+from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.metrics import SCORES
+from brainlsap.exceptions import BrainlsapError, ParameterError
+from brainlsap.files import fill_folder, lock_folder
+from brainlsap.report.page import render_page
+from brainlsap.report.tables import audit_table
+
+__all__ = ["check_results_folder", "read_results", "write_report"]
+
+SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
+FOLDS = "folds"
+"""Folder in `private/` of a run's finished fits; it outlives the report."""
+TOLERANCE = 1e-9
+TOLD = (
+    *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
+    *("n_scans", "n_participants", "data_hash", "provenance"),
+)
+"""What `settings.json` says of the cohort."""
+PACKAGES = ("brainlsap", "numpy", "scipy", "pandas", "scikit-learn", "torch", "nilearn")
+
+
+def write_report(
+    evaluation: Evaluation,
+    folder: str | Path,
+    *,
+    title: str | None = None,
+    with_identifiers: bool = False,
+    atlas: Atlas | None = None,
+    quality: pd.DataFrame | None = None,
+) -> Path:
+    """Write one results folder: a page, its tables and figures, and what is private.
+
+    The folder appears whole or not at all. `report/` may be shared: scans have codes
+    that were drawn at random, and no person is named. `private/`, which only its
+    owner can read, holds the evaluation, the key of the codes and what names people.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Models on the same folds.
+    folder : str or Path
+        New, empty, or an earlier results folder, which is replaced.
+    title : str, optional
+        Heading of the page.
+    with_identifiers : bool
+        Whether `report/` may name scans and people.
+    atlas : Atlas, optional
+        Regions of the cohort; by default the atlas of that name, where there is one.
+    quality : DataFrame, optional
+        One row per scan: scan, and flags as text, as of
+        :func:`brainlsap.data.quality_table`.
+
+    Returns
+    -------
+    Path
+        The page, `folder/report/report.html`.
+
+    Raises
+    ------
+    ParameterError
+        Where the folder holds what no report wrote, or another run is in it.
+    WritingError
+        Where the disk is full, or the folder may not be written to.
+    """
+    folder = check_results_folder(folder)
+    evaluation = _completed(evaluation, title, quality)
+    with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
+        private, shareable = fresh / PRIVATE, fresh / SHAREABLE
+        _write_private(evaluation, private)
+        _write_shareable(evaluation, shareable, atlas, with_identifiers)
+        kept = folder / PRIVATE / FOLDS
+        if kept.is_dir():
+            kept.rename(private / FOLDS)
+    return folder / SHAREABLE / "report.html"
+
+
+def read_results(folder: str | Path) -> Evaluation:
+    """Read the evaluation of a results folder, and check its scores.
+
+    Every score is computed anew from the predictions. Where one differs from that
+    stored beside them, a warning says so, and so will the report made of it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        As :func:`write_report` left it, with its `private/`.
+
+    Returns
+    -------
+    Evaluation
+        Ready for :func:`write_report`, or for any table or figure.
+
+    Raises
+    ------
+    FileFormatError
+        Where the folder holds no evaluation.
+    """
+    private = Path(folder).expanduser() / PRIVATE
+    evaluation = Evaluation.load(private / STORED)
+    differences = _differences(evaluation, private / "scores.tsv")
+    if differences:
+        warnings.warn(f"{folder}: {' '.join(differences)}", UserWarning, stacklevel=2)
+    return replace(
+        evaluation, settings=evaluation.settings | {"differences": differences}
+    )
+
+
+def check_results_folder(folder: str | Path) -> Path:
+    """Raise unless results may be written to `folder`; ask before a long run.
+
+    Parameters
+    ----------
+    folder : str or Path
+        New, empty, or written by an earlier run and not added to since.
+
+    Returns
+    -------
+    Path
+        The folder, absolute.
+
+    Raises
+    ------
+    ParameterError
+        Where it cannot be made or replaced, is a file, or holds what no run wrote.
+    """
+    folder = Path(folder).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise ParameterError(f"{folder} is a file; the results need a folder.")
+    if folder.is_mount():
+        raise ParameterError(
+            f"{folder} is where a disk is mounted and cannot be replaced as a whole; "
+            f"name a folder in it, such as {folder / 'results'}."
+        )
+    foreign = sorted(_files_in(folder) - _own_files(folder))
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
+        raise ParameterError(
+            f"{folder} holds files that no report wrote ({shown}); they would be "
+            "lost. Name a new folder, or move them away."
+        )
+    above = next(one for one in folder.parents if one.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        why = "may not be written to" if above.is_dir() else "is a file"
+        raise ParameterError(f"{folder} cannot be made: {above} {why}. Name another.")
+    return folder
+
+
+def _files_in(folder: Path) -> set[str]:
+    """Return files and empty folders, relative, but for finished folds."""
+    return {
+        name
+        for one in folder.rglob("*")
+        if (one.is_file() or one.is_symlink() or not any(one.iterdir()))
+        and not (name := one.relative_to(folder).as_posix()).startswith(
+            f"{PRIVATE}/{FOLDS}/"
+        )
+        and name not in (f"{PRIVATE}/{FOLDS}", PRIVATE)
+    }
+
+
+def _own_files(folder: Path) -> set[str]:
+    try:
+        record = json.loads((folder / SHAREABLE / "settings.json").read_text("utf-8"))
+        return {str(one) for one in record["files"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return set()
+
+
+def _completed(
+    evaluation: Evaluation, title: str | None, quality: pd.DataFrame | None
+) -> Evaluation:
+    """Add what a remade report must have alike: date, title, versions, codes."""
+    cohort, settings = evaluation.cohort, dict(evaluation.settings)
+    features = " and ".join(cohort.feature_names)
+    usual = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
+    settings["title"] = title or settings.get("title") or usual[:1].upper() + usual[1:]
+    settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
+    settings.setdefault("versions", _versions())
+    table = cohort.table.copy()
+    if "code" not in table:
+        numbers = list(range(1, len(table) + 1))
+        secrets.SystemRandom().shuffle(numbers)
+        width = max(4, len(str(len(table))))
+        table["code"] = [f"S{number:0{width}d}" for number in numbers]
+    if quality is not None:
+        flags = quality.set_index("scan")["flags"]
+        table["quality"] = table["scan"].map(flags).fillna("")
+    return replace(evaluation, cohort=replace(cohort, table=table), settings=settings)
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def _differences(evaluation: Evaluation, path: Path) -> list[str]:
+    """Say which stored scores are not those of the stored predictions."""
+    if not path.is_file():
+        return [f"{path.name} is missing: stored scores could not be checked."]
+    keys, now = ["model", "repeat", "fold"], evaluation.scores()
+    before = pd.read_csv(path, sep="\t", float_precision="round_trip")
+    if not before[keys].astype(str).equals(now[keys].astype(str)):
+        return ["the folds of the stored scores are not those of the predictions."]
+    found = []
+    for score in [one for one in SCORES if one in before]:
+        unlike = ~np.isclose(
+            before[score], now[score], rtol=0, atol=TOLERANCE, equal_nan=True
+        )
+        for row in np.flatnonzero(unlike):
+            model, repeat, fold = now.loc[row, keys]
+            found.append(
+                f"{model}, repeat {repeat}, fold {fold}: {SCORES[score]} was stored as "
+                f"{before.loc[row, score]:.4f}, its predictions give "
+                f"{now.loc[row, score]:.4f}"
+            )
+    if not found:
+        return []
+    more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+    return [
+        "Stored scores differ from those of the stored predictions, which this report "
+        f"uses: {'; '.join(found[:3])}{more}. One of the two was changed."
+    ]
+
+
+def _write_private(evaluation: Evaluation, folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    evaluation.save(folder / STORED)
+    table = evaluation.cohort.table
+    write_tsv(table[["code", "scan", "participant"]], folder / "codes.tsv")
+    scores = evaluation.scores()
+    scores.to_csv(folder / "scores.tsv", sep="\t", index=False, na_rep="n/a")
+    if evaluation.audit is not None:
+        write_tsv(audit_table(evaluation), folder / "audit.tsv")
+    for one in folder.rglob("*"):
+        one.chmod(0o700 if one.is_dir() else 0o600)
+    folder.chmod(0o700)
+
+
+def withholder(table: pd.DataFrame) -> Callable[[str], str]:
+    """Return a function that takes people, scans, sessions, days and paths from text.
+
+    Names shorter than four letters ("1", "b") stand in any text by chance; they are
+    taken out only behind a word such as "sub-".
+    """
+    names = {str(one) for name in ("scan", "participant") for one in table[name]}
+    sessions = {str(one) for one in table.get("session", ())}
+    names |= {one.removeprefix("sub-") for one in names}
+    sessions |= {one.removeprefix("ses-") for one in sessions}
+    before = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
+    patterns = [
+        re.escape(one) if len(one) > 3 else before + re.escape(one)
+        for one in sorted((names | sessions) - {""}, key=lambda one: (-len(one), one))
+    ]
+    known = re.compile(
+        rf"(?<![0-9A-Za-z])(?:{'|'.join(patterns) or '(?!)'})(?![0-9A-Za-z])",
+        re.IGNORECASE,
+    )
+    day = re.compile(
+        r"(?<![0-9A-Za-z])(?:19|20)\d{2}([-/.]?)(?:0[1-9]|1[0-2])\1"
+        r"(?:0[1-9]|[12]\d|3[01])(?![0-9A-Za-z])"
+    )
+    path = re.compile(  # of the system, also in quotes; not "m/s", "1/2", "a/b"
+        r"""(?<=['"])(?:~|[A-Za-z]:)?[/\\][^'"]+(?=['"])"""
+        r"""|(?<![\w.~/\\\]-])(?:~|[A-Za-z]:)?[/\\][\w.~-][^\s'",:;()<>\]]*"""
+    )
+
+    def withhold(text: str) -> str:
+        text = path.sub("[path withheld]", text)
+        return day.sub("[day withheld]", known.sub("[name withheld]", text))
+
+    return withhold
+
+
+def _write_shareable(
+    evaluation: Evaluation, folder: Path, atlas: Atlas | None, identified: bool
+) -> None:
+    table, settings = evaluation.cohort.table, evaluation.settings
+    scans = list(table["scan"])
+    codes = dict(zip(scans, scans if identified else table["code"], strict=True))
+    clean: Callable[[str], str] = str if identified else withholder(table)
+    folder.mkdir()
+    atlas = _find_atlas(evaluation) if atlas is None else atlas
+    text = render_page(evaluation, folder, codes, clean, atlas)
+    (folder / "report.html").write_text(text, "utf-8")
+    write_tsv(_coded_predictions(evaluation, codes), folder / "predictions.tsv")
+    timing = ["model", "repeat", "fold", "seconds_fit", "seconds_predict", "epochs"]
+    write_tsv(evaluation.fits[timing], folder / "timing.tsv")
+    (folder / "log.txt").write_text(clean(_log(evaluation)), "utf-8")
+    cohort = {name: getattr(evaluation.cohort, name) for name in TOLD}
+    models = evaluation.fits.drop_duplicates("model")[["model", "settings"]]
+    record = {
+        "written_by": "brainlsap",
+        "cohort": cohort,
+        "settings": settings,
+        "models": {name: json.loads(told) for name, told in models.to_numpy()},
+    }
+    files = sorted({*_files_in(folder.parent), f"{SHAREABLE}/settings.json"})
+    told = json.dumps(
+        _cleaned(record, clean) | {"files": files}, indent=1, ensure_ascii=False
+    )
+    (folder / "settings.json").write_text(told + "\n", "utf-8")
+
+
+def _find_atlas(evaluation: Evaluation) -> Atlas | None:
+    try:
+        atlas = load_atlas(evaluation.cohort.atlas_name)
+    except BrainlsapError:
+        return None
+    return atlas if set(evaluation.cohort.region_names) <= set(atlas.names) else None
+
+
+def _coded_predictions(
+    evaluation: Evaluation, codes: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return predictions under codes, in their order; no person is named."""
+    told = evaluation.predictions.drop(columns="participant")
+    told = told.assign(scan=told["scan"].map(codes))
+    place = {name: number for number, name in enumerate(evaluation.models)}
+    return told.sort_values(
+        ["model", "repeat", "scan"],
+        key=lambda column: column.map(place) if column.name == "model" else column,
+        ignore_index=True,
+    )
+
+
+def _log(evaluation: Evaluation) -> str:
+    """Return versions, notes, and seconds and warnings of every fit, line by line."""
+    versions = evaluation.settings["versions"].items()
+    lines = [f"version: {name} {one}" for name, one in versions]
+    lines += [f"machine: {os.cpu_count()} cores"]
+    lines += [f"note: {one}" for one in evaluation.cohort.notes]
+    columns = ["model", "repeat", "fold", "seconds_fit", "failed", "warnings"]
+    for name, repeat, fold, seconds, failed, warned in evaluation.fits[
+        columns
+    ].itertuples(index=False):
+        told = "; ".join(one for one in [failed, *json.loads(warned)] if one)
+        lines.append(f"{name}, repeat {repeat}, fold {fold}: {seconds:.2f} s; {told}")
+    return "\n".join(lines) + "\n"
+
+
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """Take names out of every text of a record."""
+    if isinstance(value, Mapping):
+        return {clean(str(key)): _cleaned(one, clean) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one, clean) for one in value]
+    return clean(value) if isinstance(value, str) else value
