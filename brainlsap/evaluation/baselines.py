@@ -538,7 +538,7 @@ def make_models(
     ... }
     {'LSAP-C': 'model', 'linear SVM': 'baseline'}
     """
-    by_key = {_key(name): (name,) for name in MODELS}
+    by_key: dict[str, tuple[str, ...]] = {_key(name): (name,) for name in MODELS}
     by_key |= {_key(name): members for name, members in GROUPS.items()}
     asked = [names] if isinstance(names, str) else list(names)
     wanted: set[str] = set()

@@ -180,7 +180,7 @@ def bootstrap_scores(
     r"""Score all out-of-fold predictions of a model together, with 95% intervals.
 
     People are drawn with replacement, each with all visits and all repeats. The AUC is
-    taken within each fold and averaged, as probabilities of two fits cannot be compared.
+    averaged over folds, as probabilities of two fits cannot be compared.
     The expected calibration error,
 
     .. math:: \sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|
@@ -306,7 +306,7 @@ def _predictions_of(evaluation: Evaluation, model: str) -> _Predictions | None:
 def _weights(
     told: _Predictions, n_draws: int, random_state: int
 ) -> Iterator[np.ndarray]:
-    """Yield how often each prediction counts (n_draws, n_rows), some draws at a time."""
+    """Yield how often each prediction counts (n_draws, n_rows), a part at a time."""
     check_at_least("n_draws", n_draws, 1)
     rng = np.random.default_rng(random_state)
     even = np.full(told.n_people, 1 / told.n_people)

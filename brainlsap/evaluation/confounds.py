@@ -411,7 +411,7 @@ def _measured_blocks(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 def _standardise(
     values: np.ndarray, place: np.ndarray, design: np.ndarray, n_sites: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean, slope and deviation of every value, and what is left of each scan."""
+    """Return mean, slope and deviation of every value, and each scan's remainder."""
     n_values = values.shape[1]
     mean, deviation = np.zeros(n_values), np.ones(n_values)
     slope, z = np.zeros((design.shape[1], n_values)), np.full_like(values, np.nan)

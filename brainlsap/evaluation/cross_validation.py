@@ -208,8 +208,9 @@ def _resolve_cv(
 ) -> tuple[Sequence[Split], int, str]:
     """Return folds, the number of repeats, and the words for how they were made."""
     if isinstance(cv, int | np.integer):
-        splits = make_splits(cohort.y, cohort.groups, int(cv), n_repeats, random_state)
-        return splits, n_repeats, "stratified folds of whole people"
+        who = (cohort.y, cohort.groups, int(cv), random_state)
+        drawn = make_splits(*who, n_repeats=n_repeats)
+        return drawn, n_repeats, "stratified folds of whole people"
     if n_repeats != 1:
         raise ParameterError(
             "n_repeats goes with a number of folds; give cv all folds of all repeats."
@@ -249,7 +250,7 @@ def run_fits(
 ) -> list[dict[str, Any]]:
     """Return :func:`fit_fold` of every task, in their order; keep each when finished.
 
-    A task is a model, a fold, a seed, and the cohort's table (with the labels to learn).
+    A task is a model, a fold, a seed, and the cohort's table with its labels.
     """
     from joblib import Parallel, delayed
     from tqdm import tqdm
@@ -544,7 +545,7 @@ def _concat(tables: list[pd.DataFrame]) -> pd.DataFrame:
 def _task_keys(
     tasks: Sequence[Task], steps: Deconfounder, cohort: CohortSummary
 ) -> list[str | None]:
-    """Return what tells every fit from all others, None for what cannot be described."""
+    """Return what tells every fit from all others; None where nothing does."""
     from joblib import hash as hash_of
 
     about = (

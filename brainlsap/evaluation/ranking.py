@@ -43,8 +43,9 @@ FEWEST_PERMUTATIONS = 20
 """1 / (20 + 1) is the first possible p-value below 0.05."""
 
 INTERVAL = (2.5, 97.5)
-# Scales below are as good as none: a region looks at itself only.
-LOWEST_SCALE = 1e-3
+# Smaller scales count as this: a kernel of 0.05 keeps more than nine tenths of a
+# region's own value, and a single fold at 0 must not rule the mean of logarithms.
+LOWEST_SCALE = 0.05
 # A scale that ends within this part of its start was not learned.
 MOVED = 0.05
 # The start of a single refit where a model tries several.
@@ -69,7 +70,8 @@ def rank_regions(
     .. math:: r_p = \exp\Big(\frac1K \sum_k
               \log\frac{s_{kp}}{\mathrm{median}_q\, s_{kq}}\Big)
 
-    Where all folds have one start the order is that of the geometric mean scale.
+    Scales below 0.05 count as 0.05: such a kernel keeps more than nine tenths of a
+    region's own value, and one fold at 0 would rule the mean of logarithms.
 
     Parameters
     ----------
@@ -185,8 +187,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     if beyond:
         return (
             f"{beyond} of {int(ranking['measured'].sum())} regions have smaller scales "
-            f"than any region in fits to permuted labels (family-wise p < {ALPHA}, "
-            f"{number} permutations). Interpret these alone."
+            f"than fits to permuted labels give (family-wise p < {ALPHA}, {number} "
+            "permutations). Interpret these alone."
         )
     return (
         "The ranking of regions is not better than its null: fits to permuted labels "
@@ -262,9 +264,9 @@ def permutation_null(
         n_starts=1, initial_scale=float(start), random_state=int(random_state)
     )
     rng = np.random.default_rng(random_state)
-    labels = [cohort.y]
-    for _ in range(n_permutations):
-        labels.append(permute_labels(cohort.y, cohort.groups, rng))
+    labels = [cohort.y] + [
+        permute_labels(cohort.y, cohort.groups, rng) for _ in range(n_permutations)
+    ]
     steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
     rows = np.arange(cohort.n_scans)
     tasks = [
@@ -487,12 +489,12 @@ def common_regions(
 def _scales_of(
     evaluation: Evaluation, model: str | None
 ) -> tuple[str, np.ndarray, dict[Any, np.ndarray], np.ndarray | None]:
-    """Return a model's name, scales (n_folds, n_rois), by start, and where they began."""
+    """Return a name, scales (n_folds, n_rois), by start, and where they began."""
     names = list(evaluation.scales["model"].unique())
     if not names or (model is not None and model not in names):
         raise ParameterError(
-            f"model {model or evaluation.models[0]!r} has no scales to rank regions by; "
-            f"those that have: {', '.join(names) or 'none'}."
+            f"model {model or evaluation.models[0]!r} has no scales to rank regions "
+            f"by; those that have: {', '.join(names) or 'none'}."
         )
     name = model or names[0]
     rows = evaluation.scales[evaluation.scales["model"] == name]

@@ -84,7 +84,7 @@ class CohortSummary:
             label_name=cohort.label_name,
             atlas_name=cohort.atlas.name,
             region_names=tuple(cohort.region_names),
-            measured=cohort.measured.any(axis=(0, 2)),
+            measured=np.asarray(cohort.measured.any(axis=(0, 2))),
             feature_names=tuple(cohort.feature_names),
             notes=tuple(cohort.notes),
             provenance=dict(cohort.provenance),

@@ -30,9 +30,9 @@ def make_splits(
     y: Sequence | np.ndarray,
     groups: Sequence | np.ndarray,
     n_folds: int = 5,
-    n_repeats: int = 1,
     random_state: int = 0,
     *,
+    n_repeats: int = 1,
     balance: Sequence | np.ndarray | None = None,
 ) -> tuple[Split, ...]:
     r"""Divide scans into stratified folds of whole people, once or several times.
@@ -54,10 +54,10 @@ def make_splits(
         Label and participant of every scan.
     n_folds : int
         Folds of one repeat, at least 2 and at most the people of the rarest class.
-    n_repeats : int
-        How often folds are drawn anew; every scan is tested once in each.
     random_state : int
         Seed. The first repeat is the same whatever `n_repeats`.
+    n_repeats : int
+        How often folds are drawn anew; every scan is tested once in each.
     balance : sequence of length n_scans, optional
         Another column, such as a site, that is spread over the folds too.
 
@@ -233,12 +233,11 @@ def write_splits(
     -------
     Path
     """
-    scans, participants = np.asarray(scans), np.asarray(participants)
     tables = []
     for number, (train, test) in enumerate(splits, start=1):
         part = np.full(len(scans), "unused", dtype=object)
         part[train], part[test] = "train", "test"
-        columns = (np.full(len(scans), number), part, scans, participants)
+        columns = ([number] * len(scans), part, scans, participants)
         table = pd.DataFrame(dict(zip(FILE_COLUMNS, columns, strict=True)))
         tables.append(table.sort_values("part", kind="stable"))
     with replace_when_whole(path) as partial:
