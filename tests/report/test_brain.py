@@ -1,0 +1,381 @@
+import dataclasses
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import colormaps
+from scipy.ndimage import (
+    distance_transform_cdt,
+    maximum_filter,
+    maximum_position,
+    minimum_filter,
+)
+
+from brainlsap.atlas import load_atlas
+from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.report.brain import (
+    WIDTH,
+    plot_regions,
+    plot_scales_at_quarters,
+    region_label,
+)
+from brainlsap.report.brain_raster import (
+    BACKGROUND,
+    NO_REGION,
+    VIEWS,
+    cut_at_borders,
+    rasterise,
+    region_mesh,
+    region_picture,
+)
+
+ATLAS = load_atlas("destrieux160")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def draw_values(atlas=ATLAS, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.Series(rng.uniform(0.2, 1.7, size=len(atlas)), index=atlas.names)
+
+
+def without_surfaces(**columns):
+    regions = ATLAS.regions.assign(**columns)
+    return dataclasses.replace(ATLAS, name="own", folder=None, regions=regions)
+
+
+def axes_of(figure, label):
+    return [ax for ax in figure.axes if ax.get_label() == label]
+
+
+def words_of(figure):
+    page = [text.get_text() for ax in figure.axes for text in ax.texts]
+    return [*page, *(text.get_text() for text in figure.texts)]
+
+
+def painted(figure, view):
+    """Return the pixels of a view in the colours of autumn, which has no blue."""
+    image = axes_of(figure, view)[0].images[0].get_array()
+    return (image[..., 2] == 0) & (image[..., 3] == 255)
+
+
+@pytest.mark.parametrize("name", ["destrieux160", "desikan82"])
+def test_every_region_is_seen_and_has_the_color_of_the_bar(name):
+    atlas = load_atlas(name)
+    values = draw_values(atlas)
+    figure = plot_regions(values, atlas)
+    assert list(VIEWS) == [ax.get_label() for ax in figure.axes if ax.images]
+    low, high = values.min(), values.max()
+    seen = set()
+    for view in VIEWS:
+        picture = region_picture(atlas, view)
+        image = axes_of(figure, view)[0].images[0].get_array()
+        assert image.shape[:2] == picture.region.shape
+        inside = minimum_filter(picture.region, 5) == maximum_filter(picture.region, 5)
+        places = np.unique(picture.region[inside & (picture.region >= 0)])
+        labels = np.where(inside, picture.region, BACKGROUND)
+        where = maximum_position(picture.facing, labels, places)
+        for place, (row, column) in zip(places, where, strict=True):
+            share = (values.iloc[place] - low) / (high - low)
+            expected = np.array(colormaps["viridis"](share, bytes=True)[:3], int)
+            lit = 6 if view == "subcortex" else 0
+            found = image[row, column, :3].astype(int)
+            assert np.abs(found - expected).max() <= lit, atlas.names[place]
+            seen.add(int(place))
+    assert seen == set(range(len(atlas)))
+
+
+def test_the_finished_figure_shows_the_color_where_the_region_is():
+    figure = plot_regions({"lh_S_central": 1.0}, ATLAS, views="lateral left", vmax=1)
+    figure.set_dpi(100)
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    picture = region_picture(ATLAS, "lateral left").region
+    depth = distance_transform_cdt(picture == ATLAS.find("lh_S_central"))
+    row, column = np.unravel_index(depth.argmax(), depth.shape)
+    box = axes_of(figure, "lateral left")[0].get_window_extent()
+    x = int(box.x0 + (column + 0.5) / picture.shape[1] * box.width)
+    y = int(len(pixels) - box.y1 + (row + 0.5) / picture.shape[0] * box.height)
+    expected = np.array(colormaps["viridis"](1.0, bytes=True)[:3], int)
+    assert np.abs(pixels[y, x] - expected).max() <= 2
+    assert np.abs(pixels[0, 0] - 255).max() == 0
+
+
+@pytest.mark.parametrize(
+    ("region", "view", "half"),
+    [
+        ("lh_S_central", "dorsal", "left"),
+        ("rh_S_central", "dorsal", "right"),
+        ("lh_G_oc-temp_lat-fusifor", "ventral", "right"),
+        ("Left-Putamen", "subcortex", "left"),
+        ("Right-Putamen", "subcortex", "right"),
+    ],
+)
+def test_left_is_where_the_letter_says(region, view, half):
+    figure = plot_regions({region: 1.0}, ATLAS, views=view, cmap="autumn")
+    here = painted(figure, view)
+    share = np.nonzero(here)[1] / here.shape[1]
+    assert len(share) > 500
+    assert ((share < 0.5) == (half == "left")).all()
+    texts = axes_of(figure, view)[0].texts
+    letters = {t.get_position()[0]: t.get_text() for t in texts}
+    letter = letters[0 if half == "left" else 1]
+    assert region[0].upper() == letter
+
+
+def test_each_hemisphere_has_its_own_lateral_and_medial_view():
+    figure = plot_regions({"rh_S_central": 1.0}, ATLAS, cmap="autumn")
+    lateral = [view for view in VIEWS if "al " in view and painted(figure, view).any()]
+    assert lateral == ["lateral right"]
+
+
+def test_values_go_by_name_and_not_by_position():
+    values = draw_values()
+    shuffled = values.sample(frac=1, random_state=1)
+    assert list(shuffled.index) != list(values.index)
+    images = [
+        axes_of(plot_regions(one, ATLAS, views="lateral left"), "lateral left")[0]
+        .images[0]
+        .get_array()
+        for one in (values, shuffled, dict(shuffled))
+    ]
+    for image in images[1:]:
+        np.testing.assert_array_equal(image, images[0])
+
+
+def test_maps_share_one_scale_of_colors_and_the_bar_says_what_is_beyond():
+    maps = pd.DataFrame({"first": draw_values(), "second": 3 * draw_values(seed=1)})
+    figure = plot_regions(maps, ATLAS, views="dorsal", vmax=2, colorbar_label="SUVR")
+    (bar,) = axes_of(figure, "colour bar")
+    assert bar.get_ylim() == (pytest.approx(np.nanmin(maps)), 2)
+    assert bar.get_ylabel() == "SUVR"
+    assert bar._colorbar.extend == "max"
+    assert len(axes_of(figure, "dorsal")) == 2
+    words = words_of(figure)
+    assert {"first", "second", "Dorsal"} <= set(words)
+
+
+def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
+    values = draw_values()
+    values["ctx_lh_G_precuneus"] = np.nan
+    figure = plot_regions(values, ATLAS, views="medial left")
+    image = axes_of(figure, "medial left")[0].images[0].get_array()
+    picture = region_picture(ATLAS, "medial left").region
+    for place, grey in ((ATLAS.find("lh_G_precuneus"), 0xB4), (NO_REGION, 0xED)):
+        inside = distance_transform_cdt(picture == place) > 2
+        assert (image[inside][:, :3] == grey).all()
+    assert (image[distance_transform_cdt(picture == BACKGROUND) > 2, 3] == 0).all()
+    assert axes_of(figure, "no value")
+    assert not axes_of(plot_regions(draw_values(), ATLAS, views="dorsal"), "no value")
+
+
+def test_the_legend_names_the_regions_that_carry_numbers():
+    values = draw_values()
+    values[["Left-Amygdala", "ctx_rh_S_central"]] = [0.01, 0.02]
+    figure = plot_regions(values, ATLAS, legend=2, title="$5 to $6", black_bg=True)
+    words = [word.replace("\xa0", " ") for word in words_of(figure)]
+    assert "1 left amygdala   2 right central sulcus" in words
+    assert "$5 to $6" in words
+    (sub,) = axes_of(figure, "subcortex")
+    (number,) = [text for text in sub.texts if text.get_text() == "1"]
+    x, y = (round(k) for k in number.get_position())
+    assert region_picture(ATLAS, "subcortex").region[y, x] == ATLAS.find(
+        "Left-Amygdala"
+    )
+    figure = plot_regions(
+        values, ATLAS, legend=["G_temporal_middle_lh"], views="medial left"
+    )
+    words = [word.replace("\xa0", " ") for word in words_of(figure)]
+    assert "1 left middle temporal gyrus (not in view)" in words
+
+
+def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped():
+    maps = {"A model": draw_values(), "Another, of a long name": draw_values(seed=1)}
+    label = "regional uptake of the tracer (SUVR)"
+    figure = plot_regions(maps, ATLAS, title="T", colorbar_label=label, legend=9)
+    assert figure.get_size_inches()[0] == pytest.approx(WIDTH)
+    figure.canvas.draw()
+    page = figure.bbox
+    texts = [t for ax in figure.axes for t in ax.texts if t.get_text()]
+    (bar,) = axes_of(figure, "colour bar")
+    texts += [*bar.get_yticklabels(), bar.yaxis.label]
+    assert len(texts) > 50
+    for text in texts:
+        assert text.get_fontsize() >= 7, text
+        box = text.get_window_extent()
+        assert page.x0 <= box.x0 < box.x1 <= page.x1, text
+        assert page.y0 <= box.y0 < box.y1 <= page.y1, text
+
+
+def test_a_figure_given_is_drawn_into():
+    figure = plt.figure()
+    assert plot_regions(draw_values(), ATLAS, views="dorsal", figure=figure) is figure
+    assert plt.get_fignums() == [figure.number]
+
+
+@pytest.mark.parametrize("surface", ["pial", "white_matter"])
+def test_folded_surfaces_are_lit_from_the_viewer(surface):
+    figure = plot_regions(draw_values(), ATLAS, views="dorsal", surface=surface)
+    picture = region_picture(ATLAS, "dorsal", surface)
+    assert picture.facing[picture.region >= 0].std() > 0.1
+    place = ATLAS.find("lh_G_front_sup")
+    inside = distance_transform_cdt(picture.region == place) > 2
+    shown = axes_of(figure, "dorsal")[0].images[0].get_array()[inside][:, 1].astype(int)
+    assert np.corrcoef(shown, picture.facing[inside])[0, 1] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        ({"values": {"lh_G_precunius": 1.0}}, RegionNameError, "G_precuneus"),
+        ({"values": {"lh_S_central": 1, "S_central_lh": 2}}, RegionNameError, "once"),
+        ({"values": [1.0, 2.0]}, ParameterError, "by the region's name"),
+        ({"values": {"lh_S_central": "much"}}, ParameterError, "must be numbers"),
+        ({"values": {"lh_S_central": np.inf}}, ParameterError, "infinite"),
+        ({"values": {"lh_S_central": np.nan}}, ParameterError, "no value"),
+        ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
+        ({"cmap": "no such map"}, ParameterError, "cmap"),
+        ({"views": ["top"]}, ParameterError, "dorsal"),
+        ({"views": []}, ParameterError, "views"),
+        ({"surface": "flat"}, ParameterError, "inflated"),
+        ({"legend": -1}, ParameterError, "legend"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(wrong, error, says):
+    with pytest.raises(error, match=says):
+        plot_regions(**{"values": draw_values(), "atlas": ATLAS, **wrong})
+
+
+def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
+    figure = plot_regions({"A": draw_values()}, without_surfaces())
+    assert any(
+        "has no surfaces to draw on: markers" in word for word in words_of(figure)
+    )
+    spots = [
+        collection
+        for ax in figure.axes
+        for collection in ax.collections
+        if len(collection.get_offsets()) == (ATLAS.regions["hemisphere"] == "L").sum()
+    ]
+    assert spots
+
+
+def test_an_atlas_of_names_alone_is_drawn_as_bars_and_says_so():
+    atlas = without_surfaces(x=np.nan, y=np.nan, z=np.nan)
+    values = draw_values()
+    figure = plot_regions(values, atlas, colorbar_label="SUVR", legend_order="largest")
+    assert any("bars, of the 20 largest of 160" in word for word in words_of(figure))
+    (ax,) = axes_of(figure, "bars")
+    widths = sorted(patch.get_width() for patch in ax.patches)
+    np.testing.assert_allclose(widths, np.sort(values)[-20:])
+    upper = max(ax.patches, key=lambda patch: patch.get_y())
+    assert upper.get_width() == values.max()
+    label = ax.get_yticklabels()[0].get_text()
+    assert label == region_label(atlas, int(values.to_numpy().argmax()))
+
+
+def test_a_region_with_a_value_and_no_surface_is_named():
+    extra = ATLAS.regions.iloc[[0]].assign(
+        name="Brain-Stem", hemisphere="M", long_name="Brain stem", structure="subcortex"
+    )
+    regions = pd.concat([ATLAS.regions, extra], ignore_index=True)
+    atlas = dataclasses.replace(ATLAS, name="161", regions=regions)
+    figure = plot_regions({"Brain-Stem": 1.0, "lh_S_central": 2.0}, atlas)
+    assert "Not drawn, for want of a surface: brain stem." in words_of(figure)
+
+
+def draw_evaluation(starts=(0.2, 2.0)):
+    """Two folds that learned the same pattern of scales from different starts."""
+    pattern = np.exp(np.random.default_rng(0).normal(size=160))
+    rows = [
+        ("M", 1, fold, "mean", share, region, start * value**share)
+        for fold, start in enumerate(starts, start=1)
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0)
+        for region, value in zip(ATLAS.names, pattern, strict=True)
+    ]
+    columns = ["model", "repeat", "fold", "start", "share", "region", "scale"]
+    measured = np.arange(160) != 3
+    cohort = SimpleNamespace(
+        region_names=ATLAS.names, measured=measured, atlas_name="destrieux160"
+    )
+    scales = pd.DataFrame(rows, columns=columns)
+    return SimpleNamespace(scales=scales, cohort=cohort), pattern
+
+
+def test_scales_at_quarters_do_not_depend_on_where_folds_began():
+    views = ["lateral left", "medial left"]
+    figures = []
+    for starts in ((0.2, 2.0), (1.0, 1.0)):
+        evaluation, pattern = draw_evaluation(starts)
+        figures.append(plot_scales_at_quarters(evaluation, views=views))
+    rows = axes_of(figures[0], "lateral left")
+    assert len(rows) == 5
+    assert {"start", "25%", "50%", "75%", "end"} <= set(words_of(figures[0]))
+    for one, other in zip(rows, axes_of(figures[1], "lateral left"), strict=True):
+        a, b = (ax.images[0].get_array().astype(int) for ax in (one, other))
+        assert np.abs(a - b).max() <= 1
+    known = pattern[np.arange(160) != 3]
+    highest = (known / np.median(known)).max()
+    (bar,) = axes_of(figures[0], "colour bar")
+    assert bar.get_ylim()[1] == pytest.approx(highest)
+    assert axes_of(figures[0], "no value")  # the region that was not measured
+
+
+def test_a_model_without_scales_during_training_is_refused():
+    evaluation, _ = draw_evaluation()
+    with pytest.raises(ParameterError, match=r"\(M\), got 'SVM'"):
+        plot_scales_at_quarters(evaluation, model="SVM")
+    evaluation.scales = evaluation.scales.query("share == 1")
+    with pytest.raises(ParameterError, match="none"):
+        plot_scales_at_quarters(evaluation)
+
+
+def test_the_raster_shows_the_nearest_face_that_looks_at_the_viewer():
+    points = np.array(
+        [[0, 0, 0], [8, 0, 0], [0, 8, 0], [0, 0, 2], [4, 0, 2], [0, 4, 2]], float
+    )
+    faces = np.array([[0, 1, 2], [3, 4, 5], [3, 5, 4]])  # the last shows its back
+    face, weights = rasterise(points, faces, pixels_per_mm=1)
+    assert face.shape == (10, 10)
+    assert face[-2, 1] == 1  # the corner that both cover: the nearer one
+    assert face[-2, 7] == 0
+    assert face[1, 8] == -1
+    assert set(np.unique(face)) == {-1, 0, 1}
+    assert (face == 0).sum() + (face == 1).sum() == 36  # half of 8 by 8, and its edge
+    np.testing.assert_allclose(weights[face >= 0].sum(axis=1), 1)
+    column = weights[-2, 7] @ points[faces[0]]
+    np.testing.assert_allclose(column[:2], [6.5, 0.5])
+
+
+def test_triangles_are_cut_where_memberships_are_equal():
+    points = np.array([[0, 0, 0], [4, 0, 0], [0, 4, 0], [4, 4, 0]], float)
+    faces = np.array([[0, 1, 2], [1, 3, 2]])
+    belongs = np.array([[1, 0, 0], [0.25, 0.75, 0], [0.25, 0, 0.75], [0, 1, 0]])
+    cut, pieces, column = cut_at_borders(points, faces, belongs)
+    a, b, c = (cut[pieces[:, k]] for k in range(3))
+    areas = np.cross(b - a, c - a)[:, 2] / 2
+    assert (areas > -1e-12).all()
+    assert areas.sum() == pytest.approx(16)
+    middles = (a + b + c) / 3
+    of_first = middles[column == 0]
+    assert (of_first.sum(axis=1) < 4).all()
+    on_edge = cut[(cut[:, 1] == 0) & (cut[:, 0] > 0) & (cut[:, 0] < 4)]
+    np.testing.assert_allclose(on_edge, [[8 / 3, 0, 0]])  # 1 - x = x / 2
+
+
+def test_cut_meshes_keep_the_area_and_the_regions_of_the_surface():
+    mesh = region_mesh(ATLAS, "L", "inflated")
+    own = {k for k, side in enumerate(ATLAS.regions["hemisphere"]) if side == "L"}
+    cortical = {k for k in own if ATLAS.regions["structure"][k] == "cortex"}
+    assert set(mesh.region.tolist()) == {*cortical, NO_REGION}
+    labels = ATLAS.vertex_labels("L")
+    of_vertex = np.full(len(mesh.points), -3)
+    of_vertex[mesh.faces.ravel()] = np.repeat(mesh.region, 3)
+    kept = of_vertex[: len(labels)] == np.where(labels < 0, NO_REGION, labels)
+    assert kept.mean() > 0.97  # smoothing moves the border past a few vertices
