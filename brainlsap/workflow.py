@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from brainlsap.arrays import check_choice
-from brainlsap.data import Cohort
+from brainlsap.data import Cohort, quality_table
 from brainlsap.evaluation import (
     Evaluation,
     cross_validate,
@@ -198,7 +198,12 @@ def run_study(
                     )
                 evaluation = replace(evaluation, ranking=ranking)
             write_report(
-                evaluation, out, title=title, with_identifiers=with_identifiers
+                evaluation,
+                out,
+                title=title,
+                with_identifiers=with_identifiers,
+                atlas=cohort.atlas,
+                quality=quality_table(cohort).rename_axis("scan").reset_index(),
             )
         except KeyboardInterrupt:
             kept = sum(1 for one in folds.rglob("*") if one.is_file())
