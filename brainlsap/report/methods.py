@@ -1,7 +1,7 @@
 """Sentences for a paper: the headline, and methods generated from every setting."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from brainlsap.evaluation.comparison import compare_models
 from brainlsap.evaluation.ranking import ranking_verdict
 from brainlsap.report.tables import (
     covariate,
+    feature_text,
+    listed,
     p_text,
     spread_text,
     summary_of,
@@ -23,15 +25,10 @@ ALPHA = 0.05
 
 Phrase = str | Mapping[Any, str] | Callable[[Any], str]
 
-FEATURES = {
-    "thickness": "cortical thickness",
-    "volume": "grey-matter volume",
-    "area": "cortical surface area",
-    "strength": "strength of the connectome (sum of a region's weights)",
-    "fdg": "FDG-PET SUVR",
-    "amyloid": "amyloid-PET SUVR",
-    "tau": "tau-PET SUVR",
-}
+
+def _unless_zero(text: str) -> Callable[[Any], str]:
+    return lambda value: text.format(_as_text(value)) if value else ""
+
 
 MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
     (
@@ -57,10 +54,8 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "softmax": "a softmax over the classes",
                 "ordinal": "an ordinal head (CORN; Shi et al., 2023)",
             },
-            "linear_penalty": lambda value: (
-                f"a linear path with penalty {_as_text(value)}" if value else ""
-            ),
-            "dropout": "dropout of {}",
+            "linear_penalty": _unless_zero("a linear path with penalty {}"),
+            "dropout": _unless_zero("dropout of {}"),
             "standardize": {
                 "region": "inputs standardised by region over the training scans",
                 "scan": "inputs standardised within each scan",
@@ -97,9 +92,11 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
         {
             "preset": {"default": "", "paper": "the settings of Sim et al. (2024)"},
             "learning_rate": "Adam with learning rate {}",
-            "weight_decay": "weight decay {}",
-            "readout_penalty": "squared weights of the read-out penalised by {}",
-            "label_smoothing": "labels smoothed by {}",
+            "weight_decay": _unless_zero("weight decay {}"),
+            "readout_penalty": _unless_zero(
+                "squared weights of the read-out penalised by {}"
+            ),
+            "label_smoothing": _unless_zero("labels smoothed by {}"),
             "class_weight": {
                 "balanced": "classes weighted to count alike",
                 "none": "all scans weighted alike",
@@ -134,9 +131,7 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
     (
         "Connectomes: ",
         {
-            "threshold": lambda value: (
-                f"links below {_as_text(value)} removed" if value else ""
-            ),
+            "threshold": _unless_zero("links below {} removed"),
             "threshold_unit": {
                 "weight": "",
                 "share": "the threshold being a share of the sum of weights",
@@ -189,9 +184,7 @@ COHORT_PHRASES: dict[str, Phrase] = {
         "baseline": "Of every participant the baseline visit was used.",
     },
     "classes": lambda value: (
-        f"Classes were restricted to, and ordered as, {_listed(value)}."
-        if value
-        else ""
+        f"Classes were restricted to, and ordered as, {listed(value)}." if value else ""
     ),
     "subcortex": {
         "absent": "Measures of the cortical surface have no value in the subcortex.",
@@ -218,7 +211,7 @@ COHORT_PHRASES: dict[str, Phrase] = {
     "subjects_dir": "FreeSurfer's results were read from {}.",
     "merged_classes": lambda value: (
         "Classes were merged: "
-        + _listed(f"{' + '.join(old)} to {new}" for new, old in value.items())
+        + listed(f"{' + '.join(old)} to {new}" for new, old in value.items())
         + "; scans of other classes were left out."
         if value
         else ""
@@ -238,7 +231,7 @@ STUDY_PHRASES: dict[str, Phrase] = {
     "harmonize": "Differences between the values of {} were removed from the features "
     "by ComBat (Johnson et al., 2007), fitted on the training scans of each fold.",
     "regress_out": lambda value: (
-        f"Linear effects of {_listed(value)} on the features were removed, with "
+        f"Linear effects of {listed(value)} on the features were removed, with "
         "coefficients from the training scans of each fold."
         if value
         else ""
@@ -271,7 +264,16 @@ UNSAID = frozenset(
     {
         # where things are, how fast, how many processes
         *("folder", "out", "n_jobs", "verbose", "memory", "device", "n_threads"),
-        *("progress", "title", "with_identifiers", "version", "brainlsap"),
+        *(
+            "progress",
+            "title",
+            "with_identifiers",
+            "version",
+            "brainlsap",
+            "versions",
+            "date",
+            "preserve",
+        ),
         # said by sentences of their own
         *("atlas", "feature", "label", "models", "baselines", "steps", "asked"),
         *("options", "preparation", "differences"),
@@ -378,7 +380,7 @@ def _people(evaluation: Evaluation) -> list[str]:
         f"{row['class']} (n = {row['participants']}, {count(row['scans'], 'scan')})"
         for row in cohort.class_counts().to_dict("records")
     )
-    features = _listed(FEATURES.get(name, name) for name in cohort.feature_names)
+    features = feature_text(cohort.feature_names)
     measured, n_rois = int(cohort.measured.sum()), len(cohort.region_names)
     where = "all of them" if measured == n_rois else f"{measured} of them"
     sentences = [
@@ -394,12 +396,15 @@ def _people(evaluation: Evaluation) -> list[str]:
         sentences.append(f"Age at the first scan was {age} years (mean ± s.d.).")
     told = dict(cohort.provenance)
     told |= told.pop("asked", None) or {}
+    if not {"thickness", "area"} & set(cohort.feature_names):
+        told.pop("subcortex", None)
     return sentences + _phrases(COHORT_PHRASES, told, "Further options of reading")
 
 
 def _models(evaluation: Evaluation) -> list[str]:
     version = evaluation.settings.get("version", "")
-    sentences, before = [], None
+    sentences: list[str] = []
+    first: tuple[str, dict[str, Any]] | None = None
     for name in evaluation.models:
         fits = evaluation.fits[evaluation.fits["model"] == name]
         settings = _model_settings(fits)
@@ -412,20 +417,24 @@ def _models(evaluation: Evaluation) -> list[str]:
                 "region learns the scale of its own heat kernel on the connectome, as "
                 f"implemented in brainlsap {version}."
             )
-        unlike = settings
-        if before is not None:
-            unlike = {k: v for k, v in settings.items() if before.get(k) != v}
-        before = settings if before is None else before
-        told = []
-        for start, phrases in MODEL_SENTENCES:
-            found = _phrases(phrases, unlike)
-            if found:
-                told.append(start.format(model=name) + ", ".join(found) + ".")
-        if unlike is not settings:
-            told = [f"{name} differed from the first model in this:", *told]
         known = {key for _, phrases in MODEL_SENTENCES for key in phrases}
-        rest = {k: v for k, v in unlike.items() if k not in known}
-        sentences += told + _phrases({}, rest, f"Further settings of {name}")
+        rest = {k: v for k, v in settings.items() if k not in known}
+        if first is None:
+            first = (name, settings)
+            for start, phrases in MODEL_SENTENCES:
+                if found := _phrases(phrases, settings):
+                    sentences.append(f"{start.format(model=name)}{', '.join(found)}.")
+        else:
+            unlike = {k: v for k, v in settings.items() if first[1].get(k) != v}
+            rest = {k: v for k, v in rest.items() if k in unlike}
+            told = []
+            for start, phrases in MODEL_SENTENCES:
+                if found := _phrases(phrases, unlike):
+                    begins = "" if "{model}" in start else start.lower()
+                    told.append(begins + ", ".join(found))
+            told.append(f"otherwise as {first[0]}")
+            sentences.append(f"{name}: {'; '.join(told)}.")
+        sentences += _phrases({}, rest, f"Further settings of {name}")
     return sentences
 
 
@@ -443,6 +452,8 @@ def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
             asked[key] = f"{' or '.join(sorted(values))} (chosen in each training fold)"
         elif asked.get(key) is None:
             asked[key] = of_fits[0][key]
+    if asked.get("scale_penalty") == "none":
+        asked.pop("penalty_weight", None)
     return asked
 
 
@@ -457,7 +468,9 @@ def _design(evaluation: Evaluation) -> list[str]:
     settings = dict(evaluation.settings)
     settings |= settings.pop("steps", None) or {}
     n_folds, repeats = settings["n_folds"], settings["n_repeats"]
-    design = f"{n_folds}-fold cross-validation ({settings['cv']})"
+    cv = {"given": "given folds"}.get(settings["cv"], settings["cv"])
+    seed = f"seed {settings['random_state']}"
+    design = f"{n_folds}-fold cross-validation ({cv}; {seed})"
     if repeats > 1:
         design += f", repeated {repeats} times"
     apart = (
@@ -466,15 +479,15 @@ def _design(evaluation: Evaluation) -> list[str]:
         else "in which all scans of a participant were kept in one fold"
     )
     sentences = [
-        f"Performance was estimated by {design} (seed {settings['random_state']}), "
-        f"{apart}; everything, standardisation included, was fitted on training folds "
+        f"Performance was estimated by {design}, {apart};"
+        " everything, standardisation included, was fitted on training folds "
         "alone."
     ]
     roles = evaluation.fits.drop_duplicates("model").set_index("model")["role"]
     others = list(roles.index[roles != "model"])
     if others:
         sentences.append(
-            f"For comparison, {_listed(others)} were run on the very same folds."
+            f"For comparison, {listed(others)} were run on the very same folds."
         )
     if len(evaluation.models) > 1:
         sentences.append(
@@ -553,13 +566,8 @@ def _as_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_as_text(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
-        return _listed(map(_as_text, value))
+        return listed(map(_as_text, value))
     return str(value)
-
-
-def _listed(names: Iterable[Any]) -> str:
-    *first, last = [str(one) for one in names] or ["none"]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def count(number: int, noun: str) -> str:

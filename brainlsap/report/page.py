@@ -28,6 +28,10 @@ from brainlsap.report.plots import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+PAGE_SCORES = (
+    *("balanced_accuracy", "auc", "brier"),
+    *("kappa", "stage_error", "adjacent_accuracy"),
+)
 FILES = (
     "tables/: every table of this page, as TSV and for LaTeX (booktabs)",
     "figures/: every figure of this page, as PNG",
@@ -90,8 +94,8 @@ class _Page:
         cells = frame.astype(str)
         number = r"(?:n/a|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
         numeric = [one for one in frame if cells[one].str.fullmatch(number).all()]
-        wrap = bool((cells.map(len).max() > 60).any())
-        self._add("table", frame=frame, caption=caption, numeric=numeric, wrap=wrap)
+        long = [one for one in frame if cells[one].map(len).max() > 40]
+        self._add("table", frame=frame, caption=caption, numeric=numeric, long=long)
 
     def figure(
         self, name: str, figure: "Figure", caption: str, *, wide: bool = False
@@ -99,15 +103,14 @@ class _Page:
         import matplotlib.pyplot as plt
 
         file = io.BytesIO()
-        figure.savefig(file, format="png", dpi=200, bbox_inches="tight")
+        dpi = 300 if wide else 200
+        figure.savefig(file, format="png", dpi=dpi, bbox_inches="tight")
         plt.close(figure)
         png = file.getvalue()
         (self.folder / "figures" / f"{name}.png").write_bytes(png)
-        width = int.from_bytes(png[16:20], "big") * 96 // 200
+        width = int.from_bytes(png[16:20], "big") * (140 if wide else 96) // dpi
         text = base64.b64encode(png).decode("ascii")
-        self._add(
-            "figure", name=name, png=text, caption=caption, wide=wide, width=width
-        )
+        self._add("figure", name=name, png=text, caption=caption, width=width)
 
 
 def render_page(
@@ -181,7 +184,7 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
     )
     page.table(
         "scores",
-        made.score_table(evaluation),
+        made.score_table(evaluation, scores=PAGE_SCORES),
         "Scores of every model: mean ± s.d. over folds.",
     )
     page.text(
@@ -256,7 +259,7 @@ def _people(
     page.section("people", "People and scans")
     page.text(
         f"{cohort.n_scans} scans of {cohort.n_participants} people; "
-        f"{', '.join(cohort.feature_names)} in {int(cohort.measured.sum())} of "
+        f"{made.feature_text(cohort.feature_names)} in {int(cohort.measured.sum())} of "
         f"{len(cohort.region_names)} regions of {cohort.atlas_name}."
     )
     page.table(
@@ -354,7 +357,7 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         made.region_table(ranking, atlas),
         f"Regions of smallest heat scale, {first}. Relative scale: to the median of "
         "the measured regions in its fit, geometric mean over folds [middle 95% of "
-        "folds and starts]; spread: s.d. of its logarithm; scale: median over folds."
+        "folds and starts]; spread: its s.d.; scale: median over folds."
         + (f" {NULL_HEADING[:1].upper()}{NULL_HEADING[1:]}." if "p" in ranking else ""),
     )
     write_tsv(ranking, page.folder / "tables" / "ranking.tsv")

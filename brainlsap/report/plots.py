@@ -249,7 +249,7 @@ def plot_scales(
     _beside(axes, "median region", (1, 1), (0, 3), "data", ha="center", color=GREY)
     for place, row in top.iterrows():
         color = ORANGE if row["planted"] else BLUE
-        scale, low, high = row[["relative_scale", "scale_low", "scale_high"]]
+        scale, low, high = row[["relative_scale", "relative_low", "relative_high"]]
         axes.errorbar(
             scale,
             place,
@@ -292,7 +292,7 @@ def plot_ranks(ranking: pd.DataFrame, *, axes: "Axes | None" = None) -> "Axes":
     order = np.arange(1, len(ranked) + 1)
     scale = ranked["relative_scale"].to_numpy()
     axes.axhline(1, **DASHES)
-    bounds = ranked[["scale_low", "scale_high"]].to_numpy().T
+    bounds = ranked[["relative_low", "relative_high"]].to_numpy().T
     axes.vlines(order, *bounds, color=BLUE, alpha=0.25, linewidth=1.5)
     axes.plot(order, scale, ".", color=BLUE, markersize=4)
     planted = ranked["planted"].to_numpy()

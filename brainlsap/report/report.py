@@ -23,13 +23,15 @@ from brainlsap.evaluation.metrics import SCORES
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import fill_folder, lock_folder
 from brainlsap.report.page import render_page
-from brainlsap.report.tables import audit_table
+from brainlsap.report.tables import audit_table, feature_text
 
 __all__ = ["check_results_folder", "read_results", "write_report"]
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"
 """Folder in `private/` of a run's finished fits; it outlives the report."""
+ABOUT = ("title", "date", "versions")
+"""What a report adds to the settings of an evaluation."""
 TOLERANCE = 1e-9
 TOLD = (
     *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
@@ -191,7 +193,7 @@ def _completed(
 ) -> Evaluation:
     """Add what a remade report must have alike: date, title, versions, codes."""
     cohort, settings = evaluation.cohort, dict(evaluation.settings)
-    features = " and ".join(cohort.feature_names)
+    features = feature_text(cohort.feature_names)
     usual = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
     settings["title"] = title or settings.get("title") or usual[:1].upper() + usual[1:]
     settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
@@ -277,7 +279,7 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
         for one in sorted((names | sessions) - {""}, key=lambda one: (-len(one), one))
     ]
     known = re.compile(
-        rf"(?<![0-9A-Za-z])(?:{'|'.join(patterns) or '(?!)'})(?![0-9A-Za-z])",
+        rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{'|'.join(patterns) or '(?!)'})(?![0-9A-Za-z])",
         re.IGNORECASE,
     )
     day = re.compile(
@@ -314,15 +316,14 @@ def _write_shareable(
     cohort = {name: getattr(evaluation.cohort, name) for name in TOLD}
     models = evaluation.fits.drop_duplicates("model")[["model", "settings"]]
     record = {
-        "written_by": "brainlsap",
         "cohort": cohort,
-        "settings": settings,
+        "settings": {k: v for k, v in settings.items() if k not in ABOUT},
         "models": {name: json.loads(told) for name, told in models.to_numpy()},
     }
     files = sorted({*_files_in(folder.parent), f"{SHAREABLE}/settings.json"})
-    told = json.dumps(
-        _cleaned(record, clean) | {"files": files}, indent=1, ensure_ascii=False
-    )
+    about = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
+    record = about | _cleaned(record, clean) | {"files": files}
+    told = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(told + "\n", "utf-8")
 
 

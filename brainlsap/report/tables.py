@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,17 @@ from brainlsap.evaluation.ranking import common_regions, confound_table
 
 NAMES = {"short": "short_name", "long": "long_name", "atlas": "name"}
 """How a table may call regions, and the atlas column that holds it."""
+
+FEATURES = {
+    "thickness": "cortical thickness",
+    "volume": "grey-matter volume",
+    "area": "cortical surface area",
+    "strength": "strength of the connectome (sum of a region's weights)",
+    "fdg": "FDG-PET SUVR",
+    "amyloid": "amyloid-PET SUVR",
+    "tau": "tau-PET SUVR",
+}
+"""What text calls features; others go by their names."""
 
 N_DRAWS = 1000
 """Bootstrap draws of the intervals in tables."""
@@ -49,6 +60,17 @@ _LATEX = {
     "\N{EN DASH}": "--",
     "\N{MINUS SIGN}": "$-$",
 }
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Return "a, b and c"."""
+    *first, last = [str(one) for one in names] or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def feature_text(names: Iterable[str]) -> str:
+    """Return what text calls the features of a cohort."""
+    return listed(FEATURES.get(name, name) for name in names)
 
 
 def p_text(p: float) -> str:
@@ -156,7 +178,9 @@ def shown_scores(evaluation: Evaluation) -> dict[str, str]:
     }
 
 
-def score_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+def score_table(
+    evaluation: Evaluation, digits: int = 3, scores: Sequence[str] | None = None
+) -> pd.DataFrame:
     """Return the scores of every model as "mean ± s.d." over folds.
 
     Parameters
@@ -165,6 +189,8 @@ def score_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
         Models on the same folds.
     digits : int
         Decimals.
+    scores : sequence of str, optional
+        Of :data:`brainlsap.evaluation.SCORES`; by default all.
 
     Returns
     -------
@@ -173,7 +199,8 @@ def score_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
         name; errors in stages only where the order of the classes is known. "n/a"
         where a score does not exist, "failed" where a fit did not train.
     """
-    titles = {k: v for k, v in shown_scores(evaluation).items() if k in SCORES}
+    scores = list(SCORES) if scores is None else list(scores)
+    titles = {k: v for k, v in shown_scores(evaluation).items() if k in scores}
     return _by_score(evaluation, titles, digits)
 
 
@@ -236,9 +263,11 @@ def interval_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per model: model, then "estimate [low, high]" for every score.
+        One row per model: model, then "estimate [low, high]" for the scores of
+        all classes together, and the expected calibration error.
     """
-    titles = shown_scores(evaluation)
+    hidden = ("accuracy", "precision", "f1", "stage_error")
+    titles = {k: v for k, v in shown_scores(evaluation).items() if k not in hidden}
     rows = []
     for model in evaluation.models:
         found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
@@ -454,9 +483,9 @@ def region_table(
     Returns
     -------
     DataFrame
-        rank, region, hemisphere, lobe; relative scale (to the median of the fold;
-        geometric mean over folds) with the middle 95% of all fits, and of their ranks;
-        spread over folds and starts (s.d. of the log); scale (median over folds); p
+        rank, region, anatomical name, hemisphere, lobe; relative scale (to the median
+        of the fold; geometric mean over folds) with the middle 95% of all fits, and of their ranks;
+        spread over folds and starts (s.d.); scale (median over folds); p
         where a null was made; remark (planted, tied, not learned: a scale that kept
         within 5% of its start in most folds).
 
@@ -473,10 +502,14 @@ def region_table(
     }
     if atlas is not None:
         own = atlas.regions.iloc[atlas.match(list(ranked["region"]))]
+        if names == "short":
+            columns["anatomical name"] = list(own["long_name"])
         columns |= {one: list(own[one]) for one in ("hemisphere", "lobe") if one in own}
     columns["relative scale"] = [
         interval_text(*row, digits=2)
-        for row in ranked[["relative_scale", "scale_low", "scale_high"]].to_numpy()
+        for row in ranked[
+            ["relative_scale", "relative_low", "relative_high"]
+        ].to_numpy()
     ]
     columns["ranks of fits"] = [
         f"{low:.0f}\N{EN DASH}{high:.0f}"
@@ -544,14 +577,15 @@ def common_region_table(
         Where fewer than two models have scales, or there is no such reference.
     """
     found, rmse = common_regions(evaluation, n_smallest, reference=reference)
-    models = sorted(rmse.index, key=lambda name: rmse[name] != 0)
+    first = reference or ("Exact" if "Exact" in rmse.index else rmse.index[0])
+    models = [first, *(name for name in rmse.index if name != first)]
     rows = {
         "models": [*found["n_models"].astype(str), ""],
         "region": [*region_labels(list(found["region"]), atlas, names), "RMSE"],
     }
     for model in models:
         texts = ["-" if np.isnan(one) else f"{one:.{digits}f}" for one in found[model]]
-        last = "-" if rmse[model] == 0 else f"{rmse[model]:.{digits}f}"
+        last = "-" if model == first else f"{rmse[model]:.{digits}f}"
         rows[model] = [*texts, last]
     return pd.DataFrame(rows)
 
@@ -720,13 +754,15 @@ def model_info_table(evaluation: Evaluation) -> pd.DataFrame:
     After S. Kapoor and A. Narayanan, Patterns 4 (2023) 100804.
     """
     cohort, settings = evaluation.cohort, evaluation.settings
-    found = set() if evaluation.audit is None else set(evaluation.audit["check"])
+    found = {}
+    if evaluation.audit is not None:
+        found = dict(evaluation.audit[["check", "severity"]].to_numpy()[::-1])
 
     def audited(*checks: str) -> str:
         if evaluation.audit is None:
             return "Not audited."
-        hits = [one for one in checks if one in found]
-        return f"Audit: {', '.join(hits)}." if hits else "Audited, nothing found."
+        hits = [f"{found[one]}: {one}" for one in checks if one in found]
+        return f"Audit: {'; '.join(hits)}." if hits else "Audited, nothing found."
 
     folds = settings["n_folds"] * settings["n_repeats"]
     rows = {
@@ -736,8 +772,8 @@ def model_info_table(evaluation: Evaluation) -> pd.DataFrame:
         "feature selection on training and test set": "No feature was selected; "
         "settings are tuned on inner folds of the training people.",
         "duplicates": audited("duplicate scans"),
-        "features that are not legitimate": f"{', '.join(cohort.feature_names)} of "
-        "each region. " + audited("label in the features", "clinical score as feature"),
+        "features that are not legitimate": f"{feature_text(cohort.feature_names)} of each "
+        "region. " + audited("label in the features", "clinical score as feature"),
         "temporal leakage": "All visits of a person are on one side of a fold; dates "
         "of different people were not compared."
         if not settings["people_shared"]
