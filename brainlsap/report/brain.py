@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, Normalize, to_rgb
+from matplotlib.colors import Colormap, Normalize, to_rgba_array
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
@@ -20,12 +20,12 @@ from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.brain_raster import (
-    BACKGROUND,
-    NO_REGION,
     SURFACES,
     VIEWS,
     RegionPicture,
+    region_mesh,
     region_picture,
+    subcortical_meshes,
 )
 
 if TYPE_CHECKING:
@@ -37,10 +37,9 @@ if TYPE_CHECKING:
 WIDTH = 7.09  # inches: 180 mm, the width of a journal's page
 DPI = 300
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
-# Height of a view in units of a row, and how much darker it gets where it turns away.
+# Height of a view in units of a row.
 _HEIGHTS = {"dorsal": 1.0, "ventral": 1.0, "subcortex": 1.0}
 _LATERAL_HEIGHT = 0.8
-_SHADE = {"subcortex": 0.45, "inflated": 0.0, "pial": 0.35, "white_matter": 0.35}
 # Inches.
 _MARGIN, _GAP, _ROW_GAP, _TALLEST_ROW, _TALLEST_BAR = 0.06, 0.08, 0.1, 1.9, 1.7
 _LINE, _LETTER = 0.115, 0.053  # height of a line and width of a letter of 7 points
@@ -153,15 +152,14 @@ def plot_regions(
     ]
     page = _Page(figure, shown, pictures, list(maps), theme)
     texts = [_legend_text(numbers, atlas) for numbers in legends]
-    page.lay_out(texts, title, colorbar_label or "", _missing_note(maps, atlas, views))
+    page.lay_out(
+        texts, title, colorbar_label or "", _missing_note(maps, atlas, views, surface)
+    )
     for row, one in enumerate(maps.values()):
         colors = region_colors(one, scale, theme)
         for column, picture in enumerate(pictures):
-            kind = "subcortex" if shown[column] == "subcortex" else surface
-            numbers = [n for n in legends[row] if n[2] == column]
-            page.draw(
-                row, column, _paint(picture, colors, theme, _SHADE[kind]), numbers
-            )
+            numbers = [number for number in legends[row] if number[2] == column]
+            page.draw(row, column, _paint(picture, colors), numbers)
     any_grey = any(np.isnan(one).any() for one in maps.values())
     page.add_color_bar(scale, extend, any_grey)
     return figure
@@ -297,13 +295,12 @@ def color_scale(
 def region_colors(
     values: np.ndarray, scale: ScalarMappable, theme: _Theme = _LIGHT
 ) -> np.ndarray:
-    """Return bytes (n_rois + 2, 3); the last two rows answer NO_REGION, BACKGROUND."""
-    colors = scale.to_rgba(np.nan_to_num(values), bytes=True)[:, :3]
-    colors = np.concatenate([colors, np.zeros((2, 3), dtype=np.uint8)])
-    colors[: len(values)][np.isnan(values)] = _bytes(theme.no_value)
-    colors[NO_REGION] = _bytes(theme.no_region)
-    colors[BACKGROUND] = _bytes(theme.silhouette)
-    return colors
+    """Return bytes (n_rois + 4, 4); the last rows answer SILHOUETTE to BACKGROUND."""
+    greys = [theme.silhouette, theme.outline, theme.no_region, "none", theme.no_value]
+    others = np.round(to_rgba_array(greys) * 255).astype(np.uint8)
+    colors = scale.to_rgba(np.nan_to_num(values), bytes=True)
+    colors[np.isnan(values)] = others[4]
+    return np.concatenate([colors, others[:4]])
 
 
 def region_label(atlas: Atlas, place: int) -> str:
@@ -317,13 +314,11 @@ def region_label(atlas: Atlas, place: int) -> str:
     return f"{side}{long[0].lower()}{long[1:]}"
 
 
-def _bytes(color: str) -> np.ndarray:
-    return np.round(np.array(to_rgb(color)) * 255).astype(np.uint8)
-
-
 def _check_views(views: str | Sequence[str], atlas: Atlas) -> list[str]:
     if views == "all":
-        return [view for view in VIEWS if view != "subcortex" or atlas.meshes()]
+        return [
+            view for view in VIEWS if view != "subcortex" or subcortical_meshes(atlas)
+        ]
     chosen = [views] if isinstance(views, str) else list(views)
     if not chosen:
         raise ParameterError("views names none; leave it at 'all'.")
@@ -332,31 +327,12 @@ def _check_views(views: str | Sequence[str], atlas: Atlas) -> list[str]:
     return chosen
 
 
-def _paint(
-    picture: RegionPicture, colors: np.ndarray, theme: _Theme, shade: float
-) -> np.ndarray:
-    """Return a picture as an image, with lines between regions and around all."""
-    region = picture.region
-    image = np.empty((*region.shape, 4), dtype=np.uint8)
-    image[..., :3] = colors[region]
-    image[..., 3] = np.where(region == BACKGROUND, 0, 255)
-    if shade:
-        light = 1 - shade * (1 - picture.facing) ** 2
-        image[..., :3] = np.round(image[..., :3] * light[..., None])
-    image[_edges(region), :3] = _bytes(theme.outline)
-    image[_edges(region == BACKGROUND)] = [*_bytes(theme.silhouette), 255]
+def _paint(picture: RegionPicture, colors: np.ndarray) -> np.ndarray:
+    """Return a picture as an image of bytes (height, width, 4)."""
+    image = np.take(colors, picture.pixels, axis=0, mode="wrap")
+    if picture.light is not None:
+        image[..., :3] = np.round(image[..., :3] * picture.light[..., None])
     return image
-
-
-def _edges(kind: np.ndarray) -> np.ndarray:
-    """Return the pixels that touch one of another kind, to the side or up or down."""
-    edge = np.zeros(kind.shape, dtype=bool)
-    across, down = kind[:, 1:] != kind[:, :-1], kind[1:] != kind[:-1]
-    edge[:, 1:] |= across
-    edge[:, :-1] |= across
-    edge[1:] |= down
-    edge[:-1] |= down
-    return edge
 
 
 def _legend_regions(
@@ -409,14 +385,18 @@ def _legend_text(numbers: Sequence[tuple], atlas: Atlas) -> str:
     return "   ".join(name.replace(" ", "\xa0") for name in names)
 
 
-def _missing_note(maps: Mapping[str, np.ndarray], atlas: Atlas, views: Any) -> str:
+def _missing_note(
+    maps: Mapping[str, np.ndarray], atlas: Atlas, views: Any, surface: str
+) -> str:
     """Say which regions have a value and no surface to draw it on."""
+    if views != "all":
+        return ""
     known = ~np.all([np.isnan(one) for one in maps.values()], axis=0)
-    known[atlas.match(list(atlas.meshes()))] = False
+    known[atlas.match(list(subcortical_meshes(atlas)))] = False
     for hemisphere in "LR":
-        labels = atlas.vertex_labels(hemisphere)
-        known[labels[labels >= 0]] = False
-    if views != "all" or not known.any():
+        drawn = region_mesh(atlas, hemisphere, surface).region
+        known[drawn[drawn >= 0]] = False
+    if not known.any():
         return ""
     names = ", ".join(
         region_label(atlas, place) for place in np.flatnonzero(known).tolist()

@@ -20,7 +20,12 @@ from brainlsap.report.brain import (
     region_label,
     region_maps,
 )
-from brainlsap.report.brain_raster import SURFACES, VIEWS, region_mesh
+from brainlsap.report.brain_raster import (
+    SURFACES,
+    VIEWS,
+    region_mesh,
+    subcortical_meshes,
+)
 
 # Where the viewer stands, and what is up.
 _CAMERAS = {
@@ -76,7 +81,7 @@ def interactive_brain(
     for name, one in values.items():
         colors = [to_hex(color / 255) for color in region_colors(one, scale)]
         texts = [_describe(atlas, place, one[place]) for place in range(len(atlas))]
-        texts += ["no region", ""]  # the places of NO_REGION and BACKGROUND
+        texts += ["", "", "no region", ""]  # lines, NO_REGION, BACKGROUND
         look: dict[str, Any] = {
             "color" if on_surface else "marker.color": [colors[p[0]] for p in parts],
             "hovertext": [texts[part[0]] for part in parts],
@@ -147,7 +152,7 @@ def write_interactive(
 def _surface_parts(atlas: Atlas, surface: str) -> list[tuple[int, str, bool, Any]]:
     """Return region, hemisphere, whether it is subcortical, and trace of each piece."""
     parts = []
-    for kind in (surface, "subcortex") if atlas.meshes() else (surface,):
+    for kind in (surface, "subcortex") if subcortical_meshes(atlas) else (surface,):
         for side, sign in (("L", -1), ("R", 1)):
             mesh = region_mesh(atlas, side, kind)
             points = mesh.points.copy()

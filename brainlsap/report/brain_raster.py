@@ -16,7 +16,8 @@ from scipy.sparse import coo_array, eye_array
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import ParameterError
 
-BACKGROUND, NO_REGION = -1, -2  # beside the brain; brain that is no region
+# What pixels show that are no region: the ground, brain without a region, lines.
+BACKGROUND, NO_REGION, OUTLINE, SILHOUETTE = -1, -2, -3, -4
 
 # View -> lines of drawings, the upper first: hemisphere, and where the viewer stands.
 VIEWS: dict[str, tuple[tuple[tuple[str, str], ...], ...]] = {
@@ -32,6 +33,8 @@ VIEWS: dict[str, tuple[tuple[tuple[str, str], ...], ...]] = {
     ),
 }
 SURFACES = ("inflated", "pial", "white_matter")
+# How much darker a surface gets where it turns away from the viewer.
+_SHADES = {"inflated": 0.0, "pial": 0.35, "white_matter": 0.35, "subcortex": 0.45}
 # Viewer -> axes of the picture in RAS coordinates: to the right, up, to the viewer.
 _CAMERAS = {
     "left": np.array([[0, -1, 0], [0, 0, 1], [-1, 0, 0]], float),
@@ -61,23 +64,37 @@ class RegionMesh:
 class RegionPicture:
     """What every pixel of a view shows.
 
-    `region` (height, width) is a position in the atlas, BACKGROUND or NO_REGION;
-    `facing` is 1 where the surface faces the viewer and 0 where it turns away;
-    `line_centres` are the heights of the lines of drawings, as shares from the top.
+    `region` (height, width) is a position in the atlas, BACKGROUND or NO_REGION, and
+    `pixels` the same with lines: OUTLINE between regions, SILHOUETTE around all.
+    `light` is 1 where the surface faces the viewer, less where it turns away; None
+    where it is not lit. `line_centres` are the heights of the lines of drawings, as
+    shares from the top.
     """
 
     region: np.ndarray
-    facing: np.ndarray
+    pixels: np.ndarray
+    light: np.ndarray | None
     line_centres: tuple[float, ...]
 
 
-@lru_cache(maxsize=16)  # an atlas is hashed by identity
+@lru_cache(maxsize=1)
+def _fsaverage() -> Any:
+    return load_fsaverage("fsaverage5")
+
+
+@lru_cache(maxsize=8)  # an atlas is hashed by identity
+def subcortical_meshes(atlas: Atlas) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the subcortical surfaces of an atlas; their files are read once."""
+    return atlas.meshes()
+
+
+@lru_cache(maxsize=16)
 def region_mesh(atlas: Atlas, hemisphere: str, surface: str) -> RegionMesh:
     """Return a hemisphere's cortex on fsaverage5, or its "subcortex"."""
     if surface == "subcortex":
         return _subcortical_mesh(atlas, hemisphere)
     part = {"L": "left", "R": "right"}[hemisphere]
-    mesh = load_fsaverage("fsaverage5")[surface].parts[part]
+    mesh = _fsaverage()[surface].parts[part]
     points, faces = np.asarray(mesh.coordinates, float), np.asarray(mesh.faces, int)
     labels = atlas.vertex_labels(hemisphere)
     if len(labels) != len(points):
@@ -98,7 +115,7 @@ def _subcortical_mesh(atlas: Atlas, hemisphere: str) -> RegionMesh:
     sides = dict(zip(atlas.names, atlas.regions["hemisphere"], strict=True))
     points, normals, faces, regions = [], [], [], []
     start = 0
-    for name, (vertices, triangles) in atlas.meshes().items():
+    for name, (vertices, triangles) in subcortical_meshes(atlas).items():
         if sides[name] in (hemisphere, "M"):
             points.append(vertices)
             normals.append(_vertex_normals(vertices, triangles))
@@ -191,34 +208,55 @@ def region_picture(atlas: Atlas, view: str, surface: str = "inflated") -> Region
         sum(r.shape[1] for r, _ in line) + gap * (len(line) - 1) for line in lines
     ]
     shape = sum(heights) + gap * (len(lines) - 1), max(widths)
-    region, facing = np.full(shape, BACKGROUND), np.zeros(shape, dtype=np.float32)
+    region = np.full(shape, BACKGROUND, dtype=np.int16)
+    light = np.ones(shape, dtype=np.float32) if _SHADES[kind] else None
     top, centres = 0, []
     for line, height in zip(lines, heights, strict=True):
         left = 0
-        for seen, turned in line:
+        for seen, lit in line:
             rows, columns = seen.shape
             place = slice(top, top + rows), slice(left, left + columns)
-            region[place], facing[place] = seen, turned
+            region[place] = seen
+            if light is not None:
+                light[place] = lit
             left += columns + gap
         centres.append((top + height / 2) / shape[0])
         top += height + gap
-    return RegionPicture(region, facing, tuple(centres))
+    pixels = region.copy()
+    pixels[_edges(region)] = OUTLINE
+    pixels[_edges(region == BACKGROUND)] = SILHOUETTE
+    if light is not None:
+        light[pixels <= OUTLINE] = 1
+    return RegionPicture(region, pixels, light, tuple(centres))
+
+
+def _edges(kind: np.ndarray) -> np.ndarray:
+    """Return the pixels that touch one of another kind, to the side or up or down."""
+    edge = np.zeros(kind.shape, dtype=bool)
+    across, down = kind[:, 1:] != kind[:, :-1], kind[1:] != kind[:-1]
+    edge[:, 1:] |= across
+    edge[:, :-1] |= across
+    edge[1:] |= down
+    edge[:-1] |= down
+    return edge
 
 
 def _look_at(
     atlas: Atlas, hemisphere: str, surface: str, viewer: str, pixels_per_mm: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return region and facing of every pixel of one hemisphere from one side."""
+    """Return region and light of every pixel of one hemisphere from one side."""
     mesh, camera = region_mesh(atlas, hemisphere, surface), _CAMERAS[viewer]
     face, weights = rasterise(mesh.points @ camera.T, mesh.faces, pixels_per_mm)
-    shown = face >= 0
-    region, facing = np.full(face.shape, BACKGROUND), np.zeros(face.shape)
-    region[shown] = mesh.region[face[shown]]
-    corners = mesh.normals[mesh.faces[face[shown]]]
-    normals = np.einsum("pk,pkd->pd", weights[shown], corners)
-    length = np.maximum(np.linalg.norm(normals, axis=1), 1e-12)
-    facing[shown] = np.clip(normals @ camera[2] / length, 0, 1)
-    return region, facing
+    region = np.append(mesh.region, BACKGROUND)[face]
+    light = np.ones(face.shape)
+    if _SHADES[surface]:
+        shown = face >= 0
+        corners = mesh.normals[mesh.faces[face[shown]]]
+        normals = np.einsum("pk,pkd->pd", weights[shown], corners)
+        length = np.maximum(np.linalg.norm(normals, axis=1), 1e-12)
+        facing = np.clip(normals @ camera[2] / length, 0, 1)
+        light[shown] = 1 - _SHADES[surface] * (1 - facing) ** 2
+    return region, light
 
 
 def rasterise(
@@ -259,12 +297,14 @@ def rasterise(
         + ((ax - cx) / area)[owner] * row
         + ((cx * ay - ax * cy) / area)[owner]
     )
-    weights = np.column_stack([weight_a, weight_b, 1 - weight_a - weight_b])
+    weight_c = 1 - weight_a - weight_b
     # A hair of tolerance: a centre on a shared edge must not fall between the two.
-    inside = weights.min(axis=1) > -1e-9
-    owner, weights = owner[inside], weights[inside]
+    inside = np.flatnonzero(
+        np.minimum(np.minimum(weight_a, weight_b), weight_c) > -1e-9
+    )
+    owner, weights = owner[inside], np.stack([weight_a, weight_b, weight_c], 1)[inside]
     pixel = (height - 1 - row[inside]) * width + column[inside]
-    depth = (points[faces[front], 2][owner] * weights).sum(axis=1)
+    depth = np.einsum("pk,pk->p", points[faces[front], 2][owner], weights)
     nearest = np.full(height * width, -np.inf)
     np.maximum.at(nearest, pixel, depth)
     won = depth == nearest[pixel]
