@@ -1,0 +1,134 @@
+import dataclasses
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.atlas import load_atlas
+from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.report.brain_interactive import interactive_brain, write_interactive
+
+ATLAS = load_atlas("desikan82")
+MAPS = {
+    "first": pd.Series(np.linspace(0, 1, len(ATLAS)), index=ATLAS.names),
+    "second": pd.Series(np.linspace(1, 0, len(ATLAS)), index=ATLAS.names),
+}
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def regions_shown(figure):
+    """Return the traces of regions by the name that hovering shows."""
+    texts = [trace.hovertext or "" for trace in figure.data]
+    names = [text.split("<br>")[1] if "<br>" in text else text for text in texts]
+    return dict(zip(names, figure.data, strict=True))
+
+
+def test_hovering_names_every_region_with_its_value():
+    maps = {**MAPS, "first": MAPS["first"].drop("Left-Amygdala")}
+    shown = regions_shown(interactive_brain(maps, ATLAS))
+    assert set(ATLAS.names) <= set(shown)
+    assert shown["ctx-lh-bankssts"].hovertext == (
+        "<b>left banks of the superior temporal sulcus</b><br>ctx-lh-bankssts<br>0"
+    )
+    assert shown["Left-Amygdala"].hovertext.endswith("<br>no value")
+    assert shown["Left-Amygdala"].color == "#b4b4b4"
+    assert shown["ctx-lh-bankssts"].color == "#440154"  # the lowest of viridis
+    assert shown["no region"].color == "#ededed"
+
+
+def test_a_menu_switches_between_maps():
+    figure = interactive_brain(MAPS, ATLAS, colorbar_label="SUVR")
+    menu = figure.layout.updatemenus[0]
+    assert [button.label for button in menu.buttons] == ["first", "second"]
+    look, traces = menu.buttons[1].args
+    texts = [trace.hovertext for trace in figure.data[:-1]]
+    place = next(k for k, text in enumerate(texts) if "ctx-lh-bankssts" in text)
+    assert look["color"][traces.index(place)] == "#fde724"  # the highest of viridis
+    assert look["hovertext"][place].endswith("<br>1")
+    bar = figure.data[-1].marker
+    assert (bar.cmin, bar.cmax, bar.colorbar.title.text) == (0, 1, "SUVR")
+    single = interactive_brain(MAPS["first"], ATLAS).layout.updatemenus
+    assert [menu.buttons[0].label for menu in single] == ["Dorsal"]
+
+
+def test_views_show_their_hemisphere_and_the_subcortex_stands_alone():
+    figure = interactive_brain(MAPS, ATLAS)
+    texts = [trace.hovertext or "" for trace in figure.data]
+    views = {
+        button.label: button.args[0] for button in figure.layout.updatemenus[1].buttons
+    }
+    assert len(views) == 7
+    for view, side in (("Lateral left", "ctx-lh"), ("Medial right", "ctx-rh")):
+        seen = {t for t, on in zip(texts, views[view]["visible"], strict=True) if on}
+        named = {text for text in seen if "ctx-" in text or "Thalamus" in text}
+        assert named
+        assert all(side in text for text in named)
+    below = [
+        t for t, on in zip(texts, views["Subcortex"]["visible"], strict=True) if on
+    ]
+    assert len(below) == 14 + 1  # and the bar
+    assert not any("ctx-" in text for text in below)
+
+
+def test_meshes_are_surfaces_of_the_region():
+    trace = regions_shown(interactive_brain(MAPS, ATLAS))["ctx-rh-insula"]
+    assert trace.x.min() > 0
+    corners = np.stack([trace.i, trace.j, trace.k])
+    assert set(np.unique(corners)) == set(range(len(trace.x)))
+
+
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.fetched, self.tags = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.fetched += [v for k, v in attrs if k in ("src", "href", "srcset", "data")]
+
+
+def test_the_page_fetches_nothing_and_names_cannot_break_out(tmp_path):
+    maps = {HOSTILE: MAPS["first"], "second": MAPS["second"]}
+    regions = ATLAS.regions.assign(long_name=HOSTILE)
+    atlas = dataclasses.replace(ATLAS, regions=regions)
+    how = {"title": HOSTILE, "colorbar_label": HOSTILE}
+    path = write_interactive(maps, tmp_path / "brain.html", atlas, **how)
+    text = path.read_text("utf-8")
+    page = Page()
+    page.feed(text)
+    assert page.fetched == []
+    assert "img" not in page.tags
+    assert HOSTILE not in text
+    assert "onerror" in text  # there, as text
+    figure = interactive_brain(maps, atlas, **how)
+    shown = [trace.hovertext or "" for trace in figure.data]
+    shown += [b.label for menu in figure.layout.updatemenus for b in menu.buttons]
+    shown += [figure.layout.title.text, figure.data[-1].marker.colorbar.title.text]
+    assert not any("<img" in text for text in shown)
+
+
+def test_pages_of_one_folder_share_plotly_and_have_the_same_bytes(tmp_path):
+    for name in ("a.html", "b.html"):
+        write_interactive(MAPS, tmp_path / name, ATLAS, include_plotlyjs="directory")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("a.html", "b.html", "plotly.min.js")
+    }
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+    page = Page()
+    page.feed((tmp_path / "a.html").read_text("utf-8"))
+    assert page.fetched == ["plotly.min.js"]
+
+
+def test_an_atlas_without_surfaces_has_markers_or_is_refused():
+    regions = ATLAS.regions
+    own = dataclasses.replace(ATLAS, name="own", folder=None)
+    shown = regions_shown(interactive_brain(MAPS, own))
+    spot = shown["ctx-lh-insula"]
+    row = regions[regions["name"] == "ctx-lh-insula"].iloc[0]
+    assert (spot.x[0], spot.y[0], spot.z[0]) == (row["x"], row["y"], row["z"])
+    names = dataclasses.replace(own, regions=regions.assign(x=np.nan))
+    with pytest.raises(ParameterError, match="plot_regions draws bars"):
+        interactive_brain(MAPS, names)
+    with pytest.raises(RegionNameError, match="insulla"):
+        interactive_brain({"lh_insulla": 1.0}, ATLAS)

@@ -1,0 +1,108 @@
+import dataclasses
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from brainlsap.atlas import load_atlas
+from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.report.connectome_plots import plot_connectome, plot_matrix
+
+ATLAS = load_atlas("desikan82")
+N_ROIS = len(ATLAS)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def draw_connectome(seed=0):
+    rng = np.random.default_rng(seed)
+    half = np.triu(rng.lognormal(size=(N_ROIS, N_ROIS)), 1)
+    half[rng.uniform(size=half.shape) < 0.4] = 0
+    return half + half.T
+
+
+def lines_of(display):
+    return [line for view in display.axes.values() for line in view.ax.lines]
+
+
+def test_the_matrix_is_ordered_by_hemisphere_and_lobe_by_name():
+    weights = draw_connectome()
+    ax = plot_matrix(weights, None, ATLAS, label="streamlines")
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names[0] == "left frontal"
+    assert names.index("left subcortical") < names.index("right frontal")
+    assert len(names) == len(set(names))
+    shown = ax.images[0].get_array()
+    frontal = np.flatnonzero(
+        (ATLAS.regions["hemisphere"] == "L") & (ATLAS.regions["lobe"] == "frontal")
+    )
+    block = np.where(weights == 0, np.nan, weights)[np.ix_(frontal, frontal)]
+    n = len(frontal)
+    np.testing.assert_array_equal(np.ma.filled(shown[:n, :n], np.nan), block)
+    assert ax.figure.axes[-1].get_ylabel() == "streamlines"
+    order = np.random.default_rng(1).permutation(N_ROIS)
+    named = [ATLAS.names[k] for k in order]
+    again = plot_matrix(weights[np.ix_(order, order)], named, ATLAS)
+    rows = np.sort(np.ma.filled(again.images[0].get_array(), 0).sum(axis=1))
+    np.testing.assert_allclose(rows, np.sort(np.ma.filled(shown, 0).sum(axis=1)))
+    assert [text.get_text() for text in again.get_yticklabels()] == names
+
+
+def test_a_matrix_with_negative_weights_is_drawn_linearly():
+    weights = draw_connectome() - 1
+    ax = plot_matrix(weights, None, ATLAS, log=False, colorbar=False)
+    off = ~np.eye(N_ROIS, dtype=bool)
+    assert ax.images[0].get_clim() == (weights[off].min(), weights[off].max())
+    with pytest.raises(ParameterError, match="log=False"):
+        plot_matrix(-np.abs(weights), None, ATLAS)
+
+
+def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
+    weights = draw_connectome()
+    a, b = ATLAS.match(["lh_insula", "Left-Thalamus"])
+    weights[a, b] = weights[b, a] = 100.0
+    display = plot_connectome(weights, None, ATLAS, n_edges=1, label="streamlines")
+    lines = lines_of(display)
+    assert len(lines) == 2  # from the left and from above, not from the right
+    centres = ATLAS.regions[["x", "y", "z"]].to_numpy(float)
+    above = sorted(lines[-1].get_xydata().round(3).tolist())
+    assert above in [
+        sorted(centres[[a, b]][:, axes].round(3).tolist()) for axes in ([0, 1], [1, 2])
+    ]
+    figure = display.frame_axes.figure
+    assert figure.axes[-1].get_ylabel() == "streamlines"
+    both = plot_connectome(weights, None, ATLAS, n_edges=30, display_mode="z")
+    assert len(lines_of(both)) == 30
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        (lambda W: (W[:-1, :-1], None), ParameterError, "shape"),
+        (lambda W: (np.triu(W), None), ParameterError, "symmetric"),
+        (lambda W: (np.where(W > 3, np.nan, W), None), ParameterError, "finite"),
+        (lambda W: (np.zeros_like(W), None), ParameterError, "no two regions"),
+        (
+            lambda W: (W[:2, :2], ["lh_insula", "lh_insulla"]),
+            RegionNameError,
+            "insulla",
+        ),
+    ],
+)
+def test_what_is_no_connectome_is_refused(change, error, says):
+    weights, names = change(draw_connectome())
+    for plot in (plot_connectome, plot_matrix):
+        with pytest.raises(error, match=says):
+            plot(weights, names, ATLAS)
+
+
+def test_edges_need_coordinates():
+    regions = ATLAS.regions.assign(x=np.nan)
+    atlas = dataclasses.replace(ATLAS, name="own", regions=regions, folder=None)
+    with pytest.raises(ParameterError, match="no coordinates"):
+        plot_connectome(draw_connectome(), None, atlas)
+    assert plot_matrix(draw_connectome(), None, atlas)
