@@ -33,6 +33,9 @@ Task = tuple[Any, Split, int, pd.DataFrame]
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the training at which scales are kept."""
 
+KEYS = ("model", "repeat", "fold")
+PREDICTIONS = (*KEYS, "scan", "participant", "truth", "predicted")
+SCALES = (*KEYS, "start", "share", "region", "scale")
 # Warnings are caught for a whole process: fits in threads of one take turns.
 _ALONE = threading.Lock()
 
@@ -142,13 +145,10 @@ def cross_validate(
         "steps": steps.describe(cohort.table),
         "version": _version("brainlsap"),
     }
+    answers = [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
     return Evaluation(
-        predictions=_concat(tables["predictions"]),
-        scales=_concat(tables["scales"])
-        if tables["scales"]
-        else pd.DataFrame(
-            columns=["model", "repeat", "fold", "start", "share", "region", "scale"]
-        ),
+        predictions=_concat(tables["predictions"], (*PREDICTIONS, *answers)),
+        scales=_concat(tables["scales"], SCALES),
         fits=pd.DataFrame(tables["fits"]),
         cohort=summary,
         settings=settings,
@@ -215,17 +215,16 @@ def _resolve_cv(
         raise ParameterError(
             "n_repeats goes with a number of folds; give cv all folds of all repeats."
         )
-    if hasattr(cv, "split"):
-        rows = np.zeros((cohort.n_scans, 1))
-        splits = list(cv.split(rows, cohort.y, cohort.groups))
-        described = repr(cv)
-    elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        splits, described = list(cv), "given"
-    else:
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise ParameterError(
             "cv must be a number of folds, a splitter of scikit-learn, or pairs of "
             f"training and test rows, got {cv!r}."
         )
+    if hasattr(cv, "split"):
+        rows = np.zeros((cohort.n_scans, 1))
+        splits, described = list(cv.split(rows, cohort.y, cohort.groups)), repr(cv)
+    else:
+        splits, described = list(cv), "given"
     repeats = count_repeats(splits) if splits else 1
     return splits, repeats if len(splits) % repeats == 0 else 1, described
 
@@ -538,8 +537,9 @@ def _append_tables(
     ]
 
 
-def _concat(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+def _concat(tables: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    empty = pd.DataFrame(columns=list(columns))
+    return pd.concat(tables, ignore_index=True) if tables else empty
 
 
 def _task_keys(

@@ -1,3 +1,277 @@
-def test_an_evaluation_has_one_row_for_every_scan_model_and_repeat(example_evaluation):
+"""Every model on the same folds of whole people; finished fits are kept."""
+
+import json
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from brainlsap.arrays import pack, unpack
+from brainlsap.evaluation import (
+    Evaluation,
+    cross_validate,
+    make_models,
+    make_splits,
+    permute_labels,
+)
+from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
+
+LINEAR = make_models("logistic regression")
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Predicts the first class; keeps what it was given, and may say that it failed."""
+
+    seen: ClassVar[list] = []
+
+    def __init__(self, random_state=None, failing=False, head=None, classes=None):
+        self.random_state = random_state
+        self.failing = failing
+        self.head = head
+        self.classes = classes
+
+    def fit(self, X, y, groups=None):
+        self.classes_ = np.unique(y.astype(str))
+        self.scales_ = np.linspace(1, 2, X.shape[1])
+        Recorder.seen.append((X, y, groups, self.random_state, self.classes))
+        failed = "it is chance on its training data" if self.failing else None
+        self.fit_report_ = {"epochs": 3, "failed": failed}
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[:1], len(X))
+
+
+@pytest.fixture
+def seen():
+    Recorder.seen.clear()
+    return Recorder.seen
+
+
+def test_predictions_are_those_of_models_fitted_by_hand(small_cohort):
+    found = cross_validate(LINEAR, small_cohort, 2, baselines=False)
+    splits = make_splits(small_cohort.y, small_cohort.groups, 2, 0)
+    X = pack(small_cohort.connectomes, small_cohort.features)
+    y, people = small_cohort.y, small_cohort.groups
+    for fold, (train, test) in enumerate(splits, start=1):
+        model = make_models("logistic regression")["logistic regression"][0]
+        model.fit(X[train], y[train], groups=people[train])
+        rows = found.predictions[found.predictions["fold"] == fold]
+        wanted = pd.DataFrame(model.predict_proba(X[test]), columns=model.classes_)
+        given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
+        np.testing.assert_array_equal(given, wanted.to_numpy())
+        np.testing.assert_array_equal(rows["predicted"], model.predict(X[test]))
+        np.testing.assert_array_equal(
+            rows["scan"], small_cohort.table["scan"].iloc[test]
+        )
+
+
+def test_every_scan_is_tested_once_by_every_model_in_every_repeat(example_evaluation):
     table, cohort = example_evaluation.predictions, example_evaluation.cohort
-    assert len(table) == 2 * 5 * cohort.n_scans
+    counts = table.groupby(["model", "repeat"])["scan"].nunique()
+    assert (counts == cohort.n_scans).all()
+    assert len(table) == len(counts) * cohort.n_scans
+    assert example_evaluation.models[0] == "LSAP-C"
+    assert example_evaluation.baselines == example_evaluation.models[1:]
+    scales = example_evaluation.scales
+    assert set(scales["start"]) == {"mean", "1", "2"}
+    assert set(scales.query("start == 'mean'")["share"]) == {0, 0.25, 0.5, 0.75, 1}
+    begun = scales.query("start == 'mean' and share == 0")["scale"]
+    assert set(begun) == {1.0}
+
+
+def test_models_get_people_seeds_and_the_order_of_classes(small_cohort, seen):
+    models = {"own": Recorder(5), "none": Recorder(head="ordinal")}
+    found = cross_validate(models, small_cohort, 2, baselines=False)
+    (X, y, groups, seed, _), *_ = seen
+    assert X.dtype == np.float32
+    assert len(X) == len(y) == len(groups)
+    drawn = [one[3] for one in seen[2:]]
+    assert seed == 5
+    assert len(set(drawn)) == 2
+    assert drawn == found.fits.query("model == 'none'")["seed"].tolist()
+    assert seen[2][4] == small_cohort.classes
+    unordered = replace(small_cohort, classes_ordered=False)
+    with pytest.raises(
+        ParameterError, match="order of the classes, which is not known"
+    ):
+        cross_validate(models, unordered, 2, baselines=False)
+
+
+def test_ordinal_scores_are_given_only_where_the_order_is_known(small_cohort):
+    nominal = replace(small_cohort, classes_ordered=False)
+    for cohort, known in ((small_cohort, True), (nominal, False)):
+        found = cross_validate(LINEAR, cohort, 2, baselines=False).scores()
+        assert found["stage_error"].notna().all() == known
+        assert found["balanced_accuracy"].notna().all()
+
+
+def test_a_model_that_failed_is_recorded_as_failed(small_cohort):
+    found = cross_validate({"it": Recorder(0, True)}, small_cohort, 2, baselines=False)
+    assert set(found.fits["failed"]) == {"it is chance on its training data"}
+    assert found.predictions.empty
+    assert found.scores()["accuracy"].isna().all()
+    assert len(found.scores()) == 2
+
+
+def test_without_probabilities_none_are_made_up(small_cohort):
+    found = cross_validate({"it": Recorder(0)}, small_cohort, 2, baselines=False)
+    assert found.predictions.filter(regex="^[pd]_").isna().all(axis=None)
+    assert found.scores()["brier"].isna().all()
+
+
+def test_cv_is_a_number_a_splitter_or_folds(small_cohort):
+    model, people = {"it": DummyClassifier()}, small_cohort.groups
+    splits = make_splits(small_cohort.y, people, 3, 0, n_repeats=2)
+    by_number, given = (
+        cross_validate(model, small_cohort, cv, n_repeats=n, baselines=False)
+        for cv, n in ((3, 2), (splits, 1))
+    )
+    pd.testing.assert_frame_equal(by_number.predictions, given.predictions)
+    for one in (by_number, given):
+        assert (one.settings["n_folds"], one.settings["n_repeats"]) == (3, 2)
+    split = cross_validate(model, small_cohort, GroupKFold(4), baselines=False)
+    assert split.settings["cv"].startswith("GroupKFold(n_splits=4")
+    assert split.fits["fold"].tolist() == [1, 2, 3, 4]
+    with pytest.raises(ParameterError, match="cv must be a number of folds"):
+        cross_validate(model, small_cohort, "five", baselines=False)
+    with pytest.raises(ParameterError, match="n_repeats goes with a number"):
+        cross_validate(model, small_cohort, splits, n_repeats=2, baselines=False)
+
+
+def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
+    scans = np.arange(small_cohort.n_scans)
+    shared = make_splits(small_cohort.y, scans, 2)
+    model = {"it": DummyClassifier()}
+    with pytest.raises(SplitError, match="people in training and test scans"):
+        cross_validate(model, small_cohort, shared, baselines=False)
+    found = cross_validate(
+        model, small_cohort, shared, baselines=False, people_may_be_shared=True
+    )
+    assert found.settings["people_shared"]
+    assert found.audit.loc[0, ["check", "severity"]].tolist() == [
+        "person in two folds",
+        "error",
+    ]
+
+
+def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_cohort):
+    features = FunctionTransformer(lambda X: unpack(X)[1].reshape(len(X), -1))
+    piped = make_pipeline(features, DummyClassifier())
+    found = cross_validate({"piped": piped}, small_cohort, 2, baselines=False)
+    assert found.scores()["balanced_accuracy"].tolist() == [0.2, 0.2]
+    with pytest.raises(ParameterError, match="must not have the name of a baseline"):
+        cross_validate({"linear SVM": DummyClassifier()}, small_cohort, 2)
+    with pytest.raises(ParameterError, match="scikit-learn classifier"):
+        cross_validate({"word": "LSAP"}, small_cohort, 2, baselines=False)
+
+
+def saved_bytes(evaluation, folder):
+    """Return every file but what a clock says, as text."""
+    timed = replace(evaluation, fits=evaluation.fits.filter(regex="^(?!seconds)"))
+    timed.save(folder)
+    return {one.name: one.read_bytes() for one in sorted(folder.iterdir())}
+
+
+def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_path):
+    models = make_models(
+        ["LSAP-C", "logistic regression"], n_epochs=2, n_starts=1, initial_scale=1.0
+    )
+    asked = {"cohort": small_cohort, "cv": 2, "baselines": False}
+    whole = cross_validate(models, **asked)
+    memory = tmp_path / "folds"
+    first = cross_validate(models, **asked, memory=memory)
+    kept = sorted(memory.iterdir())
+    assert len(kept) == 4
+    assert all(one.stat().st_mode & 0o077 == 0 for one in kept)
+    kept[0].unlink()  # not reached before the stop
+    kept[1].write_text("{cut sh")
+    before = kept[2].read_bytes()
+    again = cross_validate(models, **asked, memory=memory)
+    assert sorted(memory.iterdir()) == kept
+    assert kept[2].read_bytes() == before
+    wanted = saved_bytes(whole, tmp_path / "whole")
+    assert saved_bytes(first, tmp_path / "first") == wanted
+    assert saved_bytes(again, tmp_path / "again") == wanted
+
+
+def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tmp_path):
+    def count(model, cohort, **more):
+        cross_validate(
+            {"it": model}, cohort, 2, baselines=False, memory=tmp_path, **more
+        )
+        return len(list(tmp_path.iterdir()))
+
+    table = small_cohort.table
+    moved = permute_labels(
+        table["label"].to_numpy(),
+        table["participant"].to_numpy(),
+        np.random.default_rng(0),
+    )
+    assert count(DummyClassifier(), small_cohort) == 2
+    assert count(DummyClassifier(), small_cohort) == 2
+    assert count(DummyClassifier(strategy="most_frequent"), small_cohort) == 4
+    assert count(DummyClassifier(), small_cohort, random_state=1) == 6
+    relabelled = replace(small_cohort, table=table.assign(label=moved))
+    assert count(DummyClassifier(), relabelled) == 8
+    older = replace(small_cohort, table=table.assign(age=table["age"] + 1))
+    assert count(DummyClassifier(), older, regress_out=["age"]) == 10
+
+
+def test_the_number_and_kind_of_workers_change_nothing(small_cohort, tmp_path):
+    one = cross_validate(LINEAR, small_cohort, 2, baselines=False)
+    with parallel_config("threading", n_jobs=2):
+        threads = cross_validate(LINEAR, small_cohort, 2, baselines=False)
+    assert saved_bytes(one, tmp_path / "a") == saved_bytes(threads, tmp_path / "b")
+
+
+def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
+    ranked = replace(example_evaluation, ranking=pd.DataFrame({"region": ["a", "nan"]}))
+    folder = ranked.save(tmp_path / "evaluation")
+    loaded = Evaluation.load(folder)
+    for name in ("predictions", "scales", "fits", "audit", "ranking"):
+        pd.testing.assert_frame_equal(getattr(loaded, name), getattr(ranked, name))
+    for name in ("table", "truth"):
+        pd.testing.assert_frame_equal(
+            getattr(loaded.cohort, name), getattr(ranked.cohort, name)
+        )
+    assert loaded.comparison is None
+    assert loaded.settings == ranked.settings
+    assert loaded.cohort.classes == ranked.cohort.classes
+    pd.testing.assert_frame_equal(loaded.summary(), ranked.summary())
+    again = loaded.save(folder)  # in the place of the other
+    for one in folder.iterdir():
+        assert one.read_bytes() == (again / one.name).read_bytes()
+    with pytest.raises(FileFormatError, match="no evaluation can be read there"):
+        Evaluation.load(tmp_path)
+    (tmp_path / "letters.txt").write_text("mine")
+    with pytest.raises(ParameterError, match="must be new or empty"):
+        ranked.save(tmp_path)
+
+
+def test_permuted_labels_are_at_chance(small_cohort):
+    scores = []
+    for seed in range(4):
+        label = permute_labels(
+            small_cohort.y, small_cohort.groups, np.random.default_rng(seed)
+        )
+        permuted = replace(small_cohort, table=small_cohort.table.assign(label=label))
+        found = cross_validate(LINEAR, permuted, 2, baselines=False)
+        scores.append(found.scores()["balanced_accuracy"].mean())
+    true = cross_validate(LINEAR, small_cohort, 2, baselines=False).scores()
+    assert np.mean(scores) == pytest.approx(0.2, abs=0.06)
+    assert true["balanced_accuracy"].mean() > 0.26
+
+
+def test_what_a_fit_reports_is_json(example_evaluation):
+    for name in ("settings", "warnings", "report"):
+        for text in example_evaluation.fits[name]:
+            json.loads(text)

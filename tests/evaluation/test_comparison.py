@@ -1,0 +1,120 @@
+"""Tests and intervals against slow truth; intervals hold their estimates."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import false_discovery_control, ttest_1samp
+
+from brainlsap.evaluation import (
+    adjust_p_values,
+    bootstrap_scores,
+    class_table,
+    compare_models,
+    corrected_t_test,
+)
+from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.exceptions import ParameterError
+
+
+def test_the_t_test_is_students_with_a_wider_error():
+    d = np.random.default_rng(0).normal(0.1, 0.2, 10)
+    plain = ttest_1samp(d, 0)
+    assert corrected_t_test(d, 1.0, 0.0).p_value == pytest.approx(plain.pvalue)
+    wider = corrected_t_test(d, 80, 20)
+    assert wider.t == pytest.approx(plain.statistic / np.sqrt(1 + 10 * 20 / 80))
+    assert wider.low < wider.difference < wider.high
+    assert corrected_t_test([0.0, 0.0], 4, 1).p_value == 1
+    assert np.isnan(corrected_t_test([0.1], 4, 1).p_value)
+
+
+def test_p_values_are_corrected_for_how_many_there_are():
+    p = [0.01, 0.04, np.nan, 0.03]
+    np.testing.assert_allclose(adjust_p_values(p), [0.03, 0.06, np.nan, 0.06])
+    known = false_discovery_control([0.01, 0.04, 0.03])
+    np.testing.assert_allclose(adjust_p_values(p, "fdr")[[0, 1, 3]], known)
+
+
+def test_one_test_compares_a_model_with_all_others_and_counts_people(
+    example_evaluation,
+):
+    table = compare_models(example_evaluation)
+    assert list(table["model"]) == list(example_evaluation.models[1:])
+    np.testing.assert_allclose(table["p_holm"], adjust_p_values(table["p_value"]))
+    scores = example_evaluation.scores().pivot(
+        index=["repeat", "fold"], columns="model", values="balanced_accuracy"
+    )
+    difference = scores["LSAP-C"] - scores["linear SVM"]
+    # half of forty people on each side, whatever their number of scans
+    wanted = corrected_t_test(difference, 20, 20)
+    row = table.set_index("model").loc["linear SVM"]
+    assert row["p_value"] == pytest.approx(wanted.p_value)
+    assert row["difference"] == pytest.approx(difference.mean())
+    with pytest.raises(ParameterError, match="reference must be one of"):
+        compare_models(example_evaluation, reference="nobody")
+
+
+def test_a_bootstrap_draw_is_the_score_of_the_people_drawn(example_evaluation):
+    name = "logistic regression"
+    found = bootstrap_scores(example_evaluation, name, 150, 7).set_index("score")
+    rows = example_evaluation.predictions.query("model == @name")
+    people = np.unique(rows["participant"])
+    by_person = dict(list(rows.groupby("participant")))
+    rng, draws = np.random.default_rng(7), []
+    for times in rng.multinomial(
+        len(people), np.full(len(people), 1 / len(people)), 150
+    ):
+        chosen = np.repeat(people, times)
+        sample = pd.concat([by_person[one] for one in chosen])
+        draws.append((sample["truth"] == sample["predicted"]).mean())
+    accuracy = (rows["truth"] == rows["predicted"]).mean()
+    assert found.loc["accuracy", "estimate"] == pytest.approx(accuracy)
+    wanted = np.quantile(draws, [0.025, 0.975])
+    np.testing.assert_allclose(found.loc["accuracy", ["low", "high"]], wanted)
+
+
+def test_no_interval_excludes_its_estimate(example_evaluation):
+    for name in example_evaluation.models:
+        found = bootstrap_scores(example_evaluation, name, 100).dropna()
+        assert (found["low"] <= found["estimate"]).all()
+        assert (found["estimate"] <= found["high"]).all()
+
+
+def test_guessing_has_an_auc_of_one_half_and_no_interval_of_no_width(
+    example_evaluation,
+):
+    found = bootstrap_scores(example_evaluation, "majority class", 50)
+    auc = found.set_index("score").loc["auc"]
+    assert auc[["estimate", "low", "high"]].tolist() == [0.5, 0.5, 0.5]
+    rates = class_table(example_evaluation, "majority class", 50).set_index("class")
+    never = rates.loc["AD"]
+    assert never["sensitivity"] == 0 == never["sensitivity_low"]
+    n = never["people"]
+    assert never["sensitivity_high"] == pytest.approx(wilson_interval(0, n)[1])
+    assert wilson_interval(0, 14)[1] == pytest.approx(0.215, abs=1e-3)
+    assert wilson_interval(14, 14)[0] == pytest.approx(1 - 0.215, abs=1e-3)
+
+
+def test_without_probabilities_there_is_no_brier_score_and_no_calibration(
+    example_evaluation,
+):
+    rows = example_evaluation.predictions.query("model == 'linear SVM'")
+    assert rows.filter(like="p_").isna().all(axis=None)
+    found = bootstrap_scores(example_evaluation, "linear SVM", 20).set_index("score")
+    assert found.loc[["brier", "ece"]].isna().all(axis=None)
+    assert np.isfinite(found.loc["auc", "estimate"])
+
+
+def test_a_failed_model_has_no_score_and_no_comparison(example_evaluation):
+    fits = example_evaluation.fits.copy()
+    first = fits.index[fits["model"] == "linear SVM"][0]
+    fits.loc[first, "failed"] = "it did not learn its training data"
+    failed = replace(example_evaluation, fits=fits)
+    summary = failed.summary().query("model == 'linear SVM'")
+    assert summary["mean"].isna().all()
+    assert set(summary["n_failed"]) == {1}
+    table = compare_models(failed).set_index("model")
+    assert np.isnan(table.loc["linear SVM", "p_holm"])
+    assert np.isfinite(table.loc["majority class", "p_holm"])
+    assert bootstrap_scores(failed, "linear SVM", 20)["estimate"].isna().all()

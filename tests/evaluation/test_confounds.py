@@ -1,0 +1,195 @@
+"""ComBat against neuroCombat's stored output; nothing of test scans in the fit."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.arrays import pack
+from brainlsap.evaluation import (
+    CombatHarmonizer,
+    ConfoundRegressor,
+    Deconfounder,
+    cross_validate,
+    make_models,
+    make_splits,
+)
+from brainlsap.exceptions import FileFormatError, ParameterError
+
+REFERENCE = Path(__file__).parent / "reference" / "combat.npz"
+LINEAR = make_models("logistic regression")
+
+
+@pytest.fixture(scope="module")
+def reference():
+    with np.load(REFERENCE, allow_pickle=False) as file:
+        return dict(file)
+
+
+@pytest.fixture(scope="module")
+def table(reference):
+    return pd.DataFrame({name: reference[name] for name in ("site", "age", "sex")})
+
+
+@pytest.fixture(scope="module")
+def values(reference):
+    return reference["values"].reshape(-1, 4, 3)
+
+
+@pytest.fixture(scope="module")
+def sited(small_cohort):
+    site = np.where(pd.factorize(small_cohort.groups)[0] % 3 == 0, "north", "south")
+    shifted = small_cohort.features + (site == "north")[:, None, None] * 3.0
+    table = small_cohort.table.assign(site=site)
+    return replace(small_cohort, features=shifted, table=table)
+
+
+@pytest.mark.parametrize(
+    ("preserve", "key", "error"),
+    [
+        ((), "plain", 1e-11),
+        (("age", "sex"), "tight", 1e-11),
+        (("AGE", "sex"), "early", 1e-4),
+    ],
+)
+def test_it_is_what_neurocombat_makes(values, table, reference, preserve, key, error):
+    before = values.copy()
+    found = CombatHarmonizer(preserve=preserve).fit(values, table)
+    found = found.transform(values, table)
+    wanted = reference[key].reshape(values.shape)
+    np.testing.assert_allclose(found, wanted, atol=error, rtol=0)
+    np.testing.assert_array_equal(values, before)
+
+
+def test_scans_of_the_test_fold_cannot_change_the_fit(values, table):
+    train = np.arange(len(values)) % 3 > 0
+    steps = Deconfounder("site", ("age",))
+    one = steps.fit(values[train], table[train]).transform(values, table)
+    changed, other = values.copy(), table.copy()
+    changed[~train] = 1e6
+    other.loc[~train, "age"] = 1
+    two = steps.fit(changed[train], other[train]).transform(values, table)
+    np.testing.assert_array_equal(one, two)
+    alone = steps.transform(values[:1], table[:1])
+    np.testing.assert_allclose(alone[0], two[0], rtol=1e-14)
+
+
+def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited):
+    how = {"harmonize": "site", "regress_out": ["age"]}
+    found = cross_validate(LINEAR, sited, 2, baselines=False, **how)
+    train, test = make_splits(sited.y, sited.groups, 2)[0]
+    steps = Deconfounder("site", ("age",)).fit(
+        sited.features[train], sited.table.iloc[train]
+    )
+    clean = replace(sited, features=steps.transform(sited.features, sited.table))
+    X, model = (
+        pack(clean.connectomes, clean.features),
+        make_models("logistic regression")["logistic regression"][0],
+    )
+    model.fit(X[train], sited.y[train], groups=sited.groups[train])
+    rows = found.predictions.query("fold == 1")
+    given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
+    np.testing.assert_array_equal(given, model.predict_proba(X[test]))
+    assert found.settings["steps"]["preserve"] == ["age", "sex"]
+
+
+def test_sites_come_together_and_what_is_preserved_stays(values, table):
+    model = CombatHarmonizer(preserve=["age", "sex"]).fit(values, table)
+    found = model.transform(values, table).reshape(len(values), -1)
+    sites = [
+        pd.DataFrame(one).groupby(table["site"]).mean()
+        for one in (values.reshape(len(values), -1), found)
+    ]
+    before, after = (np.ptp(one, axis=0).mean() for one in sites)
+    assert after < 0.3 * before
+    assert np.mean([np.polyfit(table["age"], one, 1)[0] for one in found.T]) < -0.005
+
+
+def test_missing_values_stay_and_flat_ones_are_left_alone(values, table):
+    gaps = values.copy()
+    gaps[3, 1, 0] = gaps[20:, 2, 1] = np.nan
+    gaps[:, 3, -1] = np.nan
+    gaps[:, 0, 0] = 3.3
+    found = Deconfounder("site", ("age",)).fit(gaps, table).transform(gaps, table)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(gaps))
+    np.testing.assert_allclose(found[:, 0, 0], 3.3, rtol=1e-14)
+
+
+def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
+    rng = np.random.default_rng(0)
+    age, sex = rng.uniform(50, 90, 80), rng.choice(["F", "M"], 80)
+    noise = rng.normal(size=(80, 2, 1))
+    values = noise + 0.1 * age[:, None, None] + 2.0 * (sex == "M")[:, None, None]
+    table = pd.DataFrame({"Age": age, "gender": sex})
+    found = (
+        ConfoundRegressor(("age", "sex")).fit(values, table).transform(values, table)
+    )
+    assert abs(np.corrcoef(found[:, 0, 0], age)[0, 1]) < 1e-10
+    assert found.mean() == pytest.approx(values.mean())
+    with pytest.raises(
+        ParameterError, match="'Age' was numbers in training, got 'old'"
+    ):
+        model = ConfoundRegressor(("age",)).fit(values, table)
+        model.transform(values[:1], pd.DataFrame({"Age": ["old"]}))
+
+
+def test_fitted_steps_are_kept_for_new_people(values, table):
+    steps = Deconfounder("site", ("sex",)).fit(values, table)
+    kept = json.loads(json.dumps(steps.to_dict()))
+    again = Deconfounder.from_dict(kept)
+    np.testing.assert_array_equal(
+        again.transform(values, table), steps.transform(values, table)
+    )
+    del kept["harmonizer"]["gamma_"], kept["regressor"]
+    with pytest.raises(FileFormatError, match="Fit the model again"):
+        Deconfounder.from_dict(kept)
+
+
+def test_sites_that_were_not_learned_are_kept_with_a_warning_or_refused(values, table):
+    seen = (table["site"] != "west").to_numpy()
+    model = CombatHarmonizer().fit(values[seen], table[seen])
+    with pytest.warns(UserWarning, match=r"11 scans are of sites .* \(west\); they"):
+        found = model.transform(values, table)
+    np.testing.assert_array_equal(found[~seen], values[~seen])
+    with pytest.raises(ParameterError, match="handle_unknown='keep' leaves them"):
+        model.set_params(handle_unknown="error").transform(values, table)
+
+
+def lonely(table):
+    first = table["participant"].iloc[0]
+    return table["site"].where(table["participant"] != first, "island")
+
+
+@pytest.mark.parametrize(
+    ("change", "steps", "message"),
+    [
+        ({}, {"harmonize": "town"}, "have no column 'town'; there are"),
+        ({"site": "one"}, {"harmonize": "site"}, "at least two values in training"),
+        ({"site": lonely}, {"harmonize": "site"}, "site island: 1 person is among the"),
+        ({}, {"harmonize": "label"}, "what is to be predicted, and cannot be taken"),
+        ({"site": None}, {"harmonize": "site"}, "scans have no site; give one"),
+        (
+            {"arm": lambda t: "arm " + t["label"]},
+            {"regress_out": ["arm"]},
+            "each value of arm goes with one label only",
+        ),
+        (
+            {"age": lambda t: t["participant"] + " years"},
+            {"regress_out": ["age"]},
+            "the column age holds text such as",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_fitted(
+    sited, change, steps, message
+):
+    class Unfittable(type(LINEAR["logistic regression"][0])):
+        def fit(self, *_, **__):
+            raise AssertionError("fitted")
+
+    changed = replace(sited, table=sited.table.assign(**change))
+    with pytest.raises(ParameterError, match=message):
+        cross_validate({"it": Unfittable()}, changed, 2, baselines=False, **steps)

@@ -1,0 +1,123 @@
+"""The audit finds each leak that is planted, says who, and is quiet without."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from brainlsap.evaluation import audit, make_splits
+from brainlsap.evaluation.leakage import column_score
+from brainlsap.simulation import make_cohort
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort(60, atlas="desikan82", random_state=1)
+
+
+def checks(cohort, splits=None):
+    splits = splits or make_splits(cohort.y, cohort.groups, 3)
+    table = audit(cohort, splits)
+    return table.set_index("check")
+
+
+def with_table(cohort, **columns):
+    return replace(cohort, table=cohort.table.assign(**columns))
+
+
+def test_a_clean_cohort_has_no_error_and_no_warning(cohort):
+    found = checks(cohort)
+    assert set(found["severity"]) <= {"note"}
+
+
+def test_people_families_and_sites_in_two_folds_are_counted(cohort):
+    person = {name: k for k, name in enumerate(dict.fromkeys(cohort.groups))}
+    family = [f"f{person[one] // 2}" for one in cohort.groups]
+    related = with_table(cohort, family_id=family)
+    by_scan = make_splits(cohort.y, np.arange(cohort.n_scans), 3)
+    found = checks(related, by_scan)
+    assert found.loc["person in two folds", "severity"] == "error"
+    assert "of 3 of 3 folds" in found.loc["person in two folds", "finding"]
+    assert found.loc["family in two folds", "severity"] == "warning"
+    assert found.loc["site in two folds", "severity"] == "note"
+
+
+@pytest.mark.parametrize("kind", ["features", "connectomes"])
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_scans_of_two_people_that_are_the_same_are_named(cohort, kind, noise):
+    values = np.array(getattr(cohort, kind))
+    first, other = 0, int(np.flatnonzero(cohort.groups != cohort.groups[0])[-1])
+    values[other] = values[first] * (1 + noise)
+    found = checks(replace(cohort, **{kind: values}))
+    row = found.loc["duplicate scans"]
+    names = cohort.table["scan"]
+    assert row["scans"] == f"{names[first]}, {names[other]}"
+    assert row["finding"].startswith(
+        f"{'nearly ' if noise else ''}identical {kind} of two participants"
+    )
+    assert names[first] not in row["finding"] + row["what_to_do"]
+
+
+def test_visits_of_one_person_may_be_alike(cohort):
+    person = next(p for p in cohort.groups if (cohort.groups == p).sum() > 1)
+    first, second = np.flatnonzero(cohort.groups == person)[:2]
+    values = np.array(cohort.features)
+    values[second] = values[first]
+    assert "duplicate scans" not in checks(replace(cohort, features=values)).index
+
+
+def test_a_feature_made_of_the_label_is_named(cohort):
+    values = np.array(cohort.features)
+    codes = np.unique(cohort.y.astype(str), return_inverse=True)[1]
+    values[:, 3, 0] = codes + 0.01 * np.random.default_rng(0).normal(size=len(codes))
+    found = checks(replace(cohort, features=values)).loc["label in the features"]
+    assert found["severity"] == "error"
+    assert f"1 features: {cohort.region_names[3]} fdg" in found["finding"]
+    named = checks(replace(cohort, feature_names=("MMSE_total",)))
+    assert "MMSE_total" in named.loc["clinical score as feature", "finding"]
+
+
+def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
+    rng = np.random.default_rng(0)
+    person = cohort.table.groupby("participant")["label"].first()
+    site = person.where(rng.random(len(person)) < 0.7, "AD")
+    confounded = with_table(cohort, site=cohort.table["participant"].map(site))
+    found = checks(confounded).loc["label from one column"]
+    row = found[found["finding"].str.startswith("site alone")].iloc[0]
+    assert row["severity"] == "warning"
+    assert "corrected for 3 columns" in row["finding"]
+    for text in checks(confounded)["what_to_do"]:
+        assert text not in ("", "Nothing.")
+
+
+def test_a_column_by_chance_below_005_is_no_finding_among_many(cohort):
+    rng, first = np.random.default_rng(3), ~cohort.table.duplicated("participant")
+    names = ("site", "scanner", "phase", "center", "study", "model", "protocol", "age")
+    quiet = 0
+    for _ in range(5):
+        drawn = {}
+        for name in names:
+            of = dict(
+                zip(cohort.groups[first], rng.integers(0, 3, first.sum()), strict=1)
+            )
+            drawn[name] = [f"k{of[one]}" for one in cohort.groups]
+        found = checks(with_table(cohort, **drawn))
+        quiet += "warning" not in set(found["severity"])
+    assert quiet >= 4
+
+
+def test_missing_values_that_tell_the_label_are_found(cohort):
+    values = np.array(cohort.features)
+    values[cohort.y == "AD", 5] = np.nan
+    values[cohort.y == "CN", 6] = np.nan
+    found = checks(replace(cohort, features=values))
+    assert "missing values tell the label" in found.index
+
+
+def test_the_score_of_a_column_is_chance_or_one():
+    rng, people = np.random.default_rng(0), np.arange(200)
+    y = rng.choice(["a", "b"], 200)
+    assert column_score(y, y, people) == (1.0, 0.5, pytest.approx(1 / 1000))
+    score, _, p = column_score(rng.normal(size=200), y, people)
+    assert abs(score - 0.5) < 0.1
+    assert p > 0.05

@@ -1,0 +1,65 @@
+"""Scores against scikit-learn; ordinal scores only where an order is known."""
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from brainlsap.evaluation import SCORES, confusion_counts, score_predictions
+from brainlsap.exceptions import ParameterError
+
+CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    rng = np.random.default_rng(1)
+    truth = rng.choice(CLASSES[:4], 60)  # nobody has AD, which is predicted
+    probability = rng.dirichlet(np.ones(5), 60).round(2)  # with ties
+    return truth, probability, np.array(CLASSES)[probability.argmax(1)]
+
+
+def test_scores_are_those_of_scikit_learn(drawn):
+    truth, probability, predicted = drawn
+    found = score_predictions(truth, predicted, CLASSES, probability=probability)
+    seen = {"labels": CLASSES[:4], "average": "macro", "zero_division": 0}
+    code = {name: place for place, name in enumerate(CLASSES)}
+    a, b = ([code[one] for one in labels] for labels in (truth, predicted))
+    steps = np.abs(np.subtract(a, b))
+    auc = [
+        metrics.roc_auc_score(truth == one, probability[:, k])
+        for k, one in enumerate(CLASSES[:4])
+    ]
+    wanted = {
+        "balanced_accuracy": metrics.recall_score(truth, predicted, **seen),
+        "accuracy": metrics.accuracy_score(truth, predicted),
+        "precision": metrics.precision_score(truth, predicted, **seen),
+        "f1": metrics.f1_score(truth, predicted, **seen),
+        "auc": np.mean(auc),
+        "brier": ((probability - np.eye(5)[a]) ** 2).sum(1).mean(),
+        "kappa": metrics.cohen_kappa_score(a, b, weights="quadratic"),
+        "stage_error": steps.mean(),
+        "adjacent_accuracy": (steps <= 1).mean(),
+    }
+    assert list(found) == list(SCORES)
+    assert found == pytest.approx(wanted, abs=1e-12)
+
+
+def test_no_order_no_score_in_stages(drawn):
+    truth, _, predicted = drawn
+    found = score_predictions(truth, predicted, CLASSES, ordered=False)
+    known = {name for name, value in found.items() if np.isfinite(value)}
+    assert known == {"balanced_accuracy", "accuracy", "precision", "f1"}
+
+
+def test_decision_values_give_an_auc_and_no_brier_score(drawn):
+    truth, probability, predicted = drawn
+    found = score_predictions(truth, predicted, CLASSES, decision=np.log1p(probability))
+    assert 0 < found["auc"] < 1
+    assert np.isnan(found["brier"])
+
+
+def test_confusions_are_counted_and_unknown_labels_named():
+    counts = confusion_counts(["a", "b", "b"], ["a", "a", "b"], ("a", "b"))
+    assert counts.tolist() == [[1, 0], [1, 1]]
+    with pytest.raises(ParameterError, match="c not in a, b"):
+        confusion_counts(["c"], ["a"], ("a", "b"))

@@ -1,0 +1,170 @@
+"""Folds keep people whole and classes spread; given folds are checked."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import StratifiedGroupKFold
+
+from brainlsap.evaluation import (
+    check_splits,
+    count_repeats,
+    join_groups,
+    leave_one_out_splits,
+    make_splits,
+    read_splits,
+    write_splits,
+)
+from brainlsap.exceptions import FileFormatError, SplitError
+
+
+def draw_people(seed, most_visits=4, *, changing=False):
+    rng = np.random.default_rng(seed)
+    n_classes, n_folds = int(rng.integers(2, 6)), int(rng.integers(2, 8))
+    several = rng.choice(n_classes, rng.integers(5, 60))
+    label = np.concatenate([np.repeat(np.arange(n_classes), n_folds), several])
+    visits = rng.integers(1, most_visits + 1, len(label))
+    groups, y = np.repeat(np.arange(len(label)), visits), np.repeat(label, visits)
+    if changing:
+        last = np.flatnonzero(np.diff(groups, append=-1))
+        later = last[visits > 1][::3]
+        y[later] = (y[later] + 1) % n_classes
+    return y.astype(str), groups.astype(str), n_folds
+
+
+def worst_share(y, splits):
+    """Largest difference between a class's share of a fold and of all scans."""
+    names = np.unique(y)
+    overall = np.array([(y == name).mean() for name in names])
+    shares = [[(y[test] == name).mean() for name in names] for _, test in splits]
+    return np.abs(np.array(shares) - overall).max()
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6), changing=st.booleans())
+def test_folds_partition_scans_and_never_share_a_person(seed, changing):
+    y, groups, n_folds = draw_people(seed, changing=changing)
+    splits = make_splits(y, groups, n_folds, seed)
+    tested = np.concatenate([test for _, test in splits])
+    np.testing.assert_array_equal(np.sort(tested), np.arange(len(y)))
+    for train, test in splits:
+        assert not set(groups[train]) & set(groups[test])
+        assert len(train) + len(test) == len(y)
+        assert set(y[test]) == set(y)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_with_one_visit_each_counts_differ_by_at_most_one(seed):
+    y, groups, n_folds = draw_people(seed, most_visits=1)
+    splits = make_splits(y, groups, n_folds, seed)
+    counts = pd.DataFrame([pd.Series(y[test]).value_counts() for _, test in splits])
+    assert (counts.max() - counts.min()).max() <= 1
+    assert np.ptp([len(test) for _, test in splits]) <= 1
+
+
+@pytest.mark.parametrize("changing", [False, True])
+def test_with_several_visits_classes_are_spread_no_worse_than_by_scikit_learn(changing):
+    for seed in range(4):
+        y, groups, n_folds = draw_people(seed, most_visits=5, changing=changing)
+        ours = make_splits(y, groups, n_folds, seed)
+        folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+        theirs = list(folds.split(y, y, groups))
+        assert worst_share(y, ours) <= worst_share(y, theirs) + 1e-12
+
+
+def test_the_seed_decides_and_the_first_repeat_stays():
+    y, groups, _ = draw_people(3)
+    one, same, other = (make_splits(y, groups, 2, seed) for seed in (5, 5, 6))
+    repeated = make_splits(y, groups, 2, 5, n_repeats=3)
+    np.testing.assert_array_equal(one[0][1], same[0][1])
+    np.testing.assert_array_equal(one[0][1], repeated[0][1])
+    assert not np.array_equal(one[0][1], other[0][1])
+    assert (len(repeated), count_repeats(repeated), count_repeats(one)) == (6, 3, 1)
+
+
+def test_these_people_are_divided_as_ever():
+    y = np.repeat(["CN", "MCI", "AD"], [8, 6, 4])
+    people = np.repeat([f"p{k}" for k in range(9)], 2)
+    tests = [test.tolist() for _, test in make_splits(y, people, 2, 0)]
+    assert tests == [[0, 1, 4, 5, 8, 9, 10, 11, 14, 15], [2, 3, 6, 7, 12, 13, 16, 17]]
+
+
+def test_balance_spreads_another_column_over_the_folds():
+    rng = np.random.default_rng(0)
+    y, site = rng.choice(["CN", "AD"], 90), rng.choice(["north", "south"], 90)
+    splits = make_splits(y, np.arange(90), 3, balance=site)
+    counts = [(site[test] == "north").sum() for _, test in splits]
+    assert np.ptp(counts) <= 1
+
+
+def test_families_stay_together_and_missing_ones_bind_nobody():
+    family = np.where(np.arange(90) < 40, np.arange(90) // 4, None)
+    people = np.arange(90).astype(str)
+    people[88:] = "0"  # of the first family too
+    assert len(set(join_groups(people, family))) == 10 + 48
+
+
+def test_every_site_is_left_out_once_without_the_people_who_were_there_too():
+    site, person = ["a", "a", "b", "b", "c"], ["1", "2", "2", "3", "4"]
+    splits = leave_one_out_splits(site, person)
+    assert [test.tolist() for _, test in splits] == [[0, 1], [2, 3], [4]]
+    assert splits[0][0].tolist() == [3, 4]
+    with pytest.raises(SplitError, match="at least two sites, got 1 and 1 scans"):
+        leave_one_out_splits(["a", None], ["1", "2"])
+
+
+def test_splits_are_read_as_written_for_scans_in_any_order(tmp_path):
+    y, groups, _ = draw_people(1)
+    scans = [f"s{k}" for k in range(len(y))]
+    splits = make_splits(y, groups, 2)
+    path = write_splits(splits, tmp_path / "s.tsv", scans=scans, participants=groups)
+    for (train, test), (again, tested) in zip(
+        splits, read_splits(path, scans), strict=True
+    ):
+        np.testing.assert_array_equal(train, again)
+        np.testing.assert_array_equal(test, tested)
+    turned = read_splits(path, scans[::-1])
+    assert {scans[::-1][row] for row in turned[0][1]} == {
+        scans[row] for row in splits[0][1]
+    }
+    with pytest.raises(SplitError, match="fold 1 does not fit the cohort: 1 scans unk"):
+        read_splits(path, [*scans[:-1], "stranger"])
+    path.write_text("a\tb\n1\t2\n")
+    with pytest.raises(FileFormatError, match=r"s\.tsv: splits need the columns fold"):
+        read_splits(path, scans)
+
+
+@pytest.mark.parametrize(
+    ("y", "groups", "n_folds", "message"),
+    [
+        (["CN", "AD"], ["a", "b"], 1, "number of folds must be at least 2, got 1"),
+        (["CN", "CN"], ["a", "b"], 2, "at least two classes are needed, got only 'CN'"),
+        (["CN", "AD"], ["a"], 2, r"got shapes \(2,\) and \(1,\)"),
+        (["CN", None], ["a", "b"], 2, "1 scans have no label or no participant"),
+        (
+            ["CN"] * 6 + ["AD"] * 5,
+            [*"abcdef", *"gghhi"],
+            4,
+            r"folds \(4\), but 'AD' has 3 people. Ask for at most 3 folds",
+        ),
+    ],
+)
+def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
+    with pytest.raises(SplitError, match=message):
+        make_splits(y, groups, n_folds)
+
+
+@pytest.mark.parametrize(
+    ("splits", "message"),
+    [
+        ([([0, 1], [2])], r"fold 1 has 1 person in training and test scans \(a\)"),
+        ([([0, 2], [])], "fold 1 has no training or no test scans"),
+        ([([0, 2], [7])], "fold 1 names row 7, but the cohort has 3 scans"),
+        ([], "splits has no fold"),
+    ],
+)
+def test_given_folds_are_checked(splits, message):
+    with pytest.raises(SplitError, match=message):
+        check_splits(splits, ["a", "b", "a"])
