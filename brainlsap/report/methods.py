@@ -256,7 +256,7 @@ STUDY_PHRASES: dict[str, Phrase] = {
 """How a setting of the study reads, beside those with sentences of their own."""
 
 STUDY_SENTENCES = frozenset(
-    {"cv", "n_folds", "n_repeats", "random_state", "people_shared", "stratified"}
+    {"cv", "n_folds", "n_repeats", "random_state", "people_shared"}
 )
 """Settings of the study that :func:`methods_text` has whole sentences for."""
 
@@ -465,8 +465,7 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _design(evaluation: Evaluation) -> list[str]:
-    settings = dict(evaluation.settings)
-    settings |= settings.pop("steps", None) or {}
+    settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
     n_folds, repeats = settings["n_folds"], settings["n_repeats"]
     cv = {"given": "given folds"}.get(settings["cv"], settings["cv"])
     seed = f"seed {settings['random_state']}"

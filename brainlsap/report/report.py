@@ -120,11 +120,11 @@ def read_results(folder: str | Path) -> Evaluation:
     private = Path(folder).expanduser() / PRIVATE
     evaluation = Evaluation.load(private / STORED)
     differences = _differences(evaluation, private / "scores.tsv")
-    if differences:
-        warnings.warn(f"{folder}: {' '.join(differences)}", UserWarning, stacklevel=2)
-    return replace(
-        evaluation, settings=evaluation.settings | {"differences": differences}
-    )
+    if not differences:
+        return evaluation
+    warnings.warn(f"{folder}: {' '.join(differences)}", UserWarning, stacklevel=2)
+    settings = evaluation.settings | {"differences": differences}
+    return replace(evaluation, settings=settings)
 
 
 def check_results_folder(folder: str | Path) -> Path:
@@ -225,7 +225,7 @@ def _differences(evaluation: Evaluation, path: Path) -> list[str]:
     if not path.is_file():
         return [f"{path.name} is missing: stored scores could not be checked."]
     keys, now = ["model", "repeat", "fold"], evaluation.scores()
-    before = pd.read_csv(path, sep="\t", float_precision="round_trip")
+    before = pd.read_csv(path, sep="\t")
     if not before[keys].astype(str).equals(now[keys].astype(str)):
         return ["the folds of the stored scores are not those of the predictions."]
     found = []

@@ -484,7 +484,8 @@ def region_table(
     -------
     DataFrame
         rank, region, anatomical name, hemisphere, lobe; relative scale (to the median
-        of the fold; geometric mean over folds) with the middle 95% of all fits, and of their ranks;
+        of the fold; geometric mean over folds) with the middle 95% of all fits, and
+        of their ranks;
         spread over folds and starts (s.d.); scale (median over folds); p
         where a null was made; remark (planted, tied, not learned: a scale that kept
         within 5% of its start in most folds).
@@ -754,6 +755,7 @@ def model_info_table(evaluation: Evaluation) -> pd.DataFrame:
     After S. Kapoor and A. Narayanan, Patterns 4 (2023) 100804.
     """
     cohort, settings = evaluation.cohort, evaluation.settings
+    features = feature_text(cohort.feature_names)
     found = {}
     if evaluation.audit is not None:
         found = dict(evaluation.audit[["check", "severity"]].to_numpy()[::-1])
@@ -772,8 +774,8 @@ def model_info_table(evaluation: Evaluation) -> pd.DataFrame:
         "feature selection on training and test set": "No feature was selected; "
         "settings are tuned on inner folds of the training people.",
         "duplicates": audited("duplicate scans"),
-        "features that are not legitimate": f"{feature_text(cohort.feature_names)} of each "
-        "region. " + audited("label in the features", "clinical score as feature"),
+        "features that are not legitimate": f"{features} of each region. "
+        + audited("label in the features", "clinical score as feature"),
         "temporal leakage": "All visits of a person are on one side of a fold; dates "
         "of different people were not compared."
         if not settings["people_shared"]

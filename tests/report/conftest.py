@@ -1,170 +1,158 @@
-"""A finished evaluation of a tiny cohort, made by hand, without fitting anything."""
+"""An evaluation of a tiny cohort, made by hand: names to be hidden, nothing fitted."""
 
+import json
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data import Atlas
-from brainlsap.evaluation import (
-    Audit,
-    CohortSummary,
-    Evaluation,
-    Finding,
-    FoldResult,
-    ModelResult,
-)
+from brainlsap.evaluation import CohortSummary, Evaluation
 
-CLASSES = ("CN", "R&D_50%", "AD")
+CLASSES = ("CN", "R&D_<50%>", "AD")
+SETTINGS = {"kernel": "chebyshev", "degree": 20, "initial_scale": 2.0, "head": None}
 N_ROIS = 7
 
 
-def draw_atlas():
-    sides = ["L"] * 4 + ["R"] * 3
-    regions = pd.DataFrame({"name": [f"region_{k}" for k in range(N_ROIS)]})
-    return Atlas(
-        "tiny",
-        regions.assign(
-            freesurfer_id=-1,
-            hemisphere=sides,
-            structure="cortex",
-            annot_name="",
-            long_name=[f"long & wide {k}" for k in range(N_ROIS)],
-            lobe="frontal",
-            short_name=[f"({side}) G&S_r{k}" for k, side in enumerate(sides)],
-            x=0.0,
-            y=0.0,
-            z=0.0,
-        ),
-    )
-
-
-def draw_table(n_people, classes):
+def draw_table(classes, n_people=36):
+    """One visit of every even person, two of every odd one."""
     person = np.repeat(np.arange(n_people), 1 + np.arange(n_people) % 2)
     visit = np.arange(len(person)) - np.searchsorted(person, person)
     return pd.DataFrame(
         {
             "scan": [f"anna{p:03d}_v{v}" for p, v in zip(person, visit, strict=True)],
             "participant": [f"anna{p:03d}" for p in person],
-            "session": [str(v) for v in visit],
+            "session": [f"berta-{v}" for v in visit],
             "label": np.array(classes, dtype=object)[person % len(classes)],
-            "age": 60.25 + person % 11,
-            "sex": np.where(person % 3 == 0, "F", "M"),
-            "site": np.where(person % 2 == 0, "north", "south"),
+            "AGE": 60.0 + person % 11,
+            "SEX": np.where(person % 3 == 0, "F", "M"),
+            "SITE": np.where(person % 2 == 0, "north", "south"),
         }
     )
 
 
-def deal_by_hand(participants, n_classes, n_folds=3):
-    # Not make_splits: how well it deals must not decide what these tests read.
-    person = pd.factorize(participants)[0]
-    fold = person // n_classes % n_folds
-    return [
-        (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
-        for one in range(n_folds)
-    ]
+def draw_predictions(table, classes, model, skill, rng, probable=True):
+    fold = pd.factorize(table["participant"])[0] // len(classes) % 3 + 1
+    right = np.array([classes.index(label) for label in table["label"]])
+    p = rng.dirichlet(np.ones(len(classes)), len(table))
+    p[np.arange(len(table)), right] += skill
+    p /= p.sum(axis=1, keepdims=True)
+    told = pd.DataFrame({"model": model, "repeat": 1, "fold": fold})
+    told = told.assign(scan=table["scan"], participant=table["participant"])
+    told["truth"] = table["label"]
+    told["predicted"] = np.array(classes, dtype=object)[p.argmax(axis=1)]
+    for kind in "pd":
+        for code, name in enumerate(classes):
+            told[f"{kind}_{name}"] = p[:, code] if (kind == "p") is probable else np.nan
+    return told
 
 
-def draw_result(name, table, splits, classes, skill, scales=False, seed=0):
-    rng = np.random.default_rng(seed)
-    measured = np.arange(N_ROIS) != 5
-    folds = []
-    for fold, (train, test) in enumerate(splits):
-        truth = table["label"].to_numpy(dtype=object)[test]
-        right = np.array([classes.index(label) for label in truth])
-        probability = rng.dirichlet(np.ones(len(classes)), len(test))
-        probability[np.arange(len(test)), right] += skill
-        probability /= probability.sum(axis=1, keepdims=True)
-        learned = 2 - 0.2 * np.arange(N_ROIS) + rng.normal(0, 0.01, N_ROIS)
-        learned[0] = 2.0
-        folds.append(
-            FoldResult(
-                fold=fold,
-                train=train,
-                test=test,
-                scans=table["scan"].to_numpy(dtype=object)[test],
-                participants=table["participant"].to_numpy(dtype=object)[test],
-                truth=truth,
-                probability=probability,
-                classes=classes,
-                scales=learned if scales else None,
-                scales_start=np.full(N_ROIS, 2.0) if scales else None,
-                details={
-                    "seed": 5,
-                    "seconds_fit": 0.123456,
-                    "settings": {"degree": 20},
-                    "warnings": ["scan anna003_v0 looks odd"] if scales else [],
-                    "fit_report": {"approximation_error": 3e-9 * (fold + 1)},
-                },
-            )
+def draw_scales(model, regions, rng):
+    """Learned scales fall from region to region; the sixth is not measured."""
+    parts = []
+    for fold in (1, 2, 3):
+        learned = 2 - 0.2 * np.arange(len(regions)) % 1.8 + rng.normal(0, 0.01)
+        for start, share in [("mean", 1.0), ("1", 1.0), ("2", 1.0), ("mean", 0.0)]:
+            scale = learned * rng.uniform(0.98, 1.02, len(regions)) if share else 2.0
+            part = {"model": model, "repeat": 1, "fold": fold, "start": start}
+            part |= {"share": share, "region": regions, "scale": scale}
+            parts.append(pd.DataFrame(part))
+    return pd.concat(parts, ignore_index=True)
+
+
+def draw_evaluation(
+    classes=CLASSES,
+    models=("LSAP-C", "Exact"),
+    ordered=False,
+    regions=None,
+    atlas_name="tiny",
+    skill=0.9,
+    failed=(),
+):
+    rng = np.random.default_rng(0)
+    table = draw_table(classes)
+    regions = regions or [f"region_{k}" for k in range(N_ROIS)]
+    names = {**dict.fromkeys(models, skill), "majority": -0.5, "linear SVM": 0.3}
+    predictions, scales, fits = [], [], []
+    for name, how_well in names.items():
+        is_model = name in models
+        told = draw_predictions(
+            table, classes, name, how_well, rng, probable=name != "linear SVM"
         )
-    regions = tuple(f"region_{k}" for k in range(N_ROIS))
-    return ModelResult(name, tuple(folds), classes, regions, measured)
-
-
-def draw_audit():
-    return Audit(
-        [
-            Finding("identical features", "1 pair of scans, of anna003 and another"),
-            Finding("label from one column", "site alone: 0.59"),
-            Finding("label from one column", "age alone: 0.34", "note"),
-        ],
-        pd.DataFrame(
-            [("identical features", "anna003_v0", "anna008_v0")],
-            columns=["check", "scan", "other_scan"],
-        ),
-        {"many variants": "no model was given"},
-    )
-
-
-def draw_evaluation(classes=CLASSES, n_people=36, skill=0.9, name="LSAP_x"):
-    table = draw_table(n_people, classes)
-    splits = deal_by_hand(table["participant"], len(classes))
-    models = {
-        name: draw_result(name, table, splits, classes, skill, scales=True),
-        "majority": draw_result("majority", table, splits, classes, -0.5, seed=1),
-        "linear": draw_result("linear", table, splits, classes, -0.25, seed=2),
-    }
-    summary = CohortSummary(
+        predictions.append(told[~told["fold"].isin([2] if name in failed else [])])
+        if is_model:
+            scales.append(draw_scales(name, regions, rng))
+        for fold in (1, 2, 3):
+            report = {"settings": {**SETTINGS, "head": "softmax"}, "error_bound": 3e-9}
+            fits.append(
+                {
+                    "model": name,
+                    "role": "model" if is_model else "baseline",
+                    "repeat": 1,
+                    "fold": fold,
+                    "n_train": 36,
+                    "n_test": 18,
+                    "seconds_fit": 0.5,
+                    "seconds_predict": 0.1,
+                    "seed": 5,
+                    "epochs": 10.0 if is_model else np.nan,
+                    "failed": "did not learn" if name in failed and fold == 2 else "",
+                    "settings": json.dumps(SETTINGS if is_model else {}),
+                    "warnings": json.dumps(["anna003_v0 is odd"] if is_model else []),
+                    "report": json.dumps(report if is_model else {}),
+                }
+            )
+    cohort = CohortSummary(
         table=table,
         classes=classes,
+        classes_ordered=ordered,
         label_name="diagnosis",
-        atlas_name="tiny",
-        region_names=models[name].region_names,
-        measured=models[name].measured,
+        atlas_name=atlas_name,
+        region_names=tuple(regions),
+        measured=np.arange(len(regions)) != 5,
         feature_names=("thickness",),
-        notes=("anna003_v0: mirrored", "sub-anna004: 1 region dropped"),
-        provenance={"folder": "/data/sub-anna001"},
+        notes=("anna003_v0: mirrored", "sub-anna004: 1 region dropped, 2021-03-04"),
+        provenance={"folder": "/data/clara/sub-anna001", "subcortex": "absent"},
         data_hash="ab" * 32,
     )
-    settings = {
-        "n_folds": 3,
-        "random_state": 0,
-        "splits": "drawn",
-        "baselines": ["majority", "linear"],
-    }
-    return Evaluation(models, splits, settings, summary, draw_audit())
-
-
-@pytest.fixture
-def evaluation():
-    return draw_evaluation()
-
-
-@pytest.fixture(scope="session")
-def atlas():
-    return draw_atlas()
-
-
-@pytest.fixture(scope="session")
-def truth():
-    return pd.DataFrame(
-        {
-            "region": [f"region_{k}" for k in range(N_ROIS)],
-            "seed": np.arange(N_ROIS) > 4,
-        }
+    audit = pd.DataFrame(
+        [
+            ("duplicate scans", "error", "1 pair of scans", "leave one out"),
+            ("label from one column", "note", "age alone: 0.34", "report it"),
+        ],
+        columns=["check", "severity", "finding", "what_to_do"],
+    ).assign(scans=["anna003_v0, anna008_v0", ""])
+    steps = {"harmonize": None, "regress_out": [], "handle_unknown": "keep"}
+    return Evaluation(
+        predictions=pd.concat(predictions, ignore_index=True),
+        scales=pd.concat(scales, ignore_index=True),
+        fits=pd.DataFrame(fits),
+        cohort=cohort,
+        settings={
+            "cv": "stratified folds of whole people",
+            "n_folds": 3,
+            "n_repeats": 1,
+            "random_state": 0,
+            "people_shared": False,
+            "steps": steps,
+            "version": "0.1",
+        },
+        audit=audit,
     )
 
 
 @pytest.fixture(scope="session")
 def make_evaluation():
     return draw_evaluation
+
+
+@pytest.fixture(scope="session")
+def evaluation():
+    """Only to be read."""
+    return draw_evaluation()
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")

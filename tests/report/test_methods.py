@@ -1,0 +1,113 @@
+"""Methods text: every option that changes a number changes the text."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from brainlsap.report import methods_text
+from brainlsap.report.methods import (
+    COHORT_PHRASES,
+    MODEL_SENTENCES,
+    STUDY_PHRASES,
+    STUDY_SENTENCES,
+)
+
+MODEL = {
+    key: phrase for _, phrases in MODEL_SENTENCES for key, phrase in phrases.items()
+}
+VALUES = {
+    "class_weight": ("balanced", "none"),
+    "classes": (["CN", "AD"], ["AD", "CN"]),
+    "connectome": ("one per scan", "none"),
+    "frames": ([0, 10], [5, 10]),
+    "merged_classes": ({"a": ["CN"]}, {"a": ["CN", "AD"]}),
+    "regress_out": ([], ["age"]),
+    "volumes": (None, [1.0, 2.0]),
+    "cv": ("stratified folds of whole people", "given"),
+    "people_shared": (False, True),
+}
+
+
+def values_of(name, phrase):
+    if name in VALUES:
+        return VALUES[name]
+    return tuple(phrase)[:2] if isinstance(phrase, dict) else (2, 3)
+
+
+def text_of(evaluation, **parts):
+    one = replace(evaluation, **parts)
+    one.__dict__["_scores"] = evaluation.scores()  # they take longer than all the rest
+    return "\n".join(methods_text(one))
+
+
+def with_model(evaluation, **settings):
+    fits = evaluation.fits.copy()
+    mine = fits["role"] == "model"
+    told = {"kernel": "chebyshev", "scale_penalty": "barrier", **settings}
+    fits.loc[mine, "settings"] = json.dumps(told)
+    fits["report"] = "{}"
+    return text_of(evaluation, fits=fits)
+
+
+def with_cohort(evaluation, **provenance):
+    return text_of(evaluation, cohort=replace(evaluation.cohort, provenance=provenance))
+
+
+def with_study(evaluation, **settings):
+    return text_of(evaluation, settings=evaluation.settings | settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "phrase"),
+    [
+        *((with_model, *item) for item in MODEL.items()),
+        *((with_cohort, *item) for item in COHORT_PHRASES.items()),
+        *((with_study, *item) for item in STUDY_PHRASES.items()),
+        *((with_study, name, "") for name in sorted(STUDY_SENTENCES)),
+        *(
+            (change, "brand_new", "")
+            for change in (with_model, with_cohort, with_study)
+        ),
+    ],
+)
+def test_an_option_that_changes_numbers_changes_the_text(
+    evaluation, change, name, phrase
+):
+    one, other = values_of(name, phrase)
+    before = change(evaluation, **{name: one})
+    after = change(evaluation, **{name: other})
+    assert before != after
+
+
+def test_words_for_paper(evaluation):
+    provenance = {"subcortex": "mean", "scans": "baseline"}
+    steps = {"harmonize": "SITE", "regress_out": ["AGE", "SEX"]}
+    cohort = replace(evaluation.cohort, provenance=provenance)
+    people, model, design, results = methods_text(
+        replace(
+            evaluation, cohort=cohort, settings=evaluation.settings | {"steps": steps}
+        )
+    )
+    assert "54 scans of 36 participants in three groups by diagnosis" in people
+    assert "CN (n = 12, 18 scans)" in people
+    assert "by cortical thickness, measured in 6 of them" in people
+    age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]
+    told = f"Age at the first scan was {age.mean():.1f} ± {age.std():.1f} years"
+    assert told in people
+    assert "the mean of the scan's cortex" in people
+    assert "LSAP-C used a Chebyshev expansion of the heat kernel, degree 20" in model
+    assert "Exact: otherwise as LSAP-C." in model
+    assert "values of SITE were removed from the features by ComBat" in design
+    assert "Linear effects of AGE and SEX" in design
+    assert "majority and linear SVM were run on the very same folds" in design
+    assert "LSAP-C reached a balanced accuracy of" in results
+
+
+def test_settings_chosen_in_folds_are_told_so(evaluation):
+    fits = evaluation.fits.copy()
+    mine = fits.index[fits["model"] == "LSAP-C"]
+    for row, start in zip(mine, (0.2, 2.0, 2.0), strict=True):
+        fits.loc[row, "report"] = json.dumps({"settings": {"initial_scale": start}})
+    text = " ".join(methods_text(replace(evaluation, fits=fits)))
+    assert "0.2 or 2 (chosen in each training fold)" in text

@@ -1,0 +1,228 @@
+"""The results folder: whole, safe to share, made anew, and checked."""
+
+import html
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from brainlsap.evaluation import Evaluation
+from brainlsap.exceptions import BrainlsapError, ParameterError
+from brainlsap.files import lock_folder
+from brainlsap.report import check_results_folder, page, read_results, write_report
+from brainlsap.report.report import withholder
+
+QUALITY = pd.DataFrame(
+    {
+        "scan": [f"anna{k:03d}_v0" for k in (3, 1, 2)],
+        "flags": ["same as anna008_v0", "no links", ""],
+    }
+)
+NAMES = re.compile(r"anna\d|anna003|berta|clara|2021-03-04", re.IGNORECASE)
+
+
+def texts_below(folder):
+    """Return every text file by its relative path."""
+    return {
+        one.relative_to(folder).as_posix(): html.unescape(one.read_text("utf-8"))
+        for one in sorted(folder.rglob("*"))
+        if one.is_file() and one.suffix != ".png"
+    }
+
+
+def bytes_below(folder):
+    return {
+        one.relative_to(folder).as_posix(): one.read_bytes()
+        for one in sorted(folder.rglob("*"))
+        if one.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def written(make_evaluation, tmp_path_factory):
+    """A results folder; only to be read."""
+    folder = tmp_path_factory.mktemp("report") / "results"
+    write_report(make_evaluation(), folder, quality=QUALITY)
+    return folder
+
+
+@pytest.fixture
+def results(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "results")
+
+
+def test_nobody_is_named_in_what_may_be_shared(written):
+    for name, text in texts_below(written / "report").items():
+        assert not NAMES.search(text), name
+        assert not NAMES.search(name)
+    private = texts_below(written / "private")
+    assert "anna003_v0, anna008_v0" in private["audit.tsv"]
+    assert all(
+        (written / "private" / one).stat().st_mode & 0o077 == 0 for one in private
+    )
+
+
+def test_codes_cannot_be_undone_without_the_key(make_evaluation, written, tmp_path):
+    key = pd.read_csv(written / "private" / "codes.tsv", sep="\t")
+    assert sorted(key["code"]) == [f"S{k:04d}" for k in range(1, len(key) + 1)]
+    assert not key["code"].is_monotonic_increasing
+    write_report(make_evaluation(), tmp_path / "again")  # the same seed and cohort
+    again = pd.read_csv(tmp_path / "again" / "private" / "codes.tsv", sep="\t")
+    assert key["scan"].equals(again["scan"])
+    assert not key["code"].equals(again["code"])
+    code = key.set_index("scan")["code"]
+    quality = pd.read_csv(written / "report" / "tables" / "quality.tsv", sep="\t")
+    assert quality["scan"].is_monotonic_increasing
+    assert set(quality["scan"]) == {code["anna003_v0"], code["anna001_v0"]}
+    assert f"same as {code['anna008_v0']}" in set(quality["what is unusual"])
+    told = pd.read_csv(written / "report" / "predictions.tsv", sep="\t")
+    assert told["scan"][: len(key)].tolist() == sorted(key["code"])
+
+
+def test_tables_on_the_page_are_those_of_the_files(written):
+    page_text = texts_below(written / "report")["report.html"]
+    tables = sorted((written / "report" / "tables").glob("*.tsv"))
+    assert {one.stem for one in tables} >= {
+        *("scores", "classification", "comparison", "intervals", "classes", "audit"),
+        *("demographics", "demographics_tests", "regions", "common_regions", "fits"),
+    }
+    for one in tables:
+        if one.stem != "ranking":
+            assert one.with_suffix(".tex").is_file()
+            last = pd.read_csv(one, sep="\t", dtype=str, keep_default_na=False).iloc[-1]
+            assert all(cell in page_text for cell in last), one.name
+
+
+def test_names_are_escaped(make_evaluation, tmp_path):
+    one = make_evaluation(models=("<script>alert(1)</script>", "Exact"))
+    made = write_report(one, tmp_path / "out", title="A <b>bold</b> title")
+    text = made.read_text("utf-8")
+    assert "<script>" not in text
+    assert "<b>bold" not in text
+    assert "R&amp;D_&lt;50%&gt;" in text
+
+
+def test_names_are_shown_on_demand(make_evaluation, tmp_path):
+    made = write_report(make_evaluation(), tmp_path / "out", with_identifiers=True)
+    assert "This report names people" in made.read_text("utf-8")
+    assert "anna003_v0" in (made.parent / "predictions.tsv").read_text("utf-8")
+
+
+def test_a_remade_report_is_the_same(results, tmp_path):
+    write_report(read_results(results), tmp_path / "again")
+    for part in ("report", "private"):
+        assert bytes_below(tmp_path / "again" / part) == bytes_below(results / part)
+    before = bytes_below(results / "report")
+    write_report(read_results(results), results, title="Another")
+    assert "Another" in (results / "report" / "report.html").read_text("utf-8")
+    assert bytes_below(results / "report").keys() == before.keys()
+
+
+def test_a_changed_prediction_is_said(results):
+    path = results / "private" / "evaluation" / "predictions.tsv"
+    lines = path.read_text("utf-8").splitlines()
+    row = next(k for k, one in enumerate(lines) if "\tCN\tAD\t" in one)
+    lines[row] = lines[row].replace("\tCN\tAD\t", "\tCN\tCN\t")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.warns(UserWarning, match="balanced accuracy was stored as"):
+        changed = read_results(results)
+    made = write_report(changed, results)
+    assert "Stored scores differ" in made.read_text("utf-8")
+
+
+def test_no_results_no_report(tmp_path):
+    with pytest.raises(BrainlsapError, match="nothing"):
+        read_results(tmp_path / "nothing")
+
+
+def test_what_no_report_wrote_is_not_replaced(evaluation, results, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ParameterError, match="is a file"):
+        check_results_folder(tmp_path / "file")
+    (tmp_path / "empty").mkdir()
+    assert check_results_folder(tmp_path / "empty") == tmp_path / "empty"
+    (results / "report" / "notes.txt").write_text("mine")
+    with pytest.raises(ParameterError, match=r"no report wrote \(report/notes.txt\)"):
+        write_report(evaluation, results)
+    assert (results / "report" / "notes.txt").read_text() == "mine"
+
+
+def test_finished_folds_outlive_the_report(evaluation, results):
+    folds = results / "private" / "folds"
+    folds.mkdir()
+    (folds / "one.json").write_text("{}")
+    write_report(evaluation, results)
+    assert [one.name for one in folds.iterdir()] == ["one.json"]
+
+
+def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypatch):
+    before = bytes_below(results)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(page, "methods_text", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(evaluation, results)
+    assert bytes_below(results) == before
+    assert [one.name for one in results.parent.iterdir()] == ["results"]
+
+
+def test_one_run_at_a_time(results):
+    before = bytes_below(results)
+    with lock_folder(results):
+        # in one process the same thread may hold it twice, another may not
+        from threading import Thread
+
+        found = []
+
+        def write():
+            try:
+                write_report(Evaluation.load(results / "private/evaluation"), results)
+            except ParameterError as error:
+                found.append(str(error))
+
+        thread = Thread(target=write)
+        thread.start()
+        thread.join()
+    assert "is in use by another run" in found[0]
+    assert bytes_below(results) == before
+
+
+def test_settings_and_versions_are_kept(written):
+    told = json.loads((written / "report" / "settings.json").read_text("utf-8"))
+    assert told["written_by"] == "brainlsap"
+    assert told["models"]["LSAP-C"]["degree"] == 20
+    assert told["cohort"]["provenance"]["folder"] == "[path withheld]"
+    assert "report/report.html" in told["files"]
+
+
+def test_an_evaluation_without_scales_or_audit(evaluation, tmp_path):
+    one = replace(evaluation, scales=evaluation.scales.iloc[:0], audit=None)
+    text = write_report(one, tmp_path / "out").read_text("utf-8")
+    assert "No audit was made" in text
+    assert 'id="regions"' not in text
+
+
+def test_a_brain_is_drawn_where_the_atlas_is_known(make_evaluation, tmp_path):
+    from brainlsap.atlas import load_atlas
+
+    names = list(load_atlas("desikan82").names)
+    one = make_evaluation(models=("LSAP-C",), regions=names, atlas_name="desikan82")
+    folder = write_report(one, tmp_path / "out").parent
+    assert {one.stem for one in (folder / "figures").iterdir()} >= {
+        *("brain", "scales", "scales_at_quarters", "scores", "confusion"),
+    }
+    assert "Plotly" in (folder / "brain.html").read_text("utf-8")
+
+
+def test_short_names_are_withheld_behind_a_word():
+    table = pd.DataFrame({"scan": ["1", "b"], "participant": ["0001", "b"]})
+    withhold = withholder(table)
+    assert withhold("sub-1, subject b: 0.0001 of 1 at 2021-03-04, /home/x y") == (
+        "[name withheld], [name withheld]: 0.0001 of 1 at [day withheld], "
+        "[path withheld] y"
+    )

@@ -1,0 +1,214 @@
+"""Tables of a report: the right numbers under the right names."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+
+from brainlsap.atlas import load_atlas
+from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation.comparison import compare_models
+from brainlsap.evaluation.ranking import NULL_HEADING
+from brainlsap.exceptions import ParameterError
+from brainlsap.report import (
+    audit_table,
+    class_rate_table,
+    classification_table,
+    common_region_table,
+    comparison_table,
+    demographics_table,
+    demographics_tests,
+    fit_table,
+    headline,
+    interval_table,
+    region_table,
+    score_table,
+    table_text,
+    unusual_scans_table,
+)
+from brainlsap.report.tables import interval_text, model_info_table, p_text, spread_text
+
+PEOPLE = pd.DataFrame(
+    {
+        "participant": ["a", "a", "b", "c", "d", "e", "f"],
+        "label": ["CN", "CN", "CN", "CN", "AD", "AD", "AD"],
+        "AGE": ["60", "61", "70", "80", "75", "n/a", "85"],
+        "PTGENDER": ["F", "F", "M", "M", "F", "F", ""],
+        "Site": ["x", "x", "y", "x", "y", "y", "y"],
+    }
+)
+
+
+def test_numbers_become_text():
+    assert [p_text(p) for p in (0.0004, 0.05, 1.0, np.nan)] == [
+        *("< 0.001", "0.050", "1.000", "n/a"),
+    ]
+    assert spread_text(0.6251, 0.0449) == "0.625 ± 0.045"
+    assert spread_text(0.6251) == "0.625"
+    assert interval_text(0.6251, 0.58, 0.669, 2) == "0.63 [0.58, 0.67]"
+    assert interval_text(np.nan, 0, 1) == "n/a"
+
+
+def test_tables_become_text_in_every_style():
+    frame = pd.DataFrame({"a|b": ["G&S_f, ±5%", "x|\\y\nz"], "n": [1, 2]})
+    assert table_text(frame, "csv") == 'a|b,n\n"G&S_f, ±5%",1\n"x|\\y\nz",2\n'
+    assert table_text(frame, "tsv").startswith("a|b\tn\nG&S_f, ±5%\t1\n")
+    assert table_text(frame).splitlines()[1:] == [
+        "| --- | ---: |",
+        "| G&S_f, ±5% | 1 |",
+        r"| x\|\\y z | 2 |",
+    ]
+    latex = table_text(frame, "latex")
+    assert r"a\textbar{}b & n \\" in latex
+    assert r"G\&S\_f, $\pm$5\% & 1 \\" in latex
+    with pytest.raises(ParameterError, match="style"):
+        table_text(frame, "word")
+
+
+def test_covariates_count_whatever_their_case():
+    table = demographics_table(PEOPLE, ["AD", "CN"]).set_index("class")
+    assert table.loc["CN"].tolist() == [3, 4, "70.0 ± 10.0", "F 1, M 2", 2]
+    # the mean age of two people is not shown: it would give them away
+    assert table.loc["AD"].tolist() == [3, 3, "n/a", "F 2", 1]
+    tests = demographics_tests(PEOPLE, ["AD", "CN"]).set_index("variable")
+    assert tests["test"].tolist() == ["Kruskal-Wallis", "chi-square", "chi-square"]
+    assert tests.loc["age", ["people", "statistic", "df", "p"]].tolist() == [
+        *(5, "1.33", "1", "0.248"),
+    ]
+    assert tests.loc["site", "p"] == "0.083*"
+    assert demographics_tests(PEOPLE[["participant", "label"]], ["CN"]).empty
+
+
+def test_scores_are_means_over_folds(evaluation):
+    told = evaluation.predictions[evaluation.predictions["model"] == "LSAP-C"]
+    folds = [one for _, one in told.groupby("fold")]
+
+    def text(score, **options):
+        values = [score(one["truth"], one["predicted"], **options) for one in folds]
+        return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
+
+    table = score_table(evaluation).set_index("model")
+    assert table.loc["LSAP-C", "balanced accuracy"] == text(balanced_accuracy_score)
+    assert table.loc["linear SVM", "Brier score (less is better)"] == "n/a"
+    assert table.loc["linear SVM", "macro AUC"] != "n/a"
+    paper = classification_table(evaluation).set_index("model").loc["LSAP-C"]
+    assert paper["accuracy"] == text(accuracy_score)
+    assert paper["recall (balanced accuracy)"] == text(balanced_accuracy_score)
+    assert paper["F1"] == text(f1_score, average="macro")
+    rates = class_rate_table(evaluation).set_index("class")
+    hits = (told["truth"] == told["predicted"])[told["truth"] == "AD"].mean()
+    assert rates.loc["AD", "sensitivity"].startswith(f"{hits:.2f} [")
+
+
+def test_stage_scores_need_an_order(make_evaluation):
+    stages = {"quadratic weighted kappa", "within one stage"}
+    assert not stages & set(score_table(make_evaluation()))
+    assert not stages & set(interval_table(make_evaluation()))
+    known = make_evaluation(ordered=True)
+    assert stages <= set(score_table(known)) & set(interval_table(known))
+    two = score_table(make_evaluation(classes=("CN", "AD"), ordered=True))
+    assert {"AUC", "Cohen's kappa"} <= set(two)
+    assert "within one stage" not in two
+
+
+def test_no_interval_excludes_its_estimate(evaluation):
+    found = interval_table(evaluation).set_index("model").replace("n/a", np.nan)
+    for text in found.stack().dropna():
+        estimate, low, high = map(
+            float, text.replace("[", "").strip("]").replace(",", "").split()
+        )
+        assert low <= estimate <= high
+
+
+def test_a_model_that_failed_has_no_score(make_evaluation):
+    one = make_evaluation(failed=["Exact"])
+    assert set(score_table(one).set_index("model").loc["Exact"]) == {"failed"}
+    assert fit_table(one).set_index("model").loc["Exact", "failed"] == 1
+    assert "no score" in headline(make_evaluation(failed=["LSAP-C"]))[0]
+
+
+@pytest.mark.parametrize("skill", [0.9, -0.4])
+def test_headline_and_table_have_one_test(make_evaluation, skill):
+    one = make_evaluation(skill=skill)
+    tests = compare_models(one).set_index("model")
+    table = comparison_table(one).set_index("LSAP-C minus")
+    assert list(table) == [
+        *("difference [95% interval]", "corrected p", "Holm p", "LSAP-C is better"),
+    ]
+    assert table["Holm p"].tolist() == [p_text(p) for p in tests["p_holm"]]
+    best = "linear SVM"  # of the baselines; "Exact" is a model of the study
+    sentences = " ".join(headline(one))
+    assert f"The best baseline on the same folds, {best}" in sentences
+    p = table.loc[best, "Holm p"]
+    assert f"p {p if p.startswith('<') else f'= {p}'} (" in sentences
+    told = {"yes": "is better than", "no": "is worse than"}
+    verdict = told.get(table.loc[best, "LSAP-C is better"], "No clear difference")
+    assert verdict in sentences
+    assert "1 error: duplicate scans" in sentences
+
+
+def test_folds_that_share_people_are_marked(evaluation):
+    shared = replace(evaluation, settings=evaluation.settings | {"people_shared": True})
+    assert "not a score by person" in score_table(shared)["folds"][0]
+    assert "say nothing of new people" in headline(shared)[0]
+
+
+def test_audit_says_who_by_name_or_by_code(evaluation):
+    named = audit_table(evaluation)
+    assert named.loc[0, "scans"] == "anna003_v0, anna008_v0"
+    coded = audit_table(evaluation, {"anna003_v0": "S0007"})
+    assert coded.loc[0, "scans"] == "S0007, [name withheld]"
+    assert coded["severity"].tolist() == ["error", "note"]
+    assert audit_table(replace(evaluation, audit=None)).empty
+    info = model_info_table(evaluation).set_index("kind of leakage")
+    assert info.loc["duplicates"].item() == "Audit: error: duplicate scans."
+
+
+def test_unusual_scans_stand_in_the_order_of_their_codes(evaluation):
+    table = evaluation.cohort.table.iloc[:3].assign(
+        quality=["like anna001_v0", "", "no features"]
+    )
+    one = replace(evaluation, cohort=replace(evaluation.cohort, table=table))
+    codes = dict(zip(table["scan"], ["S3", "S2", "S1"], strict=True))
+    assert unusual_scans_table(one, codes).to_numpy().tolist() == [
+        ["S1", "no features"],
+        ["S3", "like S2"],
+    ]
+
+
+def test_regions_by_name(make_evaluation):
+    atlas = load_atlas("desikan82")
+    one = make_evaluation(regions=list(atlas.names), atlas_name="desikan82")
+    ranking = rank_regions(one)
+    table = region_table(ranking, atlas, 3)
+    first = ranking.set_index("rank").loc[1.0]
+    assert table["rank"].tolist() == [1, 2, 3]
+    place = atlas.names.index(first["region"])
+    assert table.loc[0, "region"] == atlas.short_names[place]
+    assert table.loc[0, "anatomical name"] == atlas.regions["long_name"][place]
+    assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.2f} [")
+    assert not {"p (family-wise)", "remark"} & set(table)
+    tested = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
+    table = region_table(tested, atlas, 2, names="atlas")
+    assert table["p (family-wise)"].tolist() == ["0.500"] * 2
+    assert table["remark"].tolist() == ["not learned", "planted, not learned"]
+    assert "all scans" in NULL_HEADING
+    assert region_table(ranking)["region"][0] == first["region"]
+    with pytest.raises(ParameterError, match="n_regions"):
+        region_table(ranking, atlas, 0)
+
+
+def test_common_regions_have_their_distance_to_exact(evaluation):
+    table = common_region_table(evaluation, n_smallest=3)
+    assert list(table) == ["models", "region", "Exact", "LSAP-C"]
+    both = {
+        name: rank_regions(evaluation, name).set_index("region")["scale"]
+        for name in ("Exact", "LSAP-C")
+    }
+    rmse = np.sqrt(((both["LSAP-C"] - both["Exact"]) ** 2).mean())
+    assert table.iloc[-1].tolist() == ["", "RMSE", "-", f"{rmse:.3f}"]
+    assert table.loc[0, "Exact"] == f"{both['Exact'].min():.3f}"
+    with pytest.raises(ParameterError, match="reference"):
+        common_region_table(evaluation, reference="LSAP-L")
