@@ -57,9 +57,24 @@ class _Theme:
     no_value: str
     no_region: str
 
+    @property
+    def settings(self) -> Any:
+        """Settings of matplotlib: letters of 7 points, names printed as they are."""
+        axes = ("axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+        widths = ("axes.linewidth", "xtick.major.width", "ytick.major.width")
+        sizes = {"font.size": 7, "xtick.labelsize": 7, "ytick.labelsize": 7}
+        return {
+            **dict.fromkeys(("text.color", *axes), self.ink),
+            **dict.fromkeys(widths, 0.5),
+            **sizes,
+            "axes.facecolor": self.paper,
+            "axes.labelsize": 8,
+            "text.parse_math": False,
+        }
+
 
 _LIGHT = _Theme("white", "#1a1a1a", "#2b2b2b", "#2b2b2b", "#b4b4b4", "#ededed")
-_DARK = _Theme("#101114", "#f0f0f0", "#101114", "#b9b9b9", "#6b6b6b", "#2c2e34")
+_DARK = _Theme("black", "#f0f0f0", "black", "#b9b9b9", "#6b6b6b", "#2c2e34")
 
 
 def plot_regions(
@@ -136,32 +151,32 @@ def plot_regions(
     scale, extend = color_scale(maps, cmap, vmin, vmax)
     check_choice("surface", surface, SURFACES)
     check_choice("legend_order", legend_order, ("smallest", "largest"))
-    theme = _DARK if black_bg else _LIGHT
-    if figure is None:
-        figure = plt.figure(dpi=DPI)
-    figure.set_facecolor(theme.paper)
-    if not has_surfaces(atlas):
-        how = colorbar_label, title, legend_order, theme
-        _plot_without_surfaces(figure, maps, atlas, scale, *how)
-        return figure
     shown = _check_views(views, atlas)
-    pictures = [region_picture(atlas, view, surface) for view in shown]
-    legends = [
-        _place_numbers(_legend_regions(one, atlas, legend, legend_order), pictures)
-        for one in maps.values()
+    ranked = [
+        _legend_regions(one, atlas, legend, legend_order) for one in maps.values()
     ]
-    page = _Page(figure, shown, pictures, list(maps), theme)
-    texts = [_legend_text(numbers, atlas) for numbers in legends]
-    page.lay_out(
-        texts, title, colorbar_label or "", _missing_note(maps, atlas, views, surface)
-    )
-    for row, one in enumerate(maps.values()):
-        colors = region_colors(one, scale, theme)
-        for column, picture in enumerate(pictures):
-            numbers = [number for number in legends[row] if number[2] == column]
-            page.draw(row, column, _paint(picture, colors), numbers)
-    any_grey = any(np.isnan(one).any() for one in maps.values())
-    page.add_color_bar(scale, extend, any_grey)
+    theme = _DARK if black_bg else _LIGHT
+    figure = plt.figure(dpi=DPI) if figure is None else figure
+    figure.set_facecolor(theme.paper)
+    with plt.rc_context(theme.settings):
+        if not has_surfaces(atlas):
+            _plot_without_surfaces(
+                figure, maps, atlas, scale, colorbar_label or "", title, legend_order
+            )
+            return figure
+        pictures = [region_picture(atlas, view, surface) for view in shown]
+        numbers = [_place_numbers(regions, pictures) for regions in ranked]
+        page = _Page(figure, shown, pictures, theme)
+        note = _missing_note(maps, atlas, surface) if views == "all" else ""
+        legends = [_legend_text(of_row, atlas) for of_row in numbers]
+        page.lay_out(list(maps), legends, title, colorbar_label or "", note)
+        for row, one in enumerate(maps.values()):
+            colors = region_colors(one, scale, theme)
+            for column, picture in enumerate(pictures):
+                own = [number for number in numbers[row] if number[2] == column]
+                page.draw(row, column, _paint(picture, colors), own)
+        any_grey = any(np.isnan(one).any() for one in maps.values())
+        page.add_color_bar(scale, extend, any_grey)
     return figure
 
 
@@ -385,12 +400,8 @@ def _legend_text(numbers: Sequence[tuple], atlas: Atlas) -> str:
     return "   ".join(name.replace(" ", "\xa0") for name in names)
 
 
-def _missing_note(
-    maps: Mapping[str, np.ndarray], atlas: Atlas, views: Any, surface: str
-) -> str:
+def _missing_note(maps: Mapping[str, np.ndarray], atlas: Atlas, surface: str) -> str:
     """Say which regions have a value and no surface to draw it on."""
-    if views != "all":
-        return ""
     known = ~np.all([np.isnan(one) for one in maps.values()], axis=0)
     known[atlas.match(list(subcortical_meshes(atlas)))] = False
     for hemisphere in "LR":
@@ -412,14 +423,18 @@ class _Page:
         figure: "Figure",
         views: list[str],
         pictures: list[RegionPicture],
-        rows: list[str],
         theme: _Theme,
     ) -> None:
         self.figure, self.views, self.pictures = figure, views, pictures
-        self.rows, self.theme = rows, theme
+        self.theme = theme
 
     def lay_out(
-        self, legends: list[str], title: str | None, bar_label: str, note: str
+        self,
+        rows: list[str],
+        legends: list[str],
+        title: str | None,
+        bar_label: str,
+        note: str,
     ) -> None:
         """Find the height of a row with which everything fits the page, and write."""
         heights = np.array([_HEIGHTS.get(v, _LATERAL_HEIGHT) for v in self.views])
@@ -428,7 +443,7 @@ class _Page:
         gaps = np.array([_GAP + 0.13 * (view == "subcortex") for view in self.views])
         unit = 1.0
         for _ in range(2):  # the letters' lines depend on the height, and it on them
-            names = [_wrap(name, unit) for name in self.rows]
+            names = [_wrap(name, unit) for name in rows]
             bar = min(_TALLEST_BAR, len(names) * (unit + _ROW_GAP) + 0.1)
             self.bar_label = _wrap(bar_label, bar)
             left = _MARGIN + _LINE * max(len(name.splitlines()) for name in names)
@@ -454,26 +469,17 @@ class _Page:
         page = self.axes(0, 0, *self.size, "page")
         page.set(xlim=(0, self.width), ylim=(0, height), zorder=2)
         page.patch.set_visible(False)
-        style: dict[str, Any] = {
-            "color": self.theme.ink,
-            "fontsize": 7,
-            "parse_math": False,
-        }
-        middle: dict[str, Any] = {"ha": "center", "va": "center", **style}
+        middle: dict[str, Any] = {"ha": "center", "va": "center"}
         for column, view in enumerate(self.views):
             x = self.left[column] + self.sizes[column, 0] / 2
-            page.text(x, header + 0.07, view.capitalize(), **{**middle, "fontsize": 8})
+            page.text(x, header + 0.07, view.capitalize(), fontsize=8, **middle)
         for top, name, own in zip(self.tops, names, lines, strict=True):
             y = top - self.row_height / 2
-            page.text(
-                left / 2 + 0.03, y, name, rotation=90, **{**middle, "fontsize": 8}
-            )
+            page.text(left / 2 + 0.03, y, name, rotation=90, fontsize=8, **middle)
             y = top - self.row_height - 0.02
-            page.text(left + _GAP, y, "\n".join(own), va="top", **style)
-        page.text(left + _GAP, foot - 0.02, "\n".join(notes), va="top", **style)
-        if title:
-            y = header + 0.25
-            page.text(self.width / 2, y, title, **{**middle, "fontsize": 9})
+            page.text(left + _GAP, y, "\n".join(own), va="top")
+        page.text(left + _GAP, foot - 0.02, "\n".join(notes), va="top")
+        page.text(self.width / 2, header + 0.25, title or "", fontsize=9, **middle)
 
     def axes(
         self, x: float, y: float, width: float, height: float, label: str
@@ -488,33 +494,28 @@ class _Page:
     ) -> None:
         """Put one brain into its place, with the letters and numbers on it."""
         width, height = self.sizes[column]
-        view, ink = self.views[column], self.theme.ink
+        view = self.views[column]
         bottom = self.tops[row] - (self.row_height + height) / 2
         ax = self.axes(self.left[column], bottom, width, height, view)
         ax.imshow(image, aspect="auto")
-        style: dict[str, Any] = {"color": ink, "fontsize": 7, "transform": ax.transAxes}
+        on_axes: dict[str, Any] = {"transform": ax.transAxes}
         sides = list(dict.fromkeys(side for line in VIEWS[view] for side, _ in line))
         if len(sides) > 1:
             up = "bottom" if view == "subcortex" else "top"  # clear of the caudates
-            ax.text(0, 1, sides[0], ha="left", va=up, **style)
-            ax.text(1, 1, sides[1], ha="right", va=up, **style)
+            ax.text(0, 1, sides[0], ha="left", va=up, **on_axes)
+            ax.text(1, 1, sides[1], ha="right", va=up, **on_axes)
         if view == "subcortex":
+            on_axes.update(ha="right", va="center", rotation=90)
             centres = self.pictures[column].line_centres
             for centre, name in zip(centres, ("lateral", "medial"), strict=True):
-                at: dict[str, Any] = {"ha": "right", "va": "center", "rotation": 90}
-                ax.text(-0.01, 1 - centre, name, **at, **style)
+                ax.text(-0.01, 1 - centre, name, **on_axes)
         halo = [withStroke(linewidth=1.6, foreground=self.theme.paper)]
+        bold: dict[str, Any] = {"fontweight": "bold", "path_effects": halo}
         for number, _, _, y, x in numbers:
-            at = {
-                "ha": "center",
-                "va": "center_baseline",
-                "path_effects": halo,
-            }
-            ax.text(x, y, str(number), fontsize=7, fontweight="bold", color=ink, **at)
+            ax.text(x, y, str(number), ha="center", va="center_baseline", **bold)
 
     def add_color_bar(self, scale: ScalarMappable, extend: str, any_grey: bool) -> None:
         """Put the one colour bar to the right of all rows."""
-        ink = self.theme.ink
         foot, top = self.body[0] + (0.2 if any_grey else 0), self.body[1] + 0.12
         height = min(_TALLEST_BAR, top - foot - 0.06)
         x, y = self.left[-1] + self.sizes[-1, 0] + _GAP, (foot + top - height) / 2
@@ -528,22 +529,13 @@ class _Page:
         bar.locator = MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10])
         bar.update_ticks()
         ax.yaxis.set_offset_position("left")  # above the bar, and not left of it
-        ax.yaxis.get_offset_text().set(color=ink, size=7)
-        bar.outline.set(edgecolor=ink, linewidth=0.5)
-        ax.tick_params(labelsize=7, color=ink, labelcolor=ink, width=0.5, length=2)
-        bar.set_label(self.bar_label, fontsize=8, color=ink, parse_math=False)
+        ax.tick_params(length=2, width=0.5, labelsize=7, colors=self.theme.ink)
+        bar.set_label(self.bar_label)
         if any_grey:
             patch = self.axes(x, y - 0.2, 0.09, 0.09, "no value")
             patch.set_axis_on()
             patch.set(facecolor=self.theme.no_value, xticks=[], yticks=[])
-            for line in patch.spines.values():
-                line.set(edgecolor=ink, linewidth=0.5)
-            at: dict[str, Any] = {
-                "transform": patch.transAxes,
-                "va": "center",
-                "color": ink,
-            }
-            patch.text(1.5, 0.45, "no value", fontsize=7, **at)
+            patch.text(1.5, 0.45, "no value", transform=patch.transAxes, va="center")
 
 
 def _wrap(text: str, inches: float) -> str:
@@ -563,97 +555,69 @@ def _plot_without_surfaces(
     maps: Mapping[str, np.ndarray],
     atlas: Atlas,
     scale: ScalarMappable,
-    label: str | None,
+    label: str,
     title: str | None,
     order: str,
-    theme: _Theme,
 ) -> None:
     """Draw markers at the regions' coordinates, or bars if there are none."""
     centres = atlas.regions[["x", "y", "z"]].to_numpy(float)
     known = [np.flatnonzero(np.isfinite(values)) for values in maps.values()]
     located = all(np.isfinite(centres[places]).all() for places in known)
-    most = max(min(len(places), _MOST_BARS) for places in known)
-    row, foot, top = 1.45 if located else 0.13 * most + 0.6, 0.3, 0.3
+    n_bars = min(max(map(len, known)), _MOST_BARS)
+    row, foot, top = 1.45 if located else 0.13 * n_bars + 0.6, 0.3, 0.3
     height = foot + len(maps) * row + top
     figure.set_size_inches(WIDTH, height)
-    style: dict[str, Any] = {"color": theme.ink, "parse_math": False}
     for number, (name, values) in enumerate(maps.items()):
         places = known[number]
         bottom = (foot + (len(maps) - 1 - number) * row) / height
         if located:
             box = (0.05, bottom, 0.8, 0.95 * row / height)
-            _draw_markers(figure, box, values[places], centres[places], scale, theme)
+            _draw_markers(figure, box, values[places], centres[places], scale)
         else:
             ranked = places[np.argsort(values[places], kind="stable")]
-            ranked = (ranked[::-1] if order == "largest" else ranked)[:_MOST_BARS]
+            ranked = (ranked[::-1] if order == "largest" else ranked)[:n_bars]
             box = (0.45, bottom + 0.45 / height, 0.5, (row - 0.5) / height)
-            ax = figure.add_axes(box, label="bars")
-            _draw_bars(ax, values[ranked], ranked, atlas, scale, theme)
-            ax.set_xlabel(label or "", fontsize=7, **style)
+            ax = figure.add_axes(box, label="bars", xlabel=label)
+            names = [region_label(atlas, place) for place in ranked]
+            names = [textwrap.shorten(one, 48, placeholder=" ...") for one in names]
+            colors = scale.to_rgba(values[ranked])
+            ax.barh(range(len(ranked)), values[ranked], tick_label=names, color=colors)
+            ax.invert_yaxis()
+            ax.margins(y=0.01)
+            ax.spines[["top", "right", "left"]].set_visible(False)
         y = bottom + row / 2 / height
-        figure.text(0.02, y, name, rotation=90, va="center", fontsize=8, **style)
+        figure.text(0.02, y, name, rotation=90, va="center", fontsize=8)
     how = "markers at the centres of its regions"
     if located:
         bar_height = min(_TALLEST_BAR, 0.8 * len(maps) * row) / height
         cax = figure.add_axes((0.88, 0.5 - bar_height / 2, 0.013, bar_height))
-        cax.tick_params(labelsize=7, color=theme.ink, labelcolor=theme.ink)
-        figure.colorbar(scale, cax=cax).set_label(label or "", fontsize=8, **style)
+        figure.colorbar(scale, cax=cax, label=label)
     else:
         n_known = max(map(len, known))
-        how = f"bars, of the {most} {order} of {n_known} regions with a value"
+        how = f"bars, of the {n_bars} {order} of {n_known} regions with a value"
     note = f"Atlas {atlas.name} has no surfaces to draw on: {how}."
-    figure.text(0.02, 0.08 / height, note, fontsize=7, **style)
-    if title:
-        figure.text(0.5, 1 - 0.18 / height, title, fontsize=9, ha="center", **style)
+    figure.text(0.02, 0.08 / height, note)
+    figure.text(0.5, 1 - 0.18 / height, title or "", fontsize=9, ha="center")
 
 
 def _draw_markers(
-    figure: "Figure",
-    box: tuple[float, float, float, float],
-    values: np.ndarray,
-    centres: np.ndarray,
-    scale: ScalarMappable,
-    theme: _Theme,
+    figure: "Figure", box: Any, values: np.ndarray, centres: np.ndarray, scale: Any
 ) -> None:
     from nilearn.plotting import plot_markers
 
-    low, high = scale.get_clim()
-    colors: dict[str, Any] = {
-        "node_cmap": scale.get_cmap(),
-        "node_vmin": low,
-        "node_vmax": high,
-    }
-    place: dict[str, Any] = {
-        "figure": figure,
-        "axes": box,
-        "display_mode": "lyrz",
-        "annotate": False,
-    }
-    size: dict[str, Any] = {
-        "node_size": 18,
-        "alpha": 1,
-        "black_bg": theme is _DARK,
-        "colorbar": False,
-    }
-    display = plot_markers(values, centres, **colors, **place, **size)
+    display = plot_markers(
+        values,
+        centres,
+        node_size=18,
+        node_cmap=scale.get_cmap(),
+        node_vmin=scale.get_clim()[0],
+        node_vmax=scale.get_clim()[1],
+        alpha=1,
+        display_mode="lyrz",
+        figure=figure,
+        axes=box,
+        annotate=False,
+        black_bg=plt.rcParams["axes.facecolor"] == _DARK.paper,
+        colorbar=False,
+    )
     display.annotate(size=7)
-
-
-def _draw_bars(
-    ax: "Axes",
-    values: np.ndarray,
-    places: np.ndarray,
-    atlas: Atlas,
-    scale: ScalarMappable,
-    theme: _Theme,
-) -> None:
-    names = [region_label(atlas, place) for place in places]
-    shown = [textwrap.shorten(name, 48, placeholder=" ...") for name in names]
-    height = np.arange(len(places))[::-1]
-    ax.barh(height, values, color=scale.to_rgba(values), height=0.7)
-    ax.set_yticks(height, shown, parse_math=False)
-    ax.set_facecolor(theme.paper)
-    ax.set_ylim(-0.6, len(places) - 0.4)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(labelsize=7, color=theme.ink, labelcolor=theme.ink)
-    ax.tick_params(axis="y", length=0)
