@@ -87,8 +87,9 @@ def rank_regions(
         smallest; NaN where not measured; ties share the smallest), relative_scale,
         scale (median over folds), spread_folds and spread_starts (s.d. of the relative
         scale over folds, and over the starts of a fold), relative_low, relative_high,
-        rank_low, rank_high (2.5 to 97.5% over all folds and starts), moved (part of the folds in which the scale left its start
-        by more than 5%), measured; planted where a truth is known.
+        rank_low, rank_high (2.5 to 97.5% over all folds and starts), moved (part of
+        the folds in which the scale left its start by more than 5%), measured;
+        planted where a truth is known.
 
     Raises
     ------

@@ -1,0 +1,154 @@
+"""Every model by name; linear models, controls and what they must not see."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from brainlsap.arrays import pack, unpack
+from brainlsap.evaluation import (
+    MODELS,
+    ConfoundsOnlyClassifier,
+    ShuffledEdges,
+    TunedLinearClassifier,
+    make_models,
+)
+from brainlsap.exceptions import ParameterError
+
+
+def draw(seed=0, n=60):
+    """Return packed scans of six regions, labels told by one region, and people."""
+    rng = np.random.default_rng(seed)
+    edges = rng.gamma(1.0, 5.0, (n, 6, 6))
+    features = rng.normal(size=(n, 6, 2))
+    y = np.where(features[:, 2, 1] + 0.3 * rng.normal(size=n) > 0, "AD", "CN")
+    return pack(edges + edges.transpose(0, 2, 1), features), y, np.arange(n)
+
+
+def test_every_model_is_made_by_its_name_or_a_group():
+    everything = make_models("all", random_state=3, n_epochs=5)
+    assert list(everything) == list(MODELS)
+    assert everything["LSAP-C"][0].kernel == "chebyshev"
+    assert everything["LSAP-C"][0].n_epochs == 5 == everything["GCN"][0].n_epochs
+    assert everything["one global scale"][0].scale_mode == "global"
+    for estimator, role in everything.values():
+        clone(estimator)
+        assert role in ("model", "baseline", "control")
+    assert list(make_models(["controls"])) == [
+        name for name, one in MODELS.items() if one.role == "control"
+    ]
+    default = make_models()
+    assert list(default) == ["LSAP-C", *make_models("baselines")]
+    assert make_models("lsap-c", fast=True)["LSAP-C"][0].n_starts == 1
+    with pytest.raises(ParameterError, match=r"some of LSAP-C, LSAP-H.*got 'lasp'"):
+        make_models("lasp")
+
+
+def test_the_diffused_regression_prepares_networks_as_the_models_do():
+    made = make_models("default", threshold=3.0, weights="log")
+    diffused, _ = made["diffused logistic regression"]
+    assert (diffused.threshold, diffused.weights) == (3.0, "log")
+    assert made["LSAP-C"][0].threshold == 3.0
+
+
+@pytest.mark.parametrize("kind", ["logistic", "svm"])
+@pytest.mark.parametrize("reads", ["features", "edges"])
+def test_linear_models_are_tuned_inside_and_predict_classes(kind, reads):
+    X, y, people = draw()
+    model = TunedLinearClassifier(kind, reads=reads).fit(X, y, groups=people)
+    assert hasattr(model, "predict_proba") == (kind == "logistic")
+    assert hasattr(model, "decision_function") == (kind == "svm")
+    accuracy = (model.predict(X) == y).mean()
+    assert accuracy > (0.85 if reads == "features" else 0.5)
+    assert model.fit_report_["C"] in [10.0**power for power in range(-5, 2)]
+
+
+def test_a_tuned_model_is_plain_logistic_regression_at_the_chosen_penalty():
+    X, y, people = draw()
+    model = TunedLinearClassifier().fit(X, y, groups=people)
+    values = unpack(X)[1].reshape(len(X), -1).astype(float)
+    plain = LogisticRegression(C=model.fit_report_["C"], max_iter=2000)
+    if model.fit_report_["class_weight"] != "none":
+        plain.set_params(class_weight="balanced")
+    wanted = plain.fit(StandardScaler().fit_transform(values), y)
+    np.testing.assert_allclose(model.model_.coef_, wanted.coef_, rtol=1e-4)
+
+
+def test_rotating_edges_changes_nothing_of_the_probabilities():
+    X, y, people = draw()
+    model = TunedLinearClassifier(reads="edges").fit(X, y, groups=people)
+    row, column = np.triu_indices(6, 1)
+    edges = np.log1p(unpack(X)[0][:, row, column].astype(float))
+    plain = clone(model.model_).fit(StandardScaler().fit_transform(edges), y)
+    wanted = plain.predict_proba(StandardScaler().fit_transform(edges))
+    np.testing.assert_allclose(model.predict_proba(X), wanted, atol=2e-3)
+
+
+def test_gaps_flat_regions_and_rare_classes_do_no_harm():
+    X, y, people = draw()
+    X[:5, 0, 6], X[:, 1, 6], X[:, 3, 7] = np.nan, np.nan, 2.5
+    model = TunedLinearClassifier().fit(X, y, groups=people)
+    assert np.isfinite(model.predict_proba(X)).all()
+    lone = np.where(people == 0, "SMC", y)
+    assert TunedLinearClassifier().fit(X, lone, groups=people).fit_report_["C"] == 0.01
+    with pytest.warns(UserWarning, match="takes every scan for a person"):
+        TunedLinearClassifier().fit(X, y)
+
+
+def test_the_forest_sees_features_only():
+    X, y, _ = draw()
+    forest, _ = make_models("random forest")["random forest"]
+    other = X.copy()
+    other[..., :6] = 1.0
+    fitted = clone(forest).fit(X, y)
+    assert fitted.score(X, y) == 1.0
+    np.testing.assert_array_equal(fitted.predict_proba(X), fitted.predict_proba(other))
+
+
+def test_confounds_only_sees_covariates_and_the_size_of_the_network():
+    X, y, people = draw()
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {
+            "scan": people.astype(str),
+            "label": y,
+            "diagnosis": np.where(y == "AD", "sick", "well"),  # the label renamed
+            "site": np.where(rng.random(60) < 0.8, y, "other"),
+            "age": rng.normal(70, 5, 60),
+            "comment": [f"text {k}" for k in range(60)],
+        }
+    )
+    model = ConfoundsOnlyClassifier().fit(X, y, people, table)
+    assert set(model.columns_) == {"site", "age"}
+    changed = X.copy()
+    changed[..., 6:] = rng.normal(size=changed[..., 6:].shape)
+    np.testing.assert_array_equal(
+        model.predict_proba(X, table), model.predict_proba(changed, table)
+    )
+    assert (model.predict(X, table) == y).mean() > 0.7
+    with pytest.raises(ParameterError, match="'site' is missing"):
+        model.predict_proba(X, table.drop(columns="site"))
+
+
+def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():
+    X, y, people = draw()
+
+    class Keeper(DummyClassifier):
+        def fit(self, X, y, groups=None):
+            self.kept_, self.groups_ = X, groups
+            return super().fit(X, y)
+
+    model = ShuffledEdges(Keeper(), 3).fit(X, y, people)
+    W, moved = unpack(X)[0], unpack(model.model_.kept_)[0]
+    row, column = np.triu_indices(6, 1)
+    np.testing.assert_allclose(
+        np.sort(W[:, row, column]), np.sort(moved[:, row, column])
+    )
+    assert not np.allclose(W, moved)
+    np.testing.assert_array_equal(moved, moved.transpose(0, 2, 1))
+    np.testing.assert_array_equal(model.model_.kept_[..., 6:], X[..., 6:])
+    np.testing.assert_array_equal(model._shuffled(X[4:5])[0], model.model_.kept_[4])
+    assert model.model_.groups_ is people

@@ -1,0 +1,88 @@
+"""The same bytes, whatever the processes, locale, hash seed and threads."""
+
+import json
+import locale
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import hashlib, json, locale, sys, tempfile
+from dataclasses import replace
+from pathlib import Path
+from brainlsap.evaluation import (
+    bootstrap_scores, compare_models, cross_validate, make_models, rank_regions)
+from brainlsap.simulation import make_cohort
+
+locale.setlocale(locale.LC_ALL, "")  # as an application around the package may do
+cohort = make_cohort(24, atlas="desikan82", feature="fdg")
+site = ["north", "south"] * 100
+cohort = replace(cohort, table=cohort.table.assign(site=site[:cohort.n_scans]))
+names = ["exact", "logistic regression", "diffused logistic regression", "edges only"]
+models = make_models(names, n_epochs=3, n_starts=1, initial_scale=1.0)
+for n_jobs in json.loads(sys.argv[1]):
+    found = cross_validate(
+        models, cohort, 2, baselines=False, n_jobs=n_jobs,
+        harmonize="site", regress_out=["age"])
+    found = replace(
+        found,
+        fits=found.fits.filter(regex="^(?!seconds)"),
+        ranking=rank_regions(found),
+        comparison=compare_models(found))
+    with tempfile.TemporaryDirectory() as place:
+        folder = found.save(Path(place) / "evaluation")
+        texts = {one.name: one.read_bytes() for one in folder.iterdir()}
+    draws = [bootstrap_scores(found, name, 20).to_csv() for name in found.models]
+    texts["bootstrap"] = "".join(draws).encode()
+    print(json.dumps({k: hashlib.sha256(v).hexdigest() for k, v in texts.items()}))
+"""
+
+# Locale, hash seed and threads of a process, then the processes it starts.
+COMBINATIONS = (
+    ("C", "0", "1", [1, 2]),
+    ("de_DE.UTF-8", "1", "2", [1]),
+)
+
+
+def or_plain(name):
+    """Return a locale, or the plain one where the machine does not have it."""
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        locale.setlocale(locale.LC_ALL, name)
+    except locale.Error:
+        return "C.UTF-8"
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
+    return name
+
+
+def test_predictions_scales_and_tables_are_the_same_bytes(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    running = []
+    for name, seed, threads, asked in COMBINATIONS:
+        told = {"LC_ALL": or_plain(name), "PYTHONHASHSEED": seed}
+        # Kernels of AVX2 machines (elsewhere ignored) sum in an order that follows the
+        # number of threads; those of AVX-512 hide it.
+        told |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        told |= {"OPENBLAS_CORETYPE": "Haswell", "PYTHONPATH": str(Path.cwd())}
+        running.append(
+            subprocess.Popen(
+                [sys.executable, str(program), json.dumps(asked)],
+                env=os.environ | told,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    found = []
+    for process in running:
+        printed, errors = process.communicate()
+        assert process.returncode == 0, errors
+        found += [json.loads(line) for line in printed.splitlines()]
+    assert len(found) == 3
+    wanted = {"predictions.tsv", "scales.tsv", "fits.tsv", "ranking.tsv", "audit.tsv"}
+    assert wanted <= set(found[0])
+    for one in found[1:]:
+        assert one == found[0]

@@ -1,0 +1,233 @@
+"""Planted regions are recovered; starts do not matter; nulls are honest."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from brainlsap.evaluation import (
+    agreement_table,
+    common_regions,
+    confound_table,
+    cross_validate,
+    make_models,
+    permutation_null,
+    permute_labels,
+    rank_regions,
+    ranking_auc,
+    ranking_verdict,
+    region_properties,
+)
+from brainlsap.evaluation.ranking import family_wise_p
+from brainlsap.exceptions import ParameterError
+from brainlsap.simulation import make_cohort
+
+
+class Scaled(ClassifierMixin, BaseEstimator):
+    """Its scales are the spread of classes' means: small where they differ much."""
+
+    def __init__(self, n_starts=1, initial_scale=1.0, random_state=0):
+        self.n_starts = n_starts
+        self.initial_scale = initial_scale
+        self.random_state = random_state
+
+    def fit(self, X, y, groups=None):
+        self.classes_ = np.unique(y.astype(str))
+        values = X[..., X.shape[1] :].mean(axis=2)
+        values = (values - values.mean(0)) / values.std(0)
+        means = np.stack([values[y == one].mean(0) for one in self.classes_])
+        self.scales_ = self.initial_scale / (0.1 + means.std(0))
+        self.people_ = groups
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+
+def with_scales(evaluation, scales, starts=()):
+    """Return an evaluation whose one model has these scales (n_folds, n_rois)."""
+    regions = list(evaluation.cohort.region_names)
+    parts = [
+        pd.DataFrame(
+            {
+                "model": "it",
+                "repeat": 1,
+                "fold": fold + 1,
+                "start": start,
+                "share": share,
+                "region": regions,
+                "scale": one,
+            }
+        )
+        for start, share, each in (("mean", 1.0, scales), *starts)
+        for fold, one in enumerate(each)
+    ]
+    return replace(evaluation, scales=pd.concat(parts, ignore_index=True))
+
+
+def test_planted_regions_are_recovered_whatever_the_starts():
+    cohort = make_cohort(80, atlas="desikan82", random_state=2)
+    models = make_models("LSAP-C", n_starts=1, n_epochs=60)
+    found = cross_validate(models, cohort, 3, baselines=False)
+    ranking = rank_regions(found)
+    assert ranking_auc(ranking) > 0.99
+    scales = found.scales.query("start == 'mean' and share == 1")
+    mean = scales.groupby("region", sort=False)["scale"].mean()
+    by_mean = ranking.assign(rank=mean.rank().to_numpy())
+    assert ranking_auc(ranking) >= ranking_auc(by_mean) - 0.01
+
+
+def test_a_fold_that_began_elsewhere_changes_nothing(example_evaluation):
+    rng = np.random.default_rng(0)
+    scales = rng.uniform(0.5, 2, (3, 82))
+    one = rank_regions(with_scales(example_evaluation, scales))
+    other = rank_regions(
+        with_scales(example_evaluation, scales * np.array([[0.2], [1], [10]]))
+    )
+    np.testing.assert_allclose(one["relative_scale"], other["relative_scale"])
+    np.testing.assert_array_equal(one["rank"], other["rank"])
+    by_hand = (scales / np.median(scales, axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(one["relative_scale"], by_hand)
+    np.testing.assert_allclose(one["scale"], np.median(scales, axis=0))
+
+
+def test_spread_intervals_ties_gaps_and_scales_that_stood_still(example_evaluation):
+    measured = np.arange(82) != 7
+    cohort = replace(example_evaluation.cohort, measured=measured)
+    scales = np.tile(np.linspace(1, 3, 82), (2, 1))
+    scales[:, 1] = scales[:, 0]
+    scales[1, 5] = 1.5
+    starts = [(str(k), 1.0, scales + 0.2 * k) for k in (1, 2)]
+    given = with_scales(
+        replace(example_evaluation, cohort=cohort),
+        scales,
+        [*starts, ("mean", 0.0, np.full((2, 82), scales[0, 20]))],
+    )
+    ranking = rank_regions(given, "it").set_index(np.arange(82))
+    assert ranking["rank"][[0, 1, 2]].tolist() == [1, 1, 3]
+    assert ranking.loc[7].isna().sum() >= 8
+    assert not ranking.loc[7, "measured"]
+    assert ranking.loc[20, "moved"] == 0
+    assert ranking.loc[40, "moved"] == 1
+    assert ranking.loc[40, "spread_folds"] == 0 < ranking.loc[5, "spread_folds"]
+    assert (ranking["spread_starts"].drop(7) >= 0).all()
+    inside = ranking.drop(7)
+    assert (inside["rank_low"] <= inside["rank_high"]).all()
+    with pytest.raises(ParameterError, match="has no scales to rank regions by"):
+        rank_regions(given, "majority class")
+
+
+def test_a_map_that_follows_degree_is_flagged(example_evaluation, small_cohort):
+    properties = region_properties(small_cohort)
+    W = small_cohort.connectomes[:, 3].copy()
+    W[:, 3] = 0
+    assert properties.loc[3, "degree"] == pytest.approx((W > 0).sum(1).mean())
+    assert properties.loc[3, "strength"] == pytest.approx(W.sum(1).mean())
+    rng = np.random.default_rng(0)
+    follows = properties["degree"].rank().to_numpy() + rng.normal(0, 9, 82)
+    maps = {True: np.abs(follows) + 1, False: rng.uniform(1, 2, 82)}
+    for flagged, scale in maps.items():
+        ranking = rank_regions(with_scales(example_evaluation, scale[None]))
+        table = confound_table(ranking, properties).set_index("property")
+        assert table.loc["degree", "flagged"] == flagged
+
+
+def test_models_agree_with_themselves_and_share_regions(example_evaluation):
+    both = make_models(["Exact", "LSAP-C"], n_epochs=3, n_starts=1, initial_scale=1.0)
+    rng = np.random.default_rng(0)
+    maps = {"Exact": rng.uniform(1, 2, (3, 82)), "LSAP-C": rng.uniform(1, 2, (3, 82))}
+    parts = [
+        with_scales(example_evaluation, one).scales.assign(model=name)
+        for name, one in maps.items()
+    ]
+    given = replace(example_evaluation, scales=pd.concat(parts, ignore_index=True))
+    assert set(both) == set(maps)
+    table = agreement_table(given).set_index(["first", "second"])
+    assert abs(table.loc[("Exact", "LSAP-C"), "spearman"]) < 0.3
+    assert 0 < table.loc[("Exact", "Exact"), "kendall_w"] < 0.6
+    regions, rmse = common_regions(given, 20)
+    medians = {name: np.median(one, axis=0) for name, one in maps.items()}
+    small = [set(np.argsort(rank_regions(given, n)["rank"])[:20]) for n in maps]
+    names = np.array(given.cohort.region_names)
+    assert set(regions["region"]) == set(names[list(small[0] & small[1])])
+    assert regions["Exact"].is_monotonic_increasing
+    wanted = np.sqrt(((medians["Exact"] - medians["LSAP-C"]) ** 2).mean())
+    assert rmse.to_dict() == pytest.approx({"Exact": 0, "LSAP-C": wanted})
+
+
+def test_labels_move_between_people_with_all_visits():
+    y = np.array(["CN", "CN", "AD", "MCI", "AD", "AD"], dtype=object)
+    people = np.array(["a", "a", "b", "b", "c", "c"])
+    moved = permute_labels(y, people, np.random.default_rng(1))
+    pairs = sorted(tuple(moved[people == one]) for one in "abc")
+    assert pairs == [("AD", "AD"), ("AD", "MCI"), ("CN", "CN")]
+    constant = np.array(["CN", "CN", "AD", "SMC"], dtype=object)
+    moved = permute_labels(constant, ["a", "a", "b", "c"], np.random.default_rng(0))
+    assert moved[0] == moved[1]
+    assert set(moved) == {"CN", "AD", "SMC"}
+
+
+def test_family_wise_p_values_are_those_of_the_largest_of_all():
+    rng = np.random.default_rng(0)
+    measured = np.arange(12) != 4
+    scales = rng.uniform(0.5, 2, (40, 12))
+    scales[0, 3] = 0.01
+    p = family_wise_p(scales[0], scales[1:], measured)
+    relative = scales / np.median(scales[:, measured], axis=1)[:, None]
+    z = (relative.mean(0) - relative) / relative.std(0)
+    for region in np.flatnonzero(measured):
+        beaten = sum(z[b, measured].max() >= z[0, region] for b in range(1, 40))
+        assert p[region] == pytest.approx((1 + beaten) / 40)
+    assert np.isnan(p[4])
+
+
+def test_the_null_is_kept_in_at_most_five_of_a_hundred_cohorts_without_effect():
+    rng, rejected = np.random.default_rng(0), 0
+    for _ in range(400):
+        scales = rng.gamma(2.0, size=(25, 30)) * rng.uniform(0.5, 2, (25, 1))
+        found = family_wise_p(scales[0], scales[1:], np.ones(30, bool))
+        rejected += found.min() < 0.05
+    assert rejected / 400 < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.fixture(scope="module")
+def ranked(small_cohort):
+    evaluation = cross_validate({"it": Scaled()}, small_cohort, 2, baselines=False)
+    return rank_regions(evaluation)
+
+
+def test_permuted_fits_go_through_the_same_steps(ranked, small_cohort, tmp_path):
+    plain = permutation_null(ranked, Scaled(), small_cohort, 20)
+    shifted = (
+        small_cohort.features
+        + (
+            (small_cohort.table["site"] == small_cohort.table["site"][0]).to_numpy()
+            * 9.0
+        )[:, None, None]
+    )
+    other = replace(small_cohort, features=shifted)
+    steps = {"harmonize": "site", "regress_out": ("age",)}
+    raw = permutation_null(ranked, Scaled(), other, 20)
+    clean = permutation_null(ranked, Scaled(), other, 20, **steps, memory=tmp_path)
+    again = permutation_null(
+        ranked, {"it": (Scaled(), "model")}, other, 20, **steps, memory=tmp_path
+    )
+    pd.testing.assert_frame_equal(clean, again)
+    assert len(list(tmp_path.iterdir())) == 21
+    assert not np.array_equal(raw["p"], clean["p"], equal_nan=True)
+    found = plain.query("planted")["p"].min()
+    assert found < 0.05
+    assert "Interpret these alone" in ranking_verdict(plain)
+
+
+def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
+    assert "not held against permuted labels" in ranking_verdict(ranked)
+    few = permutation_null(ranked, Scaled(), small_cohort, 9)
+    words = ranking_verdict(few)
+    assert "9 permutations are too few" in words
+    assert "smallest possible p-value is 0.10. At least 20 are needed" in words
+    assert "not better" not in words
+    none = few.assign(p=0.4, n_permutations=99)
+    assert "not better than its null" in ranking_verdict(none)

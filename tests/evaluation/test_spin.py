@@ -1,0 +1,38 @@
+"""Maps compared by rotations of the cortex."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.atlas import load_atlas
+from brainlsap.evaluation import spin_test
+from brainlsap.evaluation.spin import random_rotation, sphere_points
+from brainlsap.exceptions import ParameterError
+
+
+@pytest.fixture(scope="module")
+def atlas():
+    return load_atlas("desikan82")
+
+
+def test_rotations_are_rotations_and_spheres_round():
+    turn = random_rotation(np.random.default_rng(0))
+    np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(turn) == pytest.approx(1)
+    points = sphere_points("L")
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
+
+
+def test_a_smooth_map_is_like_itself_and_not_like_a_tilted_one(atlas):
+    along = pd.Series(atlas.regions["y"].to_numpy(float), index=list(atlas.names))
+    tilted = pd.Series(atlas.regions["z"].to_numpy(float), index=list(atlas.names))
+    same = spin_test(along, along, atlas, n_spins=29)
+    assert same.correlation == 1
+    assert same.p_value == pytest.approx(1 / 30)
+    other = spin_test(along, dict(tilted.iloc[1:]), atlas, 29, 1)
+    assert other.n_regions == len(atlas) - 1
+    assert other.p_value > 0.05
+    again = spin_test(along, dict(tilted.iloc[1:]), atlas, 29, 1)
+    np.testing.assert_array_equal(other.rotated, again.rotated)
+    with pytest.raises(ParameterError, match="at least five common regions"):
+        spin_test(along, along * 0, atlas)
