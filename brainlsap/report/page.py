@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -24,9 +24,6 @@ from brainlsap.report.plots import (
     plot_scales,
     plot_scores,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAGE_SCORES = (
     *("balanced_accuracy", "auc", "brier"),
@@ -65,7 +62,8 @@ class _Page:
     """Sections of the page; tables and figures are written to files as well."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.sections = folder, []
+        self.folder = folder
+        self.sections: list[dict[str, Any]] = []
         (folder / "tables").mkdir(parents=True)
         (folder / "figures").mkdir()
 
@@ -98,7 +96,12 @@ class _Page:
         self._add("table", frame=frame, caption=caption, numeric=numeric, long=long)
 
     def figure(
-        self, name: str, figure: "Figure", caption: str, *, wide: bool = False
+        self,
+        name: str,
+        figure: Any,
+        caption: str,
+        *,
+        wide: bool = False,
     ) -> None:
         import matplotlib.pyplot as plt
 

@@ -1,6 +1,6 @@
 """Scores, confusion, calibration and rankings become figures; through pyplot."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ __all__ = [
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#8A8A8A"
-DASHES = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1}
+DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1}
 
 
 def plot_scores(
@@ -358,7 +358,7 @@ def _beside(
     at: tuple[float, float],
     offset: tuple[float, float],
     across: str,
-    **style: str,
+    **style: Any,
 ) -> None:
     """Write beside a point that lies in data or axes coordinates across."""
     coordinates = (

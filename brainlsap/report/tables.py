@@ -88,7 +88,7 @@ def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
     return f"{mean:.{digits}f}{told}"
 
 
-def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> str:
+def interval_text(estimate: float, low: float, high: float, *, digits: int = 3) -> str:
     """Return "estimate [low, high]", without bounds that are unknown."""
     if not np.isfinite(estimate):
         return "n/a"
@@ -272,7 +272,10 @@ def interval_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
     for model in evaluation.models:
         found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
         told = found[["estimate", "low", "high"]]
-        texts = {t: interval_text(*told.loc[k], digits) for k, t in titles.items()}
+        texts = {
+            t: interval_text(*told.loc[k].tolist(), digits=digits)
+            for k, t in titles.items()
+        }
         rows.append({"model": model, **texts})
     return _marked(pd.DataFrame(rows), evaluation)
 
@@ -298,7 +301,7 @@ def comparison_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
         {
             f"{evaluation.models[0]} minus": row["model"],
             "difference [95% interval]": interval_text(
-                row["difference"], row["low"], row["high"], digits
+                row["difference"], row["low"], row["high"], digits=digits
             ),
             "corrected p": p_text(row["p_value"]),
             "Holm p": p_text(row["p_holm"]),
@@ -334,7 +337,7 @@ def class_rate_table(
     for rate in ("sensitivity", "specificity", "predictive_value"):
         if rate in found:
             table[rate.replace("_", " ")] = [
-                interval_text(*row, digits)
+                interval_text(*row, digits=digits)
                 for row in found[[rate, f"{rate}_low", f"{rate}_high"]].to_numpy()
             ]
     return _marked(table, evaluation)

@@ -47,7 +47,7 @@ def test_numbers_become_text():
     ]
     assert spread_text(0.6251, 0.0449) == "0.625 ± 0.045"
     assert spread_text(0.6251) == "0.625"
-    assert interval_text(0.6251, 0.58, 0.669, 2) == "0.63 [0.58, 0.67]"
+    assert interval_text(0.6251, 0.58, 0.669, digits=2) == "0.63 [0.58, 0.67]"
     assert interval_text(np.nan, 0, 1) == "n/a"
 
 
