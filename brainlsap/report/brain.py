@@ -188,9 +188,10 @@ def plot_scales_at_quarters(
 ) -> "Figure":
     """Draw a model's heat scales at the start, the quarters and the end of training.
 
-    Folds may begin at different scales, so what is drawn is relative: each scale over
-    the median of its fold at that share of the training, geometric mean over folds. A
-    value of 1 is that of the median region; at the start all regions are alike.
+    Folds may begin at different scales, so what is drawn is relative, as in
+    :func:`brainlsap.evaluation.rank_regions`: each scale over the median of its fold at
+    that share of the training, mean over folds. The value of the median region is 1;
+    at the start all regions are alike.
 
     Parameters
     ----------
@@ -225,8 +226,8 @@ def plot_scales_at_quarters(
     known = np.array(cohort.region_names)[np.asarray(cohort.measured)]
     own = scales[(scales["model"] == model) & scales["region"].isin(known)]
     median = own.groupby(["repeat", "fold", "share"])["scale"].transform("median")
-    relative = np.maximum(own["scale"], 1e-12) / np.maximum(median, 1e-12)
-    means = np.exp(np.log(relative).groupby([own["region"], own["share"]]).mean())
+    relative = own["scale"] / median.where(median > 0)
+    means = relative.groupby([own["region"], own["share"]]).mean()
     table = means.unstack("share")
     maps = {QUARTERS.get(share, f"{share:.0%}"): table[share] for share in table}
     options = {"colorbar_label": "relative heat scale (median = 1)", **options}

@@ -10,7 +10,6 @@ from matplotlib.colors import Colormap, to_hex
 
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import (
     color_scale,
@@ -52,7 +51,8 @@ def interactive_brain(
     """Draw a brain to turn, with the name and value of a region on hover.
 
     A notebook shows the figure; a menu switches between the maps, another one between
-    the views. An atlas without surfaces is drawn as markers at its coordinates.
+    the views. An atlas without surfaces is drawn as markers at its coordinates, and one
+    without coordinates as bars.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def interactive_brain(
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is nothing to draw, or the atlas has neither surfaces nor coordinates.
+        If there is nothing to draw, or a limit cannot be used.
     """
     atlas = named_atlas(atlas)
     check_choice("surface", surface, SURFACES)
@@ -76,6 +76,8 @@ def interactive_brain(
     scale, _ = color_scale(values, cmap, vmin, vmax)
     on_surface = has_surfaces(atlas)
     parts = _surface_parts(atlas, surface) if on_surface else _marker_parts(atlas)
+    if not parts:
+        return _bars(values, atlas, title, colorbar_label)
     figure = go.Figure([trace for *_, trace in parts])
     maps_menu: list[dict[str, Any]] = []
     for name, one in values.items():
@@ -180,12 +182,22 @@ def _marker_parts(atlas: Atlas) -> list[tuple[int, str, bool, Any]]:
         shape = {"x": x, "y": y, "z": z, "mode": "markers", "marker": {"size": 6}}
         trace = go.Scatter3d(**shape, hoverinfo="text")
         parts.append((place, sides[place], False, trace))
-    if not parts:
-        raise ParameterError(
-            f"Atlas {atlas.name} has neither surfaces nor coordinates, so there is no "
-            "brain to turn; plot_regions draws bars."
-        )
     return parts
+
+
+def _bars(
+    values: dict[str, np.ndarray], atlas: Atlas, title: str | None, label: str | None
+) -> go.Figure:
+    figure = go.Figure()
+    names = [escape(name, quote=False) for name in atlas.names]
+    for name, one in values.items():
+        texts = [_describe(atlas, place, one[place]) for place in range(len(atlas))]
+        bars = {"x": names, "y": one, "hovertext": texts, "hoverinfo": "text"}
+        figure.add_bar(name=escape(name, quote=False), **bars)
+    figure.update_yaxes(title=escape(label or "", quote=False))
+    note = f"Atlas {atlas.name} has neither surfaces nor coordinates."
+    lines = [escape(line, quote=False) for line in (title or "", note)]
+    return figure.update_layout(title={"text": "<br>".join(filter(None, lines))})
 
 
 def _describe(atlas: Atlas, place: int, value: float) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import read_table, write_tsv
+from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import has_surfaces, named_atlas, region_maps
@@ -39,7 +40,7 @@ _COLUMNS = {
 def export_maps(
     maps: Any,
     folder: str | Path,
-    atlas: str | Path | Atlas = "destrieux160",
+    atlas: str | Path | Atlas | None = None,
     *,
     parcellation: str | Path | None = None,
     measure: str = "value",
@@ -58,12 +59,15 @@ def export_maps(
 
     Parameters
     ----------
-    maps : Series, DataFrame or mapping
-        One map or several by name, as :func:`brainlsap.report.plot_regions` takes them.
+    maps : Evaluation; or Series, DataFrame or mapping
+        The relative heat scale of every region, one map a model, as
+        :func:`brainlsap.evaluation.rank_regions` has it; or one map or several by name,
+        as :func:`brainlsap.report.plot_regions` takes them.
     folder : str or Path
         Made if need be; files of these names are replaced.
-    atlas : str, Path or Atlas
-        What :func:`brainlsap.atlas.load_atlas` takes.
+    atlas : str, Path or Atlas, optional
+        What :func:`brainlsap.atlas.load_atlas` takes; by default of the evaluation,
+        else "destrieux160".
     parcellation : str or Path, optional
         Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted.
     measure, units : str
@@ -83,7 +87,16 @@ def export_maps(
     FileFormatError
         If the parcellation cannot be read.
     """
-    atlas, folder = named_atlas(atlas), Path(folder)
+    if isinstance(maps, Evaluation):
+        atlas = maps.cohort.atlas_name if atlas is None else atlas
+        measure, units = "heat scale relative to the median region", "1"
+        models = [*dict.fromkeys(maps.scales["model"])]
+        rankings = {name: rank_regions(maps, name) for name in models}
+        maps = {
+            name: one.set_index("region")["relative_scale"]
+            for name, one in rankings.items()
+        }
+    atlas, folder = named_atlas(atlas or "destrieux160"), Path(folder)
     values = {name or measure: one for name, one in region_maps(maps, atlas).items()}
     slugs = {name: re.sub(r"[^0-9A-Za-z]", "", name) or "values" for name in values}
     taken = sorted({*_COLUMNS} & {*values})

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.exceptions import RegionNameError
 from brainlsap.report.brain_interactive import interactive_brain, write_interactive
 
 ATLAS = load_atlas("desikan82")
@@ -120,7 +120,7 @@ def test_pages_of_one_folder_share_plotly_and_have_the_same_bytes(tmp_path):
     assert page.fetched == ["plotly.min.js"]
 
 
-def test_an_atlas_without_surfaces_has_markers_or_is_refused():
+def test_an_atlas_without_surfaces_has_markers_or_bars():
     regions = ATLAS.regions
     own = dataclasses.replace(ATLAS, name="own", folder=None)
     shown = regions_shown(interactive_brain(MAPS, own))
@@ -128,7 +128,10 @@ def test_an_atlas_without_surfaces_has_markers_or_is_refused():
     row = regions[regions["name"] == "ctx-lh-insula"].iloc[0]
     assert (spot.x[0], spot.y[0], spot.z[0]) == (row["x"], row["y"], row["z"])
     names = dataclasses.replace(own, regions=regions.assign(x=np.nan))
-    with pytest.raises(ParameterError, match="plot_regions draws bars"):
-        interactive_brain(MAPS, names)
+    figure = interactive_brain(MAPS, names)
+    assert "neither surfaces nor coordinates" in figure.layout.title.text
+    assert dict(zip(figure.data[1].x, figure.data[1].y, strict=True)) == dict(
+        MAPS["second"]
+    )
     with pytest.raises(RegionNameError, match="insulla"):
         interactive_brain({"lh_insulla": 1.0}, ATLAS)
