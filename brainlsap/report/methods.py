@@ -96,7 +96,6 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
             "readout_penalty": _unless_zero(
                 "squared weights of the read-out penalised by {}"
             ),
-            "label_smoothing": _unless_zero("labels smoothed by {}"),
             "class_weight": {
                 "balanced": "classes weighted to count alike",
                 "none": "all scans weighted alike",
@@ -117,6 +116,10 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 f"the mean of {value} networks from different seeds"
                 if value > 1
                 else "one network"
+            ),
+            "least_learned": _unless_zero(
+                "networks trained again whose training accuracy came less than {} of "
+                "the way from chance to 1"
             ),
             "random_state": "model seed {}",
             "calibration": {
@@ -141,24 +144,6 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "weighted": "weights as measured",
                 "log": "weights replaced by log(1 + weight)",
                 "binary": "links set to 1",
-            },
-            "symmetrize": {
-                "mean": "",
-                "max": "the larger of both directions",
-                "refuse": "asymmetric connectomes refused",
-            },
-            "volumes": "weights divided by the mean volume of both regions",
-            "consensus": lambda value: (
-                f"links kept that at least {value:.0%} of the training people have"
-                if value
-                else ""
-            ),
-            "group_density": "a group mask of density {} from the training people",
-            "isolated": {
-                "keep": "",
-                "strongest": "regions without links given back their strongest link",
-                "mean": "regions without links given the mean of the training people",
-                "refuse": "regions without links refused",
             },
             "connectome": {
                 "own": "",
@@ -193,22 +178,17 @@ COHORT_PHRASES: dict[str, Phrase] = {
         "volume": "In the subcortex, volume stood for measures of the cortical "
         "surface.",
     },
-    "symmetrize": lambda value: (
-        f"Asymmetric connectomes were made symmetric ({value})." if value else ""
-    ),
-    "measure": "Of connectome files with several matrices, {} was used.",
-    "labels": "Rows of connectomes were named by a given list ({}).",
-    "row_order": "Rows of connectomes were taken to be in the order of {}.",
+    "symmetrize": {
+        "refuse": "",
+        "mean": "Of asymmetric connectomes, the mean of both directions was used.",
+        "max": "Of asymmetric connectomes, the larger direction was used.",
+    },
     "frames": lambda value: (
         f"PET frames from {value[0]:g} to {value[1]:g} s were averaged."
         if value
         else ""
     ),
     "reference": "The reference region of PET was {}.",
-    "features_table": "Features were taken from {}.",
-    "pattern": "Files were chosen by the pattern {}.",
-    "derivatives": "Derivatives were read from {}.",
-    "subjects_dir": "FreeSurfer's results were read from {}.",
     "merged_classes": lambda value: (
         "Classes were merged: "
         + listed(f"{' + '.join(old)} to {new}" for new, old in value.items())
@@ -216,13 +196,6 @@ COHORT_PHRASES: dict[str, Phrase] = {
         if value
         else ""
     ),
-    "n_people": "{} people were simulated.",
-    "effect": "Simulated effect: {}.",
-    "spread": "Simulated spread along the network: {}.",
-    "noise": "Simulated noise: {}.",
-    "conversion": "Simulated rate of conversion: {}.",
-    "case": "Simulated case: {}.",
-    "random_state": "Seed of the simulation: {}.",
 }
 """How an option of `load_cohort`, `merge_classes` or a simulation reads."""
 
@@ -230,6 +203,9 @@ STUDY_PHRASES: dict[str, Phrase] = {
     "leave_out": "Each value of {} was the test fold once.",
     "harmonize": "Differences between the values of {} were removed from the features "
     "by ComBat (Johnson et al., 2007), fitted on the training scans of each fold.",
+    "preserve": lambda value: (
+        f"ComBat kept the effects of {listed(value)}." if value else ""
+    ),
     "regress_out": lambda value: (
         f"Linear effects of {listed(value)} on the features were removed, with "
         "coefficients from the training scans of each fold."
@@ -240,14 +216,6 @@ STUDY_PHRASES: dict[str, Phrase] = {
         "keep": "",
         "error": "Test scans of a site without training scans were refused.",
     },
-    "n_permutations": lambda value: (
-        f"Scales were compared with those of {value} fits to labels permuted between "
-        "participants, in the same folds and with the same steps; one-sided p-values "
-        "were corrected over regions by the distribution of the smallest relative "
-        "scale (family-wise)."
-        if value
-        else ""
-    ),
     "fast": {
         False: "",
         True: "Models were fitted with one start and fewer epochs than usual.",
@@ -260,25 +228,10 @@ STUDY_SENTENCES = frozenset(
 )
 """Settings of the study that :func:`methods_text` has whole sentences for."""
 
-UNSAID = frozenset(
-    {
-        # where things are, how fast, how many processes
-        *("folder", "out", "n_jobs", "verbose", "memory", "device", "n_threads"),
-        *(
-            "progress",
-            "title",
-            "with_identifiers",
-            "version",
-            "brainlsap",
-            "versions",
-            "date",
-            "preserve",
-        ),
-        # said by sentences of their own
-        *("atlas", "feature", "label", "models", "baselines", "steps", "asked"),
-        *("options", "preparation", "differences"),
-    }
-)
+_PLACES_AND_SPEED = "folder out memory device n_threads n_jobs verbose title "
+_ABOUT = "with_identifiers version brainlsap versions date differences "
+_SAID = "atlas feature label models baselines steps asked options preparation"
+UNSAID = frozenset((_PLACES_AND_SPEED + _ABOUT + _SAID).split())
 """Keys of records that change no number, or are said elsewhere."""
 
 
@@ -408,7 +361,8 @@ def _models(evaluation: Evaluation) -> list[str]:
     for name in evaluation.models:
         fits = evaluation.fits[evaluation.fits["model"] == name]
         settings = _model_settings(fits)
-        if fits["role"].iloc[0] != "model" or "kernel" not in settings:
+        is_lsap = "kernel" in settings and settings.pop("network", "heat") == "heat"
+        if fits["role"].iloc[0] != "model" or not is_lsap:
             continue
         if not sentences:
             sentences.append(
@@ -452,6 +406,12 @@ def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
             asked[key] = f"{' or '.join(sorted(values))} (chosen in each training fold)"
         elif asked.get(key) is None:
             asked[key] = of_fits[0][key]
+    tried = [
+        (json.loads(one) or {}).get("start_losses") or () for one in fits["report"]
+    ]
+    start = _as_text(asked.get("initial_scale"))
+    if any(len(one) > 1 for one in tried) and "chosen" not in start:
+        asked["initial_scale"] = f"{start} (chosen in each training fold)"
     if asked.get("scale_penalty") == "none":
         asked.pop("penalty_weight", None)
     return asked
@@ -500,6 +460,14 @@ def _design(evaluation: Evaluation) -> list[str]:
             "Regions were ranked by their learned scale relative to the median of the "
             "measured regions in the same fold (geometric mean over folds), smallest "
             "first."
+        )
+    ranking = evaluation.ranking
+    if ranking is not None and "p" in ranking:
+        sentences.append(
+            "The relative scales of one network fitted to all scans were compared with "
+            f"those of {ranking['n_permutations'].iloc[0]} fits, by the same steps, to "
+            "labels permuted between participants; p-values were corrected over "
+            "regions by the most extreme region of each fit (family-wise)."
         )
     return sentences
 

@@ -2,15 +2,19 @@
 
 import json
 from dataclasses import replace
+from inspect import signature
 
 import pytest
 
-from brainlsap.report import methods_text
+from brainlsap import LSAPClassifier, load_cohort
+from brainlsap.evaluation import rank_regions
+from brainlsap.report import headline, methods_text
 from brainlsap.report.methods import (
     COHORT_PHRASES,
     MODEL_SENTENCES,
     STUDY_PHRASES,
     STUDY_SENTENCES,
+    UNSAID,
 )
 
 MODEL = {
@@ -22,6 +26,7 @@ VALUES = {
     "connectome": ("one per scan", "none"),
     "frames": ([0, 10], [5, 10]),
     "merged_classes": ({"a": ["CN"]}, {"a": ["CN", "AD"]}),
+    "preserve": ([], ["age"]),
     "regress_out": ([], ["age"]),
     "volumes": (None, [1.0, 2.0]),
     "cv": ("stratified folds of whole people", "given"),
@@ -80,6 +85,15 @@ def test_an_option_that_changes_numbers_changes_the_text(
     assert before != after
 
 
+@pytest.mark.parametrize(
+    ("change", "function"), [(with_model, LSAPClassifier), (with_cohort, load_cohort)]
+)
+def test_no_option_of_a_signature_is_forgotten(evaluation, change, function):
+    before = change(evaluation)
+    for name in set(signature(function).parameters) - UNSAID:
+        assert change(evaluation, **{name: 17}) != before, name
+
+
 def test_words_for_paper(evaluation):
     provenance = {"subcortex": "mean", "scans": "baseline"}
     steps = {"harmonize": "SITE", "regress_out": ["AGE", "SEX"]}
@@ -109,5 +123,15 @@ def test_settings_chosen_in_folds_are_told_so(evaluation):
     mine = fits.index[fits["model"] == "LSAP-C"]
     for row, start in zip(mine, (0.2, 2.0, 2.0), strict=True):
         fits.loc[row, "report"] = json.dumps({"settings": {"initial_scale": start}})
-    text = " ".join(methods_text(replace(evaluation, fits=fits)))
+    text = text_of(evaluation, fits=fits)
     assert "0.2 or 2 (chosen in each training fold)" in text
+
+
+def test_a_null_of_the_ranking_is_told(evaluation):
+    ranking = rank_regions(evaluation).assign(p=0.5, n_permutations=99)
+    text = text_of(evaluation, ranking=ranking)
+    assert "one network fitted to all scans" in text
+    assert "99 fits, by the same steps, to labels permuted" in text
+    few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
+    assert "9 permutations are too few" in headline(few)[-1]
+    assert "At least 20 are needed" in headline(few)[-1]
