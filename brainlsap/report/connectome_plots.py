@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.colors import LogNorm
 from nilearn import plotting
 
@@ -22,7 +23,7 @@ _LOBES = ("frontal", "insula", "limbic", "temporal", "parietal", "occipital")
 
 
 def plot_connectome(
-    connectome: np.ndarray,
+    connectome: np.ndarray | pd.DataFrame,
     region_names: Sequence[str] | None = None,
     atlas: str | Path | Atlas = "destrieux160",
     *,
@@ -34,10 +35,10 @@ def plot_connectome(
 
     Parameters
     ----------
-    connectome : array of shape (n_rois, n_rois)
+    connectome : array or DataFrame of shape (n_rois, n_rois)
         Symmetric.
     region_names : sequence of str, optional
-        Name of each row; by default the rows are those of the atlas.
+        Name of each row; by default the data frame's, else those of the atlas.
     atlas : str, Path or Atlas
         With coordinates of its regions.
     n_edges : int
@@ -86,7 +87,7 @@ def plot_connectome(
 
 
 def plot_matrix(
-    connectome: np.ndarray,
+    connectome: np.ndarray | pd.DataFrame,
     region_names: Sequence[str] | None = None,
     atlas: str | Path | Atlas = "destrieux160",
     *,
@@ -158,12 +159,16 @@ def plot_matrix(
 
 
 def _named_connectome(
-    connectome: np.ndarray,
+    connectome: np.ndarray | pd.DataFrame,
     region_names: Sequence[str] | None,
     atlas: str | Path | Atlas,
 ) -> tuple[np.ndarray, Atlas, np.ndarray]:
     """Return weights without self-connections, the atlas, and each row's region."""
     atlas = load_atlas(atlas)
+    if isinstance(connectome, pd.DataFrame) and region_names is None:
+        region_names = list(connectome.index)
+        if list(connectome.columns) != region_names:
+            raise ParameterError("connectome's rows and columns must have one order.")
     places = atlas.match(atlas.names if region_names is None else region_names)
     weights = np.array(connectome, dtype=float)
     n_rois = len(places)

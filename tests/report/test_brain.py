@@ -27,7 +27,6 @@ from brainlsap.report.brain_raster import (
     VIEWS,
     cut_at_borders,
     rasterise,
-    region_mesh,
     region_picture,
 )
 
@@ -368,15 +367,3 @@ def test_triangles_are_cut_where_memberships_are_equal():
     assert (of_first.sum(axis=1) < 4).all()
     on_edge = cut[(cut[:, 1] == 0) & (cut[:, 0] > 0) & (cut[:, 0] < 4)]
     np.testing.assert_allclose(on_edge, [[8 / 3, 0, 0]])  # 1 - x = x / 2
-
-
-def test_cut_meshes_keep_the_area_and_the_regions_of_the_surface():
-    mesh = region_mesh(ATLAS, "L", "inflated")
-    own = {k for k, side in enumerate(ATLAS.regions["hemisphere"]) if side == "L"}
-    cortical = {k for k in own if ATLAS.regions["structure"][k] == "cortex"}
-    assert set(mesh.region.tolist()) == {*cortical, NO_REGION}
-    labels = ATLAS.vertex_labels("L")
-    of_vertex = np.full(len(mesh.points), -3)
-    of_vertex[mesh.faces.ravel()] = np.repeat(mesh.region, 3)
-    kept = of_vertex[: len(labels)] == np.where(labels < 0, NO_REGION, labels)
-    assert kept.mean() > 0.97  # smoothing moves the border past a few vertices

@@ -2,6 +2,7 @@ import dataclasses
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
@@ -46,7 +47,8 @@ def test_the_matrix_is_ordered_by_hemisphere_and_lobe_by_name():
     assert ax.figure.axes[-1].get_ylabel() == "streamlines"
     order = np.random.default_rng(1).permutation(N_ROIS)
     named = [ATLAS.names[k] for k in order]
-    again = plot_matrix(weights[np.ix_(order, order)], named, ATLAS)
+    moved = pd.DataFrame(weights[np.ix_(order, order)], named, named)
+    again = plot_matrix(moved, atlas=ATLAS)
     rows = np.sort(np.ma.filled(again.images[0].get_array(), 0).sum(axis=1))
     np.testing.assert_allclose(rows, np.sort(np.ma.filled(shown, 0).sum(axis=1)))
     assert [text.get_text() for text in again.get_yticklabels()] == names
@@ -84,6 +86,7 @@ def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
     [
         (lambda W: (W[:-1, :-1], None), ParameterError, "shape"),
         (lambda W: (np.triu(W), None), ParameterError, "symmetric"),
+        (lambda W: (pd.DataFrame(W, ATLAS.names), None), ParameterError, "one order"),
         (lambda W: (np.where(W > 3, np.nan, W), None), ParameterError, "finite"),
         (lambda W: (np.zeros_like(W), None), ParameterError, "no two regions"),
         (
