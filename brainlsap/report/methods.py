@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.evaluation import Evaluation
-from brainlsap.evaluation.comparison import compare_models
-from brainlsap.evaluation.ranking import ranking_verdict
+from brainlsap.evaluation import Evaluation, compare_models, ranking_verdict
 from brainlsap.report.tables import (
     covariate,
     feature_text,
@@ -192,7 +190,7 @@ COHORT_PHRASES: dict[str, Phrase] = {
     "merged_classes": lambda value: (
         "Classes were merged: "
         + listed(f"{' + '.join(old)} to {new}" for new, old in value.items())
-        + "; scans of other classes were left out."
+        + "; any scans of other classes were left out."
         if value
         else ""
     ),
@@ -237,11 +235,6 @@ UNSAID = frozenset((_PLACES_AND_SPEED + _ABOUT + _SAID).split())
 
 def headline(evaluation: Evaluation) -> list[str]:
     """Return the first sentences of a report: who, how well, and against what.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Models on the same folds.
 
     Returns
     -------
@@ -454,6 +447,7 @@ def _design(evaluation: Evaluation) -> list[str]:
             "corrected resampled t-test (Nadeau and Bengio, 2003) on balanced "
             "accuracy, with Holm's correction."
         )
+    settings = {k: v for k, v in settings.items() if k not in STUDY_SENTENCES}
     sentences += _phrases(STUDY_PHRASES, settings, "Further settings of the study")
     if not evaluation.scales.empty:
         sentences.append(
@@ -502,7 +496,7 @@ def _phrases(
     ]
     told = [one for one in told if one]
     if rest:
-        unsaid = {*phrases, *UNSAID, *STUDY_SENTENCES}
+        unsaid = {*phrases, *UNSAID}
         others = [
             f"{key.replace('_', ' ')} = {_as_text(value)}"
             for key, value in settings.items()

@@ -12,8 +12,13 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.evaluation.ranking import NULL_HEADING, ranking_auc, ranking_verdict
+from brainlsap.evaluation import (
+    NULL_HEADING,
+    Evaluation,
+    rank_regions,
+    ranking_auc,
+    ranking_verdict,
+)
 from brainlsap.report import tables as made
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
@@ -61,8 +66,10 @@ ATLASES = {
 class _Page:
     """Sections of the page; tables and figures are written to files as well."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, codes: Mapping[str, str], clean: Callable[[str], str]
+    ) -> None:
+        self.folder, self.codes, self.clean = folder, codes, clean
         self.sections: list[dict[str, Any]] = []
         (folder / "tables").mkdir(parents=True)
         (folder / "figures").mkdir()
@@ -144,13 +151,13 @@ def render_page(
     """
     from jinja2 import Environment, FileSystemLoader
 
-    page, settings = _Page(folder), evaluation.settings
+    page, settings = _Page(folder, codes, clean), evaluation.settings
     _scores(page, evaluation)
-    _people(page, evaluation, codes, clean)
-    _folds(page, evaluation, codes, clean)
+    _people(page, evaluation)
+    _folds(page, evaluation)
     if not evaluation.scales.empty:
         _regions(page, evaluation, atlas)
-    _fitting(page, evaluation, clean)
+    _fitting(page, evaluation)
     methods = [clean(one) for one in methods_text(evaluation)]
     page.section("methods", "Methods, ready to paste")
     page.text(*methods)
@@ -252,12 +259,7 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
     )
 
 
-def _people(
-    page: _Page,
-    evaluation: Evaluation,
-    codes: Mapping[str, str],
-    clean: Callable[[str], str],
-) -> None:
+def _people(page: _Page, evaluation: Evaluation) -> None:
     cohort = evaluation.cohort
     page.section("people", "People and scans")
     page.text(
@@ -281,24 +283,21 @@ def _people(
     if "quality" not in cohort.table:
         page.text("Scans were not looked at one by one; `brainlsap check` does that.")
     else:
-        unusual = made.unusual_scans_table(evaluation, codes)
+        unusual = made.unusual_scans_table(evaluation, page.codes)
         page.table(
             "quality",
-            unusual.map(clean),
+            unusual.map(page.clean),
             "Scans in which something is unusual. Nothing was left out because of it.",
         )
         if unusual.empty:
             page.text("Nothing unusual was found in any scan.")
     page.heading("How the data were read")
-    page.items(map(clean, cohort.notes or ["Nothing was mapped, mirrored or dropped."]))
+    page.items(
+        map(page.clean, cohort.notes or ["Nothing was mapped, mirrored or dropped."])
+    )
 
 
-def _folds(
-    page: _Page,
-    evaluation: Evaluation,
-    codes: Mapping[str, str],
-    clean: Callable[[str], str],
-) -> None:
+def _folds(page: _Page, evaluation: Evaluation) -> None:
     settings = evaluation.settings
     page.section("folds", "Folds and leakage")
     page.items(
@@ -322,10 +321,10 @@ def _folds(
     if evaluation.audit is None:
         page.text("No audit was made.")
     else:
-        findings = made.audit_table(evaluation, codes)
+        findings = made.audit_table(evaluation, page.codes)
         page.table(
             "audit",
-            findings.map(lambda cell: clean(str(cell))),
+            findings.map(lambda cell: page.clean(str(cell))),
             "Findings. Error: a leak. Warning: something other than the brain that may "
             "explain the score. Note: to know.",
         )
@@ -337,7 +336,7 @@ def _folds(
         )
     page.table(
         "model_info",
-        made.model_info_table(evaluation).map(clean),
+        made.model_info_table(evaluation).map(page.clean),
         "Model info sheet, after Kapoor and Narayanan 2023.",
     )
 
@@ -423,7 +422,7 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
     )
 
 
-def _fitting(page: _Page, evaluation: Evaluation, clean: Callable[[str], str]) -> None:
+def _fitting(page: _Page, evaluation: Evaluation) -> None:
     settings, fits = evaluation.settings, evaluation.fits
     page.section("fitting", "Fitting and settings")
     page.table(
@@ -440,7 +439,7 @@ def _fitting(page: _Page, evaluation: Evaluation, clean: Callable[[str], str]) -
         for text in json.loads(texts)
     )
     told = [f"{name}, in {n} folds: {text}" for (name, text), n in warned.items()]
-    page.items(map(clean, told or ["No model warned while it was fitted."]))
+    page.items(map(page.clean, told or ["No model warned while it was fitted."]))
     page.heading("Settings")
     page.text(
         f"Seed {settings['random_state']}. SHA-256 of connectomes, features and "

@@ -7,9 +7,8 @@ import pandas as pd
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation import SCORES, Evaluation, confusion_counts
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.evaluation.metrics import SCORES, confusion_counts
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.tables import region_labels, shown_scores, summary_of
 

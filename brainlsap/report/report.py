@@ -18,8 +18,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation
-from brainlsap.evaluation.metrics import SCORES
+from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import fill_folder, lock_folder
 from brainlsap.report.page import render_page

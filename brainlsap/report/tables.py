@@ -10,16 +10,19 @@ import pandas as pd
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation
-from brainlsap.evaluation.comparison import (
+from brainlsap.evaluation import (
     INTERVAL_SCORES,
+    LOWER_IS_BETTER,
+    ORDINAL_SCORES,
+    SCORES,
+    Evaluation,
+    agreement_table,
     bootstrap_scores,
     class_table,
+    common_regions,
     compare_models,
+    confound_table,
 )
-from brainlsap.evaluation.metrics import LOWER_IS_BETTER, ORDINAL_SCORES, SCORES
-from brainlsap.evaluation.ranking import agreement_table as agreement
-from brainlsap.evaluation.ranking import common_regions, confound_table
 
 NAMES = {"short": "short_name", "long": "long_name", "atlas": "name"}
 """How a table may call regions, and the atlas column that holds it."""
@@ -92,6 +95,7 @@ def interval_text(estimate: float, low: float, high: float, *, digits: int = 3) 
     """Return "estimate [low, high]", without bounds that are unknown."""
     if not np.isfinite(estimate):
         return "n/a"
+    estimate, low, high = (np.round(one, digits) + 0.0 for one in (estimate, low, high))
     known = np.isfinite(low) and np.isfinite(high)
     bounds = f" [{low:.{digits}f}, {high:.{digits}f}]" if known else ""
     return f"{estimate:.{digits}f}{bounds}"
@@ -204,15 +208,8 @@ def score_table(
     return _by_score(evaluation, titles, digits)
 
 
-def classification_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+def classification_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return accuracy, precision, recall and F1 of every model, as papers print them.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Models on the same folds.
-    digits : int
-        Decimals.
 
     Returns
     -------
@@ -226,13 +223,13 @@ def classification_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFram
         "balanced_accuracy": "recall (balanced accuracy)",
         "f1": "F1",
     }
-    table = _by_score(evaluation, titles, digits)
+    table = _by_score(evaluation, titles)
     table.insert(1, "role", list(summary_of(evaluation, "accuracy")["role"]))
     return table
 
 
 def _by_score(
-    evaluation: Evaluation, titles: dict[str, str], digits: int
+    evaluation: Evaluation, titles: dict[str, str], digits: int = 3
 ) -> pd.DataFrame:
     columns: dict[str, Any] = {"model": list(evaluation.models)}
     for score, title in titles.items():
@@ -250,15 +247,8 @@ def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     return frame.assign(folds="folds share people: not a score by person")
 
 
-def interval_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return scores of all test scans with 95% bootstrap intervals over people.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Models on the same folds.
-    digits : int
-        Decimals.
 
     Returns
     -------
@@ -272,23 +262,13 @@ def interval_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
     for model in evaluation.models:
         found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
         told = found[["estimate", "low", "high"]]
-        texts = {
-            t: interval_text(*told.loc[k].tolist(), digits=digits)
-            for k, t in titles.items()
-        }
+        texts = {t: interval_text(*told.loc[k].tolist()) for k, t in titles.items()}
         rows.append({"model": model, **texts})
     return _marked(pd.DataFrame(rows), evaluation)
 
 
-def comparison_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
+def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return how the first model compares with every other, in balanced accuracy.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Models on the same folds.
-    digits : int
-        Decimals.
 
     Returns
     -------
@@ -301,7 +281,7 @@ def comparison_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
         {
             f"{evaluation.models[0]} minus": row["model"],
             "difference [95% interval]": interval_text(
-                row["difference"], row["low"], row["high"], digits=digits
+                row["difference"], row["low"], row["high"]
             ),
             "corrected p": p_text(row["p_value"]),
             "Holm p": p_text(row["p_holm"]),
@@ -312,9 +292,7 @@ def comparison_table(evaluation: Evaluation, digits: int = 3) -> pd.DataFrame:
     return _marked(pd.DataFrame(rows), evaluation)
 
 
-def class_rate_table(
-    evaluation: Evaluation, model: str | None = None, digits: int = 2
-) -> pd.DataFrame:
+def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
     """Return sensitivity, specificity and predictive value of every class.
 
     Parameters
@@ -323,8 +301,6 @@ def class_rate_table(
         What was evaluated.
     model : str, optional
         Which; by default the first.
-    digits : int
-        Decimals.
 
     Returns
     -------
@@ -337,7 +313,7 @@ def class_rate_table(
     for rate in ("sensitivity", "specificity", "predictive_value"):
         if rate in found:
             table[rate.replace("_", " ")] = [
-                interval_text(*row, digits=digits)
+                interval_text(*row, digits=2)
                 for row in found[[rate, f"{rate}_low", f"{rate}_high"]].to_numpy()
             ]
     return _marked(table, evaluation)
@@ -596,7 +572,7 @@ def common_region_table(
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
-    found = agreement(evaluation)
+    found = agreement_table(evaluation)
     same = found["first"] == found["second"]
     table = {
         "what": [
