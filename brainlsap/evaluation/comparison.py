@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.evaluation.metrics import (
@@ -174,6 +175,7 @@ def compare_models(
     return table[[*order, "n_folds", "better"]]
 
 
+@threadpool_limits.wrap(limits=1)
 def bootstrap_scores(
     evaluation: Evaluation, model: str, n_draws: int = 2000, random_state: int = 0
 ) -> pd.DataFrame:

@@ -36,6 +36,8 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 KEYS = ("model", "repeat", "fold")
 PREDICTIONS = (*KEYS, "scan", "participant", "truth", "predicted")
 SCALES = (*KEYS, "start", "share", "region", "scale")
+# Classes whose code is known by the version of their package.
+VERSIONED = ("brainlsap", "builtins", "numpy", "sklearn")
 # Warnings are caught for a whole process: fits in threads of one take turns.
 _ALONE = threading.Lock()
 
@@ -309,22 +311,21 @@ def fit_fold(
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         started = time.perf_counter()
-        values = [features[rows] for rows in split]
         if steps:
-            fitted = clone(steps).fit(values[0], covariates[0])
-            values = [
-                fitted.transform(*pair) for pair in zip(values, covariates, strict=True)
-            ]
-        X = _pack_rows(connectomes, values[0], train)
+            fitted = clone(steps).fit(features[train], covariates[0])
+            given, features = features, features.astype(np.float64)
+            for rows, part in zip(split, covariates, strict=True):
+                features[rows] = fitted.transform(given[rows], part)
+        X = pack(connectomes, features, train)
         people = covariates[0]["participant"].to_numpy(dtype=object)
-        given = fit_parameters(model, people, covariates[0])
-        model.fit(X, y[train], **given)
+        model.fit(X, y[train], **fit_parameters(model, people, covariates[0]))
         after_fit = time.perf_counter()
-        X = _pack_rows(connectomes, values[1], test)
+        X = pack(connectomes, features, test)
         answers = class_answers(model, X, classes, covariates[1])
         finished = time.perf_counter()
     inner = _inner_model(model)
     report = plain(getattr(inner, "fit_report_", {}))
+    report.pop("scales_by_start", None)  # they have a table
     return {
         **{name: value.tolist() for name, value in answers.items()},
         "scales": _scales_of(inner, features.shape[1]),
@@ -335,20 +336,6 @@ def fit_fold(
         "warnings": sorted({str(one.message) for one in caught}),
         "report": report,
     }
-
-
-def _pack_rows(
-    connectomes: np.ndarray, features: np.ndarray, rows: np.ndarray
-) -> np.ndarray:
-    """Pack the connectomes of some rows with features that are those rows' already."""
-    shared = connectomes.strides[0] == 0
-    n_rois = features.shape[1]
-    chosen = (
-        np.broadcast_to(connectomes[0], (len(rows), n_rois, n_rois))
-        if shared
-        else connectomes[rows]
-    )
-    return pack(chosen, features)
 
 
 def seeded(model: Any, seed: int) -> Any:
@@ -418,11 +405,8 @@ def class_answers(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    return {
-        "predicted": best.argmax(1),
-        "probability": probability,
-        "decision": decision,
-    }
+    answers = {"probability": probability, "decision": decision}
+    return {"predicted": best.argmax(1), **answers}
 
 
 def _inner_model(model: Any) -> Any:
@@ -478,7 +462,7 @@ def _append_tables(
 ) -> None:
     """Add one finished fit to the tables of an evaluation."""
     train, test = split
-    report = result["report"] if isinstance(result["report"], dict) else {}
+    report = result["report"]
     failed = str(report.get("failed") or "")
     found = [report.get(n) for n in ("epochs", "best_epochs", "best_epoch")]
     epochs = next((one for one in found if one not in (None, [])), np.nan)
@@ -498,24 +482,14 @@ def _append_tables(
     )
     if failed:
         return
-    rows = cohort.table.iloc[test]
     names = np.array(cohort.classes, dtype=object)
-    tables["predictions"].append(
-        pd.DataFrame(
-            {
-                **key,
-                "scan": rows["scan"].to_numpy(),
-                "participant": rows["participant"].to_numpy(),
-                "truth": rows["label"].to_numpy(),
-                "predicted": names[result["predicted"]],
-                **{
-                    f"{kind[0]}_{name}": np.array(result[kind], dtype=float)[:, code]
-                    for kind in ("probability", "decision")
-                    for code, name in enumerate(cohort.classes)
-                },
-            }
-        )
-    )
+    table = cohort.table.iloc[test][["scan", "participant", "label"]]
+    table = table.rename(columns={"label": "truth"}).reset_index(drop=True)
+    table["predicted"] = names[result["predicted"]]
+    for kind in ("probability", "decision"):
+        columns = [f"{kind[0]}_{name}" for name in names]
+        table[columns] = np.array(result[kind], dtype=float)
+    tables["predictions"].append(_with_key(key, table))
     scales = result["scales"]
     if scales is None:
         return
@@ -523,18 +497,14 @@ def _append_tables(
     parts += [(str(k), 1.0, one) for k, one in enumerate(scales["starts"], start=1)]
     earlier = zip(SHARES[:-1], (scales["path"] or [])[:-1], strict=False)
     parts += [("mean", share, one) for share, one in earlier]
-    tables["scales"] += [
-        pd.DataFrame(
-            {
-                **key,
-                "start": start,
-                "share": share,
-                "region": list(cohort.region_names),
-                "scale": values,
-            }
-        )
-        for start, share, values in parts
-    ]
+    for start, share, values in parts:
+        table = pd.DataFrame({"region": list(cohort.region_names), "scale": values})
+        told = key | {"start": start, "share": share}
+        tables["scales"].append(_with_key(told, table))
+
+
+def _with_key(key: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([pd.DataFrame([key] * len(table)), table], axis=1)
 
 
 def _concat(tables: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
@@ -548,12 +518,7 @@ def _task_keys(
     """Return what tells every fit from all others; None where nothing does."""
     from joblib import hash as hash_of
 
-    about = (
-        cohort.data_hash,
-        cohort.classes,
-        cohort.region_names,
-        cohort.feature_names,
-    )
+    names = (cohort.classes, cohort.region_names, cohort.feature_names)
     tables: dict[int, str] = {}
     keys: list[str | None] = []
     for model, split, seed, table in tasks:
@@ -566,18 +531,14 @@ def _task_keys(
         except (OSError, TypeError, AttributeError, PicklingError):  # such as a lambda
             keys.append(None)
             continue
-        parts = (_code_version(), described, repr(about), tables[id(table)], *sources)
+        about = (cohort.data_hash, repr(names), tables[id(table)])
+        parts = (_code_version(), described, *about, *sources)
         keys.append(hashlib.sha256("\x00".join(parts).encode()).hexdigest())
     return keys
 
 
 def _is_versioned(kind: type) -> bool:
-    return kind.__module__.split(".")[0] in (
-        "brainlsap",
-        "builtins",
-        "numpy",
-        "sklearn",
-    )
+    return kind.__module__.split(".")[0] in VERSIONED
 
 
 @cache

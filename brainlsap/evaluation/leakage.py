@@ -13,10 +13,7 @@ from brainlsap.evaluation.splits import Split
 __all__ = ["CHECKS", "audit"]
 
 CHECKS = {
-    "person in two folds": (
-        "error",
-        "Divide people, not scans: make_splits does.",
-    ),
+    "person in two folds": ("error", "Divide people, not scans: make_splits does."),
     "duplicate scans": (
         "error",
         "Find out whose they are: leave one out, or give both the same participant.",

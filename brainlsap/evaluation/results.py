@@ -209,31 +209,22 @@ class Evaluation:
         Where a fit failed, the mean is NaN: that of the other folds would be one of
         chosen folds.
         """
-        rows = []
-        roles = self.fits.drop_duplicates("model").set_index("model")["role"]
-        for model, found in self._scores.groupby("model", sort=False):
-            fits = self.fits[self.fits["model"] == model]
-            n_failed = int((fits["failed"] != "").sum())
-            for score in SCORES:
-                values = found[score].to_numpy()
-                if n_failed or np.isnan(values).all():
-                    mean = sd = np.nan
-                else:
-                    mean = np.nanmean(values)
-                    n_known = (~np.isnan(values)).sum()
-                    sd = np.nanstd(values, ddof=1) if n_known > 1 else np.nan
-                rows.append(
-                    {
-                        "model": model,
-                        "role": roles[model],
-                        "score": score,
-                        "mean": mean,
-                        "sd": sd,
-                        "n_folds": len(found),
-                        "n_failed": n_failed,
-                    }
-                )
-        return pd.DataFrame(rows)
+        table = self._scores.melt(
+            ["model"], list(SCORES), var_name="score", value_name="value"
+        )
+        each = table.groupby(["model", "score"], sort=False)["value"]
+        summary = each.agg(mean="mean", sd="std", n_folds="size").reset_index()
+        by_model = self.fits.assign(failed=self.fits["failed"] != "").groupby("model")
+        summary.insert(1, "role", summary["model"].map(by_model["role"].first()))
+        summary["n_failed"] = summary["model"].map(by_model["failed"].sum())
+        summary.loc[summary["n_failed"] > 0, ["mean", "sd"]] = np.nan
+        order = {name: place for place, name in enumerate(self.models)}
+        return summary.sort_values(
+            "model",
+            key=lambda names: names.map(order),
+            kind="stable",
+            ignore_index=True,
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.
