@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import brainlsap
-from brainlsap.data import node_download, write_subject_folders
+from brainlsap.data import write_subject_folders
 from brainlsap.data.spreadsheets import unguard_cells, write_tsv
 from brainlsap.evaluation import read_splits, write_splits
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
@@ -356,26 +356,6 @@ def test_splits_with_such_names_come_back(tmp_path):
     assert (train.tolist(), test.tolist()) == ([0], [1])
     table = pd.read_csv(path, sep="\t", dtype=str)
     assert FORMULA in unguard_cells(table)["scan"].tolist()
-
-
-def test_downloads_are_of_known_places_and_checksums():
-    assert node_download._PLANETOID.startswith("https://")
-    assert node_download.GNN_BENCHMARK.startswith("https://")
-    assert all(len(bytes.fromhex(sha)) == 32 for sha in node_download.SHA256.values())
-
-
-def test_a_download_of_other_bytes_is_refused(tmp_path, monkeypatch):
-    pooch = pytest.importorskip("pooch")
-
-    def other(_, url, output_file, *__):
-        assert url.startswith("https://")
-        Path(output_file).write_bytes(b"something else")
-
-    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", other)
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    with pytest.raises(FileFormatError, match="could not be downloaded"):
-        node_download.download_planetoid("cora", tmp_path / "store")
-    assert not list((tmp_path / "store").glob("ind.*"))
 
 
 def test_errors_of_all_doors_are_of_one_family():

@@ -36,7 +36,11 @@ def add(commands: Any) -> None:
         "--seeds", type=at_least(1), default=10, help="how many (default: 10)"
     )
     _add_training(nodes)
-    nodes.add_argument("--out", help="file of comma-separated values, one row a run")
+    nodes.add_argument(
+        "--out",
+        help="folder for runs.csv, one row a seed, and for each finished seed: the "
+        "same command goes on after those",
+    )
 
 
 def _add_training(nodes: argparse.ArgumentParser) -> None:
@@ -63,11 +67,9 @@ def _add_training(nodes: argparse.ArgumentParser) -> None:
 
 def call(options: argparse.Namespace) -> None:
     """Run the command."""
-    from brainlsap._files import write_text
-    from brainlsap.data import load_nodes
-    from brainlsap.data.spreadsheets import guarded_text
+    from brainlsap.files import replace_when_whole
+    from brainlsap.nodes import NODE_MODELS, load_nodes, run_nodes, summarize_nodes
     from brainlsap.report import table_text
-    from brainlsap.study import NODE_MODELS, run_nodes, summarize_nodes
 
     graph = load_nodes(options.dataset, options.data, download=options.download)
     print(
@@ -77,6 +79,7 @@ def call(options: argparse.Namespace) -> None:
     )
     models = list(NODE_MODELS) if options.models == ["all"] else options.models
     public = "60-20-20" if graph.public_split is None else "public"
+    out = Path(options.out) if options.out else None
     runs = run_nodes(
         graph,
         models,
@@ -84,18 +87,11 @@ def call(options: argparse.Namespace) -> None:
         split=options.split or public,
         variant=options.variant,
         n_epochs=options.n_epochs,
-        tell=_tell,
+        memory=out and out / "finished",
+        verbose=True,
     )
     print(table_text(summarize_nodes(runs).round(2)), end="")
-    if options.out:
-        text = guarded_text(runs, ",")
-        print(f"Runs: {write_text(Path(options.out), text)}")
-
-
-def _tell(row: dict[str, Any]) -> None:
-    print(
-        f"{row['model']} seed {row['seed']}: validation {row['validation']:.1f} %, "
-        f"test {row['test']:.1f} %, epoch {row['best_epoch']} of {row['n_epochs']}, "
-        f"{row['seconds']:.0f} s",
-        flush=True,
-    )
+    if out:
+        with replace_when_whole(out / "runs.csv") as partial:
+            runs.to_csv(partial, index=False)
+        print(f"Runs: {out / 'runs.csv'}")

@@ -12,8 +12,6 @@ from brainlsap.study.new_people import (
     read_people,
     write_predictions,
 )
-from brainlsap.study.node_models import NODE_MODELS, node_model
-from brainlsap.study.node_runs import run_nodes, summarize_nodes
 from brainlsap.study.ranking_nulls import (
     permuted_scales,
     start_scales,
@@ -28,7 +26,6 @@ __all__ = [
     "COMPARED",
     "CONTROLS",
     "MODEL_NAMES",
-    "NODE_MODELS",
     "Comparison",
     "compare_models",
     "find_names",
@@ -36,20 +33,17 @@ __all__ = [
     "gather_evidence",
     "kernel_reach",
     "mean_kernel",
-    "node_model",
     "permutation_importance",
     "permuted_scales",
     "predict_people",
     "rank_cohort",
     "reach_table",
     "read_people",
-    "run_nodes",
     "run_study",
     "scale_history",
     "start_scales",
     "study_baselines",
     "study_models",
-    "summarize_nodes",
     "untrained_scales",
     "write_comparison",
     "write_predictions",
