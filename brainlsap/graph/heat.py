@@ -6,12 +6,7 @@ from torch import Tensor
 
 from brainlsap.arrays import check_choice
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph.kernels import (
-    EXPANSIONS,
-    KERNELS,
-    choose_degree,
-    error_bound,
-)
+from brainlsap.graph.kernels import EXPANSIONS, KERNELS, choose_degree, error_bound
 from brainlsap.graph.laplacian import (
     as_operator,
     check_spectrum,

@@ -24,11 +24,7 @@ from brainlsap.nodes.networks import (
     heat_network,
     with_loops,
 )
-from brainlsap.nodes.settings import (
-    NodeSettings,
-    check_node_settings,
-    settle_kernel,
-)
+from brainlsap.nodes.settings import NodeSettings, check_node_settings, settle_kernel
 
 # Nearest nodes by personalised PageRank that GDC keeps of each column.
 _GDC_NEIGHBOURS, _GDC_TELEPORT = 64, 0.05

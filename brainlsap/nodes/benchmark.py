@@ -48,11 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "frozen": {"scale_mode": "frozen"},
     "global": {"scale_mode": "global"},
     "labels": {"scale_signal": "labels", "scale_step": 100.0},
-    "smooth": {
-        "scale_signal": "labels",
-        "scale_step": 100.0,
-        "scale_smoothness": 4.0,
-    },
+    "smooth": {"scale_signal": "labels", "scale_step": 100.0, "scale_smoothness": 4.0},
     "descriptors": {"scale_mode": "descriptors"},
     "consistency": {"scale_signal": "consistency", "scale_step": 10.0},
     "validation": {"scale_signal": "validation", "scale_step": 100.0},

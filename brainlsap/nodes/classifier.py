@@ -127,8 +127,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 "largest class"
             )
             warnings.warn(f"{failed}.", UserWarning, stacklevel=2)
-        self.network_, self.history_ = network, run
-        self.settings_, self.graph_ = settings, graph
+        self.network_, self.history_, self.settings_ = network, run, settings
         self.n_features_in_ = graph.features.shape[1]
         self.best_epoch_ = run.best_epoch
         self.fit_report_: dict[str, Any] = {
@@ -142,55 +141,32 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         }
         return self
 
-    def predict_proba(
-        self, graph: Any = None, nodes: np.ndarray | None = None
-    ) -> np.ndarray:
+    def predict_proba(self, nodes: np.ndarray | None = None) -> np.ndarray:
         """Return the probability of every class.
 
         Parameters
         ----------
-        graph : NodeGraph, optional
-            Another of the same size; by default that of the fit.
         nodes : mask or numbers of nodes, optional
-            By default all.
+            Of the graph of the fit; by default all.
 
         Returns
         -------
         array of shape (n_nodes, n_classes)
         """
         check_is_fitted(self, "network_")
-        network = self.network_
-        if graph is not None and graph is not self.graph_:
-            network = self._on(graph)
         with torch.no_grad():
-            probability = network(1)[:, 0].softmax(1).double().numpy()
+            probability = self.network_(1)[:, 0].softmax(1).double().numpy()
         return probability if nodes is None else probability[np.asarray(nodes)]
 
-    def predict(self, graph: Any = None, nodes: np.ndarray | None = None) -> np.ndarray:
+    def predict(self, nodes: np.ndarray | None = None) -> np.ndarray:
         """Return the class of highest probability; as :meth:`predict_proba`."""
-        probability = self.predict_proba(graph, nodes)
+        probability = self.predict_proba(nodes)
         return self.classes_[probability.argmax(1)]
 
     def score(self, graph: Any, nodes: np.ndarray) -> float:  # type: ignore[override]
-        """Return the accuracy on some nodes; here their labels are read."""
+        """Return the accuracy on some nodes; only here their labels are read."""
         truth = np.asarray(graph.labels)[np.asarray(nodes)]
-        return float((self.predict(graph, nodes) == truth).mean())
-
-    def _on(self, graph: Any) -> nn.Module:
-        """Return the fitted network over another graph."""
-        wanted = (self.graph_.adjacency.shape[0], self.n_features_in_)
-        found = (graph.adjacency.shape[0], graph.features.shape[1])
-        if found != wanted:
-            raise ParameterError(
-                f"the fit saw {wanted[0]} nodes of {wanted[1]} features, got "
-                f"{found[0]} of {found[1]}."
-            )
-        inputs = prepare_nodes(graph, self.settings_)
-        # weights are drawn and then replaced: no generator moves on for that
-        with torch.random.fork_rng(devices=[]):
-            network = self._make_network(inputs, len(self.classes_), self.settings_)
-        network.load_state_dict(copy.deepcopy(self.network_.state_dict()))
-        return network.eval()
+        return float((self.predict(nodes) == truth).mean())
 
 
 class LSAPNodeClassifier(NodeClassifier):

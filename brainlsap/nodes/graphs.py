@@ -173,23 +173,16 @@ def load_nodes(
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
     key = _ALIASES.get(key, key)
     check_choice("name", key, NODE_DATASETS)
-    base = (
-        Path.home() / ".cache" / "brainlsap" / "nodes" if data is None else Path(data)
-    )
+    base = Path(data or Path.home() / ".cache" / "brainlsap" / "nodes")
     file = NODE_FILES.get(key, f"ind.{key}.x")
     places = [base, base / "planetoid", base / "gnn_npz"]
     place = next((one for one in places if (one / file).is_file()), None)
-    if place is None and download:
+    if place is None and download and key not in NODE_FILES:
         place = _download(key, base)
-    if place is None and key in NODE_FILES:
-        raise FileFormatError(
-            f"{base} does not hold {file}; get it from {_GNN_BENCHMARK} and give its "
-            "folder as data=."
-        )
     if place is None:
         raise FileFormatError(
-            f"{base} does not hold ind.{key}.*; give their folder as data=, or "
-            "download=True where there is internet."
+            f"{base} does not hold {file}; give its folder as data=, or download=True "
+            f"for Planetoid files; the others are at {_GNN_BENCHMARK}."
         )
     if key in NODE_FILES:
         graph = read_gnn_benchmark(place / file, key)
@@ -206,74 +199,53 @@ def load_nodes(
 
 
 def _download(name: str, folder: Path) -> Path:
-    if name in NODE_FILES:
-        raise ParameterError(
-            f"no checksum of {name!r} is known, so it is not downloaded. Get the file "
-            f"from {_GNN_BENCHMARK} and put it into a folder given as data=."
-        )
     try:
         import pooch
+
+        store = pooch.create(path=folder, base_url=_PLANETOID, retry_if_failed=1)
+        store.load_registry(Path(__file__).with_name("planetoid_sha256.txt"))
+        for file in store.registry:
+            if f"ind.{name}." in file:
+                store.fetch(file)
     except ImportError:
         raise ParameterError(
             "downloading needs the pooch package: pip install pooch. Or give the "
             "folder that holds the files as data=."
         ) from None
-    store = pooch.create(path=folder, base_url=_PLANETOID, retry_if_failed=1)
-    store.load_registry(Path(__file__).with_name("planetoid_sha256.txt"))
-    for file in store.registry:
-        if f"ind.{name}." not in file:
-            continue
-        try:
-            store.fetch(file)
-        except (OSError, ValueError) as error:
-            raise FileFormatError(
-                f"{file} could not be downloaded from {_PLANETOID} "
-                f"({str(error).splitlines()[0]}). Get the files by hand and give "
-                "their folder as data=."
-            ) from None
+    except (OSError, ValueError) as error:
+        raise FileFormatError(
+            f"{name} could not be downloaded from {_PLANETOID} "
+            f"({str(error).splitlines()[0]}). Get the files by hand and give their "
+            "folder as data=."
+        ) from None
     return folder
 
 
-class _Parts:
-    """Stands for a SciPy matrix in a pickle: takes its arrays as attributes."""
-
-    layout: type = sparse.csr_array
-    _shape: tuple[int, int]
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
+class _Matrix:
+    """Stands for SciPy's CSR matrix in a pickle: takes its arrays as attributes."""
 
 
-class _ColumnParts(_Parts):
-    layout = sparse.csc_array
-
-
-# What a pickle of arrays may name, by the names that Python 2 and 3, NumPy 1 and 2,
-# and SciPy old and new write; each is something harmless of ours.
+# All that a pickle may name, in any module; each is something harmless of ours.
 _ALLOWED: dict[str, Any] = {
     "_reconstruct": lambda *_: np.zeros(0),  # an array; its state comes later
-    "_frombuffer": lambda content, kind, shape, order: np.frombuffer(
-        content, kind
-    ).reshape(shape, order=order),
-    "scalar": lambda kind, content: np.frombuffer(content, kind)[0],
+    "_reconstructor": lambda kind, *_: kind(),
+    "csr_matrix": _Matrix,
+    "defaultdict": lambda *_: {},
     "dtype": np.dtype,
     "encode": lambda text, _: text.encode("latin-1"),
-    "_reconstructor": lambda kind, *_: kind(),
-    "defaultdict": lambda *_: {},
+    "scalar": lambda kind, content: np.frombuffer(content, kind)[0],
     **dict.fromkeys(("ndarray", "object", "list")),
-    **dict.fromkeys(("csr_matrix", "csr_array"), _Parts),
-    **dict.fromkeys(("csc_matrix", "csc_array"), _ColumnParts),
 }
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Knows nothing but arrays, SciPy matrices, dictionaries and lists."""
+    """Knows nothing but arrays, CSR matrices, dictionaries and lists."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for a name here, whatever module it is of."""
+        """Return what stands for a name here."""
         if name not in _ALLOWED:
             raise pickle.UnpicklingError(
-                f"it names {module}.{name}; only arrays, SciPy matrices, dictionaries "
+                f"it names {module}.{name}; only arrays, CSR matrices, dictionaries "
                 "and lists are read, and nothing of it was run"
             )
         return _ALLOWED[name]
@@ -284,10 +256,9 @@ def _unpickle(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             found = _ArrayUnpickler(file, encoding="latin1").load()
-        if isinstance(found, _Parts):
-            return _matrix(
-                found.data, found.indices, found.indptr, found._shape, found.layout
-            )
+        if isinstance(found, _Matrix):
+            names = ("data", "indices", "indptr", "_shape")
+            return _matrix(*(getattr(found, name) for name in names))
         return found
     except FileNotFoundError:
         raise FileFormatError(
@@ -300,18 +271,17 @@ def _unpickle(path: Path) -> Any:
 
 
 def _matrix(
-    data: np.ndarray,
-    indices: np.ndarray,
-    pointers: np.ndarray,
-    shape: Any,
-    layout: Any = sparse.csr_array,
+    data: np.ndarray, indices: np.ndarray, pointers: np.ndarray, shape: Any
 ) -> sparse.csr_array:
     """Make a matrix of its three arrays, and check it whole."""
-    matrix = layout((data, indices, pointers), shape=tuple(int(n) for n in shape))
+    shape = tuple(int(n) for n in shape)
+    matrix = sparse.csr_array((data, indices, pointers), shape=shape)
     if (np.diff(matrix.indptr) < 0).any():  # SciPy's check passes these
         raise ValueError("its pointers do not ascend")
     matrix.check_format(full_check=True)
-    return sparse.csr_array(matrix)
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("it holds NaN or infinite values")
+    return matrix
 
 
 def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
@@ -380,8 +350,6 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         listed = sparse.csr_array(
             (np.ones(len(pairs)), pairs.T), shape=(n_nodes, n_nodes)
         )
-        if not np.isfinite(features.data).all():
-            raise ValueError("features hold NaN or infinite values")
     except Exception as error:  # whatever parts of another kind or shape raise
         raise FileFormatError(f"{base}.*: {error}.") from None
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
@@ -429,7 +397,7 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             parts[prefix] = _matrix(*arrays)
         except (IndexError, TypeError, ValueError) as error:
             raise FileFormatError(
-                f"{path}: {prefix}_* make no CSR matrix ({error})."
+                f"{path}: {prefix}_* make no CSR matrix: {error}."
             ) from None
     listed, features = parts["adj"], parts["attr"].astype(np.float32)
     labels = _read_numbers(path, "labels")
@@ -443,8 +411,6 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
         raise FileFormatError(
             f"{path}: 'labels' must be one whole number for every node, from 0."
         )
-    if not np.isfinite(features.data).all() or not np.isfinite(listed.data).all():
-        raise FileFormatError(f"{path}: features hold NaN or infinite values.")
     n_classes = int(labels.max()) + 1
     class_names = tuple(f"class {code}" for code in range(n_classes))
     try:
@@ -543,7 +509,7 @@ def split_per_class(
     """
     rng = np.random.default_rng(random_state)
     labels = np.asarray(labels)
-    train = np.zeros(len(labels), bool)
+    masks = np.zeros((3, len(labels)), bool)
     for code in np.unique(labels[labels >= 0]):
         members = np.flatnonzero(labels == code)
         if len(members) <= n_per_class:
@@ -551,17 +517,17 @@ def split_per_class(
                 f"class {code} has {len(members)} nodes; more than {n_per_class} are "
                 "needed to train on so many. Lower n_per_class."
             )
-        train[rng.choice(members, n_per_class, replace=False)] = True
-    others = rng.permutation(np.flatnonzero((labels >= 0) & ~train))
+        masks[0, rng.choice(members, n_per_class, replace=False)] = True
+    others = rng.permutation(np.flatnonzero((labels >= 0) & ~masks[0]))
     wanted = n_validation + (1 if n_test is None else n_test)
     if len(others) < wanted:
         raise SplitError(
             f"{len(others)} nodes are left for validation and test, {wanted} are "
             "needed. Lower n_validation or n_test."
         )
-    last = None if n_test is None else wanted
-    validation = _mask(labels, others[:n_validation])
-    return NodeSplit(train, validation, _mask(labels, others[n_validation:last]))
+    masks[1, others[:n_validation]] = True
+    masks[2, others[n_validation : None if n_test is None else wanted]] = True
+    return NodeSplit(*masks)
 
 
 def split_by_share(
@@ -595,19 +561,13 @@ def split_by_share(
         )
     rng = np.random.default_rng(random_state)
     labels = np.asarray(labels)
-    parts: tuple[list, list, list] = ([], [], [])
+    masks = np.zeros((3, len(labels)), bool)
     for code in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == code))
         ends = np.round(np.cumsum(shares[:2]) * len(members)).astype(int)
-        for part, drawn in zip(parts, np.split(members, ends), strict=True):
-            part.append(drawn)
-    return NodeSplit(*(_mask(labels, np.concatenate(part)) for part in parts))
-
-
-def _mask(labels: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    mask = np.zeros(len(labels), bool)
-    mask[nodes] = True
-    return mask
+        for mask, drawn in zip(masks, np.split(members, ends), strict=True):
+            mask[drawn] = True
+    return NodeSplit(*masks)
 
 
 def read_node_split(path: str | Path, n_nodes: int) -> NodeSplit:

@@ -58,7 +58,7 @@ def write_planetoid(folder, index=TEST, protocol=2, **changed):
     return folder
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", range(5))
 def test_planetoid_files_of_every_protocol(tmp_path, protocol):
     graph = read_planetoid(write_planetoid(tmp_path, protocol=protocol), "toy")
     held = [i for i in range(13) if i != 10]
@@ -82,9 +82,8 @@ def test_planetoid_files_of_every_protocol(tmp_path, protocol):
 def test_other_arrays_and_numbers_of_numpy_are_read(tmp_path):
     parts = planetoid_parts()
     graph = {np.int64(k): list(np.array(v)) for k, v in parts["graph"].items()}
-    turned = sparse.csc_array(parts["allx"])
     wide = np.asfortranarray(parts["ally"].astype(">f4"))
-    folder = write_planetoid(tmp_path, graph=graph, allx=turned, ally=wide)
+    folder = write_planetoid(tmp_path, graph=graph, ally=wide)
     assert read_planetoid(folder, "toy").n_edges == 9
 
 
@@ -187,7 +186,7 @@ def test_a_directed_graph_of_gnn_benchmark_is_made_simple(tmp_path):
         ({"labels": np.array([0, 1, 1])}, "do not belong to the same nodes"),
         ({"labels": np.array([0.5, 1, 1, 0])}, "one whole number for every node"),
         ({"labels": np.array([0, 1, 1, 10**15])}, "one whole number .* from 0"),
-        ({"attr_data": np.full(16, np.inf)}, "features hold NaN or infinite"),
+        ({"attr_data": np.full(16, np.inf)}, r"attr_\* make no .* NaN or infinite"),
         ({"labels": np.array([{}] * 4)}, "'labels' cannot be .* never opened"),
         ({"adj_data": np.array([{}] * 4)}, "'adj_data' cannot be .* never opened"),
     ],
@@ -230,7 +229,7 @@ def test_a_download_of_other_bytes_or_without_internet_is_refused(
         with pytest.raises(FileFormatError, match="could not be downloaded"):
             load_nodes("cora", tmp_path, download=True)
     assert not list(tmp_path.glob("ind.*"))
-    with pytest.raises(ParameterError, match="no checksum of 'coauthor-cs'"):
+    with pytest.raises(FileFormatError, match=r"ms_academic_cs\.npz; .*gnn-benchmark"):
         load_nodes("coauthor-cs", tmp_path, download=True)
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ParameterError, match="pip install pooch"):
