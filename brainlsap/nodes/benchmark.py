@@ -219,22 +219,21 @@ def run_nodes(
             model = node_model(
                 name, graph.name, variant=variant, random_state=seed, n_epochs=n_epochs
             )
-            if memory is None:
+            asked = repr((data, str(split), model, model.settings(graph.name)))
+            key = hashlib.blake2b(asked.encode(), digest_size=8).hexdigest()
+            path = Path(memory or "") / f"{graph.name}-{name}-seed{seed}-{key}.json"
+            row = None if memory is None else _remembered(path)
+            if row is None:
                 row = _run(graph, model, split, seed)
-            else:
-                asked = repr((data, str(split), model, model.settings(graph.name)))
-                key = hashlib.blake2b(asked.encode(), digest_size=8).hexdigest()
-                path = Path(memory) / f"{graph.name}-{name}-seed{seed}-{key}.json"
-                row = _remembered(path) or _run(graph, model, split, seed)
-                with replace_when_whole(path) as partial:
-                    partial.write_text(json.dumps(row), encoding="utf-8")
-            is_lsap = name in _KERNELS
+                if memory is not None:
+                    with replace_when_whole(path) as partial:
+                        partial.write_text(json.dumps(row), encoding="utf-8")
             used = chosen_variant(graph.name) if variant == "chosen" else variant
             start = {
                 "dataset": graph.name,
                 "split": str(split),
                 "model": NODE_MODELS[name],
-                "variant": used if is_lsap else "",
+                "variant": used if name in _KERNELS else "",
                 "seed": seed,
             }
             rows.append(start | row)

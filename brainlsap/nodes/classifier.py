@@ -316,16 +316,15 @@ def read_labels(
     labels: Any, train: Any, validation: Any, n_nodes: int
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
-    given = {"train": train}
+    numbers = {"train": _numbers("train", train, n_nodes)}
     if validation is not None:
-        given["validation"] = validation
-    numbers = {name: _numbers(name, nodes, n_nodes) for name, nodes in given.items()}
-    shared = np.intersect1d(numbers["train"], numbers.get("validation", []))
-    if len(shared):
-        raise ParameterError(
-            f"{len(shared)} node(s) stand in both train and validation, the first is "
-            f"node {int(shared[0])}; they must not overlap."
-        )
+        numbers["validation"] = _numbers("validation", validation, n_nodes)
+        shared = np.intersect1d(*numbers.values())
+        if len(shared):
+            raise ParameterError(
+                f"{len(shared)} node(s) stand in both train and validation, the first "
+                f"is node {int(shared[0])}; they must not overlap."
+            )
     classes = np.unique(np.asarray(labels)[numbers["train"]])
     found = {}
     for name, nodes in numbers.items():

@@ -44,38 +44,40 @@ class ConstantMatrix(nn.Module):
     matrix : SciPy CSR array of shape (n_nodes, n_columns)
     """
 
-    values: Tensor
-    rows: Tensor
-    columns: Tensor
-    turned_rows: Tensor
-    turned_columns: Tensor
-    order: Tensor
-
     def __init__(self, matrix: sparse.csr_array) -> None:
         super().__init__()
         X = sparse.csr_array(matrix, dtype=np.float32)
         self.shape = X.shape
         self.is_dense = X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]
         if self.is_dense:
-            self.register_buffer("values", torch.from_numpy(X.toarray()), False)
+            self.values = torch.from_numpy(X.toarray())
             return
         order = sparse.csr_array(X.copy())
         order.data = np.arange(X.nnz, dtype=np.float64)
         turned = sparse.csr_array(order.T)
-        parts = {
-            "values": X.data,
-            "rows": X.indptr.astype(np.int32),
-            "columns": X.indices.astype(np.int32),
-            "turned_rows": turned.indptr.astype(np.int32),
-            "turned_columns": turned.indices.astype(np.int32),
-            "order": turned.data.astype(np.int64),
-        }
-        for name, part in parts.items():
-            self.register_buffer(name, torch.from_numpy(part), False)
+        self.values = torch.from_numpy(X.data)
+        self.order = torch.from_numpy(turned.data.astype(np.int64))
+        self.places, self.turned_places = (
+            tuple(torch.from_numpy(i.astype(np.int32)) for i in (M.indptr, M.indices))
+            for M in (X, turned)
+        )
         with warnings.catch_warnings():
             # torch says once that its CSR layout is beta; products are tested here
             warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-            _csr(self.rows, self.columns, self.values, self.shape)
+            self.sparse(self.values)
+
+    def sparse(self, values: Tensor) -> Tensor:
+        """Return the matrix with these values."""
+        return torch.sparse_csr_tensor(
+            *self.places, values, size=self.shape, check_invariants=False
+        )
+
+    def transposed(self, values: Tensor) -> Tensor:
+        """Return the transposed matrix with these values."""
+        size, turned = self.shape[::-1], values[self.order]
+        return torch.sparse_csr_tensor(
+            *self.turned_places, turned, size=size, check_invariants=False
+        )
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
@@ -85,12 +87,6 @@ class ConstantMatrix(nn.Module):
         return _SparseProduct.apply(values, H, self)  # type: ignore[no-any-return]
 
 
-def _csr(rows: Tensor, columns: Tensor, values: Tensor, shape: tuple) -> Tensor:
-    return torch.sparse_csr_tensor(
-        rows, columns, values, size=shape, check_invariants=False
-    )
-
-
 class _SparseProduct(torch.autograd.Function):
     """X H for constant sparse X; torch's own turns X around in every epoch."""
 
@@ -98,15 +94,13 @@ class _SparseProduct(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, H: Tensor, X: ConstantMatrix) -> Tensor:
         ctx.save_for_backward(values)
         ctx.X = X
-        return _csr(X.rows, X.columns, values, X.shape) @ H
+        return X.sparse(values) @ H
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (values,) = ctx.saved_tensors
-        X = ctx.X
-        turned = _csr(X.turned_rows, X.turned_columns, values[X.order], X.shape[::-1])
-        return None, turned @ grad, None
+        return None, ctx.X.transposed(values) @ grad, None
 
 
 class NodeInputs(NamedTuple):

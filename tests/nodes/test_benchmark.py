@@ -215,4 +215,4 @@ class TestCommand:
 
     def test_files_that_are_not_there(self, tmp_path, capsys):
         assert main(["nodes", "pubmed", "--data", str(tmp_path)]) == 2
-        assert "give their folder as" in capsys.readouterr().err
+        assert "give its folder as --data" in capsys.readouterr().err
