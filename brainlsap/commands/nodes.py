@@ -1,7 +1,6 @@
 """`brainlsap nodes`: the method's benchmarks on citation and co-purchase graphs."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from brainlsap.options import at_least, comma_list
@@ -38,8 +37,8 @@ def add(commands: Any) -> None:
     _add_training(nodes)
     nodes.add_argument(
         "--out",
-        help="folder for runs.csv, one row a seed, and for each finished seed: the "
-        "same command goes on after those",
+        help="file of comma-separated values, one row a seed; the same command goes on "
+        "after the seeds that were finished (kept in OUT.finished)",
     )
 
 
@@ -67,7 +66,6 @@ def _add_training(nodes: argparse.ArgumentParser) -> None:
 
 def call(options: argparse.Namespace) -> None:
     """Run the command."""
-    from brainlsap.files import replace_when_whole
     from brainlsap.nodes import NODE_MODELS, load_nodes, run_nodes, summarize_nodes
     from brainlsap.report import table_text
 
@@ -79,7 +77,6 @@ def call(options: argparse.Namespace) -> None:
     )
     models = list(NODE_MODELS) if options.models == ["all"] else options.models
     public = "60-20-20" if graph.public_split is None else "public"
-    out = Path(options.out) if options.out else None
     runs = run_nodes(
         graph,
         models,
@@ -87,11 +84,9 @@ def call(options: argparse.Namespace) -> None:
         split=options.split or public,
         variant=options.variant,
         n_epochs=options.n_epochs,
-        memory=out and out / "finished",
+        out=options.out,
         verbose=True,
     )
     print(table_text(summarize_nodes(runs).round(2)), end="")
-    if out:
-        with replace_when_whole(out / "runs.csv") as partial:
-            runs.to_csv(partial, index=False)
-        print(f"Runs: {out / 'runs.csv'}")
+    if options.out:
+        print(f"Runs: {options.out}")

@@ -168,7 +168,7 @@ def run_nodes(
     split: str | Path = "public",
     variant: str = "chosen",
     n_epochs: int | None = None,
-    memory: str | Path | None = None,
+    out: str | Path | None = None,
     verbose: bool = False,
 ) -> pd.DataFrame:
     """Train models on the nodes of a graph, for several seeds.
@@ -190,9 +190,10 @@ def run_nodes(
         As :func:`node_model` takes it.
     n_epochs : int, optional
         At the most; by default each model's own.
-    memory : str or Path, optional
-        Folder for one small file a finished seed of a model: a run that was stopped
-        goes on after them. Files of other data or settings are not mixed up.
+    out : str or Path, optional
+        CSV file of the rows. Beside it, in the folder `OUT.finished`, is one small file
+        a finished seed of a model: a run that was stopped goes on after them. Seeds of
+        other data or settings are not mixed up.
     verbose : bool
         Print a line a seed.
 
@@ -212,7 +213,7 @@ def run_nodes(
     check_at_least("n_seeds", n_seeds, 1)
     for name in models:
         node_model(name, graph.name, variant=variant).settings(graph.name)
-    data = _digest(graph, split) if memory is not None else ""
+    data = "" if out is None else _digest(graph, split)
     rows = []
     for name in map(model_key, models):
         for seed in range(first_seed, n_seeds):
@@ -221,11 +222,13 @@ def run_nodes(
             )
             asked = repr((data, str(split), model, model.settings(graph.name)))
             key = hashlib.blake2b(asked.encode(), digest_size=8).hexdigest()
-            path = Path(memory or "") / f"{graph.name}-{name}-seed{seed}-{key}.json"
-            row = None if memory is None else _remembered(path)
+            path = (
+                Path(f"{out}.finished") / f"{graph.name}-{name}-seed{seed}-{key}.json"
+            )
+            row = None if out is None else _remembered(path)
             if row is None:
                 row = _run(graph, model, split, seed)
-                if memory is not None:
+                if out is not None:
                     with replace_when_whole(path) as partial:
                         partial.write_text(json.dumps(row), encoding="utf-8")
             used = chosen_variant(graph.name) if variant == "chosen" else variant
@@ -239,7 +242,11 @@ def run_nodes(
             rows.append(start | row)
             if verbose:
                 print(_line(rows[-1]), flush=True)  # noqa: T201
-    return pd.DataFrame(rows).astype({"test": float})
+    runs = pd.DataFrame(rows).astype({"test": float})
+    if out is not None:
+        with replace_when_whole(out) as partial:
+            runs.to_csv(partial, index=False)
+    return runs
 
 
 def _digest(graph: NodeGraph, split: str | Path) -> str:

@@ -56,6 +56,7 @@ def test_a_row_for_each_model_and_seed(graph, capsys):
 def test_an_interrupted_run_goes_on_where_it_stopped(graph, tmp_path, monkeypatch):
     asked = {"n_seeds": 3, "n_epochs": 4}
     whole = run_nodes(graph, ["lsap-c", "gcn"], **asked)
+    out, finished = tmp_path / "runs.csv", tmp_path / "runs.csv.finished"
     fits, run = [], module._run
 
     def stopping(graph, model, split, seed):
@@ -66,30 +67,32 @@ def test_an_interrupted_run_goes_on_where_it_stopped(graph, tmp_path, monkeypatc
 
     monkeypatch.setattr(module, "_run", stopping)
     with pytest.raises(KeyboardInterrupt):
-        run_nodes(graph, ["lsap-c", "gcn"], memory=tmp_path, **asked)
-    assert len(list(tmp_path.iterdir())) == 4
+        run_nodes(graph, ["lsap-c", "gcn"], out=out, **asked)
+    assert len(list(finished.iterdir())) == 4
+    assert not out.exists()
     fits.clear()
-    again = run_nodes(graph, ["lsap-c", "gcn"], memory=tmp_path, **asked)
+    again = run_nodes(graph, ["lsap-c", "gcn"], out=out, **asked)
     assert fits == [1, 2]
     same = [name for name in whole if name != "seconds"]
     pd.testing.assert_frame_equal(again[same], whole[same])
+    assert pd.read_csv(out)["test"].tolist() == again["test"].tolist()
     # nothing of other data, settings or splits is taken for it
     monkeypatch.setattr(module, "_run", run)
     other = NodeGraph(**{**vars(graph), "labels": graph.labels[::-1].copy()})
-    run_nodes(graph, ["gcn"], n_seeds=1, n_epochs=5, memory=tmp_path)
-    run_nodes(other, ["gcn"], n_seeds=1, n_epochs=4, memory=tmp_path)
-    run_nodes(graph, ["gcn"], n_seeds=1, n_epochs=4, split="60-20-20", memory=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 9
-    for path in tmp_path.iterdir():
+    run_nodes(graph, ["gcn"], n_seeds=1, n_epochs=5, out=out)
+    run_nodes(other, ["gcn"], n_seeds=1, n_epochs=4, out=out)
+    run_nodes(graph, ["gcn"], n_seeds=1, n_epochs=4, split="60-20-20", out=out)
+    assert len(list(finished.iterdir())) == 9
+    for path in finished.iterdir():
         path.write_text("{")
     with pytest.raises(FileFormatError, match=r"blocks-gcn-seed0-.*remove it"):
-        run_nodes(graph, ["gcn"], memory=tmp_path, **asked)
+        run_nodes(graph, ["gcn"], out=out, **asked)
 
 
 def test_networks_that_fail_have_no_score(graph, tmp_path):
     bare = NodeGraph(**{**vars(graph), "features": 0 * graph.features})
     for _ in range(2):  # the second time as remembered
-        runs = run_nodes(bare, ["gcn"], n_seeds=2, n_epochs=3, memory=tmp_path)
+        runs = run_nodes(bare, ["gcn"], n_seeds=2, n_epochs=3, out=tmp_path / "r.csv")
         assert runs["test"].isna().all()
         assert runs["failed"].str.contains("did not learn its training nodes").all()
     (row,) = summarize_nodes(runs).to_dict("records")
@@ -199,7 +202,7 @@ class TestCommand:
         return tmp_path
 
     def test_scores_are_printed_and_finished_seeds_kept(self, folder, capsys):
-        out = folder / "results"
+        out = folder / "runs.csv"
         more = ["--models", "lsap-c,mlp", "--epochs", "5", "--out", str(out)]
         for seeds in ("1", "2"):
             arguments = ["nodes", "cora", "--data", str(folder), "--seeds", seeds]
@@ -208,8 +211,8 @@ class TestCommand:
         assert "cora: 30 nodes, 135 edges, 3 classes" in printed
         assert "LSAP-C seed 1: validation" in printed
         assert "| cora | public | MLP |" in printed
-        assert pd.read_csv(out / "runs.csv")["seed"].tolist() == [0, 1, 0, 1]
-        kept = sorted((out / "finished").glob("*.json"))
+        assert pd.read_csv(out)["seed"].tolist() == [0, 1, 0, 1]
+        kept = sorted((folder / "runs.csv.finished").glob("*.json"))
         assert len(kept) == 4
         assert json.loads(kept[0].read_text())["n_epochs"] == 5
 
