@@ -14,13 +14,13 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from brainlsap.arrays import check_choice
-from brainlsap.model.dropout import drop
-from brainlsap.model.layers import HeatScale
 from brainlsap.nodes.classifier import NodeClassifier
 from brainlsap.nodes.networks import (
     ConstantMatrix,
+    HeatScale,
     NodeInputs,
     NodeNetwork,
+    drop,
     heat_network,
     with_loops,
 )

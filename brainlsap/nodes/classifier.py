@@ -14,8 +14,12 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import error_bound
-from brainlsap.model.layers import HeatScale
-from brainlsap.nodes.networks import NodeInputs, heat_network, prepare_nodes
+from brainlsap.nodes.networks import (
+    HeatScale,
+    NodeInputs,
+    heat_network,
+    prepare_nodes,
+)
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
 # The released code pushes a scale up where it is below this.
@@ -319,7 +323,7 @@ def read_labels(
     numbers = {"train": _numbers("train", train, n_nodes)}
     if validation is not None:
         numbers["validation"] = _numbers("validation", validation, n_nodes)
-        shared = np.intersect1d(*numbers.values())
+        shared = np.intersect1d(numbers["train"], numbers["validation"])
         if len(shared):
             raise ParameterError(
                 f"{len(shared)} node(s) stand in both train and validation, the first "

@@ -68,15 +68,17 @@ class ConstantMatrix(nn.Module):
 
     def sparse(self, values: Tensor) -> Tensor:
         """Return the matrix with these values."""
+        rows, columns = self.places
         return torch.sparse_csr_tensor(
-            *self.places, values, size=self.shape, check_invariants=False
+            rows, columns, values, size=self.shape, check_invariants=False
         )
 
     def transposed(self, values: Tensor) -> Tensor:
         """Return the transposed matrix with these values."""
-        size, turned = self.shape[::-1], values[self.order]
+        rows, columns = self.turned_places
+        turned, size = values[self.order], self.shape[::-1]
         return torch.sparse_csr_tensor(
-            *self.turned_places, turned, size=size, check_invariants=False
+            rows, columns, turned, size=size, check_invariants=False
         )
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
