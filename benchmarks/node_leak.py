@@ -17,13 +17,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from brainlsap.data import NodeGraph, load_nodes
-from brainlsap.model.layers import HeatScale
-from brainlsap.model.node_graph_inputs import NodeInputs, prepare_nodes
-from brainlsap.model.node_labels import check_node_labels, check_nodes
-from brainlsap.model.node_network import NodeNetwork
-from brainlsap.model.node_settings import NodeSettings, resolve_node_settings
-from brainlsap.model.node_training import LabelledNodes, label_loss, look
+from brainlsap.nodes import NodeGraph, load_nodes
+from brainlsap.nodes.classifier import LabelledNodes, label_loss, look, read_labels
+from brainlsap.nodes.networks import (
+    HeatScale,
+    NodeInputs,
+    NodeNetwork,
+    prepare_nodes,
+)
+from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
 RESULT = Path(__file__).parent / "results" / "node_leak.md"
 STEPS = (100.0, 1000.0)
@@ -39,8 +41,8 @@ def one_run(
 ) -> float:
     """Return the test accuracy at the epoch of the best validation accuracy."""
     split = graph.public_split
-    _, train, validation = check_node_labels(
-        graph.labels, *check_nodes(split.train, split.validation, graph.n_nodes)
+    _, train, validation = read_labels(
+        graph.labels, split.train, split.validation, graph.n_nodes
     )
     torch.manual_seed(seed)
     heat = HeatScale(graph.n_nodes, 2.0, float(settings.max_scale))

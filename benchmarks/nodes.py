@@ -21,26 +21,27 @@ import numpy as np
 import pandas as pd
 import torch
 from nodes_dense import dense_diffusion, fits, polynomials, stack_bytes
-
-from brainlsap.data import load_nodes, make_node_split
-from brainlsap.data.nodes import NODE_DATASETS
-from brainlsap.graph import normalized_laplacian
-from brainlsap.model.node_labels import check_node_labels, check_nodes
-from brainlsap.model.node_training import take_epoch
-from brainlsap.report import table_text
-from brainlsap.study import NODE_MODELS, node_model, run_nodes, summarize_nodes
-from brainlsap.study.node_models import (
-    CHOSEN_VARIANT,
-    VARIANTS,
-    chosen_variant,
-)
-from brainlsap.study.node_published import (
+from nodes_published import (
     PLANETOID,
     PUBLISHED_MAXIMA,
     PUBLISHED_PLANETOID,
     PUBLISHED_SHARES,
     SHARES,
 )
+
+from brainlsap.graph import normalized_laplacian
+from brainlsap.nodes import (
+    NODE_DATASETS,
+    NODE_MODELS,
+    load_nodes,
+    make_node_split,
+    node_model,
+    run_nodes,
+    summarize_nodes,
+)
+from brainlsap.nodes.benchmark import CHOSEN_VARIANT, VARIANTS, chosen_variant
+from brainlsap.nodes.classifier import read_labels, take_epoch
+from brainlsap.report import table_text
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = RESULTS / "nodes_runs.csv"
@@ -85,20 +86,18 @@ def run_missing(
         if len(done) >= n_seeds:
             continue
 
-        def keep(row: dict[str, Any]) -> None:
-            print(row, flush=True)
-            add_rows(RUNS, [row])
-
-        run_nodes(
-            graph,
-            [name],
-            n_seeds=n_seeds,
-            first_seed=len(done),
-            split=split,
-            variant=mine or "chosen",
-            tell=keep,
-            **given,
-        )
+        for seed in range(len(done), n_seeds):
+            runs = run_nodes(
+                graph,
+                [name],
+                n_seeds=seed + 1,
+                first_seed=seed,
+                split=split,
+                variant=mine or "chosen",
+                verbose=True,
+                **given,
+            )
+            add_rows(RUNS, runs.to_dict("records"))
 
 
 def measure_depth(graph: Any, n_seeds: int) -> None:
@@ -150,8 +149,7 @@ def measure_time(data: str, names: list[str], repeats: int = 5) -> None:
 
 def training_nodes(graph: Any) -> Any:
     split = make_node_split(graph, "public")
-    nodes = check_nodes(split.train, None, graph.n_nodes)
-    return check_node_labels(graph.labels, *nodes)[1]
+    return read_labels(graph.labels, split.train, None, graph.n_nodes)[1]
 
 
 def epoch_time(graph: Any, name: str, repeats: int) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from measuring import keep
 from scipy import sparse
 from torch import nn
 
-from brainlsap.data import load_nodes
 from brainlsap.graph import diffuse_recurrence, normalized_laplacian
+from brainlsap.nodes import load_nodes
 
 HIDDEN, DEGREE = 64, 20
 

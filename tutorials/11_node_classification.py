@@ -13,8 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from brainlsap import LSAPNodeClassifier
-from brainlsap.data import NodeGraph, split_per_class
-from brainlsap.study import run_nodes, summarize_nodes
+from brainlsap.nodes import NodeGraph, run_nodes, split_per_class, summarize_nodes
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)

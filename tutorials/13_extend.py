@@ -18,7 +18,7 @@ from brainlsap import cross_validate, load_atlas, make_cohort, score_table
 from brainlsap.data import FORMATS, read_connectome
 from brainlsap.data.matrices import NamedMatrix
 from brainlsap.graph import EXPANSIONS, exact_heat_kernel, normalized_laplacian
-from brainlsap.graph.expansions import Expansion
+from brainlsap.graph.kernels import Expansion
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)

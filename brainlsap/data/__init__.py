@@ -17,19 +17,6 @@ from brainlsap.data.decisive_cohorts import make_decisive_cohort
 from brainlsap.data.feature_tables import read_feature_table
 from brainlsap.data.features import FeatureFile, read_feature
 from brainlsap.data.folders import load_cohort
-from brainlsap.data.node_graph import NodeGraph
-from brainlsap.data.node_splits import (
-    NodeSplit,
-    read_node_split,
-    split_by_share,
-    split_per_class,
-)
-from brainlsap.data.nodes import (
-    load_nodes,
-    make_node_split,
-    read_gnn_benchmark,
-    read_planetoid,
-)
 from brainlsap.data.quality import quality_table, region_quality_table
 from brainlsap.data.region_volumes import region_volumes
 from brainlsap.data.shared_connectomes import shared_connectome
@@ -50,8 +37,6 @@ __all__ = [
     "CohortCheck",
     "ConnectomeFile",
     "FeatureFile",
-    "NodeGraph",
-    "NodeSplit",
     "RegionalUptake",
     "available_atlases",
     "build_cohort",
@@ -62,23 +47,16 @@ __all__ = [
     "is_outside",
     "load_atlas",
     "load_cohort",
-    "load_nodes",
     "make_cohort",
     "make_decisive_cohort",
-    "make_node_split",
     "order_classes",
     "quality_table",
     "read_connectome",
     "read_feature",
     "read_feature_table",
-    "read_gnn_benchmark",
-    "read_node_split",
-    "read_planetoid",
     "region_quality_table",
     "region_volumes",
     "shared_connectome",
-    "split_by_share",
-    "split_per_class",
     "read_table",
     "write_subject_folders",
     "write_tsv",

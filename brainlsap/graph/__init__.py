@@ -1,29 +1,30 @@
-"""Room 2: connectomes become Laplacians and heat kernels."""
+"""Connectomes become Laplacians, and features diffuse over them by heat kernels."""
 
-from brainlsap.graph.bounds import (
+from brainlsap.graph.connectomes import (
+    LearnedPreparation,
+    Preparation,
+    connectome_summary,
+    covariance_connectome,
+    mean_connectome,
+    prepare_connectomes,
+)
+from brainlsap.graph.heat import ENGINES, diffuse, exact_heat_kernel, heat_kernel
+from brainlsap.graph.kernels import (
+    EXPANSIONS,
     KERNELS,
     choose_degree,
     error_bound,
     largest_scale,
     polynomial_values,
 )
-from brainlsap.graph.expansions import EXPANSIONS
-from brainlsap.graph.group_networks import (
-    connectome_summary,
-    covariance_connectome,
-    mean_connectome,
-)
-from brainlsap.graph.heat import ENGINES, diffuse, exact_heat_kernel, heat_kernel
 from brainlsap.graph.laplacian import (
     Spectrum,
+    SpectrumCache,
     decompose,
     normalized_laplacian,
 )
-from brainlsap.graph.preparation import LearnedPreparation, prepare_connectomes
-from brainlsap.graph.preparation_options import Preparation
 from brainlsap.graph.recurrence import diffuse_recurrence
 from brainlsap.graph.spectral import SpectralEngine
-from brainlsap.graph.spectrum_cache import SpectrumCache
 
 __all__ = [
     "ENGINES",

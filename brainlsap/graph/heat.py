@@ -1,18 +1,17 @@
-"""Heat kernels: the slow truth, and the door to both engines."""
+"""Heat kernels: the slow truth, and diffusion by either engine."""
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from brainlsap._arrays import check_choice
+from brainlsap.arrays import check_choice
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph.bounds import KERNELS, choose_degree, error_bound
-from brainlsap.graph.expansions import EXPANSIONS
-from brainlsap.graph.laplacian import decompose
-from brainlsap.graph.operator_checks import (
+from brainlsap.graph.kernels import EXPANSIONS, KERNELS, choose_degree, error_bound
+from brainlsap.graph.laplacian import (
     as_operator,
     check_spectrum,
     check_symmetric,
+    decompose,
     working_type,
 )
 from brainlsap.graph.recurrence import diffuse_recurrence

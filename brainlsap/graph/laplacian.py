@@ -1,16 +1,24 @@
 """Connectomes become Laplacians, and small dense Laplacians their spectra."""
 
+import hashlib
 import warnings
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
+from tqdm import tqdm
 
-from brainlsap._scratch import new_array, release
 from brainlsap.exceptions import ParameterError
+
+# Graphs prepared and decomposed in one go: in float64 all would take twice the memory.
+_AT_ONCE = 16
+# Rounding of Laplacians that were made in float32, or stored with few digits.
+_TOLERANCE = 1e-3
+_ADVICE = "Make L with normalized_laplacian(W) from a symmetric connectome W."
 
 
 def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
@@ -25,14 +33,14 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     Parameters
     ----------
     W : array, Tensor or SciPy sparse matrix of shape (..., n_rois, n_rois)
-        Symmetric, finite, non-negative weights. Self loops count towards the
-        degree. Leading axes are for many dense graphs.
+        Symmetric, finite, non-negative weights in any unit. Self loops count towards
+        the degree. Leading axes are for many dense graphs.
 
     Returns
     -------
     Tensor of shape (..., n_rois, n_rois)
         Of the input's precision (float64 for integers, float32 for halves); sparse
-        CSR if `W` is a SciPy sparse matrix. The unit of the weights does not matter.
+        CSR if `W` is a SciPy sparse matrix.
 
     Raises
     ------
@@ -46,6 +54,8 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     """
     if sparse.issparse(W):
         return _sparse_laplacian(sparse.csr_array(W))
+    if isinstance(W, np.ndarray) and not W.flags.writeable:
+        W = W.copy()  # PyTorch warns of arrays that it may not write to
     W = torch.as_tensor(W)
     W = W if W.is_floating_point() else W.double()
     W = W.float() if W.element_size() < 4 else W  # halves end at 65504
@@ -53,9 +63,11 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
         raise ParameterError(
             f"W must have shape (..., n_rois, n_rois), got {tuple(W.shape)}."
         )
-    _check_weights(bool(torch.isfinite(W).all()), float(W.min()) if W.numel() else 0.0)
     if W.numel():
-        W = _in_reach(W)
+        # of the largest weight: sums of counts in another order differ in rounding
+        allowed = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
+        symmetric = bool(((W - W.mT).abs() <= allowed).all())
+        _check_weights(bool(torch.isfinite(W).all()), float(W.min()), symmetric)
     degree = W.sum(dim=-1)
     root = torch.where(degree > 0, degree, torch.inf).rsqrt()
     laplacian = -(root[..., :, None] * W * root[..., None, :])
@@ -64,59 +76,36 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     return laplacian + 0.0  # no -0.0 where two regions are not joined
 
 
-def _in_reach(W: Tensor) -> Tensor:
-    """Check symmetry; change the unit of graphs whose degrees would leave the range."""
-    largest = W.amax((-2, -1), keepdim=True)
-    # of the largest weight: sums of counts in another order differ in rounding
-    allowed = 1e-5 * W.mT + 1e-6 * largest
-    if not bool(((W - W.mT).abs() <= allowed).all()):
-        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
-    limit = _REACH[W.dtype]
-    far = (largest > limit) | ((largest < 1 / limit) & (largest > 0))
-    if not bool(far.any()):
-        return W
-    # by an even power of 2, so that not one digit changes
-    half = torch.frexp(torch.where(far, largest, 1.0)).exponent // 2
-    return torch.ldexp(torch.ldexp(W, -half), -half)
-
-
 def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     if W.shape[0] != W.shape[1]:
         raise ParameterError(f"W must have shape (n_rois, n_rois), got {W.shape}.")
-    dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.float64
-    W = W.astype(dtype)
-    _check_weights(bool(np.isfinite(W.data).all()), W.data.min(initial=0.0))
-    largest, limit = W.data.max(initial=0.0), _REACH[torch.from_numpy(W.data).dtype]
-    if largest > limit or 0 < largest < 1 / limit:
-        half = np.frexp(largest)[1] // 2
-        W.data = np.ldexp(np.ldexp(W.data, -half), -half)
-    if abs(W - W.T).max() > 1e-6 * max(W.data.max(initial=0.0), 1e-300):
-        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
+    W = W.astype(W.dtype if W.dtype in (np.float32, np.float64) else np.float64)
+    largest = W.data.max(initial=0.0)
+    gap = abs(W - W.T).max() if W.nnz else 0.0
+    finite = bool(np.isfinite(W.data).all())
+    _check_weights(finite, W.data.min(initial=0.0), gap <= 1e-6 * largest)
     degree = W.sum(axis=1)
     with np.errstate(divide="ignore"):
-        root = np.where(degree > 0, degree**-0.5, 0.0).astype(dtype)
+        root = np.where(degree > 0, degree**-0.5, 0.0).astype(W.dtype)
     scaled = sparse.diags_array(root) @ W @ sparse.diags_array(root)
-    identity = sparse.diags_array((degree > 0).astype(dtype))
+    identity = sparse.diags_array((degree > 0).astype(W.dtype))
     return sparse_tensor(sparse.csr_array(identity - scaled))
 
 
+def _check_weights(finite: bool, lowest: float, symmetric: bool) -> None:
+    if not finite:
+        raise ParameterError("W must be finite; it holds NaN or infinite weights.")
+    if lowest < 0:
+        raise ParameterError(
+            f"W must not be negative, its smallest weight is {lowest:g}. The heat "
+            "kernel needs non-negative weights; clip or square correlations first."
+        )
+    if not symmetric:
+        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
+
+
 def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
-    """Return a SciPy sparse matrix as a sparse CSR Tensor.
-
-    Parameters
-    ----------
-    matrix : csr_array of shape (n_rows, n_columns)
-        Columns of a row in any order; of entries given twice the sum counts.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, n_columns)
-
-    Examples
-    --------
-    >>> sparse_tensor(sparse.csr_array(np.eye(2))).to_dense().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
+    """Return a SciPy sparse matrix as sparse CSR Tensor; doubled entries are added."""
     if not matrix.has_canonical_format:  # products of SciPy's are not
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -132,20 +121,87 @@ def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
         )
 
 
-def _check_weights(finite: bool, lowest: float) -> None:
-    if not finite:
-        raise ParameterError("W must be finite; it holds NaN or infinite weights.")
-    if lowest < 0:
+def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
+    """Return a square operator as a Tensor, sparse ones as CSR, float32 at least."""
+    if sparse.issparse(L):
+        L = sparse_tensor(sparse.csr_array(L))
+    L = torch.as_tensor(L)
+    if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
         raise ParameterError(
-            f"W must not be negative, its smallest weight is {lowest:g}. The heat "
-            "kernel needs non-negative weights; clip or square correlations first."
+            f"L must have shape (..., n_rois, n_rois), got {tuple(L.shape)}."
+        )
+    if L.layout == torch.sparse_coo:
+        L = L.to_sparse_csr()
+    return L.to(working_type(L))
+
+
+def working_type(*given: Tensor) -> torch.dtype:
+    """Return the highest precision given, float32 at least; integers are float64."""
+    found = torch.float32
+    for one in given:
+        real = one.dtype if one.is_floating_point() else torch.float64
+        found = torch.promote_types(found, real)
+    return found
+
+
+def check_symmetric(L: Tensor) -> None:
+    """Raise unless an operator is finite and symmetric (sparse: on random signals).
+
+    An eigendecomposition reads one half of a matrix: it would be wrong in silence.
+    """
+    values = L if L.layout == torch.strided else L.values()
+    if not bool(torch.isfinite(values).all()):
+        raise ParameterError(f"L holds NaN or infinite values. {_ADVICE}")
+    if not L.numel():
+        return
+    if L.layout == torch.strided:
+        gap, size = (L - L.mT).abs().amax(), L.abs().amax()
+    else:
+        x, y = _signals(L), _signals(L).flip(0)
+        gap = ((y * (L @ x)).sum() - (x * (L @ y)).sum()).abs()
+        size = x.norm() * (L @ y).norm()
+    if float(gap) > _TOLERANCE * float(size.clamp_min(1e-30)):
+        raise ParameterError(
+            f"L must be symmetric, entries differ from their mirror images by up to "
+            f"{float(gap):.2g}. {_ADVICE}"
         )
 
 
-# Weights up to this, and down to one over it, have degrees that can be told.
-_REACH = {torch.float32: 1e15, torch.float64: 1e150}
-# Graphs decomposed in one go.
-_AT_ONCE = 16
+def check_spectrum(L: Tensor) -> None:
+    """Raise if an eigenvalue outside [0, 2] shows itself in a few products.
+
+    The expansions are right between 0 and 2 and grow without bound outside.
+    """
+    if not L.shape[-1]:
+        return
+    highest = _largest_eigenvalue(lambda x: L @ x, _signals(L))
+    # of 2 I - L the largest belongs to the lowest of L
+    lowest = 2.0 - _largest_eigenvalue(lambda x: 2.0 * x - L @ x, _signals(L))
+    for found in (highest, lowest):
+        if not -_TOLERANCE <= found <= 2.0 + _TOLERANCE:
+            raise ParameterError(
+                f"L has an eigenvalue of about {found:.3g}; those of a normalised "
+                f"Laplacian lie between 0 and 2, and the kernels are right only there. "
+                f"{_ADVICE}"
+            )
+
+
+def _signals(L: Tensor) -> Tensor:
+    # numbers of its own: the caller's generators stay as they were
+    drawn = np.random.default_rng(0).standard_normal((L.shape[-1], 1))
+    x = torch.from_numpy(drawn).to(L.device, L.dtype)
+    return x.expand(*L.shape[:-2], *x.shape) if L.ndim > 2 else x
+
+
+def _largest_eigenvalue(product: Callable[[Tensor], Tensor], x: Tensor) -> float:
+    """Return a lower bound of the largest eigenvalue, by power iteration."""
+    quotient = x.new_zeros(())
+    for _ in range(12):
+        x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
+        moved = product(x)
+        quotient = (x * moved).sum((-2, -1))
+        x = moved
+    return float(quotient.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +214,6 @@ class Spectrum:
         Ascending, in [0, 2].
     eigenvectors : Tensor of shape (n_graphs, n_rois, n_rois)
         Column i belongs to eigenvalue i.
-
-    Examples
-    --------
-    >>> decompose(torch.zeros(4, 3, 3)).eigenvectors.shape
-    torch.Size([4, 3, 3])
     """
 
     eigenvalues: Tensor
@@ -187,8 +238,7 @@ def decompose(
     Returns
     -------
     Spectrum
-        Eigenvalues are float64, clipped to [0, 2], where the true ones lie. Vectors
-        of more than 500 MB are mapped to a file (:mod:`brainlsap._scratch`).
+        Eigenvalues are float64, clipped to [0, 2], where the true ones lie.
 
     Raises
     ------
@@ -207,36 +257,94 @@ def decompose(
             "L in that precision, or leave overwrite out."
         )
     eigenvalues = L.new_empty(L.shape[:-1], dtype=torch.float64)
-    if overwrite:
-        eigenvectors = L
-    elif L.device.type == "cpu":
-        eigenvectors = new_tensor(L.shape, dtype)
-    else:
-        eigenvectors = L.new_empty(L.shape, dtype=dtype)
-    # a few at a time: in float64 all of them would be twice what is kept
+    eigenvectors = L if overwrite else L.new_empty(L.shape, dtype=dtype)
     for start in range(0, len(L), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         eigenvalues[part], eigenvectors[part] = torch.linalg.eigh(L[part].double())
-        release()
     return Spectrum(eigenvalues.clamp_(0.0, 2.0), eigenvectors)
 
 
-def new_tensor(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Return a tensor to be filled, mapped to a file where it is large.
+class SpectrumCache:
+    """Spectra by the hash of the prepared connectome, the oldest dropped first.
+
+    Folds, kernels and seeds see the same graphs again and again, and a shared
+    connectome is one graph however many people use it.
 
     Parameters
     ----------
-    shape : sequence of int
-    dtype : torch.dtype
-
-    Returns
-    -------
-    Tensor
-        Of unknown content, in memory of the CPU.
+    max_bytes : int
+        Memory for eigenvectors between calls.
 
     Examples
     --------
-    >>> new_tensor((2, 3), torch.float32).shape
-    torch.Size([2, 3])
+    >>> W = np.broadcast_to(1.0 - np.eye(3), (5, 3, 3))
+    >>> spectrum, graph_of = SpectrumCache().spectra(W)
+    >>> spectrum.eigenvalues.shape, graph_of.tolist()
+    (torch.Size([1, 3]), [0, 0, 0, 0, 0])
     """
-    return torch.from_numpy(new_array(shape, torch.empty(0, dtype=dtype).numpy().dtype))
+
+    def __init__(self, max_bytes: int = 1_000_000_000) -> None:
+        self.max_bytes = max_bytes
+        self._kept: OrderedDict[tuple[bytes, torch.dtype], Spectrum] = OrderedDict()
+
+    def spectra(
+        self,
+        W: np.ndarray,
+        prepare: Callable[[np.ndarray, int], np.ndarray] | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> tuple[Spectrum, np.ndarray]:
+        """Return the spectra of the distinct graphs, and each scan's graph.
+
+        Parameters
+        ----------
+        W : array of shape (n_scans, n_rois, n_rois)
+            Connectomes; prepared ones where `prepare` is not given.
+        prepare : callable, optional
+            Takes some connectomes and the number of the first of them, and returns
+            them prepared.
+        dtype : torch.dtype
+            What the eigenvectors are wanted in.
+
+        Returns
+        -------
+        spectrum : Spectrum
+            Of the distinct graphs; eigenvalues in float64.
+        graph_of : int array of shape (n_scans,)
+            Row of `spectrum` that belongs to each scan.
+        """
+        shared = len(W) > 1 and W.strides[0] == 0
+        looked_at = W[:1] if shared else W
+        found: dict[bytes, Spectrum] = {}
+        keys: list[bytes] = []
+        starts = range(0, len(looked_at), _AT_ONCE)
+        # shown, at a terminal, to those who wait longer than five seconds
+        bar = {"delay": 5.0, "leave": False, "disable": None}
+        for start in tqdm(starts, "decomposing", unit="graph", unit_scale=16, **bar):
+            some = looked_at[start : start + _AT_ONCE]
+            some = some if prepare is None else prepare(some, start)
+            for one in some:
+                content = np.ascontiguousarray(one).tobytes()
+                key = hashlib.blake2b(content, digest_size=16).digest()
+                keys.append(key)
+                if key not in found:
+                    found[key] = self._look_up(key, one, dtype)
+        self._forget()
+        spectrum = Spectrum(
+            torch.cat([one.eigenvalues for one in found.values()]),
+            torch.cat([one.eigenvectors for one in found.values()]),
+        )
+        row_of = {key: row for row, key in enumerate(found)}
+        graph_of = np.array([row_of[key] for key in keys])
+        return spectrum, np.zeros(len(W), dtype=np.int64) if shared else graph_of
+
+    def _look_up(self, key: bytes, W: np.ndarray, dtype: torch.dtype) -> Spectrum:
+        if (key, dtype) not in self._kept:
+            L = normalized_laplacian(np.array(W)[None])
+            self._kept[key, dtype] = decompose(L, dtype)
+        self._kept.move_to_end((key, dtype))
+        return self._kept[key, dtype]
+
+    def _forget(self) -> None:
+        held = sum(one.eigenvectors.nbytes for one in self._kept.values())
+        while held > self.max_bytes:
+            held -= self._kept.popitem(last=False)[1].eigenvectors.nbytes

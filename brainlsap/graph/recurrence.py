@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from brainlsap.graph.expansions import EXPANSIONS
+from brainlsap.graph.kernels import EXPANSIONS
 
 
 def diffuse_recurrence(
@@ -39,13 +39,6 @@ def diffuse_recurrence(
     Returns
     -------
     Tensor of shape (..., n_rois, n_channels)
-
-    Examples
-    --------
-    >>> L = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
-    >>> signal = torch.tensor([[1.0], [0.0]])
-    >>> diffuse_recurrence(L, signal, torch.zeros(2), "chebyshev", 5).tolist()
-    [[1.0], [0.0]]
     """
     return _Recurrence.apply(H, scale, L, kernel, degree, span)  # type: ignore[no-any-return]
 
@@ -62,17 +55,15 @@ class _Recurrence(torch.autograd.Function):
         span: float,
     ) -> Tensor:
         expansion = EXPANSIONS[kernel]
-        c, dc = (
-            part.to(H.dtype)
-            for part in expansion.coefficients(scale.detach(), degree, span)
-        )
+        pair = expansion.coefficients(scale.detach(), degree, span)
+        c, dc = (part.to(H.dtype) for part in pair)
         steps = expansion.recurrence(degree, span)
         wants_slope = ctx.needs_input_grad[1]
         before, now = torch.zeros_like(H), H
         out = c[:, :1] * H
         slope = dc[:, :1] * H if wants_slope else H[:0]
         for n, step in enumerate(zip(*steps, strict=True), start=1):
-            # the input is nobody's to overwrite
+            # the input must not be overwritten
             memory = before if before is not H else torch.empty_like(H)
             before, now = now, _step(L, now, before, step, memory)
             out.addcmul_(c[:, n : n + 1], now)

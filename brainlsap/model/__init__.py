@@ -5,8 +5,6 @@ from brainlsap.model.classifier import LSAPClassifier
 from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer
 from brainlsap.model.network import GraphBatch, HeatNetwork
 from brainlsap.model.network_classifier import NETWORKS, NetworkClassifier
-from brainlsap.model.node_baselines import NODE_BASELINES, NodeBaseline
-from brainlsap.model.node_classifier import LSAPNodeClassifier
 from brainlsap.model.settings import PRESETS, Settings
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
 from brainlsap.model.training import History, Labelled, TrainedNetwork, train_network
@@ -15,7 +13,6 @@ from brainlsap.model.tuning_spaces import PAPER_HYPERPARAMETERS, SPACES, paper_s
 
 __all__ = [
     "NETWORKS",
-    "NODE_BASELINES",
     "PAPER_HYPERPARAMETERS",
     "PRESETS",
     "SPACES",
@@ -25,11 +22,9 @@ __all__ = [
     "HeatScale",
     "History",
     "LSAPClassifier",
-    "LSAPNodeClassifier",
     "Labelled",
     "ModelOrigin",
     "NetworkClassifier",
-    "NodeBaseline",
     "Readout",
     "RegionStandardizer",
     "Settings",

@@ -22,8 +22,8 @@ from brainlsap.graph import (
     SpectralEngine,
     Spectrum,
     SpectrumCache,
+    connectome_summary,
 )
-from brainlsap.graph.group_networks import count_links, summarize_links
 from brainlsap.model.connectome_inputs import (
     distinct_connectomes,
     learn_preparation,
@@ -261,10 +261,8 @@ def summarize_connectomes(
 ) -> dict[str, float]:
     """Return density, isolated regions and spectral gap of the prepared graphs."""
     graphs = distinct_connectomes(connectomes, learned)
-    eigenvalues, graph_of = _SPECTRA.eigenvalues(graphs, learned.apply)
-    counted = [count_links(one) for one in prepare_in_blocks(graphs, learned)]
-    links, isolated = (np.concatenate(part) for part in zip(*counted, strict=True))
-    return summarize_links(links, isolated, eigenvalues.numpy()[graph_of])
+    spectrum, graph_of = _SPECTRA.spectra(graphs, learned.apply)
+    return connectome_summary(learned.apply(graphs), spectrum.eigenvalues[graph_of])
 
 
 def spectra_of(prepared: np.ndarray) -> tuple[Spectrum, np.ndarray]:
@@ -282,7 +280,7 @@ def spectra_of(prepared: np.ndarray) -> tuple[Spectrum, np.ndarray]:
     graph_of : int array of shape (n_scans,)
         Row of `spectrum` that belongs to each scan.
     """
-    return _SPECTRA.spectra(prepared)
+    return _SPECTRA.spectra(prepared, dtype=torch.float64)
 
 
 @contextmanager

@@ -6,13 +6,16 @@ import torch
 from numpy.testing import assert_allclose
 
 from brainlsap.graph import (
+    EXPANSIONS,
     KERNELS,
     SpectralEngine,
     Spectrum,
     decompose,
     exact_heat_kernel,
     normalized_laplacian,
+    polynomial_values,
 )
+from brainlsap.graph.spectral import ChebyshevSeries
 
 DEGREE = {"exact": None, "chebyshev": 22, "hermite": 44, "laguerre": 90}
 POLYNOMIAL = sorted(set(KERNELS) - {"exact"})
@@ -207,7 +210,7 @@ def test_degree_zero_is_a_number_for_each_region(stack, kernel):
         decompose(stack), kernel=kernel, degree=0, dtype=torch.float64
     )
     H = draw_signals()
-    c, _ = engine.rewriting.coefficients(SCALE)
+    c, _ = engine.series.coefficients(SCALE)
     for got in ways(engine, H, SCALE).values():
         assert_allclose(got, c * H, atol=1e-13)
 
@@ -234,3 +237,89 @@ def test_cuda_agrees_with_the_cpu(stack, kernel):
         truth = slow(stack, H.detach().cpu(), SCALE)
         assert_allclose(got.detach().cpu(), truth, atol=1e-10, err_msg=name)
     assert torch.autograd.gradcheck(engine.diffuse, (H, scale))
+
+
+def test_items_and_graphs_are_on_the_device_of_the_spectrum():
+    """Indices made on the CPU meet eigenvectors elsewhere; `meta` stands for a GPU."""
+    spectrum = Spectrum(
+        torch.empty(3, N_ROIS, dtype=torch.float64, device="meta"),
+        torch.empty(3, N_ROIS, N_ROIS, device="meta"),
+    )
+    for graph_of in (None, torch.tensor([0, 2, 1, 1])):
+        engine = SpectralEngine(spectrum, graph_of, kernel="exact")
+        assert engine.graph_of.device.type == "meta"
+        for items in (slice(1, 3), torch.tensor([2, 0])):
+            chosen = engine.select(items)
+            assert chosen.graph_of.device == chosen.vectors.device
+            H = torch.empty(2, N_ROIS, N_CHANNELS, device="meta")
+            scale = torch.empty(N_ROIS, device="meta")
+            assert chosen.diffuse(H, scale).device.type == "meta"
+
+
+SCALES = torch.tensor([0.0, 1e-3, 0.3, 1.0, 2.5, 5.0], dtype=torch.float64)
+EIGENVALUES = torch.linspace(0, 2, 47, dtype=torch.float64)
+
+
+def evaluate(coefficients, order):
+    values = polynomial_values(EXPANSIONS["chebyshev"], EIGENVALUES, order)
+    return coefficients.double() @ values[: coefficients.shape[1]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(
+    ("kernel", "degree", "span", "n_scales"),
+    [
+        ("chebyshev", 20, 2.0, 6),
+        ("chebyshev", 8, 1.7, 6),
+        ("chebyshev", 0, 2.0, 6),
+        ("chebyshev", 1, 1.3, 6),
+        ("hermite", 30, 2.0, 5),  # at 5 that is no kernel: its own limit is lower
+        ("hermite", 1, 2.0, 5),
+        ("laguerre", 20, 2.0, 6),
+        ("laguerre", 0, 2.0, 6),
+    ],
+)
+def test_series_is_the_expansion_and_its_slope(kernel, degree, span, n_scales, dtype):
+    scales = SCALES[:n_scales]
+    values = polynomial_values(EXPANSIONS[kernel], EIGENVALUES, degree, span)
+    c, dc = EXPANSIONS[kernel].coefficients(scales, degree, span)
+    maker = ChebyshevSeries(kernel, degree, span)
+    series = maker.at(scales, dtype)
+    E = evaluate(series.coefficients, maker.order)
+    dE = -EIGENVALUES * E
+    if not series.follows_eigenvalues:
+        dE = evaluate(series.slopes, maker.order)
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-6
+    assert_allclose(E, c @ values, atol=tolerance, rtol=0)
+    assert_allclose(dE, dc @ values, atol=10 * tolerance, rtol=0)
+
+
+def test_exact_is_interpolated_to_the_working_precision_with_few_terms():
+    truth = torch.exp(-SCALES[:, None] * EIGENVALUES)
+    double = ChebyshevSeries("exact", max_scale=5.0)
+    single = ChebyshevSeries("exact", max_scale=5.0, dtype=torch.float32)
+    for maker, error in ((double, 1e-12), (single, 1.5e-8)):
+        c, _ = maker.coefficients(SCALES)
+        assert_allclose(evaluate(c, maker.order), truth, atol=error, rtol=0)
+    assert single.order < double.order - 3
+    few = double.at(SCALES[1:3], torch.float32).coefficients.shape[1]
+    assert few < 0.6 * double.order
+
+
+def test_a_series_made_before_serves_the_same_scales_and_precision_only():
+    maker = ChebyshevSeries("laguerre", 20)
+    first = maker.at(SCALES[:3], torch.float32)
+    assert maker.at(SCALES[:3].clone(), torch.float32) is first
+    moved = SCALES[:3].clone()
+    for factor in (1.0, 1.5):
+        moved *= factor
+        for dtype in (torch.float64, torch.float32):
+            found = maker.at(moved, dtype)
+            fresh = ChebyshevSeries("laguerre", 20).at(moved, dtype)
+            assert torch.equal(found.coefficients, fresh.coefficients)
+            assert torch.equal(found.slopes, fresh.slopes)
+
+
+def test_slopes_have_their_own_series_only_where_the_end_counts():
+    assert ChebyshevSeries("laguerre", 20).at(SCALES[:2], torch.float32)[2]
+    assert not ChebyshevSeries("laguerre", 20).at(SCALES, torch.float32)[2]

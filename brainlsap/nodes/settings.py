@@ -1,0 +1,184 @@
+"""What a fit on the nodes of one graph is made of, and the paper's settings."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+
+from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.exceptions import ParameterError
+from brainlsap.graph import (
+    EXPANSIONS,
+    KERNELS,
+    choose_degree,
+    error_bound,
+    largest_scale,
+)
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """Every setting of one fit; see `LSAPNodeClassifier` for what each means."""
+
+    kernel: str = "chebyshev"
+    degree: int | None = None
+    tolerance: float = 1e-3
+    max_scale: float | None = None
+    max_exact_nodes: int = 8000
+    scale_mode: str = "node"
+    scale_signal: str = "consistency"
+    initial_scale: float | None = None
+    scale_step: float = 10.0
+    scale_clip: float = 0.1
+    scale_smoothness: float = 0.0
+    scale_penalty: str = "none"
+    penalty_weight: float = 1.0
+    n_layers: int = 1
+    head: str = "linear"
+    hidden_units: int = 64
+    dropout: float = 0.5
+    input_dropout: float = 0.5
+    node_dropout: float = 0.5
+    n_views: int = 2
+    consistency: float = 1.0
+    temperature: float = 0.5
+    self_loops: bool = True
+    normalize: str = "row"
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    n_epochs: int = 300
+    patience: int = 100
+    watch: str = "accuracy"
+
+
+NODE_PRESETS = {
+    "default": NodeSettings(),
+    "paper": NodeSettings(
+        tolerance=1e-4,
+        scale_signal="labels",
+        initial_scale=2.0,
+        scale_step=1.0,
+        scale_penalty="barrier",
+        n_layers=2,
+        head="convolution",
+        input_dropout=0.0,
+        node_dropout=0.0,
+        n_views=1,
+        consistency=0.0,
+        self_loops=False,
+    ),
+}
+# The supplement's table: hidden units, learning rate, alpha, beta_s. Its b (1.41 to
+# 1.65) lies below the largest eigenvalue; ours is 2, where the bound holds.
+PAPER_BY_DATASET: dict[str, tuple[int, float, float, float]] = {
+    "cora": (64, 0.01, 0.1, 1.0),
+    "citeseer": (32, 0.01, 1.0, 10.0),
+    "pubmed": (64, 0.1, 1.0, 10.0),
+    "amazon-computers": (32, 0.001, 1.0, 1.0),
+    "amazon-photo": (32, 0.01, 1.0, 10.0),
+    "coauthor-cs": (32, 0.01, 1.0, 1.0),
+}
+_PAPER_NAMES = ("hidden_units", "learning_rate", "penalty_weight", "scale_step")
+# The degrees of the paper's supplement.
+_PAPER_DEGREES = {"exact": None, "chebyshev": 20, "hermite": 30, "laguerre": 20}
+
+_CHOICES = {
+    "kernel": KERNELS,
+    "scale_mode": ("node", "global", "descriptors", "frozen"),
+    "scale_signal": ("labels", "consistency", "validation"),
+    "scale_penalty": ("none", "barrier", "l1"),
+    "head": ("linear", "convolution"),
+    "normalize": ("row", "none"),
+    "watch": ("accuracy", "loss"),
+}
+_AT_LEAST_0 = (
+    *("scale_step", "scale_clip", "scale_smoothness", "penalty_weight", "consistency"),
+    *("learning_rate", "weight_decay", "patience"),
+)
+_AT_LEAST_1 = ("max_exact_nodes", "n_layers", "hidden_units", "n_views", "n_epochs")
+
+
+def resolve_node_settings(
+    preset: str, given: dict[str, Any], dataset: str = ""
+) -> NodeSettings:
+    """Return a preset with the settings that were given (not None) in their place."""
+    check_choice("preset", preset, NODE_PRESETS)
+    settings = NODE_PRESETS[preset]
+    if preset == "paper":
+        published = PAPER_BY_DATASET.get(dataset, PAPER_BY_DATASET["cora"])
+        named = dict(zip(_PAPER_NAMES, published, strict=True))
+        settings = replace(settings, **named)  # type: ignore[arg-type]
+    names = [field.name for field in fields(NodeSettings)]
+    for name in given:
+        check_choice("option", name, names)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    settings = replace(settings, **chosen)
+    check_node_settings(settings)
+    if preset == "paper" and settings.degree is None:
+        settings = replace(settings, degree=_PAPER_DEGREES[settings.kernel])
+    return settle_kernel(settings)
+
+
+def check_node_settings(settings: NodeSettings) -> None:
+    """Raise for the first setting that cannot be used."""
+    for name, choices in _CHOICES.items():
+        check_choice(name, getattr(settings, name), choices)
+    for name in _AT_LEAST_0:
+        check_at_least(name, getattr(settings, name), 0.0)
+    for name in _AT_LEAST_1:
+        check_at_least(name, getattr(settings, name), 1)
+    for name in ("dropout", "input_dropout", "node_dropout"):
+        if not 0 <= getattr(settings, name) <= 0.95:
+            raise ParameterError(
+                f"{name} must lie between 0 and 0.95, got {getattr(settings, name)!r}."
+            )
+    for name in ("tolerance", "temperature"):
+        if not 0 < getattr(settings, name) <= 1:
+            raise ParameterError(
+                f"{name} must lie above 0 and at most at 1, got "
+                f"{getattr(settings, name)!r}."
+            )
+    check_at_least("initial_scale", settings.initial_scale or 0.0, 0.0)
+    check_at_least("max_scale", settings.max_scale or 0.0, 0.0)
+    if settings.scale_mode == "descriptors" and settings.max_scale == 0:
+        raise ParameterError(
+            "max_scale must be above 0 where scale_mode is 'descriptors', whose scales "
+            "are shares of it. Use scale_mode='frozen' with initial_scale=0 for none."
+        )
+
+
+def settle_kernel(settings: NodeSettings) -> NodeSettings:
+    """Fill in degree, start and largest scale, so that each is known and trusted."""
+    kernel, degree = settings.kernel, settings.degree
+    limit = settings.max_scale
+    if limit is None:
+        limit = max(8.0, settings.initial_scale or 0.0)
+    if kernel != "exact":
+        # signals on large graphs are float32
+        trusted = EXPANSIONS[kernel].recurrence_limit
+        limit = min(limit, trusted.get(torch.float32, limit))
+    start = settings.initial_scale
+    start = min(4.0, limit) if start is None else start
+    if settings.scale_mode == "frozen" and settings.max_scale is None:
+        limit = min(limit, max(start, 1e-3))
+    if start > limit:
+        raise ParameterError(
+            f"initial_scale {start:g} lies above {limit:g}, the largest scale of the "
+            f"{kernel} kernel here. Start lower, raise max_scale, or use the chebyshev "
+            "kernel."
+        )
+    if kernel == "exact":
+        degree = None
+    elif degree is None:
+        degree = choose_degree(kernel, limit, settings.tolerance)
+    else:
+        at_start = error_bound(kernel, start, degree, dtype=torch.float64)
+        if at_start > 1e-2:
+            raise ParameterError(
+                f"the {kernel} kernel of degree {degree} can be wrong by "
+                f"{at_start:.2g} at initial_scale {start:g}. Leave degree at None, "
+                "raise it, or start lower."
+            )
+        tolerance = max(settings.tolerance, at_start)
+        limit = min(limit, max(largest_scale(kernel, degree, tolerance), start))
+    return replace(settings, degree=degree, initial_scale=start, max_scale=limit)

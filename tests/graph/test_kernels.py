@@ -1,0 +1,237 @@
+"""Coefficients, slopes and bounds against closed forms in 50 digits."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import special
+
+from brainlsap.exceptions import ParameterError
+from brainlsap.graph import (
+    EXPANSIONS,
+    KERNELS,
+    choose_degree,
+    error_bound,
+    largest_scale,
+    polynomial_values,
+)
+from brainlsap.graph.kernels import scaled_bessel
+
+SCALES = torch.tensor([0.0, 1e-9, 0.04, 0.7, 2.0, 5.3], dtype=torch.float64)
+POINTS = torch.linspace(0, 2, 65, dtype=torch.float64)
+DEGREE = 11
+
+
+def paper_coefficient(kernel: str, s: float, n: int) -> mpmath.mpf:
+    """The formulas as the paper prints them."""
+    s = mpmath.mpf(s)
+    if kernel == "chebyshev":
+        return (1 if n == 0 else 2) * (-1) ** n * mpmath.exp(-s) * mpmath.besseli(n, s)
+    if kernel == "hermite":
+        return (-s / 2) ** n / mpmath.factorial(n) * mpmath.exp(s**2 / 4)
+    return s**n / (s + 1) ** (n + 1)
+
+
+def paper_polynomials(kernel: str, x: float, degree: int) -> list:
+    before, now = mpmath.mpf(0), mpmath.mpf(1)
+    found = [now]
+    for n in range(degree):
+        if kernel == "chebyshev":
+            following = (1 if n == 0 else 2) * (x - 1) * now - before
+        elif kernel == "hermite":
+            following = 2 * x * now - 2 * n * before
+        else:
+            following = ((2 * n + 1 - x) * now - n * before) / (n + 1)
+        before, now = now, following
+        found.append(now)
+    return found
+
+
+def truncation_error(kernel: str, s: float, degree: int, x: float) -> float:
+    with mpmath.workdps(50):
+        s, x = mpmath.mpf(s), mpmath.mpf(x)
+        values = paper_polynomials(kernel, x, degree)
+        total = sum(paper_coefficient(kernel, s, n) * v for n, v in enumerate(values))
+        return float(abs(mpmath.exp(-s * x) - total))
+
+
+def norm(kernel: str, n: int) -> float:
+    """What our Hermite coefficients are multiplied by, and polynomials divided by."""
+    return float(mpmath.sqrt(2**n * mpmath.factorial(n))) if kernel == "hermite" else 1
+
+
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_coefficients_and_slopes_are_those_of_the_formulas(kernel):
+    orders = range(DEGREE + 1)
+    c, dc = EXPANSIONS[kernel].coefficients(SCALES, DEGREE, 2.0)
+    assert c.dtype == dc.dtype == torch.float64
+    with mpmath.workdps(50):
+        for row, s in enumerate(SCALES.tolist()):
+            truth = [
+                float(paper_coefficient(kernel, s, n) * norm(kernel, n)) for n in orders
+            ]
+            assert_allclose(c[row], truth, rtol=1e-12, atol=1e-300)
+            if s < 0.01:
+                continue
+            slopes = [
+                mpmath.diff(lambda t, n=n: paper_coefficient(kernel, t, n), s)
+                for n in orders
+            ]
+            truth = [float(one * norm(kernel, n)) for n, one in enumerate(slopes)]
+            assert_allclose(dc[row], truth, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_slope_at_scale_zero_is_its_limit(kernel):
+    # sum_n dc_n P_n(lambda) at s = 0 is d/ds exp(-s lambda) = -lambda
+    _, slope = EXPANSIONS[kernel].coefficients(torch.zeros(1), DEGREE, 2.0)
+    values = polynomial_values(EXPANSIONS[kernel], POINTS, DEGREE)
+    assert_allclose((slope @ values)[0], -POINTS, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_recurrence_makes_the_polynomials(kernel):
+    points = POINTS[::8]
+    got = polynomial_values(EXPANSIONS[kernel], points, 13)
+    for column, x in enumerate(points.tolist()):
+        truth = [
+            float(v) / norm(kernel, n)
+            for n, v in enumerate(paper_polynomials(kernel, x, 13))
+        ]
+        assert_allclose(got[:, column], truth, atol=1e-11)
+
+
+def test_zeroth_chebyshev_slope_is_half_the_papers():
+    """Erratum 2: the paper's dc_0/ds drops the factor 2 - delta_n0."""
+    s = 1.3
+    papers = 2 * np.exp(-s) * (special.iv(1, s) - special.iv(0, s))
+    _, slope = EXPANSIONS["chebyshev"].coefficients(
+        torch.tensor([s], dtype=torch.float64), 3, 2.0
+    )
+    assert float(slope[0, 0]) == pytest.approx(papers / 2, rel=1e-12)
+
+
+def test_doubled_zeroth_coefficient_is_not_a_heat_kernel():
+    """Erratum 3: doubling c_0 adds exp(-z) I_0(z), 1 at scale 0."""
+    scales = torch.tensor([0.0, 0.1]).double()
+    c, _ = EXPANSIONS["chebyshev"].coefficients(scales, 12, 2.0)
+    values = polynomial_values(EXPANSIONS["chebyshev"], POINTS, 12)
+    assert_allclose(c @ values, torch.exp(-scales[:, None] * POINTS), atol=1e-14)
+    assert_allclose(c[:, 0], special.ive(0, scales.numpy()), rtol=1e-12)
+
+
+def test_unshifted_chebyshev_recurrence_is_wrong():
+    """Erratum 1: the coefficients belong to T_n(2 L / b - 1), not to T_n(L)."""
+    c, _ = EXPANSIONS["chebyshev"].coefficients(torch.tensor([1.0]), 20, 2.0)
+    shifted = c @ polynomial_values(EXPANSIONS["chebyshev"], POINTS, 20)
+    assert_allclose(shifted[0], torch.exp(-POINTS), atol=1e-14)
+    unshifted = [special.eval_chebyt(n, POINTS.numpy() / 2) for n in range(21)]
+    wrong = (c.numpy() @ np.stack(unshifted))[0]
+    assert np.abs(wrong - np.exp(-POINTS.numpy())).max() > 0.1
+
+
+def test_bessel_values_hold_from_zero_to_large_arguments():
+    z = torch.tensor([0.0, 1e-12, 0.5, 3.0, 30.0, 400.0], dtype=torch.float64)
+    truth = special.ive(np.arange(44)[None], z.numpy()[:, None])
+    assert_allclose(scaled_bessel(z, 43), truth, rtol=2e-12, atol=1e-280)
+
+
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_bound_holds_against_fifty_digits(kernel):
+    rng = np.random.default_rng(7)
+    for _ in range(150):
+        s, x = rng.uniform(0, 8), rng.uniform(0, 2)
+        degree = int(rng.integers(0, 35))
+        bound = error_bound(kernel, s, degree) + 1e-45  # the truth has 50 digits
+        error = truncation_error(kernel, s, degree, x)
+        assert error <= bound * (1 + 1e-9), (s, degree, x)
+
+
+def test_chebyshev_bound_is_not_a_hundred_times_too_large():
+    for s, degree in itertools.product([0.3, 1.0, 2.5, 4.0], [2, 6, 11, 20]):
+        errors = [
+            truncation_error("chebyshev", s, degree, x) for x in np.linspace(0, 2, 9)
+        ]
+        assert error_bound("chebyshev", s, degree) <= 100 * max(errors)
+
+
+@pytest.mark.parametrize("span", [1.2, 2.0, 2.6])
+def test_bound_holds_for_other_spans(span):
+    """Erratum 6: a span below the largest eigenvalue must enlarge the bound."""
+    chebyshev = EXPANSIONS["chebyshev"]
+    for s, degree in [(2.0, 9), (6.0, 20), (10.0, 20)]:
+        c, _ = chebyshev.coefficients(
+            torch.tensor([s], dtype=torch.float64), degree, span
+        )
+        values = polynomial_values(chebyshev, POINTS, degree, span)
+        error = float(((c @ values)[0] - torch.exp(-s * POINTS)).abs().max())
+        assert error <= error_bound("chebyshev", s, degree, span=span) + 1e-14
+
+
+def test_published_degrees_and_spans_are_as_wrong_as_measured():
+    assert 1e-3 < error_bound("chebyshev", 6.0, 20, span=1.2) < 1e-1
+    assert error_bound("chebyshev", 10.0, 20, span=1.2) > 10
+    assert largest_scale("hermite", 30) < 4
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_rounding_term_covers_the_recurrence(kernel, dtype):
+    for s, degree in [(0.4, 12), (1.5, 30), (2.5, 40)]:
+        values = polynomial_values(EXPANSIONS[kernel], POINTS.to(dtype), degree)
+        c, _ = EXPANSIONS[kernel].coefficients(
+            torch.tensor([s], dtype=torch.float64), degree, 2.0
+        )
+        got = (c.to(dtype) @ values)[0].double()
+        error = float((got - torch.exp(-s * POINTS)).abs().max())
+        assert error <= error_bound(kernel, s, degree, dtype=dtype)
+    assert 0 < error_bound("exact", 50.0, dtype=dtype) < 5 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+def test_bound_grows_with_scale_and_the_largest_counts(kernel):
+    bounds = [error_bound(kernel, s, 15) for s in np.linspace(0, 9, 19)]
+    assert all(b <= a for b, a in itertools.pairwise(bounds))
+    one = error_bound(kernel, 3.0, 20)
+    assert error_bound(kernel, np.array([0.5, 3.0, 1.0]), 20) == one
+    assert error_bound(kernel, torch.tensor([3.0, 0.5]), 20) == one
+
+
+@pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-7])
+def test_chosen_degree_is_the_lowest_that_fits(kernel, tolerance):
+    degree = choose_degree(kernel, 3.0, tolerance)
+    assert error_bound(kernel, 3.0, degree, dtype=torch.float64) <= tolerance
+    assert error_bound(kernel, 3.0, degree - 1) > tolerance
+
+
+@pytest.mark.parametrize(
+    ("kernel", "degree"), [("chebyshev", 12), ("hermite", 30), ("laguerre", 20)]
+)
+def test_largest_scale_is_the_edge_of_trust(kernel, degree):
+    edge = largest_scale(kernel, degree)
+    assert error_bound(kernel, edge, degree) <= 1e-4
+    assert error_bound(kernel, edge * 1.01, degree) > 1e-4
+    assert largest_scale("exact") == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: error_bound("fourier", 1.0, 3), "kernel must be one of .*'fourier'"),
+        (lambda: error_bound("laguerre", -1.0, 3), "at least 0.0, got -1"),
+        (lambda: error_bound("hermite", np.array([1, np.nan]), 3), "got nan"),
+        (lambda: error_bound("hermite", np.zeros(0), 3), "at least one number"),
+        (lambda: error_bound("hermite", 1.0), "degree is needed for the hermite"),
+        (lambda: choose_degree("laguerre", 1.0, 0.0), "tolerance must lie between"),
+        (lambda: choose_degree("hermite", 9.0), "hermite kernel cannot reach .* 9"),
+        (lambda: choose_degree("exact", 1.0), "kernel must be one of .*got 'exact'"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ParameterError, match=message):
+        call()
+    assert KERNELS == ("exact", "chebyshev", "hermite", "laguerre")

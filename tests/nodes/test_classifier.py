@@ -1,0 +1,477 @@
+"""The classifier of nodes: what it learns, what it never reads, what it refuses."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from brainlsap.exceptions import BrainlsapError, ParameterError
+from brainlsap.graph import exact_heat_kernel, normalized_laplacian
+from brainlsap.nodes import LSAPNodeClassifier, NodeBaseline
+from brainlsap.nodes.classifier import inconsistency
+from brainlsap.nodes.networks import (
+    ConstantMatrix,
+    DescribedScale,
+    make_diffusion,
+    node_descriptors,
+)
+from brainlsap.nodes.settings import (
+    PAPER_BY_DATASET,
+    NodeSettings,
+    resolve_node_settings,
+)
+
+N_NODES, N_CLASSES = 60, 3
+TRAIN, VALIDATION, TEST = np.arange(15), np.arange(15, 30), np.arange(30, N_NODES)
+BRIEF = {"n_epochs": 30, "hidden_units": 8}
+# a few epochs learn little, which is said to the user and no matter here
+pytestmark = pytest.mark.filterwarnings("ignore:the network did not learn")
+
+
+def make(kernel="chebyshev", **given):
+    """Return a quick model; rarer settings go into its options."""
+    given = {**BRIEF, **given}
+    named = LSAPNodeClassifier().get_params()
+    options = {name: given.pop(name) for name in [*given] if name not in named}
+    return LSAPNodeClassifier(kernel, options=options, **given)
+
+
+def fit(graph, kernel="chebyshev", **given):
+    return make(kernel, **given).fit(graph, TRAIN, VALIDATION)
+
+
+def parameters(model):
+    return [p.detach().numpy() for p in model.network_.parameters()]
+
+
+class TestLearning:
+    @pytest.mark.parametrize("kernel", ["exact", "chebyshev", "hermite", "laguerre"])
+    def test_every_kernel_uses_the_graph(self, graph, kernel):
+        model = fit(graph, kernel)
+        assert model.score(graph, TEST) > 0.7
+        assert model.fit_report_["kernel"] == kernel
+
+    def test_the_kernels_agree_at_tight_tolerance(self, graph):
+        given = {"scale_mode": "frozen", "initial_scale": 2.0, "tolerance": 1e-6}
+        exact, other = (fit(graph, k, **given) for k in ("exact", "chebyshev"))
+        found = other.predict_proba() - exact.predict_proba()
+        assert np.abs(found).max() < 1e-3
+
+    @pytest.mark.parametrize("n_layers", [1, 2, 4])
+    @pytest.mark.parametrize("head", ["linear", "convolution"])
+    def test_any_depth(self, graph, n_layers, head):
+        model = fit(graph, n_layers=n_layers, head=head, n_epochs=4)
+        assert model.predict_proba().shape == (N_NODES, N_CLASSES)
+        assert len(model.network_.weights) == n_layers + (head == "linear")
+
+    def test_probabilities_and_classes_by_name(self, graph):
+        names = np.array(["x", "y", "z"])[graph.labels]
+        named = SimpleNamespace(**{**vars(graph), "labels": names})
+        model = fit(named)
+        assert model.classes_.tolist() == ["x", "y", "z"]
+        assert np.allclose(model.predict_proba().sum(1), 1)
+        assert set(model.predict(nodes=TEST)) <= set("xyz")
+        assert np.array_equal(model.predict()[TEST], model.predict(TEST))
+
+    def test_masks_and_numbers_are_the_same(self, graph):
+        one = fit(graph, n_epochs=3)
+        masks = [np.isin(np.arange(N_NODES), part) for part in (TRAIN, VALIDATION)]
+        other = make(n_epochs=3).fit(graph, *masks)
+        assert np.array_equal(one.predict_proba(), other.predict_proba())
+
+    def test_without_validation_the_last_epoch_is_kept(self, graph):
+        model = make().fit(graph, TRAIN)
+        assert model.best_epoch_ == 29
+        assert np.isnan(model.fit_report_["validation_accuracy"])
+
+    def test_early_stop_keeps_the_best_epoch(self, graph):
+        model = fit(graph, n_epochs=200, patience=5)
+        run = model.history_
+        best = max(run.validation_accuracies)
+        assert run.n_epochs < 200
+        assert run.validation_accuracy == best
+        assert run.validation_accuracies[run.best_epoch] == best
+        right = (model.predict(nodes=VALIDATION) == graph.labels[VALIDATION]).mean()
+        assert right == pytest.approx(best)
+
+    def test_the_loss_can_choose_the_epoch(self, graph):
+        run = fit(graph, watch="loss", n_epochs=60).history_
+        assert run.validation_loss < np.log(N_CLASSES)
+
+    def test_seed_decides_and_the_global_generator_stays(self, graph):
+        before = torch.random.get_rng_state()
+        one, same, other = (fit(graph, random_state=s) for s in (0, 0, 1))
+        assert torch.equal(before, torch.random.get_rng_state())
+        assert np.array_equal(one.predict_proba(), same.predict_proba())
+        assert not np.array_equal(one.predict_proba(), other.predict_proba())
+
+    def test_generators_of_other_devices_stay(self, graph, monkeypatch):
+        """`torch.manual_seed` seeds the CUDA generators too, outside of the fork."""
+        seeded = []
+        monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+        monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: False)
+        fit(graph, n_epochs=2).predict_proba()
+        assert seeded == []
+        torch.manual_seed(torch.initial_seed())
+        assert seeded
+
+    def test_clone_and_parameters(self):
+        model = make("laguerre", n_layers=3, dropout=0.1)
+        assert clone(model).get_params() == model.get_params()
+
+
+class TestNothingOfTheTestNodesIsRead:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {},
+            {"scale_signal": "labels", "scale_step": 100.0},
+            {"scale_mode": "descriptors"},
+            {"scale_signal": "validation", "scale_step": 100.0},
+            {"scale_mode": "global"},
+            {"scale_smoothness": 2.0, "scale_step": 100.0},
+            {"preset": "paper", "hidden_units": None},
+        ],
+    )
+    def test_noise_in_place_of_their_labels_changes_nothing(self, graph, given):
+        noise = graph.labels.copy()
+        noise[TEST] = np.random.default_rng(9).integers(-1, 50, len(TEST))
+        noisy = SimpleNamespace(**{**vars(graph), "labels": noise})
+        one, other = fit(graph, **given), fit(noisy, **given)
+        assert one.best_epoch_ == other.best_epoch_
+        assert one.history_.n_epochs == other.history_.n_epochs
+        assert one.classes_.tolist() == other.classes_.tolist()
+        assert np.array_equal(one.scale_, other.scale_)
+        for mine, theirs in zip(parameters(one), parameters(other), strict=True):
+            assert np.array_equal(mine, theirs)
+        assert np.array_equal(one.predict_proba(), other.predict_proba())
+
+
+class TestScales:
+    def test_labels_alone_do_not_reach_every_node(self, graph):
+        given = {"consistency": 0.0, "scale_step": 1e4, "n_epochs": 3}
+        moved = fit(graph, **given).scale_ != 4.0
+        assert moved[TRAIN].any()
+        assert not moved.all()
+
+    def test_smoothness_reaches_the_neighbours(self, graph):
+        given = {"consistency": 0.0, "scale_step": 1e4, "n_epochs": 3}
+        plain = (fit(graph, **given).scale_ != 4.0).sum()
+        spread = (fit(graph, **given, scale_smoothness=2.0).scale_ != 4.0).sum()
+        assert spread > plain
+
+    def test_consistency_moves_nodes_without_label(self, graph):
+        model = fit(graph, scale_step=1e3, n_epochs=3)
+        still = fit(graph, scale_step=1e3, n_epochs=3, scale_signal="labels")
+        assert (model.scale_ != 4.0).sum() > (still.scale_ != 4.0).sum()
+
+    def test_validation_moves_other_nodes_than_training_labels(self, graph):
+        given = {"scale_step": 1e4, "n_epochs": 2, "consistency": 0.0}
+        one = fit(graph, **given, scale_signal="labels").scale_
+        other = fit(graph, **given, scale_signal="validation").scale_
+        assert not np.array_equal(one, other)
+
+    def test_one_scale_for_all(self, graph):
+        scale = fit(graph, scale_mode="global", scale_step=100.0).scale_
+        assert len(set(scale)) == 1
+        assert scale[0] != 4.0
+
+    def test_frozen_scales_stay(self, graph):
+        model = fit(graph, scale_mode="frozen", initial_scale=1.5, n_epochs=3)
+        assert set(model.scale_) == {1.5}
+        assert model.fit_report_["share_of_scales_moved"] == 0
+
+    def test_descriptors_give_every_node_its_own(self, graph):
+        model = fit(graph, scale_mode="descriptors", learning_rate=0.05)
+        assert len(np.unique(model.scale_.round(6))) > N_NODES / 2
+        assert 0 <= model.scale_.min() <= model.scale_.max() <= 8
+
+    def test_scales_stay_where_the_kernel_is_trusted(self, graph):
+        model = fit(graph, scale_step=1e6, scale_clip=3.0, max_scale=5.0)
+        assert 0 <= model.scale_.min() <= model.scale_.max() <= 5
+        assert model.fit_report_["kernel_error"] < 1e-3
+
+    def test_the_barrier_and_the_l1_term(self, graph):
+        paper = {"preset": "paper", "hidden_units": 8}
+        low = {"initial_scale": 0.0, "scale_step": 1.0, "n_epochs": 2}
+        assert fit(graph, **paper, **low).scale_.min() > 0
+        literal = {"scale_penalty": "l1", "scale_step": 1.0, "penalty_weight": 9.0}
+        paper["n_epochs"] = 25
+        fallen = fit(graph, **paper, **literal)
+        # a penalty this steep takes every scale down by the clip at every step
+        steps = fallen.best_epoch_ + 1
+        assert steps > 5
+        assert np.allclose(fallen.scale_, max(0.0, 2.0 - 0.1 * steps), atol=1e-4)
+
+    def test_descriptors_by_hand(self):
+        # a triangle with a tail, and one node alone
+        W = np.zeros((5, 5))
+        for i, j in ((0, 1), (1, 2), (2, 0), (2, 3)):
+            W[i, j] = W[j, i] = 1
+        raw = node_descriptors(sparse.csr_array(W), sparse.csr_array(np.eye(5)))
+        assert np.allclose(raw.mean(0), 0, atol=1e-6)
+        clustering = raw[:, 2] - raw[4, 2]
+        assert clustering[0] == pytest.approx(3 * clustering[2])
+        assert clustering[3] == 0
+        assert np.argmax(raw[:, 0]) == 2
+        assert (raw[:, 4] == 0).all()
+
+    def test_described_scales_have_slopes_at_either_end(self):
+        for start in (0.0, 8.0):
+            heat = DescribedScale(torch.ones(3, 5), start, 8.0)
+            heat().sum().backward()
+            assert heat.slope.grad.abs().min() > 0
+
+
+class TestDiffusion:
+    @pytest.mark.parametrize("kernel", ["exact", "chebyshev", "laguerre", "hermite"])
+    @pytest.mark.parametrize("self_loops", [True, False])
+    def test_against_the_slow_truth(self, graph, kernel, self_loops):
+        settings = resolve_node_settings(
+            "default", {"kernel": kernel, "self_loops": self_loops, "tolerance": 1e-6}
+        )
+        W = graph.adjacency.toarray().astype(float)
+        W += np.eye(N_NODES) * self_loops
+        rng = np.random.default_rng(2)
+        scale = torch.from_numpy(rng.uniform(0, 2.4, N_NODES))
+        H = torch.from_numpy(rng.normal(size=(N_NODES, 7)))
+        truth = exact_heat_kernel(normalized_laplacian(W), scale) @ H
+        found = make_diffusion(graph.adjacency, settings)(H.float(), scale.float())
+        assert torch.allclose(found.double(), truth, atol=2e-5)
+
+    def test_sparse_and_dense_features_are_the_same(self):
+        rng = np.random.default_rng(0)
+        X = rng.random((9, 40)) * (rng.random((9, 40)) < 0.1)
+        thin = ConstantMatrix(sparse.csr_array(X))
+        weight = torch.rand(40, 4, requires_grad=True)
+        assert not thin.is_dense
+        thin(weight).square().sum().backward()
+        wide = torch.from_numpy(X).float()
+        other = weight.detach().clone().requires_grad_()
+        (wide @ other).square().sum().backward()
+        assert torch.allclose(weight.grad, other.grad, atol=1e-5)
+        assert ConstantMatrix(sparse.csr_array(X + 1)).is_dense
+
+    def test_consistency_is_zero_where_views_agree_and_are_sure(self):
+        sure = torch.zeros(5, 2, 3)
+        sure[..., 1] = 60.0
+        assert float(inconsistency(sure, 0.5)) == pytest.approx(0, abs=1e-12)
+        torn = sure.clone()
+        torn[:, 1] = torch.tensor([60.0, 0.0, 0.0])
+        assert float(inconsistency(torn, 0.5)) == pytest.approx(0.5, abs=1e-6)
+
+
+class TestSettings:
+    @pytest.mark.parametrize("dataset", sorted(PAPER_BY_DATASET))
+    def test_the_papers_hyperparameters_by_data_set(self, dataset):
+        settings = resolve_node_settings("paper", {}, dataset)
+        units, rate, *scales = PAPER_BY_DATASET[dataset]
+        assert (settings.hidden_units, settings.learning_rate) == (units, rate)
+        assert [settings.penalty_weight, settings.scale_step] == scales
+        assert (settings.degree, settings.n_layers) == (20, 2)
+        assert (settings.initial_scale, settings.dropout) == (2.0, 0.5)
+
+    def test_hermite_starts_where_its_recurrence_is_right(self):
+        settings = resolve_node_settings("default", {"kernel": "hermite"})
+        assert settings.initial_scale == settings.max_scale == 2.5
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"kernel": "fourier"}, "kernel must be one of"),
+            ({"scale_mode": "region"}, "scale_mode must be one of"),
+            ({"dropout": 1.0}, r"dropout must lie between 0 and 0\.95"),
+            ({"temperature": 0.0}, "temperature must lie above 0"),
+            ({"n_layers": 0}, "n_layers must be at least 1"),
+            ({"initial_scale": -1.0}, "initial_scale must be at least 0"),
+            ({"initial_scale": 9.0, "max_scale": 8.0}, "initial_scale 9 lies above 8"),
+            ({"kernel": "hermite", "initial_scale": 4.0}, "lies above 2.5"),
+            ({"degree": 2}, "of degree 2 can be wrong by"),
+            (
+                {"scale_mode": "descriptors", "max_scale": 0.0},
+                "max_scale must be above",
+            ),
+            ({"scale_stepp": 2}, "option must be one of .*'scale_step'.*'scale_stepp'"),
+        ],
+    )
+    def test_what_cannot_be_used(self, given, said):
+        with pytest.raises(ParameterError, match=said):
+            resolve_node_settings("default", given)
+
+    def test_every_setting_is_a_parameter_or_a_documented_option(self):
+        page = LSAPNodeClassifier.__doc__
+        for name, field in NodeSettings.__dataclass_fields__.items():
+            assert name in page
+            settings = make(**{name: field.default}).settings()
+            assert isinstance(settings, NodeSettings)
+
+
+class TestRefusals:
+    def test_exact_above_its_limit_names_the_way_out(self, graph):
+        with pytest.raises(ParameterError, match=r"60 nodes, .*=59.*chebyshev.*1e-6"):
+            fit(graph, "exact", max_exact_nodes=59)
+
+    @pytest.mark.parametrize(
+        ("train", "validation", "said"),
+        [
+            ([0, 1, 2], [2, 3], "1 node.* both train and validation, .* node 2"),
+            ([], [3], "train must be a mask of nodes, or their numbers"),
+            ([0.5, 1], [3], "got float64 of shape"),
+            ([0, 1, 1], [3], "train must hold numbers from 0 to 59, each once"),
+            ([0, 1, 60], [3], "train must hold numbers from 0 to 59"),
+            (np.ones(7, bool), [3], r"train must be a mask of shape \(60,\)"),
+            ([0, 3], [6], "train holds the class 0 only"),
+            ([0, 1], [2], "validation holds the class 2, which train does not"),
+        ],
+    )
+    def test_nodes_that_cannot_be_used(self, graph, train, validation, said):
+        with pytest.raises(ParameterError, match=said):
+            make().fit(graph, train, validation)
+
+    def test_nodes_without_label(self, graph):
+        labels = np.where(np.arange(N_NODES) == 16, -1, graph.labels)
+        bare = SimpleNamespace(**{**vars(graph), "labels": labels})
+        with pytest.raises(ParameterError, match=r"1 node.* of validation have no lab"):
+            fit(bare)
+
+    def test_parts_that_do_not_fit(self, graph):
+        bad = SimpleNamespace(**{**vars(graph), "features": graph.features[:9]})
+        with pytest.raises(ParameterError, match="adjacency must have shape"):
+            fit(bad)
+
+    @pytest.mark.parametrize("mode", ["node", "global"])
+    def test_a_signal_of_validation_nodes_without_any(self, graph, mode):
+        model = make(scale_signal="validation", scale_mode=mode)
+        with pytest.raises(ParameterError, match="needs validation nodes"):
+            model.fit(graph, TRAIN)
+        with pytest.raises(ParameterError, match="needs validation nodes"):
+            NodeBaseline("adc").fit(graph, TRAIN)
+
+    def test_training_that_diverges(self, graph):
+        with pytest.raises(ParameterError, match="training diverged"):
+            fit(graph, learning_rate=1e30, n_epochs=9)
+
+    def test_before_a_fit(self):
+        with pytest.raises(NotFittedError):
+            LSAPNodeClassifier().predict()
+
+
+class TestFailing:
+    def test_a_network_that_does_not_learn_is_started_again_and_reported(self, graph):
+        bare = SimpleNamespace(**{**vars(graph), "features": 0 * graph.features})
+        model = make(n_epochs=4)
+        starts = []
+        made = model._make_network
+        model._make_network = lambda *given: starts.append(1) or made(*given)
+        with pytest.warns(UserWarning, match="did not learn its training nodes in 3"):
+            model.fit(bare, TRAIN, VALIDATION)
+        assert len(starts) == 3
+        assert "accuracy 0.33 on them" in model.fit_report_["failed"]
+
+    def test_a_later_start_that_learns_is_kept(self, graph, monkeypatch):
+        import brainlsap.nodes.classifier as module
+
+        train_nodes, runs = module.train_nodes, []
+
+        def stuck_once(network, *given):
+            if not runs:
+                for weight in network.parameters():
+                    weight.data.zero_().requires_grad_(weight.dim() == 1)
+            runs.append(train_nodes(network, *given))
+            return runs[-1]
+
+        monkeypatch.setattr(module, "train_nodes", stuck_once)
+        model = fit(graph, scale_mode="frozen")
+        assert len(runs) == 2
+        assert model.history_ is runs[1]
+        assert model.fit_report_["failed"] is None
+        assert model.score(graph, TEST) > 0.7
+
+
+# --- extreme graphs: finite numbers, or our error ---
+
+
+def put(value, *where):
+    def change(array):
+        array[where] = value
+        return array
+
+    return change
+
+
+def one_edge(W):
+    W[:] = 0.0
+    W[0, 1] = W[1, 0] = 3.0
+    return W
+
+
+N_FEW = 23
+HOLDS = {
+    "constant features": {"X": put(2.5)},
+    "a node without features": {"X": put(0.0, 3)},
+    "features that sum to 0": {"X": lambda X: X - X.mean(1, keepdims=True)},
+    "features of 1e-30": {"X": lambda X: X * 1e-30},
+    "features of 1e30": {"X": lambda X: X * 1e30},
+    "negative features": {"X": np.negative},
+    "one edge": {"W": one_edge},
+    "no edge": {"W": put(0.0)},
+    "every edge": {"W": lambda W: np.ones_like(W) - np.eye(N_FEW)},
+    "weights of 1e-30": {"W": lambda W: W * 1e-30},
+    "weights of 1e30": {"W": lambda W: W * 1e30},
+    "a class of one node": {"y": put(2, 5)},
+    "integers": {"W": lambda W: W.astype(int), "X": lambda X: (9 * X).astype(int)},
+}
+REFUSED = {
+    "a feature that is NaN": {"X": put(np.nan, 3, 1)},
+    "a feature of 1e200": {"X": put(1e200, 3, 1)},
+    "a weight that is NaN": {"W": put(np.nan, 4, 2)},
+    "a weight of 1e200": {"W": put(1e200, 4, 2)},
+    "a negative weight": {"W": put(-1.0, 4, 2)},
+    "one direction": {"W": put(7.0, 4, 2)},
+}
+MODELS = {
+    "lsap-c": make(n_epochs=2),
+    "exact": make("exact", n_epochs=2),
+    "described": make("laguerre", scale_mode="descriptors", n_epochs=2),
+    "paper": make("hermite", preset="paper", n_epochs=2),
+    "gcn": NodeBaseline("gcn", n_epochs=2),
+}
+
+
+def extreme(changes):
+    rng = np.random.default_rng(6)
+    W = np.triu(rng.gamma(1.0, size=(N_FEW, N_FEW)), 1)
+    W[W < 1.2] = 0.0
+    W[-1] = W[:, -1] = 0.0
+    parts = {"W": W + W.T, "X": rng.random((N_FEW, 5)), "y": np.arange(N_FEW) % 2}
+    for name, change in changes.items():
+        parts[name] = np.asarray(change(parts[name]))
+    return SimpleNamespace(
+        adjacency=sparse.csr_array(parts["W"]),
+        features=sparse.csr_array(parts["X"]),
+        labels=parts["y"],
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("case", HOLDS)
+def test_extreme_graphs_give_finite_numbers(case, name):
+    nodes = np.arange(8), np.arange(8, 14)
+    model = MODELS[name].fit(extreme(HOLDS[case]), *nodes)
+    assert np.allclose(model.predict_proba().sum(1), 1.0, atol=1e-5)
+    assert np.isfinite(getattr(model, "scale_", 0.0)).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("case", REFUSED)
+def test_impossible_graphs_are_refused(case, name):
+    nodes = np.arange(8), np.arange(8, 14)
+    where = "features .* in column 1 of node 3" if "feature" in case else "weights|W "
+    where = "adjacency|W must|weight" if "weight" in case else where
+    with warnings.catch_warnings(), pytest.raises(BrainlsapError, match=where):
+        MODELS[name].fit(extreme(REFUSED[case]), *nodes)

@@ -1,0 +1,379 @@
+"""Node data sets: what files hold, what they leave out, what is refused; splits."""
+
+import pickle
+import sys
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
+from brainlsap.nodes import (
+    NodeSplit,
+    load_nodes,
+    make_node_split,
+    read_gnn_benchmark,
+    read_node_split,
+    read_planetoid,
+    split_by_share,
+    split_per_class,
+)
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+PHOTO = "amazon_electronics_photo.npz"
+N_TRAIN, N_ALL, N_FEATURES, N_CLASSES = 4, 9, 5, 3
+# node 10 stands in no file, as 15 of Citeseer
+TEST = (11, 9, 12)
+
+
+def planetoid_parts():
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 2, (13, N_FEATURES)).astype(float)
+    features[:, 0] = np.arange(13)
+    classes = np.eye(N_CLASSES)[np.arange(13) % N_CLASSES]
+    test = list(TEST)
+    graph = defaultdict(list, {i: [i + 1] for i in range(8)})
+    graph[1] += [0, 0, 1]  # listed twice, and a self loop
+    graph[9] = [12]
+    return {
+        "x": sparse.csr_matrix(features[:N_TRAIN]),
+        "y": classes[:N_TRAIN].astype(int),
+        "allx": sparse.csr_matrix(features[:N_ALL]),
+        "ally": classes[:N_ALL].astype(int),
+        "tx": sparse.csr_matrix(features[test]),
+        "ty": classes[test].astype(int),
+        "graph": graph,
+    }
+
+
+def write_planetoid(folder, index=TEST, protocol=2, **changed):
+    for part, value in {**planetoid_parts(), **changed}.items():
+        (folder / f"ind.toy.{part}").write_bytes(pickle.dumps(value, protocol))
+    lines = "".join(f"{one}\n" for one in index)
+    (folder / "ind.toy.test.index").write_text(lines)
+    return folder
+
+
+@pytest.mark.parametrize("protocol", range(5))
+def test_planetoid_files_of_every_protocol(tmp_path, protocol):
+    graph = read_planetoid(write_planetoid(tmp_path, protocol=protocol), "toy")
+    held = [i for i in range(13) if i != 10]
+    features = graph.features.toarray()
+    assert features[held, 0].tolist() == held
+    assert graph.labels[held].tolist() == [i % 3 for i in held]
+    # the node that the files leave out
+    assert graph.labels[10] == -1
+    assert not features[10].any()
+    W = graph.adjacency.toarray()
+    assert_array_equal(W, W.T)
+    assert set(np.unique(W)) == {0, 1}
+    assert np.trace(W) == 0
+    assert (graph.n_edges, graph.n_listed_edges) == (9, 6)
+    split = make_node_split(graph)
+    assert np.flatnonzero(split.train).tolist() == [0, 1, 2, 3]
+    assert np.flatnonzero(split.validation).tolist() == [4, 5, 6, 7, 8]
+    assert np.flatnonzero(split.test).tolist() == sorted(TEST)
+
+
+def test_other_arrays_and_numbers_of_numpy_are_read(tmp_path):
+    parts = planetoid_parts()
+    graph = {np.int64(k): list(np.array(v)) for k, v in parts["graph"].items()}
+    wide = np.asfortranarray(parts["ally"].astype(">f4"))
+    folder = write_planetoid(tmp_path, graph=graph, ally=wide)
+    assert read_planetoid(folder, "toy").n_edges == 9
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"x": [1, 2]}, r"ind\.toy"),
+        ({"ty": np.arange(3)}, r"ind\.toy"),
+        ({"graph": [1]}, r"ind\.toy"),
+        ({"graph": {0: [40]}}, "must join nodes from 0 to 12"),
+        ({"graph": {0: [-4]}}, "must join nodes from 0 to 12"),
+        ({"graph": {0: ["a"]}}, r"ind\.toy"),
+        ({"graph": {0: [10**30]}}, r"ind\.toy"),
+        ({"y": np.eye(3)}, "features and of classes differ in their nodes"),
+        ({"tx": sparse.csr_matrix(np.ones((3, 6)))}, "differ in the number"),
+        ({"index": (9, 11)}, "must list each of 3 nodes once"),
+        ({"index": (9, 11, 11)}, "must list each of 3 nodes once"),
+        ({"index": (9, 11, "x")}, "one node number a line"),
+        ({"index": (9, 11, 10**9)}, "lists nodes 9 to 1000000000"),
+        ({"tx": sparse.csr_matrix(np.full((3, N_FEATURES), np.nan))}, "NaN or inf"),
+        ({"y": np.array([{"a": 1}] * 4, dtype=object)}, r"ind\.toy"),
+    ],
+)
+def test_planetoid_parts_that_do_not_fit(tmp_path, changed, said):
+    with pytest.raises(FileFormatError, match=said):
+        read_planetoid(write_planetoid(tmp_path, **changed), "toy")
+
+
+class Touch:
+    """Whoever unpickles it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_malicious_pickle_runs_nothing(tmp_path, protocol):
+    target = tmp_path / "touched"
+    evil = pickle.dumps(Touch(target), protocol)
+    system = f"cos\nsystem\n(S'touch {target}'\ntR.".encode()
+    for content, named in ((evil, r"\w*\.open"), (system, r"os\.system")):
+        write_planetoid(tmp_path)
+        (tmp_path / "ind.toy.graph").write_bytes(content)
+        with pytest.raises(FileFormatError, match=rf"toy\.graph .*it names {named}"):
+            read_planetoid(tmp_path, "toy")
+        assert not target.exists()
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "indices", "pointers"])
+def test_damaged_planetoid_files_are_named(tmp_path, damage):
+    path = write_planetoid(tmp_path) / "ind.toy.allx"
+    matrix = sparse.csr_matrix(np.eye(N_ALL, N_FEATURES))
+    if damage == "missing":
+        path.unlink()
+    elif damage == "truncated":
+        path.write_bytes(path.read_bytes()[:200])
+    else:
+        if damage == "indices":
+            matrix.indices[1] = 9_000
+        else:  # SciPy's own check passes it; its loops then write outside of memory
+            matrix.indptr[-1] = 0
+        path.write_bytes(pickle.dumps(matrix, 2))
+    with pytest.raises(FileFormatError, match=r"ind\.toy\.allx"):
+        read_planetoid(tmp_path, "toy")
+
+
+def gnn_arrays(**changed):
+    listed = sparse.csr_matrix(np.triu(np.ones((4, 4))))
+    features = sparse.csr_matrix(np.arange(24.0).reshape(4, 6) % 3)
+    arrays = {"labels": np.array([0, 1, 1, 0]), "class_names": np.array(["a", "b"])}
+    for prefix, matrix in (("adj", listed), ("attr", features)):
+        for part in ("data", "indices", "indptr"):
+            arrays[f"{prefix}_{part}"] = getattr(matrix, part)
+        arrays[f"{prefix}_shape"] = np.array(matrix.shape)
+    return {**arrays, **changed}
+
+
+def test_a_directed_graph_of_gnn_benchmark_is_made_simple(tmp_path):
+    np.savez(tmp_path / "g.npz", **gnn_arrays())
+    graph = read_gnn_benchmark(tmp_path / "g.npz")
+    assert_array_equal(graph.adjacency.toarray(), 1 - np.eye(4))
+    assert (graph.n_edges, graph.n_listed_edges) == (6, 6)
+    assert graph.class_names == ("a", "b")
+    assert graph.features.toarray()[1].tolist() == [0, 1, 2, 0, 1, 2]
+    names = np.array(["a", {}], dtype=object)  # pickled ones are left closed
+    np.savez(tmp_path / "g.npz", **gnn_arrays(class_names=names))
+    named = read_gnn_benchmark(tmp_path / "g.npz").class_names
+    assert named == ("class 0", "class 1")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"adj_shape": np.array([4, 4, 4])}, r"adj_\* make no CSR matrix"),
+        ({"adj_indices": np.full(10, 77)}, r"adj_\* make no CSR matrix"),
+        ({"adj_indptr": np.array([0, 3, 2, 0])}, r"adj_\* make no CSR matrix"),
+        ({"labels": np.array([0, 1, 1])}, "do not belong to the same nodes"),
+        ({"labels": np.array([0.5, 1, 1, 0])}, "one whole number for every node"),
+        ({"labels": np.array([0, 1, 1, 10**15])}, "one whole number .* from 0"),
+        ({"attr_data": np.full(16, np.inf)}, r"attr_\* make no .* NaN or infinite"),
+        ({"labels": np.array([{}] * 4)}, "'labels' cannot be .* never opened"),
+        ({"adj_data": np.array([{}] * 4)}, "'adj_data' cannot be .* never opened"),
+    ],
+)
+def test_gnn_benchmark_parts_that_do_not_fit(tmp_path, changed, said):
+    np.savez(tmp_path / "g.npz", **gnn_arrays(**changed))
+    with pytest.raises(FileFormatError, match=said):
+        read_gnn_benchmark(tmp_path / "g.npz")
+
+
+def test_data_sets_are_found_by_name_and_counted(tmp_path):
+    np.savez(tmp_path / PHOTO, **gnn_arrays())
+    for name in ("Photo", "amazon photo", "AMAZON_PHOTO"):
+        assert load_nodes(name, tmp_path, check=False).name == "amazon-photo"
+    for call, error, said in [
+        (lambda: load_nodes("photo", tmp_path), FileFormatError, r"\(4, 6, 2, 6\)"),
+        (lambda: load_nodes("karate"), ParameterError, "'amazon-photo', .*'karate'"),
+        (lambda: load_nodes("cora", tmp_path), FileFormatError, r"hold ind\.cora"),
+        (lambda: load_nodes("cs", tmp_path), FileFormatError, r"ms_academic_cs\.npz"),
+    ]:
+        with pytest.raises(error, match=said):
+            call()
+
+
+def test_a_download_of_other_bytes_or_without_internet_is_refused(
+    tmp_path, monkeypatch
+):
+    pooch = pytest.importorskip("pooch")
+
+    def other(_, url, output_file, *__):
+        assert url.startswith("https://")
+        Path(output_file).write_bytes(b"something else")
+
+    def offline(*_):
+        raise OSError("no route")
+
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    for way in (other, offline):
+        monkeypatch.setattr(pooch.HTTPDownloader, "__call__", way)
+        with pytest.raises(FileFormatError, match="could not be downloaded"):
+            load_nodes("cora", tmp_path, download=True)
+    assert not list(tmp_path.glob("ind.*"))
+    with pytest.raises(FileFormatError, match=r"ms_academic_cs\.npz; .*gnn-benchmark"):
+        load_nodes("coauthor-cs", tmp_path, download=True)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ParameterError, match="pip install pooch"):
+        load_nodes("cora", tmp_path, download=True)
+
+
+def test_checksums_are_those_of_the_files(tmp_path):
+    pooch = pytest.importorskip("pooch")
+    if not (SHARED / "planetoid").is_dir():
+        pytest.skip("no data here")
+    import brainlsap.nodes.graphs as module
+
+    store = pooch.create(path=tmp_path, base_url="")
+    store.load_registry(Path(module.__file__).with_name("planetoid_sha256.txt"))
+    assert len(store.registry) == 24
+    for name, wanted in store.registry.items():
+        assert f"sha256:{pooch.file_hash(SHARED / 'planetoid' / name)}" == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "n_edges", "n_unlabelled"),
+    [
+        ("cora", 5278, 0),
+        ("citeseer", 4552, 15),
+        ("pubmed", 44324, 0),
+        ("amazon-photo", 119081, 0),
+    ],
+)
+def test_the_papers_data_sets(name, n_edges, n_unlabelled):
+    if not (SHARED / "planetoid").is_dir():
+        pytest.skip("no data here")
+    graph = load_nodes(name, SHARED)  # counts are checked there
+    assert graph.n_edges == n_edges
+    assert (graph.labels < 0).sum() == n_unlabelled
+    if graph.public_split is not None:
+        assert graph.public_split.sizes == (20 * graph.n_classes, 500, 1000)
+
+
+# --- splits ---
+
+N_NODES = 90
+LABELS = np.arange(N_NODES) % 3
+
+
+def parts(split):
+    return split.train, split.validation, split.test
+
+
+def test_splits_take_as_many_of_each_class_as_asked():
+    split = split_per_class(LABELS, 5, 20, 30, random_state=1)
+    assert np.bincount(LABELS[split.train]).tolist() == [5, 5, 5]
+    assert split.sizes == (15, 20, 30)
+    assert np.sum(parts(split), axis=0).max() == 1
+    assert split_per_class(LABELS, 5, 20, None).sizes == (15, 20, 55)
+    split = split_by_share(LABELS, random_state=3)
+    for mask, share in zip(parts(split), (0.6, 0.2, 0.2), strict=True):
+        assert np.bincount(LABELS[mask]).tolist() == [30 * share] * 3
+    assert np.sum(parts(split), axis=0).tolist() == [1] * N_NODES
+
+
+@pytest.mark.parametrize(
+    "draw", [split_by_share, partial(split_per_class, n_validation=9, n_test=9)]
+)
+def test_seed_decides_and_nodes_without_class_stand_in_no_set(draw):
+    labels = np.where(np.arange(N_NODES) < 7, -1, LABELS)
+    one, same, other = (draw(labels, random_state=s) for s in (0, 0, 1))
+    assert_array_equal(parts(one), parts(same))
+    assert not np.array_equal(parts(one), parts(other))
+    assert not np.any(parts(one), axis=0)[:7].any()
+
+
+def test_draws_are_those_of_the_first_version():
+    """Published runs name their splits by seed."""
+    split = split_by_share(LABELS, random_state=4)
+    assert np.flatnonzero(split.test)[:6].tolist() == [2, 5, 9, 12, 13, 17]
+    split = split_per_class(LABELS, 2, 9, 9, random_state=4)
+    assert np.flatnonzero(split.train).tolist() == [8, 43, 63, 84, 85, 86]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: split_per_class(LABELS, 30, 1, 1), "class 0 has 30 nodes; more than"),
+        (lambda: split_per_class(LABELS, 5, 50, 30), "75 nodes are left .* 80 are"),
+        (lambda: split_by_share(LABELS, (0.6, 0.2, 0.3)), "three positive numbers"),
+        (lambda: NodeSplit(*np.eye(3, 5, 1)), "train must be a mask .* got float64"),
+        (
+            lambda: NodeSplit(*np.eye(2, 5, dtype=bool), np.zeros(5, bool)),
+            "test holds no node",
+        ),
+    ],
+)
+def test_splits_that_cannot_be(call, said):
+    with pytest.raises(SplitError, match=said):
+        call()
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 2), (0, 2)])
+def test_overlap_is_refused_with_the_first_node(pair):
+    masks = np.zeros((3, 8), bool)
+    masks[[0, 1, 2], [1, 2, 3]] = True
+    masks[list(pair), 6] = True
+    with pytest.raises(SplitError, match=r"1 node.* both .* first is node 6"):
+        NodeSplit(*masks)
+
+
+def write_masks(path, **changed):
+    masks = np.zeros((3, 11), bool)
+    masks[0, :4], masks[1, 4:6], masks[2, 6:] = True, True, True
+    names = ("train_mask", "val_mask", "test_mask")
+    np.savez(path, **{**dict(zip(names, masks, strict=True)), **changed})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "said"),
+    [
+        ({"val_mask": np.arange(11) == 2}, SplitError, r"s\.npz: 1 node.* both"),
+        ({"test_mask": np.ones(10)}, SplitError, "test must be 11 values of 0 and 1"),
+        ({"test_mask": np.full(11, 2)}, SplitError, "test must be 11 values of 0"),
+        ({"test_mask": np.array([{}] * 11)}, FileFormatError, "never opened"),
+        ({"train_mask": np.array(["a"] * 11)}, FileFormatError, "it holds <U1"),
+    ],
+)
+def test_split_files_that_cannot_be(tmp_path, changed, error, said):
+    path = write_masks(tmp_path / "s.npz", **changed)
+    with pytest.raises(error, match=said):
+        read_node_split(path, 11)
+
+
+def test_split_files_and_names(tmp_path):
+    path = write_masks(tmp_path / "s.npz")
+    assert read_node_split(path, 11).sizes == (4, 2, 5)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(FileFormatError, match="cannot be read as an array"):
+        read_node_split(path, 11)
+    np.savez(path, train_mask=np.ones(11))
+    with pytest.raises(FileFormatError, match="has no array 'val_mask'"):
+        read_node_split(path, 11)
+    with pytest.raises(FileFormatError, match="is not there"):
+        read_node_split(tmp_path / "t.npz", 11)
+    np.savez(tmp_path / "g.npz", **gnn_arrays())
+    graph = read_gnn_benchmark(tmp_path / "g.npz")
+    with pytest.raises(ParameterError, match="g has no public split"):
+        make_node_split(graph, "public")
+    with pytest.raises(ParameterError, match="split must be one of"):
+        make_node_split(graph, "private")
