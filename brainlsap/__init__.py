@@ -26,7 +26,7 @@ _ROOM_OF = {
     "load_atlas": "data",
     "load_cohort": "data",
     "load_nodes": "data",
-    "make_cohort": "data",
+    "make_cohort": "simulation",
     "plot_regions": "report",
     "rank_regions": "evaluation",
     "region_table": "report",

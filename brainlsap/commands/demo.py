@@ -20,7 +20,8 @@ def add(commands: Any) -> None:
 
 def call(options: argparse.Namespace) -> None:
     """Run the command."""
-    from brainlsap.data import load_cohort, make_cohort, write_subject_folders
+    from brainlsap.data import load_cohort
+    from brainlsap.simulation import make_cohort, write_study_folder
     from brainlsap.evaluation import make_splits
     from brainlsap.report import check_results_folder
     from brainlsap.study import run_study
@@ -34,7 +35,7 @@ def call(options: argparse.Namespace) -> None:
         made = make_cohort(options.people, feature="fdg", random_state=options.seed)
         # before anything is written: too few people for the folds is an error
         make_splits(made.y, made.groups, options.folds, options.seed)
-        write_subject_folders(made, folder, progress=True)
+        write_study_folder(made, folder, verbose=True)
         print(f"Cohort: {folder} ({made.n_scans} scans simulated)")
     cohort = load_cohort(folder, feature="fdg", progress=True)
     page = run_study(

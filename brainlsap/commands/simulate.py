@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 
 def call(options: argparse.Namespace) -> None:
     """Run the command."""
-    from brainlsap.data import make_cohort, write_subject_folders
+    from brainlsap.simulation import make_cohort, write_study_folder
 
     cohort = make_cohort(
         options.people,
@@ -47,6 +47,6 @@ def call(options: argparse.Namespace) -> None:
         random_state=options.seed,
     )
     style = options.style
-    folder = write_subject_folders(cohort, options.out, style=style, progress=True)
+    folder = write_study_folder(cohort, options.out, style=style, verbose=True)
     people = len(set(cohort.groups))
     print(f"Cohort: {folder} ({cohort.n_scans} scans of {people} people)")

@@ -4,6 +4,8 @@
 planted answer; both give a :class:`Cohort`, whose axes are named by an :class:`Atlas`.
 """
 
+from importlib import import_module
+
 from brainlsap.data.adni import import_adni
 from brainlsap.data.adni_folder import AdniImport
 from brainlsap.data.atlas import Atlas, available_atlases, is_outside, load_atlas
@@ -13,7 +15,6 @@ from brainlsap.data.classes import order_classes
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.cohort_check import CohortCheck, check_cohort
 from brainlsap.data.connectomes import FORMATS, read_connectome
-from brainlsap.data.decisive_cohorts import make_decisive_cohort
 from brainlsap.data.feature_tables import read_feature_table
 from brainlsap.data.features import FeatureFile, read_feature
 from brainlsap.data.folders import load_cohort
@@ -33,8 +34,6 @@ from brainlsap.data.nodes import (
 from brainlsap.data.quality import quality_table, region_quality_table
 from brainlsap.data.region_volumes import region_volumes
 from brainlsap.data.shared_connectomes import shared_connectome
-from brainlsap.data.simulate import make_cohort
-from brainlsap.data.subject_folders import write_subject_folders
 from brainlsap.data.suvr import RegionalUptake, extract_suvr
 from brainlsap.data.tractography import BuiltConnectome, build_connectome
 
@@ -61,8 +60,6 @@ __all__ = [
     "load_atlas",
     "load_cohort",
     "load_nodes",
-    "make_cohort",
-    "make_decisive_cohort",
     "make_node_split",
     "order_classes",
     "quality_table",
@@ -77,5 +74,18 @@ __all__ = [
     "shared_connectome",
     "split_by_share",
     "split_per_class",
-    "write_subject_folders",
 ]
+
+# Where names of before stand now, until those who use them have moved as well.
+_MOVED = {
+    "make_cohort": ("simulation", "make_cohort"),
+    "make_decisive_cohort": ("simulation", "make_benchmark_cohort"),
+    "write_subject_folders": ("simulation", "write_study_folder"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MOVED:
+        raise AttributeError(f"module 'brainlsap.data' has no attribute {name!r}")
+    package, new = _MOVED[name]
+    return getattr(import_module(f"brainlsap.{package}"), new)

@@ -12,7 +12,7 @@ from brainlsap._files import write_text
 from brainlsap.data.atlas import Atlas
 from brainlsap.data.build_inputs import ScanInputs
 from brainlsap.data.spreadsheets import guarded_text
-from brainlsap.data.subject_files import ATLAS_WORDS, named_text
+ATLAS_WORDS = {"destrieux160": "destrieux", "desikan82": "desikan"}
 from brainlsap.data.suvr import extract_suvr
 from brainlsap.data.tractography import build_connectome
 from brainlsap.exceptions import BrainlsapError, WritingError
@@ -136,7 +136,7 @@ def _connectome(
         },
         "Notes": list(made.notes),
     }
-    return named_text(made.matrix, made.names), facts
+    return made.to_frame().to_csv(index_label="region"), facts
 
 
 def _suvr(

@@ -107,8 +107,8 @@ def check_cohort(
     Examples
     --------
     >>> import tempfile
-    >>> from brainlsap.data.simulate import make_cohort
-    >>> from brainlsap.data.subject_folders import write_subject_folders
+    >>> from brainlsap.simulation import make_cohort
+    >>> from brainlsap.simulation import write_study_folder as write_subject_folders
     >>> with tempfile.TemporaryDirectory() as place:
     ...     folder = write_subject_folders(make_cohort(6), f"{place}/study")
     ...     check = check_cohort(folder, feature="fdg")

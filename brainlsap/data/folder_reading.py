@@ -17,7 +17,6 @@ from brainlsap.data.reading_record import reading_record
 from brainlsap.data.scan_files import CohortFiles
 from brainlsap.data.scan_list import ScanList, list_scans
 from brainlsap.data.source_choice import SourceChoice
-from brainlsap.data.truth import read_truth
 from brainlsap.exceptions import CohortError, ParameterError
 
 
@@ -66,6 +65,8 @@ class FolderReading:
         CohortError
             Where the parts do not fit each other.
         """
+        from brainlsap.simulation import read_truth
+
         return Cohort(
             connectomes=self.connectomes,
             features=self.features,

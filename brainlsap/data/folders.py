@@ -103,8 +103,8 @@ def load_cohort(
     Examples
     --------
     >>> import tempfile
-    >>> from brainlsap.data.simulate import make_cohort
-    >>> from brainlsap.data.subject_folders import write_subject_folders
+    >>> from brainlsap.simulation import make_cohort
+    >>> from brainlsap.simulation import write_study_folder as write_subject_folders
     >>> with tempfile.TemporaryDirectory() as place:
     ...     folder = write_subject_folders(make_cohort(6), f"{place}/study")
     ...     cohort = load_cohort(folder, feature=["fdg", "strength"])

@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from brainlsap.data.atlas import Atlas, is_outside
-from brainlsap.data.freesurfer_text import ANNOTATIONS
 from brainlsap.data.stats_files import StatsTable, read_stats
 from brainlsap.exceptions import FileFormatError, RegionNameError
+
+# Annotation of FreeSurfer for each atlas that has one.
+ANNOTATIONS = {"destrieux160": "aparc.a2009s", "desikan82": "aparc"}
 
 HEMISPHERES = {"lh": "L", "rh": "R"}
 CORTEX_COLUMNS = {"thickness": "ThickAvg", "area": "SurfArea", "volume": "GrayVol"}

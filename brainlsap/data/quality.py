@@ -58,7 +58,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from brainlsap.data.simulate import make_cohort
+    >>> from brainlsap.simulation import make_cohort
     >>> table = quality_table(make_cohort(12))
     >>> table.shape[0], sorted(set(table["flags"]))
     (22, [''])
@@ -88,7 +88,7 @@ def region_quality_table(cohort: Cohort) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from brainlsap.data.simulate import make_cohort
+    >>> from brainlsap.simulation import make_cohort
     >>> region_quality_table(make_cohort(5)).columns.tolist()
     ['isolated', 'fdg_missing', 'fdg_constant']
     """

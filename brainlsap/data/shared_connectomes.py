@@ -58,7 +58,7 @@ def shared_connectome(
 
     Examples
     --------
-    >>> from brainlsap.data.simulate import make_cohort
+    >>> from brainlsap.simulation import make_cohort
     >>> cohort = make_cohort(6)
     >>> template = pd.DataFrame(1.0, cohort.region_names, cohort.region_names)
     >>> shared_connectome(cohort, template.iloc[::-1, ::-1]).shares_connectome

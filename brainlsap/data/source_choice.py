@@ -19,10 +19,9 @@ from brainlsap.data.scan_files import CohortFiles
 from brainlsap.data.scan_names import visit_order
 from brainlsap.data.table_rows import TableRows, choose_tables
 from brainlsap.data.tables import TABLE_SUFFIXES
-from brainlsap.data.truth import TRUTH_FILE
 from brainlsap.exceptions import CohortError, FileFormatError
 
-_NO_TABLES = (PARTICIPANTS_FILE, TRUTH_FILE)
+_NO_TABLES = (PARTICIPANTS_FILE, "truth.tsv")
 
 
 class SourceChoice:

@@ -12,7 +12,7 @@ import numpy as np
 
 from brainlsap.data.annotations import read_annotated
 from brainlsap.data.atlas import Atlas, is_outside
-from brainlsap.data.freesurfer_text import ANNOTATIONS
+from brainlsap.data.freesurfer import ANNOTATIONS
 from brainlsap.data.text_lines import read_lines
 from brainlsap.exceptions import FileFormatError, RegionNameError
 

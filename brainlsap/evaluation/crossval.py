@@ -115,7 +115,7 @@ def cross_validate(
     Examples
     --------
     >>> from sklearn.dummy import DummyClassifier
-    >>> from brainlsap.data.simulate import make_cohort
+    >>> from brainlsap.simulation import make_cohort
     >>> cohort = make_cohort(60, atlas="desikan82", random_state=0)
     >>> evaluation = cross_validate(
     ...     {"prior": DummyClassifier()}, cohort, n_folds=3, baselines=False
