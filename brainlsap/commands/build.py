@@ -16,7 +16,7 @@ PATTERNS = {
 CONNECTOME = ("assignment", "radius", "weight", "labels")
 SUVR = (
     *("reference", "grid", "frames", "erosion", "min_voxels", "accept_low_coverage"),
-    "labels",
+    *("labels", "same_space"),
 )
 
 
@@ -101,19 +101,26 @@ def _add_uptake(build: argparse.ArgumentParser) -> None:
         help="regions of fewer are not measured (default: 1)",
     )
     pet.add_argument(
+        "--same-space",
+        action="store_true",
+        default=None,
+        help="PET is in the space of the parcellation though its name does not say so "
+        "(space-T1w) and there is no registration",
+    )
+    pet.add_argument(
         "--accept-low-coverage",
         action="store_true",
         default=None,
         help="go on where the PET covers less than 90 %% of regions or 80 %% of the "
-        "reference",
+        "reference, or seems to lie beside the labels",
     )
 
 
 def call(options: argparse.Namespace) -> None:
     """Run the command."""
-    from brainlsap.data import build_cohort
+    from brainlsap.images import build_study
 
-    built = build_cohort(
+    built = build_study(
         options.cohort,
         options.atlas,
         out=options.out,
@@ -123,7 +130,7 @@ def call(options: argparse.Namespace) -> None:
         connectome=given(options, CONNECTOME),
         suvr=given(options, SUVR),
         n_jobs=options.jobs,
-        progress=True,
+        verbose=True,
     )
     if options.owner_only:  # files that were there before are not to be read either
         built.folder.chmod(0o700)

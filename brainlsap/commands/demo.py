@@ -21,9 +21,9 @@ def add(commands: Any) -> None:
 def call(options: argparse.Namespace) -> None:
     """Run the command."""
     from brainlsap.data import load_cohort
-    from brainlsap.simulation import make_cohort, write_study_folder
     from brainlsap.evaluation import make_splits
     from brainlsap.report import check_results_folder
+    from brainlsap.simulation import make_cohort, write_study_folder
     from brainlsap.study import run_study
 
     out = Path(options.out)

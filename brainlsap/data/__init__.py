@@ -10,7 +10,6 @@ from brainlsap.data.adni import import_adni
 from brainlsap.data.adni_folder import AdniImport
 from brainlsap.data.atlas import Atlas, available_atlases, is_outside, load_atlas
 from brainlsap.data.atlas_order import ConnectomeFile
-from brainlsap.data.build import BuiltCohort, build_cohort
 from brainlsap.data.classes import order_classes
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.cohort_check import CohortCheck, check_cohort
@@ -34,27 +33,19 @@ from brainlsap.data.nodes import (
 from brainlsap.data.quality import quality_table, region_quality_table
 from brainlsap.data.region_volumes import region_volumes
 from brainlsap.data.shared_connectomes import shared_connectome
-from brainlsap.data.suvr import RegionalUptake, extract_suvr
-from brainlsap.data.tractography import BuiltConnectome, build_connectome
 
 __all__ = [
     "FORMATS",
     "AdniImport",
     "Atlas",
-    "BuiltCohort",
-    "BuiltConnectome",
     "Cohort",
     "CohortCheck",
     "ConnectomeFile",
     "FeatureFile",
     "NodeGraph",
     "NodeSplit",
-    "RegionalUptake",
     "available_atlases",
-    "build_cohort",
-    "build_connectome",
     "check_cohort",
-    "extract_suvr",
     "import_adni",
     "is_outside",
     "load_atlas",
@@ -78,6 +69,9 @@ __all__ = [
 
 # Where names of before stand now, until those who use them have moved as well.
 _MOVED = {
+    "build_cohort": ("images", "build_study"),
+    "build_connectome": ("images", "build_connectome"),
+    "extract_suvr": ("images", "extract_suvr"),
     "make_cohort": ("simulation", "make_cohort"),
     "make_decisive_cohort": ("simulation", "make_benchmark_cohort"),
     "write_subject_folders": ("simulation", "write_study_folder"),

@@ -110,6 +110,7 @@ def _build(
     atlas: Atlas,
     options: dict[str, Any],
 ) -> ConnectomeFile:
-    from brainlsap.data.tractography import build_connectome
+    from brainlsap.images import build_connectome
 
-    return build_connectome(tractogram, parcellation, atlas, **options)
+    made = build_connectome(tractogram, parcellation, atlas, **options)
+    return ConnectomeFile(made.matrix, made.notes)

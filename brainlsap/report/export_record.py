@@ -12,7 +12,7 @@ import numpy as np
 
 from brainlsap._files import write_text
 from brainlsap.data.atlas import Atlas
-from brainlsap.data.label_images import LabelImage
+from brainlsap.images.parcellation import LabelImage
 
 # Hemisphere -> FreeSurfer's prefix, the word, Connectome Workbench's structure.
 SIDES = {"L": ("lh", "left", "CortexLeft"), "R": ("rh", "right", "CortexRight")}

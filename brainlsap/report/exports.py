@@ -6,8 +6,8 @@ from typing import Any
 
 from brainlsap._arrays import check_choice
 from brainlsap.data.atlas import Atlas
-from brainlsap.data.label_images import read_label_image
 from brainlsap.exceptions import ParameterError
+from brainlsap.images.parcellation import read_label_image
 from brainlsap.report.common_regions import mean_scales
 from brainlsap.report.export_cifti import write_cifti
 from brainlsap.report.export_images import (

@@ -56,9 +56,9 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least, check_choice
-from brainlsap.data.atlas import Atlas, load_atlas
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.region_names import split_name
 from brainlsap.exceptions import ParameterError
 from brainlsap.simulation.networks import (
     OPERATORS,

@@ -26,9 +26,9 @@ import pandas as pd
 from tqdm import tqdm
 
 from brainlsap.arrays import check_choice
-from brainlsap.data.atlas import Atlas
+from brainlsap.atlas import Atlas
+from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.region_names import split_name
 from brainlsap.data.spreadsheets import write_tsv
 from brainlsap.data.tables import parse_numbers, read_table
 from brainlsap.exceptions import FileFormatError, ParameterError

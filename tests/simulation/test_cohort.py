@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from brainlsap.data.atlas import Atlas, load_atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.simulation import make_benchmark_cohort, make_cohort
 from brainlsap.simulation.cohort import (

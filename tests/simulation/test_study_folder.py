@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, load_cohort
-from brainlsap.data.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.simulation import (
     make_benchmark_cohort,
