@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
 
 def call(options: argparse.Namespace) -> None:
     """Run the command."""
-    from brainlsap.data import import_adni
+    from brainlsap.adni import import_adni
     from brainlsap.exceptions import ParameterError
 
     words = dict(part.partition("=")[::2] for part in options.modality)

@@ -6,8 +6,6 @@ planted answer; both give a :class:`Cohort`, whose axes are named by an :class:`
 
 from importlib import import_module
 
-from brainlsap.data.adni import import_adni
-from brainlsap.data.adni_folder import AdniImport
 from brainlsap.data.atlas import Atlas, available_atlases, is_outside, load_atlas
 from brainlsap.data.atlas_order import ConnectomeFile
 from brainlsap.data.classes import order_classes
@@ -36,7 +34,6 @@ from brainlsap.data.shared_connectomes import shared_connectome
 
 __all__ = [
     "FORMATS",
-    "AdniImport",
     "Atlas",
     "Cohort",
     "CohortCheck",
@@ -46,7 +43,6 @@ __all__ = [
     "NodeSplit",
     "available_atlases",
     "check_cohort",
-    "import_adni",
     "is_outside",
     "load_atlas",
     "load_cohort",
@@ -69,6 +65,7 @@ __all__ = [
 
 # Where names of before stand now, until those who use them have moved as well.
 _MOVED = {
+    "import_adni": ("adni", "import_adni"),
     "build_cohort": ("images", "build_study"),
     "build_connectome": ("images", "build_connectome"),
     "extract_suvr": ("images", "extract_suvr"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from brainlsap.data.atlas import Atlas
+from brainlsap.data.measures import TRACERS
 from brainlsap.exceptions import FileFormatError
 
 SUBCORTEX = ("absent", "mean", "volume")
@@ -72,12 +73,17 @@ def _pet(name: str, *tracers: str) -> Feature:
     return Feature(name, _PET_HEADS, (*files, *everybody), also=("suvr",))
 
 
+
+def _entities(feature: str) -> list[str]:
+    return [word for t in TRACERS if t.feature == feature for word in t.entities]
+
+
 FEATURES = {
-    "amyloid": _pet("amyloid", "18FAV45", "18FFBB", "18FFMM", "11CPIB"),
+    "amyloid": _pet("amyloid", *_entities("amyloid")),
     "area": Feature("area", ("surfarea", "area_mm2"), (), True, True),
     "fdg": _pet("fdg", "18FFDG", "[fF][dD][gG]"),
     "suvr": _pet("suvr", "suvr"),
-    "tau": _pet("tau", "18FAV1451", "18FMK6240", "18FPI2620"),
+    "tau": _pet("tau", *_entities("tau")),
     "thickness": Feature("thickness", ("thickavg", "thickness_mm"), (), True, True),
     "volume": Feature("volume", ("grayvol", "volume_mm3"), (), False, True),
     "volume_per_etiv": Feature(

@@ -1,5 +1,6 @@
 """Made-up tables with ADNI's columns, and empty images in LONI's folders."""
 
+import numpy as np
 import pandas as pd
 
 MERGE_COLUMNS = (
@@ -102,3 +103,13 @@ def write_images(root, images=IMAGES):
     for one in images:
         write_image(root, *one)
     return root
+
+
+def replace_by_connectomes(root, atlas):
+    """Put a named connectome where each diffusion image was."""
+    names = list(atlas.names)
+    for seed, place in enumerate(sorted(root.glob("*/*DTI*/*/I*"))):
+        (place / "scan.nii").unlink()
+        W = np.random.default_rng(seed).poisson(9.0, (len(names), len(names)))
+        table = pd.DataFrame((W + W.T).astype(float), names, names)
+        table.to_csv(place / "my_connectivity.csv")
