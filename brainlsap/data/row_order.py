@@ -101,7 +101,7 @@ def find_row_order(
     Raises FileFormatError with the candidates where the number of rows does not say,
     and `row_order`, one of `ROW_ORDERS`, was not given or has another size.
     """
-    n = len(values)
+    n, walls = len(values), ""
     numbers = atlas.regions["freesurfer_id"]
     are_labels = n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n
     fitting = [order for order in row_orders(atlas) if len(order.names) == n]
@@ -119,8 +119,10 @@ def find_row_order(
             part.lower().startswith("micapipe") for part in path.parts
         )
         taken = [o for o in fitting if is_micapipe and o.tool == "micapipe"]
-        taken = taken or [order for order in fitting if order.by_size]
-        if len(taken) == 1 and not _has_walls(values, atlas, taken[0]):
+        if not taken:
+            walls = _empty_walls(values, atlas)
+            taken = [order for order in fitting if order.by_size and not walls]
+        if len(taken) == 1:
             return taken[0].names, taken[0].note
     could = [f"{o.note.removeprefix('read ')} (row_order='{o.tool}')" for o in fitting]
     could += [text for text in [atlas.settings.get("sizes", {}).get(str(n))] if text]
@@ -128,25 +130,25 @@ def find_row_order(
     raise FileFormatError(
         f"{path}: a matrix of {n} x {n} without names cannot be mapped to {atlas.name} "
         f"({len(atlas)} regions){f' as row_order={row_order!r}' if row_order else ''}."
-        + (f" {n} rows could be: {'; '.join(could)}." if could else "")
+        + (f" {n} rows could be: {'; '.join(could)}.{walls}" if could else "")
         + (f" Known without names: {', '.join(map(str, known))} rows." if known else "")
         + " Write the names of the regions into the first row and column, give them by "
         "labels=, say whose order it is by row_order=, or choose the atlas that fits."
     )
 
 
-def _has_walls(values: np.ndarray, atlas: Atlas, order: RowOrder) -> bool:
-    """Return whether rows are empty where other tools of MRtrix's size have walls.
+def _empty_walls(values: np.ndarray, atlas: Atlas) -> str:
+    """Return which rows are empty where other tools of MRtrix's size have walls.
 
     14 structures and the cortex with a wall or callosum on each side have as many rows
     as MRtrix's nodes, which have cortex at those places.
     """
-    if order.tool != "mrtrix" or order.names[0] == "Unknown":
-        return False
-    return any(
-        not values[rows].any() and not values[:, rows].any()
-        for rows in atlas.settings.get("walls", {}).get("rows", ())
-    )
+    walls = atlas.settings.get("walls", {"size": 0, "rows": ()})
+    if len(values) == walls["size"]:
+        for rows in walls["rows"]:
+            if not values[rows].any() and not values[:, rows].any():
+                return f" Rows {rows[0] + 1} and {rows[1] + 1} are empty, as walls are."
+    return ""
 
 
 def are_counts(names: Sequence[str]) -> bool:

@@ -3,8 +3,6 @@
 import nibabel as nib
 import numpy as np
 
-from brainlsap.data.freesurfer_text import ANNOTATIONS
-
 OTHERS = {"Brain-Stem": 9.5, "Left-Cerebellum-Cortex": 2.0}
 OTHERS |= {"Right-Cerebellum-Cortex": 6.0, "Pons": 5.0, "Vermis": 4.5}
 OTHERS |= {"Left-Cerebellum-White-Matter": 3.0, "Right-Cerebellum-White-Matter": 3.0}
@@ -73,7 +71,7 @@ def write_vertices(folder, atlas, measure="thickness", seed=0):
         nib.freesurfer.write_morph_data(folder / f"surf/{side}.{measure}", values)
         table = np.zeros((len(names), 5), dtype=int)
         table[:, :3] = 1 + rng.permutation(250)[:, None][: len(names)]
-        path = folder / f"label/{side}.{ANNOTATIONS[atlas.name]}.annot"
+        path = folder / f"label/{side}.{atlas.settings['annotation']}.annot"
         nib.freesurfer.write_annot(path, labels, table, names, fill_ctab=True)
         for i, place in enumerate(np.flatnonzero(rows), start=1):
             means[place] = values[labels == i].astype(float).mean()
