@@ -21,7 +21,7 @@ from brainlsap._processes import deaf_to_ctrl_c
 from brainlsap.data.atlas import Atlas, load_atlas
 from brainlsap.data.build_inputs import ScanInputs, find_inputs
 from brainlsap.data.build_outputs import build_scan, describe_dataset
-from brainlsap.data.scan_files import CohortFiles
+from brainlsap.data.find_files import StudyFiles as CohortFiles
 from brainlsap.exceptions import CohortError
 
 FOLDER = Path("derivatives") / "brainlsap"

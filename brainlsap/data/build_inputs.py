@@ -6,15 +6,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from brainlsap.data.atlas import Atlas
-from brainlsap.data.folder_walk import walk_files
-from brainlsap.data.participants import PARTICIPANTS_FILE, read_participants
-from brainlsap.data.scan_files import CohortFiles
-from brainlsap.data.scan_names import (
+from brainlsap.data.find_files import StudyFiles as CohortFiles
+from brainlsap.data.find_files import (
     is_folder_name,
     parse_scan_name,
     person_key,
     visit_key,
 )
+from brainlsap.data.participants import people_file, read_people
 from brainlsap.data.streamline_files import FORMATS
 from brainlsap.exceptions import CohortError
 
@@ -98,7 +97,7 @@ def find_inputs(
                 own.update(files.files(name, ""))
             image = _of_scan(segmented, (person, visit_key(session)))
             if image is not None:  # dwi and pet may lie in FreeSurfer's folder, too
-                own.update(walk_files(image.parents[1]))
+                own.update(p for p in image.parents[1].rglob("*") if p.is_file())
             scan = _find_scan(name, session, sorted(own), atlas, patterns, image)
             if {"tractogram", "pet"} & set(scan.files) or scan.fault:
                 found.append(scan)
@@ -121,8 +120,8 @@ def _people(
         for path in sorted(root.glob("sub-*"))
         if path.is_dir() and "_" not in path.name
     ]
-    if (files.folder / PARTICIPANTS_FILE).is_file():
-        names += [person.participant for person in read_participants(files.folder)]
+    if (table := people_file(files.folder)) is not None:
+        names += [person.participant for person in read_people(table)]
     names += [
         parse_scan_name(path.parents[1].name).participant for path in segmented.values()
     ]

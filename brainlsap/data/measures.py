@@ -60,7 +60,7 @@ TRACERS = (
         ("flutemetamol",),
         _CEREBELLUM,
     ),
-    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), ("pib",), "cerebellar grey"),
+    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), ("pib",), "cerebellar cortex"),
     Tracer("NAV4694", "amyloid", ("18FNAV4694", "NAV4694"), ("nav4694",), _CEREBELLUM),
     Tracer("amyloid", "amyloid", ("amyloid",), ("amyloid",), _CEREBELLUM),
     Tracer(
@@ -68,25 +68,25 @@ TRACERS = (
         "tau",
         ("18FAV1451", "AV1451", "flortaucipir", "18FFTP", "FTP", "18FT807"),
         ("av1451", "av-1451", "flortaucipir"),
-        "cerebellar grey",
+        "cerebellar cortex",
     ),
     Tracer(
         "MK6240",
         "tau",
         ("18FMK6240", "MK6240"),
         ("mk6240", "mk-6240"),
-        "cerebellar grey",
+        "cerebellar cortex",
     ),
-    Tracer("PI2620", "tau", ("18FPI2620", "PI2620"), ("pi2620",), "cerebellar grey"),
-    Tracer("tau", "tau", ("tau",), ("tau",), "cerebellar grey"),
+    Tracer("PI2620", "tau", ("18FPI2620", "PI2620"), ("pi2620",), "cerebellar cortex"),
+    Tracer("tau", "tau", ("tau",), ("tau",), "cerebellar cortex"),
 )
 """Every tracer that reading, building, quality control and ADNI's import know."""
 
 # Word at the end of a column's head -> measure; "other" is never read.
 WORDS = {
-    **{word: "thickness" for word in ("thickness", "thickavg")},
-    **{word: "area" for word in ("area", "surfarea")},
-    **{word: "volume" for word in ("volume", "grayvol")},
+    **dict.fromkeys(("thickness", "thickavg"), "thickness"),
+    **dict.fromkeys(("area", "surfarea"), "area"),
+    **dict.fromkeys(("volume", "grayvol"), "volume"),
     **{tracer.feature: tracer.feature for tracer in TRACERS},
     "suvr": "suvr",
     **dict.fromkeys(
