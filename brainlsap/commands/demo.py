@@ -36,7 +36,7 @@ def call(options: argparse.Namespace) -> None:
         make_splits(made.y, made.groups, options.folds, options.seed)
         write_subject_folders(made, folder, progress=True)
         print(f"Cohort: {folder} ({made.n_scans} scans simulated)")
-    cohort = load_cohort(folder, feature="fdg", progress=True)
+    cohort = load_cohort(folder, feature="fdg", verbose=True)
     page = run_study(
         cohort,
         results,

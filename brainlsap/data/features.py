@@ -264,7 +264,7 @@ class FeatureSources:
         faults: list[str] = []
         refused: list[str] = []
         given = self.files.patterns.get(feature)
-        wanted = given or " or ".join(get_measure(feature).files)
+        wanted = given or get_measure(feature).wanted
         missing = {}
         for scan in scans:
             path, others = None, list[str]()
@@ -365,7 +365,7 @@ class FeatureSources:
         """Say where a feature was looked for, and what was there but not used."""
         if feature not in KNOWN and feature.lower() in KNOWN:
             return f"{feature}: no such feature; did you mean {feature.lower()!r}?"
-        places = [f"files {' or '.join(measure.files)} beside the scans"]
+        places = [f"files {measure.wanted} beside the scans"]
         if measure.in_stats:
             places.append("FreeSurfer subjects (folders with stats inside)")
         places.append("tables with a row per scan and a column per region")

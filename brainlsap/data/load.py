@@ -242,6 +242,8 @@ def load_cohort(
             X[..., column] = W.sum(axis=2, dtype=np.float64) - own
     _check_apart(names, X, log)
     W.flags.writeable = X.flags.writeable = False
+    n_scans = len(listed.scans)
+    log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
         n_faults = f"{len(log.faults)} fault{'s' * (len(log.faults) > 1)}"
         refused = _UnreadableError(
@@ -249,8 +251,6 @@ def load_cohort(
         )
         refused.log = log
         raise refused
-    n_scans = len(listed.scans)
-    counted = [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     return Cohort(
         connectomes=W,
         features=X,
@@ -260,7 +260,7 @@ def load_cohort(
         classes=listed.classes,
         classes_ordered=listed.classes_ordered,
         label_name=listed.label or "none",
-        notes=(*log.notes, *counted),
+        notes=tuple(log.notes),
         provenance=_provenance(given, atlas),
         truth=_read_truth(folder, atlas),
     )

@@ -109,6 +109,8 @@ class Measure:
     on_surface: bool = False
     in_stats: bool = False
     by_head_size: bool = False
+    wanted: str = ""
+    """What the files are called, in words."""
     plausible: tuple[float, float] = (-np.inf, np.inf)
     """Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios."""
 
@@ -118,7 +120,12 @@ def _pet(name: str, plausible: tuple[float, float]) -> Measure:
     files = [f"*{word}*{end}" for word in entities or ["suvr"] for end in _PET_ENDINGS]
     everybody = ("gtm.stats.dat", "*_tacs.*", "*_timeseries.*")
     heads, words = ("suvr", "uptake"), (name, "suvr")
-    return Measure(name, heads, words, (*files, *everybody), plausible=plausible)
+    first = next((t.entities[0] for t in TRACERS if t.feature == name), "...")
+    wanted = f"*_trc-{first}*_regions.tsv (or of another tracer of {name}), "
+    wanted += "*_statistics.tsv, *_tacs.tsv, *_timeseries.tsv, gtm.stats.dat or "
+    return Measure(
+        name, heads, words, (*files, *everybody), wanted=wanted, plausible=plausible
+    )
 
 
 _MEASURES = {
@@ -163,6 +170,7 @@ def get_measure(name: str) -> Measure:
         columns=(lower, *known.columns, *_VALUES),
         words=known.words or (name,),
         files=(*known.files, f"*desc-{lower}_regions.*", f"*_{lower}.*"),
+        wanted=f"{known.wanted}*desc-{lower}_regions.* or *_{lower}.*",
     )
 
 
