@@ -343,7 +343,7 @@ def _read_wide(
         if word not in ranks or (place is None and not is_stranger):
             continue
         name = _without_measure(head) if place is None else atlas.names[place]
-        rank, known = chosen.get(name, (len(ranks), ""))
+        rank, known = chosen.get(name, (99, ""))
         if rank == ranks[word]:
             doubled.append(f"{known!r} and {head!r} ({name})")
         chosen[name] = min((rank, known), (ranks[word], head))

@@ -76,3 +76,36 @@ def write_vertices(folder, atlas, measure="thickness", seed=0):
         for i, place in enumerate(np.flatnonzero(rows), start=1):
             means[place] = values[labels == i].astype(float).mean()
     return means
+
+
+def write_stats(folder, atlas, values):
+    """A FreeSurfer subject: thickness of a region is its value, volume 1000 times it."""
+    stats = folder / "stats"
+    stats.mkdir(parents=True, exist_ok=True)
+    regions = atlas.regions
+    for side, hemisphere in (("lh", "L"), ("rh", "R")):
+        rows = np.flatnonzero(atlas.cortex & (regions["hemisphere"] == hemisphere))
+        lines = [
+            f"# hemi {side}",
+            f"# Measure Cortex, NumVert, Number of Vertices, {len(rows)}00, unitless",
+            "# ColHeaders StructName NumVert SurfArea GrayVol ThickAvg ThickStd",
+        ]
+        for i in rows:
+            cells = (100, 70 + i, f"{1000 * values[i]:.4f}", f"{values[i]:.4f}", 0.5)
+            lines.append(
+                f"{regions['annot_name'][i]:<36s} {'  '.join(map(str, cells))}"
+            )
+        path = stats / f"{side}.{atlas.settings['annotation']}.stats"
+        path.write_text("\n".join(lines) + "\n")
+    below = np.flatnonzero(~atlas.cortex)
+    structures = {atlas.names[i]: 1000 * values[i] for i in below}
+    structures |= {"Left-Lateral-Ventricle": 9e3, "Left-Cerebellum-Cortex": 5e4}
+    lines = [
+        "# Measure EstimatedTotalIntraCranialVol, eTIV, Estimated, 1500000.0, mm^3",
+        f"# NRows {len(structures)}",
+        "# ColHeaders Index SegId NVoxels Volume_mm3 StructName normMean",
+    ]
+    for i, (name, volume) in enumerate(structures.items(), start=1):
+        lines.append(f"{i} {i + 9} 99 {volume:.4f} {name} 70.0")
+    (stats / "aseg.stats").write_text("\n".join(lines) + "\n")
+    return folder

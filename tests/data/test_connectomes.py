@@ -28,7 +28,7 @@ def same(found, expected):
     return found.notes
 
 
-# ---- text ----------------------------------------------------------------------------
+# ---- text ---------------------------------------------------------------------------
 
 
 def text_of(values, delimiter=",", rows=None, columns=None, corner="", end=""):
@@ -155,7 +155,7 @@ def test_cut_and_changed_files_are_refused(read, tiny, matrix):
             read(text[:place] + "8" + text[place + 1 :])
 
 
-# ---- weights, symmetry, names ----------------------------------------------------------
+# ---- weights, symmetry, names -------------------------------------------------------
 
 
 def change(matrix, *places, value):
@@ -236,7 +236,7 @@ def test_matrices_in_memory(tiny, matrix):
         check_connectome(change(matrix, (0, 2), value=np.nan), tiny, "mine")
 
 
-# ---- what each tool writes -------------------------------------------------------------
+# ---- what each tool writes ----------------------------------------------------------
 
 
 def write_connectoflow_csv(folder, matrix, names):
@@ -371,7 +371,7 @@ def test_absent_regions_of_dsi_studio_and_qsirecon(tmp_path):
         read_connectome(tmp_path / "f.mat", ATLAS)
 
 
-# ---- names beside a matrix in one file --------------------------------------------------
+# ---- names beside a matrix in one file ----------------------------------------------
 
 ORDER = np.array([4, 0, 6, 2, 5, 1, 3])
 
@@ -442,7 +442,7 @@ def test_hdf5_whose_data_look_like_its_own_marks_is_read(tmp_path, tiny, matrix)
     same(read_connectome(tmp_path / "c.h5", tiny), matrix)
 
 
-# ---- broken files ----------------------------------------------------------------------
+# ---- broken files -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -464,7 +464,7 @@ def test_broken_files_are_refused(tmp_path, tiny, name, message):
     with pytest.raises(FileFormatError, match=message):
         read_connectome(tmp_path / name, tiny)
     (tmp_path / name).unlink()
-    with pytest.raises(FileFormatError, match="no such file|files, got"):
+    with pytest.raises(FileFormatError, match=r"no such file|files, got"):
         read_connectome(tmp_path / name, tiny)
 
 
@@ -476,7 +476,9 @@ def test_files_cut_short_are_refused(tmp_path, suffix):
         "h5": lambda p: formats.write_h5(p, EXPECTED, NAMES),
         "gii": lambda p: formats.write_gii(p, EXPECTED),
         "npy": lambda p: np.save(p, EXPECTED) or p,
-        "tsv.gz": lambda p: formats.write_relmat(p.parent, EXPECTED, NAMES, packed=True),
+        "tsv.gz": lambda p: formats.write_relmat(
+            p.parent, EXPECTED, NAMES, packed=True
+        ),
     }[suffix](tmp_path / f"c.{suffix}")
     whole = path.read_bytes()
     for share in (0.3, 0.6, 0.99):
@@ -514,7 +516,7 @@ def test_large_files_are_refused_unread(tmp_path, tiny, monkeypatch):
     (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"0,1\n" * 9999))
     (tmp_path / "c.gii").write_bytes(b"x" * 3000)
     for name in ("c.npz", "c.mat", "c.csv.gz", "c.gii"):
-        with pytest.raises(FileFormatError, match="unpacks to more|the right file"):
+        with pytest.raises(FileFormatError, match=r"unpacks to more|the right file"):
             read_connectome(tmp_path / name, tiny)
     # a header that promises more than the file holds asks for no memory
     np.save(tmp_path / "c.npy", np.zeros((9, 9)))
@@ -525,7 +527,7 @@ def test_large_files_are_refused_unread(tmp_path, tiny, monkeypatch):
         read_connectome(tmp_path / "c.npy", tiny)
 
 
-# ---- files beside a matrix -------------------------------------------------------------
+# ---- files beside a matrix ----------------------------------------------------------
 
 
 def test_sidecars(tmp_path):

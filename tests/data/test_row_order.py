@@ -104,7 +104,9 @@ def test_micapipe_subcortical_has_the_size_of_mrtrix(tmp_path):
     full[walls], full[:, walls] = 0, 0
     path = tmp_path / "c.txt"
     np.savetxt(path, np.triu(full), "%d")
-    with pytest.raises(FileFormatError, match=r"164 rows could .* 56 and 131 are empty"):
+    with pytest.raises(
+        FileFormatError, match=r"164 rows could .* 56 and 131 are empty"
+    ):
         read_connectome(path, ATLAS)
     found = read_connectome(path, ATLAS, row_order="micapipe")
     np.testing.assert_array_equal(found.matrix, expected)
@@ -187,7 +189,7 @@ def test_real_enigma_matrix_is_refused_and_read_by_its_lists(shared, tmp_path):
     folder = shared / "enigma_parcellations"
     path = tmp_path / "c.csv"
     path.write_bytes((folder / "sc_with_sctx_aparc.csv").read_bytes())
-    with pytest.raises(FileFormatError, match="82 x 82 without names .*ENIGMA"):
+    with pytest.raises(FileFormatError, match=r"82 x 82 without names .*ENIGMA"):
         read_connectome(path, DESIKAN)
 
 
@@ -195,11 +197,13 @@ def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
     values = np.ones((84, 84))
     values[[3, 38]] = values[:, [3, 38]] = 0
     np.save(tmp_path / "c.npy", values)
-    with pytest.raises(FileFormatError, match=r"84 rows .* Rows 4 and 39 are empty, as"):
+    with pytest.raises(
+        FileFormatError, match=r"84 rows .* Rows 4 and 39 are empty, as"
+    ):
         read_connectome(tmp_path / "c.npy", DESIKAN)
 
 
-# ---- lists of names --------------------------------------------------------------------
+# ---- lists of names -----------------------------------------------------------------
 
 
 def test_names_of_a_label_file(write):
@@ -223,4 +227,7 @@ def test_numbers_that_count_names_decide_their_order(write, first):
     assert read_names(write("l.txt", "17 lh_b\n10 lh_a\n")) == ("lh_b", "lh_a")
     assert read_names(write("l.csv", "name,lobe\nlh_b,2\nlh_a,9\n")) == ("lh_b", "lh_a")
     assert read_names(write("l.csv", "index,name\n")) == ()
-    assert read_names(write("l.txt", f"{'9' * 9999} lh_b\n1 lh_a\n")) == ("lh_b", "lh_a")
+    assert read_names(write("l.txt", f"{'9' * 9999} lh_b\n1 lh_a\n")) == (
+        "lh_b",
+        "lh_a",
+    )
