@@ -29,7 +29,7 @@ from brainlsap.data.row_order import (
 from brainlsap.data.tables import (
     DELIMITERS,
     MOST_BYTES,
-    read_text_lines,
+    read_lines,
     reading,
     sniff_delimiter,
     split_cells,
@@ -242,8 +242,8 @@ def _in_atlas_order(
     rows, columns = raw.rows, raw.columns
     named = rows is not None and not are_counts(rows)
     if rows is None or columns is None or not named:
-        rows, note = find_row_order(raw.values, atlas, path, row_order)
-        columns, notes = rows, (*notes, note)
+        rows, order = find_row_order(raw.values, atlas, path, row_order)
+        columns, notes = rows, (*notes, order)
     elif not notes:
         notes = ("read by name",)
     try:
@@ -364,7 +364,7 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
     path: Path, data: bytes | None = None
 ) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
-    whole = read_text_lines(path, data)
+    whole = read_lines(path, data, comments=True)
     lines = [line.strip(" ") for line in whole if not line.startswith("#")]
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
@@ -602,24 +602,20 @@ def _matrices_of(path: Path, arrays: Mapping[str, Any]) -> list[RawMatrix]:
         raise FileFormatError(
             f"{path}: expected a square matrix of numbers, found {shapes or 'nothing'}."
         )
-    texts = {key: names for key, v in arrays.items() if (names := _texts(v))}
+    texts = {key: texts for key, v in arrays.items() if (texts := _texts(v))}
     numbers = {
-        key: names
+        key: whole
         for key, value in arrays.items()
-        if key.lower().endswith(_NUMBER_KEYS) and (names := _whole_numbers(value))
+        if key.lower().endswith(_NUMBER_KEYS) and (whole := _whole_numbers(value))
     }
     found = []
     for key, values in squares.items():
-        names = _names_of(path, key, squares, texts) or _names_of(
-            path, key, squares, numbers
-        )
-        _check_other_lists(path, key, squares, texts if names is None else {})
-        prefix = max(
-            (p for name in texts if key.startswith(p := _prefix(name))),
-            key=len,
-            default="",
-        )
-        measure = key.removeprefix(prefix)
+        names = _names_of(path, key, squares, texts)
+        names = names or _names_of(path, key, squares, numbers)
+        if names is None:
+            _check_other_lists(path, key, squares, texts)
+        prefixes = [p for name in texts if key.startswith(p := _prefix(name))]
+        measure = key.removeprefix(max(prefixes, key=len, default=""))
         measure = measure.removesuffix("_connectivity").removesuffix(" r2r")
         leaves_out = key.endswith(("_connectivity", " r2r")) or key == "connectivity"
         matrix = np.array(values, dtype=np.float64)

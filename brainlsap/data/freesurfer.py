@@ -17,7 +17,7 @@ from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.atlas import read_annotation
 from brainlsap.data.measures import Measure
-from brainlsap.data.tables import MOST_BYTES, listed, read_text_lines, reading
+from brainlsap.data.tables import MOST_BYTES, listed, read_lines, reading
 from brainlsap.exceptions import FileFormatError, RegionNameError
 
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -148,7 +148,7 @@ def _read_file(path: Path, side: str | None) -> StatsFile:
 @lru_cache(maxsize=3)  # the files of one subject, of which several measures are read
 def _parse_file(path: Path, *_changed: int) -> tuple[StatsFile, str | None]:
     rows, header, heads = [], {}, []
-    for line in read_text_lines(path):
+    for line in read_lines(path, comments=True):
         if not line.startswith("#"):
             rows.append(line.split())
         elif line.startswith("# ColHeaders"):
@@ -302,8 +302,7 @@ def read_vertices(path: str | Path) -> np.ndarray:
 def _in_label(path: Path, n: int) -> np.ndarray:
     """Return which vertices a `.label` file names."""
     with reading(path, "a FreeSurfer label"):
-        lines = [line for line in read_text_lines(path) if not line.startswith("#")]
-        rows = [int(line.split()[0]) for line in lines[1:]]
+        rows = [int(line.split()[0]) for line in read_lines(path)[1:]]
     if not rows or min(rows) < 0 or max(rows) >= n:
         raise FileFormatError(f"{path}: names vertices outside 0 to {n - 1}.")
     inside = np.zeros(n, dtype=bool)

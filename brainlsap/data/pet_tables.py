@@ -150,12 +150,12 @@ def _mean_of_frames(
     # a head may be empty: such a column counts the rows
     names = [h for h in table.columns if h and h not in (start_head, end_head)]
     start, end = parse_numbers(path, table[[start_head, end_head]]).T
-    weights = _frame_weights(path, start, end, frames)
+    weights = frame_weights(path, start, end, frames)
     used = weights > 0
     return names, weights[used] @ parse_numbers(path, table[names])[used]
 
 
-def _frame_weights(
+def frame_weights(
     path: Path, start: np.ndarray, end: np.ndarray, frames: tuple[float, float] | None
 ) -> np.ndarray:
     """Return the share of every frame in the average."""

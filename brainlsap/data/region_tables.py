@@ -28,8 +28,8 @@ from brainlsap.data.pet_tables import (
 from brainlsap.data.tables import (
     listed,
     parse_numbers,
+    read_lines,
     read_table,
-    read_text_lines,
 )
 from brainlsap.exceptions import FileFormatError, RegionNameError
 
@@ -172,12 +172,12 @@ def _choose_columns(
     notes = []
     if copies:
         notes.append(
-            f"{path.name}: {len(copies)} columns repeat others or are 0 everywhere, "
+            f"{len(copies)} columns repeat others or are 0 everywhere, "
             f"and are left out: {listed(copies)}"
         )
     if empty:
         notes.append(
-            f"{path.name}: {len(empty)} columns of regions are 0 in every row: "
+            f"{len(empty)} columns of regions are 0 in every row: "
             f"{listed(empty)}; write n/a for what was not measured"
         )
     return chosen, tuple(notes)
@@ -234,9 +234,7 @@ def read_region_values(
         )
     scaled = Path(reference).name if reference is not None else "_ref- file"
     notes: tuple[str, ...] = (f"PET: divided by the mean of {scaled}",)
-    lines: list[str] = []
-    if path.suffix.lower() in (".dat", ".txt"):
-        lines = [line for line in read_text_lines(path) if not line.startswith("#")]
+    lines = read_lines(path) if path.suffix.lower() in (".dat", ".txt") else []
     names: Sequence[str]
     cells: Sequence[str | None] | np.ndarray
     if is_gtm_stats(path, lines):

@@ -16,8 +16,9 @@ import numpy as np
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.data.tables import (
+    read_lines,
     read_table,
-    read_text_lines,
+    reading,
     sniff_delimiter,
     split_cells,
 )
@@ -25,6 +26,7 @@ from brainlsap.exceptions import FileFormatError
 
 ROW_ORDERS = ("atlas", "mrtrix", "micapipe", "freesurfer")
 NAME_HEADS = ("name", "label", "region")
+INDEX_HEADS = ("index", "node_index", "id")
 _STRUCTURES = (
     *("Thalamus", "Caudate", "Putamen", "Pallidum"),
     *("Hippocampus", "Amygdala", "Accumbens-area"),
@@ -163,8 +165,7 @@ def read_names(path: str | Path) -> tuple[str, ...]:
     Of several columns the one headed `name`, `label` or `region` counts, else the
     last. A column that counts the names from 0 or 1 decides their order.
     """
-    lines = [line for line in read_text_lines(path) if not line.startswith("#")]
-    rows = [split_cells(line, sniff_delimiter(line)) for line in lines]
+    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
     if not rows:
         raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
     heads = [cell.lower() for cell in rows[0]]
@@ -226,36 +227,29 @@ def _check_length(file: Path, names: Sequence[str], path: Path, n: int) -> None:
         )
 
 
-def _bids_nodes(path: Path) -> tuple[str, ...] | None:  # noqa: C901 (checks)
+def _bids_nodes(path: Path) -> tuple[str, ...] | None:
     """Return the names of the nodes that a BIDS sidecar gives, None where none."""
-    try:
+    with reading(path, "a BIDS sidecar"):
         described = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path}: cannot be read as JSON: {error}.") from error
-    described = described if isinstance(described, dict) else {}
-    indices = described.get("NodeIndices") or []
-    files = described.get("NodeFiles", described.get("NodeFile")) or []
-    files = [files] if isinstance(files, str) else files
-    if not isinstance(files, list) or not all(isinstance(f, str) for f in files):
-        raise FileFormatError(f"{path}: NodeFiles must be names of files, got {files}.")
-    if not isinstance(indices, list) or not all(
-        isinstance(i, int | str) for i in indices
-    ):
-        raise FileFormatError(f"{path}: NodeIndices must list numbers or names.")
-    if not files:
-        return tuple(map(str, indices)) or None
+        described = described if isinstance(described, dict) else {}
+        indices = [str(index) for index in described.get("NodeIndices") or ()]
+        files = described.get("NodeFiles", described.get("NodeFile")) or ()
+        files = [files] if isinstance(files, str) else files
+        tables = [_locate(path, name) for name in files]
+    if not tables:
+        return tuple(indices) or None
     known: dict[str, str] = {}
-    for file in [_locate(path, name) for name in files]:
+    for file in tables:
         table = read_table(file)
-        heads = {str(head).lower(): head for head in table.columns}
-        index = [heads[h] for h in ("index", "node_index", "id") if h in heads]
-        name = [heads[h] for h in NAME_HEADS if h in heads]
-        if not name:
+        heads = {head.lower(): head for head in table.columns}
+        index = next((heads[h] for h in INDEX_HEADS if h in heads), None)
+        name = next((heads[h] for h in NAME_HEADS if h in heads), None)
+        if name is None:
             raise FileFormatError(
                 f"{file}: no column {' or '.join(NAME_HEADS)} that names the nodes."
             )
-        numbers = table[index[0]] if index else range(1, len(table) + 1)
-        for number, region in zip(map(str, numbers), table[name[0]], strict=True):
+        numbers = range(1, len(table) + 1) if index is None else table[index]
+        for number, region in zip(map(str, numbers), table[name], strict=True):
             if number in known:
                 raise FileFormatError(
                     f"{file}: the node {number} is {known[number]} and {region}; "
@@ -264,13 +258,13 @@ def _bids_nodes(path: Path) -> tuple[str, ...] | None:  # noqa: C901 (checks)
             known[number] = str(region)
     if not indices:
         return _in_counted_order(list(known), list(known.values()))
-    unknown = [str(i) for i in indices if str(i) not in known]
+    unknown = [index for index in indices if index not in known]
     if unknown:
         raise FileFormatError(
             f"{path}: NodeIndices names the node {unknown[0]}, which is not in "
-            f"{', '.join(files)}."
+            f"{', '.join(file.name for file in tables)}."
         )
-    return tuple(known[str(index)] for index in indices)
+    return tuple(known[index] for index in indices)
 
 
 def _locate(path: Path, name: str) -> Path:

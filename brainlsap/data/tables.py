@@ -40,8 +40,10 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
         ) from error
 
 
-def read_text_lines(path: str | Path, data: bytes | None = None) -> list[str]:
-    """Return the lines of a text file that are not empty, comments included."""
+def read_lines(
+    path: str | Path, data: bytes | None = None, *, comments: bool = False
+) -> list[str]:
+    """Return the lines of a text file that are neither empty nor comments (`#`)."""
     if data is None:
         with reading(path, "text"):
             data = Path(path).read_bytes()
@@ -52,7 +54,8 @@ def read_text_lines(path: str | Path, data: bytes | None = None) -> list[str]:
     if "\0" in text:
         raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return [line for line in lines if line and not line.isspace()]
+    lines = [line for line in lines if line and not line.isspace()]
+    return lines if comments else [line for line in lines if line[0] != "#"]
 
 
 def sniff_delimiter(line: str) -> str | None:
@@ -99,7 +102,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     if Path(path).suffix.lower() == ".xlsx":
         rows, between = _read_sheet(path), "columns"
     else:
-        lines = [line for line in read_text_lines(path) if not line.startswith("#")]
+        lines = read_lines(path)
         delimiter = sniff_delimiter(lines[0]) if lines else None
         between = DELIMITERS.get(delimiter or "", "white space")
         if delimiter is None:

@@ -79,7 +79,7 @@ def write_vertices(folder, atlas, measure="thickness", seed=0):
 
 
 def write_stats(folder, atlas, values):
-    """A FreeSurfer subject: thickness of a region is its value, volume 1000 times it."""
+    """A FreeSurfer subject: thickness is the value, volume 1000 times as much."""
     stats = folder / "stats"
     stats.mkdir(parents=True, exist_ok=True)
     regions = atlas.regions

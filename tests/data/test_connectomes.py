@@ -549,12 +549,11 @@ def test_sidecars(tmp_path):
 @pytest.mark.parametrize(
     ("described", "message"),
     [
-        ("{", "cannot be read as JSON"),
+        ("{", "cannot be read as a BIDS sidecar"),
         ({"NodeFiles": ["no.tsv"]}, "NodeFiles names no.tsv, which does not exist"),
         ({"NodeFiles": ["../no.tsv"]}, "names ../no.tsv; expected a path below the"),
         ({"NodeFiles": ["bids::/etc/passwd"]}, "expected a path below the data set"),
-        ({"NodeFiles": 3}, "NodeFiles must be names of files, got 3"),
-        ({"NodeIndices": {"a": 1}}, "NodeIndices must list numbers or names"),
+        ({"NodeFiles": 3}, "cannot be read as a BIDS sidecar: 'int' object is not"),
         ({"NodeIndices": [1, 2]}, r"160 rows, but .*relmat\.json beside it names 2"),
         (
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
