@@ -301,7 +301,8 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        return _rows(self, tuple(map(as_text, names)), hemisphere)
+        names = names if isinstance(names, tuple) else tuple(names)
+        return _rows(self, names, hemisphere)
 
     def align(
         self,
@@ -404,13 +405,14 @@ class Atlas:
             if not path.is_file():
                 continue
             try:
-                points, faces = GiftiImage.from_filename(path).agg_data(
-                    ("pointset", "triangle")
-                )
-                found[name] = (
-                    np.asarray(points, dtype=float).reshape(-1, 3),
-                    np.asarray(faces, dtype=int).reshape(-1, 3),
-                )
+                image = GiftiImage.from_filename(path)
+                points, faces = map(np.array, image.agg_data(("pointset", "triangle")))
+                if points.shape[1:] != (3,) or faces.shape[1:] != (3,):
+                    raise ValueError(
+                        "it needs points (n, 3) and triangles (n, 3), got "
+                        f"{points.shape} and {faces.shape}"
+                    )
+                found[name] = points.astype(float), faces.astype(int)
             except Exception as error:  # the parsers of GIFTI each have their own
                 raise FileFormatError(
                     f"{path}: cannot be read as a GIFTI surface ({error})."
@@ -420,8 +422,9 @@ class Atlas:
 
 @lru_cache(maxsize=64)  # files of a cohort repeat one list of names
 def _rows(
-    atlas: Atlas, names: tuple[str, ...], hemisphere: str | None
+    atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
+    names = [as_text(name) for name in given]
     if names and all(name.isdecimal() for name in names):
         numbers = atlas.regions["freesurfer_id"].tolist()
         known = {str(n): name for n, name in zip(numbers, atlas.names, strict=True)}

@@ -366,6 +366,10 @@ class Cohort:
                         f"format and version are {said}, expected "
                         f"{(FORMAT, FORMAT_VERSION)}"
                     )
+                for name in ("connectomes", "features", "about"):
+                    item = file[name]  # a header may promise terabytes
+                    if item.id.get_storage_size() < item.size * item.dtype.itemsize:
+                        raise ValueError(f"{name} holds less than its header promises")
                 about = json.loads(file["about"][()])
                 W, X = file["connectomes"][()], file["features"][()]
             tables = {

@@ -40,6 +40,7 @@ from brainlsap.data.participants import (
     people_of_table,
     read_people,
 )
+from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import parse_numbers, read_table
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -212,6 +213,9 @@ def load_cohort(
                 f"{len(spare)} subject folders are not in {source}: left out"
             )
 
+    if isinstance(labels, str | Path):
+        inside = folder / labels
+        labels = read_names(inside if inside.is_file() else labels)
     reading = {
         "labels": labels,
         "row_order": row_order,
