@@ -385,7 +385,7 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
     if not any(lines):
         raise FileFormatError(f"{path}: names but no numbers; expected a matrix.")
     rows: Sequence[str] | None = None
-    cells = split_cells(lines[0], delimiter)
+    cells = first if columns is not first else split_cells(lines[0], delimiter)
     # a header with a corner, or of a cell less, promises names in the first column
     corner = columns is not None and columns[0].lower() in _CORNER
     promised = corner and columns is not None and len(columns) == len(lines) + 1

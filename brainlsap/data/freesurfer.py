@@ -183,20 +183,29 @@ def _parse_file(path: Path, *_changed: int) -> tuple[StatsFile, str | None]:
     return table, header.get("side")
 
 
-def _rows_of(table: StatsFile, atlas: Atlas, hemisphere: str | None) -> np.ndarray:
-    """Return the row of every region in a stats file, and check that none was lost."""
-    names = table.columns["StructName"]
+@lru_cache(maxsize=16)  # every subject of a study has the same names
+def _find_rows(
+    names: tuple[str, ...], atlas: Atlas, hemisphere: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the row of every region, those that are expected, and those without."""
+    of_file = ~atlas.cortex
     if hemisphere is None:  # aseg: what is no region of the atlas is left out
         names = tuple(n if atlas.find(n) is not None else "none" for n in names)
+    else:
+        sides = atlas.regions["hemisphere"].to_numpy()
+        of_file = atlas.cortex & (sides == hemisphere)
+    rows, _ = atlas.rows(names, hemisphere)
+    expected = np.flatnonzero(of_file)
+    return rows, expected, expected[rows[expected] < 0]
+
+
+def _rows_of(table: StatsFile, atlas: Atlas, hemisphere: str | None) -> np.ndarray:
+    """Return the row of every region in a stats file, and check that none was lost."""
     try:
-        rows, _ = atlas.rows(names, hemisphere)
+        found = _find_rows(table.columns["StructName"], atlas, hemisphere)
     except RegionNameError as error:
         raise RegionNameError(f"{table.path}: {error}") from error
-    of_file = ~atlas.cortex
-    if hemisphere is not None:
-        of_file = atlas.cortex & (atlas.regions["hemisphere"] == hemisphere).to_numpy()
-    expected = np.flatnonzero(of_file)
-    missing = expected[rows[expected] < 0]
+    rows, expected, missing = found
     if not missing.size:
         return rows
     cut = (

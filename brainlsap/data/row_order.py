@@ -204,9 +204,7 @@ def find_sidecar(path: Path, n: int) -> tuple[tuple[str, ...], str] | None:
             _check_length(described, names, path, n)
             return names, "rows named by the .json beside the matrix"
     own = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-    for level, folder in enumerate([path.parent, *path.parent.parents]):
-        if level > _FOLDERS_ABOVE:
-            break
+    for level, folder in enumerate(path.parents[: _FOLDERS_ABOVE + 1]):
         for name in _SIDECARS if level else (*own, *_SIDECARS):
             file = folder / name
             if not file.is_file() or name == path.name:

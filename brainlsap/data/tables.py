@@ -53,7 +53,9 @@ def read_lines(
         raise FileFormatError(f"{path}: not a text file in UTF-8.") from error
     if "\0" in text:
         raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
     lines = [line for line in lines if line and not line.isspace()]
     return lines if comments else [line for line in lines if line[0] != "#"]
 
