@@ -147,7 +147,10 @@ def read_connectome(
                 f"{MOST_BYTES >> 20}. Is it the right file?"
             )
         found = reader(path)
-    raw, notes = _choose(found, atlas, measure, path)
+    raw = found[0]
+    notes: tuple[str, ...] = ()
+    if len(found) > 1 or (measure is not None and raw.measure):
+        raw, notes = _choose(found, atlas, measure, path)
     named = raw.rows is not None and not are_counts(raw.rows)
     if labels is not None:
         names = read_names(labels) if isinstance(labels, str | Path) else tuple(labels)
@@ -184,7 +187,6 @@ def check_connectome(
         rows, columns = tuple(map(str, values.index)), tuple(map(str, values.columns))
         if not are_counts(rows) or not are_counts(columns):
             raw = RawMatrix(values.to_numpy(dtype=np.float64), rows, columns)
-            _check_square(where, raw.values.shape)
             return _in_atlas_order(raw, atlas, Path(where), None, symmetrize, ())
     matrix = np.array(values, dtype=np.float64)
     if matrix.shape != (len(atlas), len(atlas)):
@@ -192,8 +194,7 @@ def check_connectome(
             f"{where} must have shape {(len(atlas), len(atlas))} for {atlas.name}, "
             f"got {matrix.shape}."
         )
-    _check_weights(matrix, names, where)
-    return ConnectomeFile(*_make_symmetric(matrix, matrix, names, where, symmetrize))
+    return ConnectomeFile(*_check_and_mirror(matrix, matrix, names, where, symmetrize))
 
 
 def _choose(
@@ -239,6 +240,13 @@ def _in_atlas_order(
     notes: tuple[str, ...],
 ) -> ConnectomeFile:
     """Put the rows and columns of a matrix in the order of an atlas, and check it."""
+    shape = raw.values.shape
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+        size = " x ".join(map(str, shape)) or "a single number"
+        raise FileFormatError(
+            f"{path}: expected a square matrix, got {size}. The file may be cut short, "
+            "or hold something else than a connectome."
+        )
     rows, columns = raw.rows, raw.columns
     named = rows is not None and not are_counts(rows)
     if rows is None or columns is None or not named:
@@ -275,25 +283,30 @@ def _in_atlas_order(
             values[absent], values[:, absent] = 0, 0
             names = ", ".join(np.array(atlas.names)[absent])
             notes += (f"absent from the file, without connections: {names}",)
-    _check_weights(values, atlas.names, str(path))
     # triangles are found in the order of the file, where rows and columns share one
     kept = np.sort(to_row[to_row >= 0])
     in_file = raw.values[np.ix_(kept, kept)] if rows == columns else values
-    matrix, note = _make_symmetric(
+    matrix, note = _check_and_mirror(
         values, in_file, atlas.names, str(path), symmetrize, named=named
     )
     return ConnectomeFile(matrix, (*notes, *note))
 
 
-def _check_weights(values: np.ndarray, names: Sequence[str], where: str) -> None:
-    """Raise where weights are NaN, infinite or negative, or all of them 0."""
-    if values.min() >= 0 and np.isfinite(values.max()):
-        if np.count_nonzero(values) == np.count_nonzero(np.diagonal(values)):
-            raise FileFormatError(
-                f"{where}: every weight between two regions is 0; expected a "
-                "connectome with connections."
-            )
-        return
+def _check_and_mirror(
+    values: np.ndarray,
+    in_file: np.ndarray,
+    names: Sequence[str],
+    where: str,
+    how: str,
+    *,
+    named: bool = False,
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return a matrix with both triangles, and what was done; the only place for it.
+
+    `in_file` has the order of the file, where one triangle can be seen to be empty;
+    named rows may come in any order, which scatters it. Raises where weights are NaN,
+    infinite or negative, or all of them 0.
+    """
     for what, mask in (
         ("NaN", np.isnan(values)),
         ("infinite", np.isinf(values)),
@@ -306,22 +319,11 @@ def _check_weights(values: np.ndarray, names: Sequence[str], where: str) -> None
                 f"between {names[i]} and {names[j]}; expected finite weights that are "
                 "not negative. Make the connectome again, or write 0 for no connection."
             )
-
-
-def _make_symmetric(
-    values: np.ndarray,
-    in_file: np.ndarray,
-    names: Sequence[str],
-    where: str,
-    how: str,
-    *,
-    named: bool = False,
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return a matrix with both triangles, and what was done; the only place for it.
-
-    `in_file` has the order of the file, where one triangle can be seen to be empty;
-    named rows may come in any order, which scatters it.
-    """
+    if np.count_nonzero(values) == np.count_nonzero(np.diagonal(values)):
+        raise FileFormatError(
+            f"{where}: every weight between two regions is 0; expected a connectome "
+            "with connections."
+        )
     if np.array_equal(values, values.T):
         return values.astype(np.float32), ()
     lower, upper = np.tril(in_file, -1).any(), np.triu(in_file, 1).any()
@@ -346,15 +348,6 @@ def _make_symmetric(
         note = f"the two triangles differ: symmetrized by their {how}"
     both = (values + values.T) / 2 if how != "max" else np.maximum(values, values.T)
     return both.astype(np.float32), (note,)
-
-
-def _check_square(path: str | Path, shape: tuple[int, ...]) -> None:
-    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
-        size = " x ".join(map(str, shape)) or "a single number"
-        raise FileFormatError(
-            f"{path}: expected a square matrix, got {size}. The file may be cut short, "
-            "or hold something else than a connectome."
-        )
 
 
 # ---- one function for each format --------------------------------------------------
@@ -397,7 +390,6 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
         if columns is not None and len(columns) == len(rows) + 1:
             columns = columns[1:]
     values = _parse_numbers(path, lines, delimiter, columns is not None)
-    _check_square(path, values.shape)
     for names, side in ((rows, "rows"), (columns, "columns")):
         if names is not None and len(names) != len(values):
             raise FileFormatError(
@@ -482,7 +474,6 @@ def _read_npy(path: Path) -> list[RawMatrix]:
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "uifb":
         kind = getattr(values, "dtype", type(values).__name__)
         raise FileFormatError(f"{path}: expected an array of numbers, got {kind}.")
-    _check_square(path, values.shape)
     # a matrix of label numbers is large and mostly empty; its rows are picked first
     large = len(values) > _MOST_ROWS
     return [RawMatrix(values if large else values.astype(np.float64))]
@@ -563,7 +554,6 @@ def _read_gii(path: Path) -> list[RawMatrix]:
         raise FileFormatError(
             f"{path}: expected a GIFTI file with one matrix, got {len(arrays)} arrays."
         )
-    _check_square(path, arrays[0].shape)
     return [RawMatrix(np.asarray(arrays[0], dtype=np.float64))]
 
 

@@ -111,13 +111,16 @@ def read_stats(
         for side, path in paths.items():
             if not path.is_file():
                 raise FileFormatError(_missing_message(path, atlas, annotation))
-            table = _read_file(path, side)
+            table = _read_file(path, path.stat().st_mtime_ns)
             rows = _rows_of(table, atlas, HEMISPHERES[side])
             there = rows >= 0
             values[there] = table.numbers(CORTEX_COLUMNS[name])[rows[there]]
     on_surface = measure.on_surface or overlays is not None
     if not on_surface or subcortex == "volume" or measure.by_head_size:
-        table = _read_file(stats / "aseg.stats", None)
+        path = stats / "aseg.stats"
+        if not path.is_file():
+            raise FileFormatError(f"{path}: no such file.")
+        table = _read_file(path, path.stat().st_mtime_ns)
     if not on_surface or subcortex == "volume":
         rows = _rows_of(table, atlas, None)
         there = (rows >= 0) & ~atlas.cortex
@@ -132,21 +135,11 @@ def read_stats(
     return values, notes
 
 
-def _read_file(path: Path, side: str | None) -> StatsFile:
-    """Read one stats file of FreeSurfer 5 to 8; `side` is that of its name."""
-    with reading(path, "a stats file"):
-        status = path.stat()
-    table, said = _parse_file(path, status.st_mtime_ns, status.st_size)
-    if side is not None and said in HEMISPHERES and said != side:
-        raise FileFormatError(
-            f"{path}: says that it is of {said}; expected the hemisphere of its name. "
-            "The files of the two hemispheres may be exchanged."
-        )
-    return table
-
-
 @lru_cache(maxsize=3)  # the files of one subject, of which several measures are read
-def _parse_file(path: Path, *_changed: int) -> tuple[StatsFile, str | None]:
+def _read_file(  # noqa: C901 (one branch a line of the header)
+    path: Path, _changed: int
+) -> StatsFile:
+    """Read one stats file of FreeSurfer 5 to 8."""
     rows, header, heads = [], {}, []
     for line in read_lines(path, comments=True):
         if not line.startswith("#"):
@@ -179,8 +172,13 @@ def _parse_file(path: Path, *_changed: int) -> tuple[StatsFile, str | None]:
             key: float(header[key]) for key in ("vertices", "head") if key in header
         }
     columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
-    table = StatsFile(path, columns, said.get("vertices"), said.get("head"))
-    return table, header.get("side")
+    side = header.get("side")
+    if side in HEMISPHERES and path.name[:2] in set(HEMISPHERES) - {side}:
+        raise FileFormatError(
+            f"{path}: says that it is of {side}; expected the hemisphere of its name. "
+            "The files of the two hemispheres may be exchanged."
+        )
+    return StatsFile(path, columns, said.get("vertices"), said.get("head"))
 
 
 @lru_cache(maxsize=16)  # every subject of a study has the same names

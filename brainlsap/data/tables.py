@@ -128,7 +128,10 @@ def read_table(path: str | Path) -> pd.DataFrame:
                 f"{path}: row {number} below the header has {len(row)} cells, expected "
                 f"{len(heads)} (between {between}). The file may be cut short."
             )
-    cells = [[_clean(cell) for cell in row] for row in rows[1:]]
+    cells = [
+        [None if (bare := cell.strip()).lower() in MISSING else bare for cell in row]
+        for row in rows[1:]
+    ]
     return pd.DataFrame(cells, columns=heads, dtype=object)
 
 
@@ -202,11 +205,6 @@ def listed(items: Iterator[str] | Sequence[str], most: int = _MOST_SHOWN) -> str
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + more
-
-
-def _clean(cell: str) -> str | None:
-    cell = cell.strip()
-    return None if cell.lower() in MISSING else cell
 
 
 def _is_number(cell: str | None) -> bool:
