@@ -7,10 +7,10 @@ look at the scan. Outliers are told from the median and the median absolute devi
 Exchanged hemispheres are found by how the sides differ. Let `g` be a scan's left minus
 right of every region (or link), `m` the mean of `g` over all other people and `v` its
 variance over scans. The agreement `t = sum(g m / (v + mean(v)))` changes its sign where
-a scan's sides are exchanged. A scan is flagged where `t` is below minus half the median
-of all scans. This is only done where the median is at least four robust standard
-deviations of `t`, so that the threshold is six of them away from scans that are as they
-should be. Elsewhere the sides differ too little to tell: the column is NaN, and
+a scan's sides are exchanged. With `M` the median and `S` the robust standard deviation
+of `t`, a scan is flagged where `t < min(0, M - k S)`, `k = 4.5 + 20 / n_scans`. This is
+only done where `M > (k - 1) S`, so that nearly all exchanged scans are found.
+Elsewhere the sides differ too little to tell: the column is NaN, and
 `table.attrs["notes"]` says so.
 """
 
@@ -27,8 +27,6 @@ from brainlsap.data.measures import get_measure
 MOST_DEVIATION = 6.0
 # Fewer scans than this have no distribution to stand out of.
 FEWEST_SCANS = 8
-# Median agreement of the sides' differences, in its robust standard deviations.
-CLEAR_SIDES = 4.0
 _MOST_EQUAL = 0.1
 _BLOCK = 1000
 
@@ -50,7 +48,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         `density`, `streamlines` (sum of weights, each link once),
         `connectome_deviation` (robust distance from the others),
         `connectome_mirrored` (agreement of left-right differences with those of the
-        others, usually about 1, about -1 where the sides are exchanged, NaN where it
+        others, usually about 1; below 0 where the sides look exchanged, NaN where it
         cannot be told), `connectome_twin` (a scan with the very same matrix). Of each
         feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
         `<name>_implausible`, `<name>_equal` (regions that share one value),
@@ -224,13 +222,14 @@ def _agreement(gap: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def _sides(agreement: np.ndarray) -> np.ndarray:
-    """Return agreement over its median, NaN where the sides cannot be told apart."""
-    median = np.median(agreement)
-    spread = 1.4826 * np.median(np.abs(agreement - median))
-    unclear = not median > CLEAR_SIDES * max(spread, 1e-12)
-    if len(agreement) < FEWEST_SCANS or unclear:
-        return np.full(len(agreement), np.nan)
-    return agreement / median
+    """Return agreement over its median, below 0 only where the sides are exchanged."""
+    n_scans, median = len(agreement), np.median(agreement)
+    spread = max(1.4826 * np.median(np.abs(agreement - median)), 1e-12)
+    far = 4.5 + 20 / n_scans
+    if n_scans < FEWEST_SCANS or not median > (far - 1) * spread:
+        return np.full(n_scans, np.nan)
+    exchanged = agreement < min(0, median - far * spread)
+    return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
 
 
 def _twins(keys: Sequence[bytes], cohort: Cohort) -> np.ndarray:
@@ -251,7 +250,7 @@ def _flags(part: str, row: dict, n_rois: int) -> list[str]:
     flags = []
     if row[f"{part}_deviation"] > MOST_DEVIATION:
         flags.append(f"{part} far from the others")
-    if row[f"{part}_mirrored"] < -0.5:
+    if row[f"{part}_mirrored"] < 0:
         flags.append(f"{part} looks as if left and right were exchanged")
     if row[f"{part}_twin"]:
         flags.append(f"{part} identical to {row[f'{part}_twin']}")
