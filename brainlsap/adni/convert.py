@@ -38,7 +38,7 @@ from brainlsap.adni.tables import (
     read_adni_tables,
 )
 from brainlsap.arrays import check_at_least, check_choice
-from brainlsap.data.spreadsheets import write_tsv
+from brainlsap.data import write_tsv
 from brainlsap.exceptions import CohortError
 from brainlsap.files import fill_folder
 

@@ -1,6 +1,7 @@
 """The atlas: regions in order, the spellings of their names, where they lie."""
 
 import json
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -300,7 +301,8 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        return _rows(self, tuple(map(as_text, names)), hemisphere)
+        names = names if isinstance(names, tuple) else tuple(names)
+        return _rows(self, names, hemisphere)
 
     def align(
         self,
@@ -403,13 +405,14 @@ class Atlas:
             if not path.is_file():
                 continue
             try:
-                points, faces = GiftiImage.from_filename(path).agg_data(
-                    ("pointset", "triangle")
-                )
-                found[name] = (
-                    np.asarray(points, dtype=float).reshape(-1, 3),
-                    np.asarray(faces, dtype=int).reshape(-1, 3),
-                )
+                image = GiftiImage.from_filename(path)
+                points, faces = map(np.array, image.agg_data(("pointset", "triangle")))
+                if points.shape[1:] != (3,) or faces.shape[1:] != (3,):
+                    raise ValueError(
+                        "it needs points (n, 3) and triangles (n, 3), got "
+                        f"{points.shape} and {faces.shape}"
+                    )
+                found[name] = points.astype(float), faces.astype(int)
             except Exception as error:  # the parsers of GIFTI each have their own
                 raise FileFormatError(
                     f"{path}: cannot be read as a GIFTI surface ({error})."
@@ -419,8 +422,9 @@ class Atlas:
 
 @lru_cache(maxsize=64)  # files of a cohort repeat one list of names
 def _rows(
-    atlas: Atlas, names: tuple[str, ...], hemisphere: str | None
+    atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
+    names = [as_text(name) for name in given]
     if names and all(name.isdecimal() for name in names):
         numbers = atlas.regions["freesurfer_id"].tolist()
         known = {str(n): name for n, name in zip(numbers, atlas.names, strict=True)}
@@ -454,12 +458,9 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
     if not path.is_file():
         raise FileFormatError(f"{path}: no such file.")
     try:
+        numbers = _name_numbers(path.read_bytes())
         codes, table, names = read_annot(path, orig_ids=True)
-        colours = table[:, 4].astype(np.int64)
-        if len(names) < len(colours):  # numbers that no name has leave empty rows
-            colours = colours[table.any(axis=1)]
-        if len(names) != len(colours):
-            raise ValueError(f"{len(names)} names for {len(colours)} colours")
+        colours = table[numbers, 4].astype(np.int64)
         order = np.argsort(colours, kind="stable")
         place = np.searchsorted(colours[order], codes)
         found = order[np.minimum(place, len(order) - 1)]
@@ -468,6 +469,30 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
     except Exception as error:  # a broken file fails in many ways
         raise FileFormatError(f"{path}: cannot be read ({error}).") from error
     return np.where(codes == 0, -1, found), [as_text(name) for name in names]
+
+
+def _name_numbers(content: bytes) -> list[int]:
+    """Return the row of the table of colours that each name belongs to.
+
+    Names stand in any order, and numbers may be left out; nibabel drops them.
+    """
+    (n_vertices,) = struct.unpack_from(">i", content)
+    if not 0 < 8 * n_vertices < len(content):
+        raise ValueError(f"{len(content)} bytes cannot hold its {n_vertices} vertices")
+    place = 4 + 8 * n_vertices + 4
+    version, size, length = struct.unpack_from(">3i", content, place)
+    if version > 0:  # the old kind says how many, and nothing else
+        return list(range(version))
+    place += 12 + length
+    (n_names,) = struct.unpack_from(">i", content, place)
+    place, numbers = place + 4, []
+    for _ in range(n_names):
+        number, length = struct.unpack_from(">2i", content, place)
+        if not 0 <= number < size:
+            raise ValueError(f"a name has the number {number}, of {size}")
+        numbers.append(number)
+        place += 8 + length + 16
+    return numbers
 
 
 def bundled_atlases() -> Path:

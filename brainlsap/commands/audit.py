@@ -48,10 +48,10 @@ def call(options: argparse.Namespace) -> None:
     from brainlsap.report.text_tables import table_text
 
     if Path(options.cohort).suffix == ".h5":
-        cohort = Cohort.read(options.cohort)
+        cohort = Cohort.load(options.cohort)
     else:
         reading = given(options, COHORT + PLACES)
-        cohort = load_cohort(options.cohort, **reading, progress=True)
+        cohort = load_cohort(options.cohort, **reading, verbose=True)
     people = len(set(cohort.groups))
     print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)
     found = audit(cohort, _splits(options, cohort), whole=options.whole)

@@ -67,7 +67,7 @@ def call(options: argparse.Namespace) -> None:
         hold = hold_results(check_results_folder(options.out), options.cache)
     started = time.monotonic()
     cohort = load_cohort(
-        options.cohort, **given(options, COHORT + PLACES), progress=True
+        options.cohort, **given(options, COHORT + PLACES), verbose=True
     )
     cohort = merge_classes(cohort, options)
     people = len(set(cohort.groups))

@@ -37,7 +37,7 @@ def call(options: argparse.Namespace) -> None:
         make_splits(made.y, made.groups, options.folds, options.seed)
         write_study_folder(made, folder, verbose=True)
         print(f"Cohort: {folder} ({made.n_scans} scans simulated)")
-    cohort = load_cohort(folder, feature="fdg", progress=True)
+    cohort = load_cohort(folder, feature="fdg", verbose=True)
     page = run_study(
         cohort,
         results,

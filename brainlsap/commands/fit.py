@@ -64,9 +64,9 @@ def call(options: argparse.Namespace) -> None:
     ).values()
     reading = given(options, COHORT + PLACES)
     if Path(options.cohort).suffix == ".h5":
-        cohort, reading = Cohort.read(options.cohort), {}
+        cohort, reading = Cohort.load(options.cohort), {}
     else:
-        cohort = load_cohort(options.cohort, **reading, progress=True)
+        cohort = load_cohort(options.cohort, **reading, verbose=True)
     cohort = merge_classes(cohort, options)
     people = len(set(cohort.groups))
     print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)

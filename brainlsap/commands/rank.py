@@ -144,7 +144,7 @@ def _refit(options: argparse.Namespace) -> Path:
     settings = given(options, SETTINGS) | preparation(options)
     study_models(options.kernel, preset=options.preset, **settings)
     cohort = load_cohort(
-        options.source, **given(options, COHORT + PLACES), progress=True
+        options.source, **given(options, COHORT + PLACES), verbose=True
     )
     cohort = merge_classes(cohort, options)
     n = PERMUTATIONS if options.permutations is None else options.permutations

@@ -77,7 +77,7 @@ def call(options: argparse.Namespace) -> None:
     settings = given(options, SETTINGS) | preparation(options)
     study_models(options.kernel, preset=options.preset, **settings)
     cohort = load_cohort(
-        options.cohort, **given(options, COHORT + PLACES), progress=True
+        options.cohort, **given(options, COHORT + PLACES), verbose=True
     )
     cohort = merge_classes(cohort, options)
     people = len(set(cohort.groups))

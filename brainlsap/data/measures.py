@@ -60,7 +60,7 @@ TRACERS = (
         ("flutemetamol",),
         _CEREBELLUM,
     ),
-    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), ("pib",), "cerebellar grey"),
+    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), ("pib",), "cerebellar cortex"),
     Tracer("NAV4694", "amyloid", ("18FNAV4694", "NAV4694"), ("nav4694",), _CEREBELLUM),
     Tracer("amyloid", "amyloid", ("amyloid",), ("amyloid",), _CEREBELLUM),
     Tracer(
@@ -68,25 +68,25 @@ TRACERS = (
         "tau",
         ("18FAV1451", "AV1451", "flortaucipir", "18FFTP", "FTP", "18FT807"),
         ("av1451", "av-1451", "flortaucipir"),
-        "cerebellar grey",
+        "cerebellar cortex",
     ),
     Tracer(
         "MK6240",
         "tau",
         ("18FMK6240", "MK6240"),
         ("mk6240", "mk-6240"),
-        "cerebellar grey",
+        "cerebellar cortex",
     ),
-    Tracer("PI2620", "tau", ("18FPI2620", "PI2620"), ("pi2620",), "cerebellar grey"),
-    Tracer("tau", "tau", ("tau",), ("tau",), "cerebellar grey"),
+    Tracer("PI2620", "tau", ("18FPI2620", "PI2620"), ("pi2620",), "cerebellar cortex"),
+    Tracer("tau", "tau", ("tau",), ("tau",), "cerebellar cortex"),
 )
 """Every tracer that reading, building, quality control and ADNI's import know."""
 
 # Word at the end of a column's head -> measure; "other" is never read.
 WORDS = {
-    **{word: "thickness" for word in ("thickness", "thickavg")},
-    **{word: "area" for word in ("area", "surfarea")},
-    **{word: "volume" for word in ("volume", "grayvol")},
+    **dict.fromkeys(("thickness", "thickavg"), "thickness"),
+    **dict.fromkeys(("area", "surfarea"), "area"),
+    **dict.fromkeys(("volume", "grayvol"), "volume"),
     **{tracer.feature: tracer.feature for tracer in TRACERS},
     "suvr": "suvr",
     **dict.fromkeys(
@@ -109,6 +109,8 @@ class Measure:
     on_surface: bool = False
     in_stats: bool = False
     by_head_size: bool = False
+    wanted: str = ""
+    """What the files are called, in words."""
     plausible: tuple[float, float] = (-np.inf, np.inf)
     """Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios."""
 
@@ -118,7 +120,12 @@ def _pet(name: str, plausible: tuple[float, float]) -> Measure:
     files = [f"*{word}*{end}" for word in entities or ["suvr"] for end in _PET_ENDINGS]
     everybody = ("gtm.stats.dat", "*_tacs.*", "*_timeseries.*")
     heads, words = ("suvr", "uptake"), (name, "suvr")
-    return Measure(name, heads, words, (*files, *everybody), plausible=plausible)
+    first = next((t.entities[0] for t in TRACERS if t.feature == name), "...")
+    wanted = f"*_trc-{first}*_regions.tsv (or of another tracer of {name}), "
+    wanted += "*_statistics.tsv, *_tacs.tsv, *_timeseries.tsv, gtm.stats.dat or "
+    return Measure(
+        name, heads, words, (*files, *everybody), wanted=wanted, plausible=plausible
+    )
 
 
 _MEASURES = {
@@ -163,6 +170,7 @@ def get_measure(name: str) -> Measure:
         columns=(lower, *known.columns, *_VALUES),
         words=known.words or (name,),
         files=(*known.files, f"*desc-{lower}_regions.*", f"*_{lower}.*"),
+        wanted=f"{known.wanted}*desc-{lower}_regions.* or *_{lower}.*",
     )
 
 

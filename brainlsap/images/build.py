@@ -21,7 +21,8 @@ import pandas as pd
 
 from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.scan_names import (
+from brainlsap.data.find_files import (
+    StudyFiles,
     parse_scan_name,
     person_key,
     visit_key,
@@ -145,15 +146,12 @@ def build_study(
     folder, atlas = Path(folder), load_atlas(atlas)
     if n_jobs != -1:
         check_at_least("n_jobs", n_jobs, 1)
-    given = [folder, *map(Path, derivatives)]
-    given += [] if subjects_dir is None else [Path(subjects_dir)]
-    absent = [path for path in given if not path.is_dir()]
-    if absent:
-        raise CohortError(f"{', '.join(map(str, absent))}: no such folder")
+    if not folder.is_dir():
+        raise CohortError(f"{folder}: no such folder")
+    files = StudyFiles(folder, derivatives, subjects_dir)
     place = folder / FOLDER if out is None else Path(out)
-    roots = [given[0], *sorted(folder.glob("derivatives/*/")), *given[1:]]
-    roots += [path for root in roots if (path := root / "subjects").is_dir()]  # CAPS
-    roots = [root for root in roots if root.resolve() != place.resolve()]
+    own = [] if files.subjects is None else [files.subjects]
+    roots = [r for r in (*files.roots, *own) if r.resolve() != place.resolve()]
     scans = find_scans(folder, roots, atlas, dict(patterns or {}))
     settings = dict(connectome or {}), dict(suvr or {})
     # a Dask cluster, which the caller may have chosen, gives all results at once

@@ -10,8 +10,8 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import as_text, is_outside, split_name
-from brainlsap.data.layouts import known_layouts
-from brainlsap.data.text_lines import read_lines, sniff_delimiter
+from brainlsap.data.row_order import row_orders
+from brainlsap.data.tables import read_lines, sniff_delimiter, split_cells
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume, read_voxels
 
@@ -206,14 +206,10 @@ def known_labels(present: Sequence[int], atlas: Atlas) -> tuple[dict[int, str], 
     if all(names.values()) and n_regions >= _ENOUGH * len(atlas):
         known = {n: str(name) for n, name in names.items()}
         return known, "labels read as FreeSurfer's numbers"
-    layout = known_layouts(atlas).get(len(present))
-    if (
-        layout is not None
-        and layout.names[0] != "Unknown"
-        and list(present) == list(range(1, len(layout.names) + 1))
-    ):
-        ordered = dict(enumerate(layout.names, start=1))
-        return ordered, f"labels {layout.note}"
+    for tool, ordered, note, _ in row_orders(atlas):
+        counted = list(range(1, len(ordered) + 1))
+        if tool in ("atlas", "mrtrix") and list(present) == counted:
+            return dict(zip(counted, ordered, strict=True)), f"labels {note}"
     return {}, ""
 
 
@@ -246,11 +242,8 @@ def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
 
 
 def _read_lookup_file(path: Path, atlas: Atlas) -> dict[int, str]:
-    rows = []
-    for line in read_lines(path):
-        delimiter = sniff_delimiter(line)
-        cells = line.split(delimiter) if delimiter else line.split()
-        rows.append([cell.strip().strip('"') for cell in cells])
+    lines = read_lines(path)
+    rows = [split_cells(line, sniff_delimiter(line)) for line in lines]
     heads = [cell.lower() for cell in rows[0]] if rows else []
     number = _number_column(path, rows, heads)
     name = next((heads.index(h) for h in _NAME_HEADS if h in heads), None)

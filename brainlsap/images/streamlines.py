@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from brainlsap.data.text_lines import read_lines
+from brainlsap.data.tables import read_lines
 from brainlsap.exceptions import FileFormatError
 
 # Points read at once.

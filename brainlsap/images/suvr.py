@@ -12,7 +12,7 @@ import pandas as pd
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.pet_tables import frame_weights
+from brainlsap.data.pet_tables import REFERENCES, frame_weights
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
 from brainlsap.images.volumes import (
@@ -25,15 +25,6 @@ from brainlsap.images.volumes import (
 )
 
 GRIDS = ("pet", "parcellation")
-# Parts of the parcellation whose mean is 1, by the cores of their names.
-REFERENCES = {
-    "cerebellar cortex": ("cerebellumcortex",),
-    "cerebellar grey": ("cerebellumcortex",),
-    "cerebellar white matter": ("cerebellumwhitematter",),
-    "pons": ("pons",),
-    "brain stem": ("brainstem",),
-    "whole cerebellum": ("cerebellumcortex", "cerebellumwhitematter"),
-}
 # Less of the regions than this in the image is a wrong affine or a cut image.
 LEAST_OVERLAP, LEAST_REFERENCE = 0.9, 0.8
 # What names of files call the space of the person's own anatomical image.

@@ -6,11 +6,10 @@
 """
 
 from brainlsap.simulation.cohort import make_benchmark_cohort, make_cohort
-from brainlsap.simulation.study_folder import read_truth, write_study_folder
+from brainlsap.simulation.study_folder import write_study_folder
 
 __all__ = [
     "make_benchmark_cohort",
     "make_cohort",
-    "read_truth",
     "write_study_folder",
 ]

@@ -58,7 +58,7 @@ from threadpoolctl import threadpool_limits
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import split_name
-from brainlsap.data.cohort import Cohort
+from brainlsap.data import Cohort
 from brainlsap.exceptions import ParameterError
 from brainlsap.simulation.networks import (
     OPERATORS,

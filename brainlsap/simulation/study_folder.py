@@ -28,22 +28,15 @@ from tqdm import tqdm
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import split_name
-from brainlsap.data.cohort import Cohort
-from brainlsap.data.spreadsheets import write_tsv
-from brainlsap.data.tables import parse_numbers, read_table
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.data import Cohort
+from brainlsap.data.row_order import row_orders
+from brainlsap.data.tables import write_tsv
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.simulation.cohort import SUBCORTEX_VOLUME
 
 STYLES = ("mrtrix", "named")
 KEY_COLUMNS = ("scan", "participant", "session", "label")
-# Atlas -> its word in file names, and FreeSurfer's annotation.
-FILE_WORDS = {"destrieux160": "destrieux", "desikan82": "desikan"}
-ANNOTATIONS = {"destrieux160": "aparc.a2009s", "desikan82": "aparc"}
-# FreeSurfer's numbers in the order of MRtrix's labelconvert (fs_a2009s.txt and
-# fs_default.txt), with the cortex of each side before and between these.
-CEREBELLUM = (8, 47)
-SUBCORTEX = (10, 11, 12, 13, 17, 18, 26, 49, 50, 51, 52, 53, 54, 58)
 FREESURFER_FEATURES = ("thickness", "volume")
 # Feature -> folder, end of the file's name, and heading of its values.
 REGION_FILES = {"fdg": ("pet", "trc-18FFDG_desc-suvr_regions.tsv", "suvr")}
@@ -162,16 +155,17 @@ def _write_scan(
         lines = [",".join(("region", *atlas.names)), *rows]
     else:
         lines = _matrix_lines(mrtrix_matrix(matrix, nodes, name))
-    word = FILE_WORDS.get(atlas.name, atlas.name)
+    word = atlas.settings.get("file_words", [atlas.name])[0]
     path = place / "dwi" / f"{name}_atlas-{word}_connectivity.csv"
     _write(path, "\n".join(lines))
     values = dict(zip(cohort.feature_names, cohort.features[row].T, strict=True))
-    if atlas.name in ANNOTATIONS:
+    annotation = atlas.settings.get("annotation")
+    if annotation:
         measured = {k: values.pop(k) for k in FREESURFER_FEATURES if k in values}
         if measured:
             stats = folder / "derivatives" / "freesurfer" / name / "stats"
             for side, hemisphere in (("lh", "L"), ("rh", "R")):
-                path = stats / f"{side}.{ANNOTATIONS[atlas.name]}.stats"
+                path = stats / f"{side}.{annotation}.stats"
                 _write(path, aparc_text(atlas, hemisphere, name, measured))
             _write(stats / "aseg.stats", aseg_text(atlas, name, measured.get("volume")))
     for feature, regional in values.items():
@@ -200,19 +194,14 @@ def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
 
     -1 for nodes that the atlas leaves out: cerebellum, accumbens in destrieux160.
     """
-    if atlas.name not in FILE_WORDS:
+    names = [order.names for order in row_orders(atlas) if order.tool == "mrtrix"]
+    if not names:
         raise ParameterError(
-            f"style 'mrtrix' is known for {', '.join(FILE_WORDS)} only, not for atlas "
+            f"style 'mrtrix' is known for atlases of FreeSurfer only, not for atlas "
             f"{atlas.name!r}. Pass style='named' to write names into the files."
         )
-    cortex = atlas.regions[atlas.regions["structure"] == "cortex"]
-    left, right = (
-        sorted(cortex.loc[cortex["hemisphere"] == side, "freesurfer_id"])
-        for side in "LR"
-    )
-    wanted = [*left, CEREBELLUM[0], *SUBCORTEX, *right, CEREBELLUM[1]]
-    position = {int(n): i for i, n in enumerate(atlas.regions["freesurfer_id"])}
-    return np.array([position.get(int(number), -1) for number in wanted])
+    found = [atlas.find(name) for name in names[0]]
+    return np.array([-1 if place is None else place for place in found])
 
 
 def mrtrix_matrix(matrix: np.ndarray, nodes: np.ndarray, scan: str) -> np.ndarray:
@@ -283,7 +272,7 @@ def aparc_text(
         "# anatomy_type surface",
         f"# subjectname {scan}",
         f"# hemi {side}",
-        f"# AnnotationFile ../label/{side}.{ANNOTATIONS[atlas.name]}.annot",
+        f"# AnnotationFile ../label/{side}.{atlas.settings['annotation']}.annot",
         "# Measure Cortex, NumVert, Number of Vertices, "
         f"{vertices[found].sum()}, unitless",
         f"# NTableCols {len(APARC_COLUMNS)}",
@@ -329,51 +318,3 @@ def aseg_text(atlas: Atlas, scan: str, volume: np.ndarray | None) -> str:
         for index, (number, (name, size)) in enumerate(sorted(found.items()), start=1)
     ]
     return "\n".join(lines)
-
-
-def read_truth(folder: str | Path, atlas: Atlas) -> pd.DataFrame | None:
-    """Read in which regions of a simulated study disease was planted.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Of the study.
-    atlas : Atlas
-        Names the regions and gives their order.
-
-    Returns
-    -------
-    DataFrame or None
-        Columns region (as the atlas names it), seed (bool), effect and any `effect_*`
-        (float), in the order of the atlas; None where there is no `truth.tsv`, or
-        where it is about other regions.
-
-    Raises
-    ------
-    FileFormatError
-        Where a column is missing or holds something else.
-    """
-    path = Path(folder) / "truth.tsv"
-    if not path.is_file():
-        return None
-    table = read_table(path)
-    missing = [name for name in ("region", "seed", "effect") if name not in table]
-    if missing:
-        raise FileFormatError(
-            f"{path}: no column {', '.join(missing)}; expected region, seed and effect "
-            "as the simulation writes them. Rename the file if it is something else."
-        )
-    found = [atlas.find(name or "") for name in table["region"]]
-    places = np.array([-1 if place is None else place for place in found], dtype=int)
-    if not np.array_equal(np.sort(places), np.arange(len(atlas))):
-        return None
-    seeds = table["seed"].fillna("").str.lower()
-    if not seeds.isin(["true", "false"]).all():
-        cell = table["seed"][~seeds.isin(["true", "false"])].iloc[0]
-        raise FileFormatError(f"{path}: seed must be true or false, got {cell!r}.")
-    truth = pd.DataFrame({"region": np.array(atlas.names)[places]})
-    truth["seed"] = (seeds == "true").to_numpy()
-    for name in table.columns:
-        if name == "effect" or name.startswith("effect_"):
-            truth[name] = parse_numbers(path, table[[name]])[:, 0]
-    return truth.iloc[np.argsort(places)].reset_index(drop=True)

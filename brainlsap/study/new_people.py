@@ -144,7 +144,7 @@ def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Co
     """
     wanted = dict(model.origin_.reading)
     if Path(folder).suffix == ".h5" and Path(folder).is_file():
-        cohort = Cohort.read(folder)
+        cohort = Cohort.load(folder)
         said = cohort.provenance | (cohort.provenance.get("asked") or {})
         _check_reading(wanted, said, f"Read {folder} again without it.")
         return cohort

@@ -8,11 +8,10 @@ import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, load_cohort
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import ParameterError
 from brainlsap.simulation import (
     make_benchmark_cohort,
     make_cohort,
-    read_truth,
     study_folder,
     write_study_folder,
 )
@@ -70,18 +69,6 @@ def test_benchmark_cohorts_are_read_back_and_have_no_session_folder(tmp_path):
         "sub-0002_desc-value_regions.tsv",
     ]
     assert_same_cohort(load_cohort(folder, cohort.atlas, "value"), cohort)
-
-
-def test_labels_that_are_formulas_are_guarded_and_read_back(tmp_path):
-    cohort = make_cohort(9, atlas="desikan82", feature="fdg")
-    name = "=HYPERLINK(A1)"
-    cohort = changed(cohort, table=cohort.table.assign(site=name))
-    folder = write_study_folder(cohort, tmp_path / "out")
-    for path in folder.rglob("*.tsv"):
-        cells = path.read_text().replace("\n", "\t").split("\t")
-        assert not any(cell.startswith("=") for cell in cells)
-    found = load_cohort(folder, "desikan82", "fdg")
-    assert (found.table["site"] == name).all()
 
 
 def test_every_scan_has_its_files(cohort, folder):
@@ -214,24 +201,3 @@ def test_nodes_outside_the_atlas_get_plausible_counts():
         assert np.array_equal(whole[node], np.rint(whole[node]))
         assert whole[node, node] == 0
         assert 0.2 < whole[node].sum() / whole[node - 1].sum() < 0.5
-
-
-def test_truth_comes_in_the_order_of_the_atlas(tmp_path):
-    atlas = load_atlas("desikan82")
-    assert read_truth(tmp_path, atlas) is None
-    path = tmp_path / "truth.tsv"
-    table = pd.DataFrame({"region": atlas.names, "seed": "true", "effect": 0.25})
-    table["effect_fdg"] = np.arange(82) / 4
-    table[::-1].to_csv(path, sep="\t", index=False)
-    truth = read_truth(tmp_path, atlas)
-    assert tuple(truth["region"]) == atlas.names
-    assert truth["effect_fdg"].tolist() == table["effect_fdg"].tolist()
-    assert truth["seed"].all()
-    table[:5].to_csv(path, sep="\t", index=False)
-    assert read_truth(tmp_path, atlas) is None
-    table.assign(seed="maybe").to_csv(path, sep="\t", index=False)
-    with pytest.raises(FileFormatError, match="seed must be true or false"):
-        read_truth(tmp_path, atlas)
-    table.drop(columns="seed").to_csv(path, sep="\t", index=False)
-    with pytest.raises(FileFormatError, match="no column seed"):
-        read_truth(tmp_path, atlas)

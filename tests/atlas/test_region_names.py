@@ -3,8 +3,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from brainlsap.data.atlas import available_atlases, load_atlas
-from brainlsap.data.region_names import (
+from brainlsap.atlas import available_atlases, load_atlas
+from brainlsap.atlas.region_names import (
     as_text,
     bare_name,
     is_outside,
