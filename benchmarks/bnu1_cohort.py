@@ -27,7 +27,6 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data import load_atlas
-from brainlsap.data.subject_files import named_text
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 MATRICES = "BNU_1_track_proba_csd_aparc68+subcort.npz"
@@ -64,7 +63,8 @@ def write_cohort(
         folder = out / person / visit / "dwi"
         folder.mkdir(parents=True)
         name = f"{scan}_atlas-desikan_connectivity.csv"
-        (folder / name).write_text(named_text(matrix, names), encoding="utf-8")
+        table = pd.DataFrame(matrix, names, names)
+        table.to_csv(folder / name, index_label="region")
     people = labels.groupby(labels.index.str.split("_").str[0])
     if (people.nunique() > 1).any():
         raise SystemExit("a person has two labels; the archive is not as it was.")

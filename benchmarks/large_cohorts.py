@@ -74,7 +74,7 @@ def write_files(folder: Path, sizes: list[int]) -> None:
         W, X, pd.concat(tables), piece.atlas, piece.feature_names, piece.classes
     )
     for n in missing:
-        whole.select(np.arange(n)).write(folder / f"{n}.h5")
+        whole.select(np.arange(n)).save(folder / f"{n}.h5")
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def go_the_way(path: Path) -> None:
     told: dict[str, dict] = {}
     one = {"n_epochs": 1, "n_starts": 1, "initial_scale": 1.0, "random_state": 0}
     with measured(told, "load"):
-        cohort = Cohort.read(path)
+        cohort = Cohort.load(path)
     release()
     with measured(told, "train"):
         model = LSAPClassifier(n_layers=2, hidden_units=16, **one)

@@ -26,12 +26,12 @@ from brainlsap.data import Cohort, load_cohort
 kind, path, feature = sys.argv[1:]
 start, busy = time.perf_counter(), time.process_time()
 if kind == "folders":
-    cohort = load_cohort(path, feature=feature.split(","), progress=True)
+    cohort = load_cohort(path, feature=feature.split(","), verbose=True)
 else:
-    cohort = Cohort.read(path)
+    cohort = Cohort.load(path)
 took, busy = time.perf_counter() - start, time.process_time() - busy
 if kind == "folders":
-    cohort.write(f"{path}.h5")
+    cohort.save(f"{path}.h5")
 most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 told = {"seconds": took, "busy": busy, "scans": cohort.n_scans, "bytes": most}
 print(json.dumps(told))

@@ -49,7 +49,7 @@ SETTINGS = {
 OURS = """
 import sys, time
 import numpy as np
-from brainlsap.data import build_connectome
+from brainlsap.images import build_connectome
 tracks, nodes, rule, radius, weight, out = sys.argv[1:]
 start = time.perf_counter()
 made = build_connectome(tracks, nodes, "destrieux160", rule, float(radius), weight)

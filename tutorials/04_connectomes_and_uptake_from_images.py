@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from nibabel.streamlines import Tractogram, save
 
-from brainlsap.data import build_connectome, extract_suvr
+from brainlsap.images import build_connectome, extract_suvr
 from brainlsap.exceptions import FileFormatError
 from brainlsap.report import plot_connectome
 
@@ -108,7 +108,8 @@ ax.figure.savefig(figures / "04_connectome.png", dpi=110)
 # ## Uptake
 #
 # A PET image on another grid, of 3 mm. Uptake is 1.2 in every region but one, and 1 in
-# the cerebellum; `extract_suvr` divides by the reference.
+# the cerebellum; `extract_suvr` divides by the reference. No name says that the two
+# images share their space (`space-T1w`), so it is said by `same_space=True`.
 
 # %%
 pet_affine = np.diag([3.0, 3.0, 3.0, 1.0])
@@ -120,7 +121,8 @@ uptake = np.array([0.2, 1.2, 1.2, 1.2, 1.2, 0.9, 1.2, 1.0])[labels[tuple(inside.
 uptake = 1000 * (uptake + rng.normal(0, 0.02, len(uptake))).reshape(20, 27, 14)
 nib.save(nib.Nifti1Image(uptake.astype(np.float32), pet_affine), "pet.nii.gz")
 
-found = extract_suvr("pet.nii.gz", "parcellation.nii.gz", "boxes", labels=label_names)
+given = {"labels": label_names, "same_space": True}
+found = extract_suvr("pet.nii.gz", "parcellation.nii.gz", "boxes", **given)
 print(found.to_frame().round(3).to_string())
 
 # %% [markdown]
@@ -132,7 +134,7 @@ moved = pet_affine.copy()
 moved[0, 3] += 40
 nib.save(nib.Nifti1Image(uptake.astype(np.float32), moved), "moved.nii.gz")
 try:
-    extract_suvr("moved.nii.gz", "parcellation.nii.gz", "boxes", labels=label_names)
+    extract_suvr("moved.nii.gz", "parcellation.nii.gz", "boxes", **given)
 except FileFormatError as error:
     print(error)
 

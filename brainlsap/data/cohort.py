@@ -1,23 +1,23 @@
 """The cohort: scans of people as frozen, aligned arrays with named axes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from brainlsap._arrays import pack
-from brainlsap._scratch import take_rows
-from brainlsap.data.atlas import Atlas
-from brainlsap.data.cohort_checks import (
-    KEY_COLUMNS,
-    cohort_faults,
-    frozen_array,
-    is_shared,
-)
-from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.arrays import LARGEST, check_choice, pack
+from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.data.participants import KEY_COLUMNS, order_classes
+from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.files import replace_when_whole
+
+FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
+# Two triangles that were averaged or rescaled may differ in float32's last bits.
+_SYMMETRY = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,11 +30,11 @@ class Cohort:
     Parameters
     ----------
     connectomes : array of shape (n_scans, n_rois, n_rois)
-        Symmetric, finite, not negative; float64. One matrix for everybody is best
-        given as `np.broadcast_to(matrix, (n_scans, n_rois, n_rois))`, which is kept
-        as it is and costs the memory of one matrix.
+        Symmetric, finite, not negative; kept as float32. One matrix for everybody is
+        best given as `np.broadcast_to(matrix, (n_scans, n_rois, n_rois))`, which
+        costs the memory of one matrix.
     features : array of shape (n_scans, n_rois, n_features)
-        In the units of the files that they come from; NaN where not measured.
+        In the units of the files that they come from, float64; NaN where not measured.
     table : DataFrame
         One row per scan: scan (unique), participant (the person), session (visit of
         the person, may be empty) and label, all as text; then any covariates.
@@ -44,6 +44,8 @@ class Cohort:
         Names the last axis of `features`.
     classes : tuple of str
         The labels in order of stage; holds every label of `table`.
+    classes_ordered : bool, optional
+        Whether that order is known; by default as :func:`.order_classes` says.
     label_name : str
         What the label is, for example `"diagnosis"`.
     notes : tuple of str
@@ -57,34 +59,6 @@ class Cohort:
     ------
     CohortError
         With every fault, where the parts do not fit each other.
-
-    Examples
-    --------
-    >>> from brainlsap.data.atlas import load_atlas
-    >>> atlas = load_atlas("desikan82")
-    >>> n_scans, n_rois = 3, len(atlas)
-    >>> table = pd.DataFrame(
-    ...     {
-    ...         "scan": ["a-1", "a-2", "b-1"],
-    ...         "participant": ["a", "a", "b"],
-    ...         "session": ["1", "2", "1"],
-    ...         "label": ["CN", "CN", "AD"],
-    ...     }
-    ... )
-    >>> cohort = Cohort(
-    ...     connectomes=np.broadcast_to(np.eye(n_rois), (n_scans, n_rois, n_rois)),
-    ...     features=np.ones((n_scans, n_rois, 1)),
-    ...     table=table,
-    ...     atlas=atlas,
-    ...     feature_names=("thickness",),
-    ...     classes=("CN", "AD"),
-    ... )
-    >>> cohort
-    Cohort(3 scans of 2 people, 82 regions of desikan82, thickness, diagnosis)
-    >>> cohort.select(cohort.y == "CN").n_scans
-    2
-    >>> cohort.to_array().shape
-    (3, 82, 83)
     """
 
     connectomes: np.ndarray
@@ -93,20 +67,29 @@ class Cohort:
     atlas: Atlas
     feature_names: tuple[str, ...]
     classes: tuple[str, ...]
+    classes_ordered: bool | None = None
     label_name: str = "diagnosis"
     notes: tuple[str, ...] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
-    classes_ordered: bool = True
 
     def __post_init__(self) -> None:
         store = object.__setattr__
-        store(self, "connectomes", frozen_array(self.connectomes))
-        store(self, "features", frozen_array(self.features))
+        store(self, "connectomes", _frozen(self.connectomes, np.float32))
+        store(self, "features", _frozen(self.features, np.float64))
         store(self, "feature_names", tuple(self.feature_names))
         store(self, "classes", tuple(str(name) for name in self.classes))
         store(self, "notes", tuple(self.notes))
-        faults = cohort_faults(self)
+        if self.classes_ordered is None:
+            known = order_classes(self.classes) == (self.classes, True)
+            store(self, "classes_ordered", known)
+        faults = [*_table_faults(self), *_shape_faults(self)]
+        if not faults:  # values are only worth reading where the axes agree
+            faults += [*_connectome_faults(self), *_feature_faults(self)]
+        try:
+            json.dumps(self.provenance)
+        except (TypeError, ValueError) as error:
+            faults.append(f"provenance must be expressible as JSON: {error}")
         if faults:
             raise CohortError("these parts do not make a cohort", faults)
         table = self.table.reset_index(drop=True)
@@ -114,6 +97,112 @@ class Cohort:
             table[column] = table[column].astype(object).fillna("").astype(str)
         rest = [name for name in table.columns if name not in KEY_COLUMNS]
         store(self, "table", table[[*KEY_COLUMNS, *rest]])
+
+    @staticmethod
+    def from_arrays(
+        connectomes: np.ndarray,
+        features: np.ndarray,
+        labels: Sequence[Any],
+        *,
+        groups: Sequence[Any] | None = None,
+        covariates: pd.DataFrame | Mapping[str, Sequence[Any]] | None = None,
+        feature_names: Sequence[str] | None = None,
+        atlas: str | Path | Atlas | Sequence[str] = "destrieux160",
+        classes: Sequence[str] | None = None,
+        label_name: str = "diagnosis",
+        negative: str = "refuse",
+    ) -> "Cohort":
+        """Make a cohort of arrays.
+
+        Parameters
+        ----------
+        connectomes : array of shape (n_scans, n_rois, n_rois) or (n_rois, n_rois)
+            One for each scan, or one for everybody; rows in the order of `atlas`.
+        features : array of shape (n_scans, n_rois) or (n_scans, n_rois, n_features)
+            NaN where not measured.
+        labels : sequence of length n_scans
+            Class of every scan, read as text.
+        groups : sequence of length n_scans, optional
+            Person of every scan; by default everybody has one.
+        covariates : DataFrame or mapping, optional
+            Such as age, sex and site, with one entry per scan.
+        feature_names : sequence of str, optional
+            By default `feature`, or `feature1`, `feature2` ...
+        atlas : str, Path, Atlas or sequence of str
+            As :func:`.load_atlas` takes it, or the names of the regions.
+        classes : sequence of str, optional
+            Order of the classes, where it is not known by their names.
+        label_name : str
+            What the label is.
+        negative : {"refuse", "drop", "absolute"}
+            What becomes of negative weights, as correlations have them.
+
+        Raises
+        ------
+        CohortError
+            With every fault, where the parts do not fit each other.
+        ParameterError
+            Where an argument cannot be used.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> cohort = Cohort.from_arrays(
+        ...     np.ones((3, 3)),
+        ...     rng.random((4, 3)),
+        ...     ["CN", "AD", "CN", "AD"],
+        ...     atlas=["area_L", "area_R", "stem"],
+        ... )
+        >>> cohort
+        Cohort(4 scans of 4 people, 3 regions of own, feature, diagnosis)
+        """
+        check_choice("negative", negative, ("refuse", "drop", "absolute"))
+        if not isinstance(atlas, str | Path | Atlas):
+            atlas = Atlas.from_names(atlas)
+        atlas, notes = load_atlas(atlas), ["made from arrays"]
+        W, X = np.asarray(connectomes), np.asarray(features, dtype=float)
+        X = X[..., None] if X.ndim == 2 else X
+        n_negative = int((W < 0).sum())
+        if n_negative and negative != "refuse":
+            W = np.maximum(W, 0) if negative == "drop" else np.abs(W)
+            how = "set to 0" if negative == "drop" else "taken by their size"
+            notes.append(f"{n_negative} negative weights were {how}")
+        if W.ndim == 2:
+            W = np.broadcast_to(W, (len(X), *W.shape))
+        if feature_names is None:
+            n_features = X.shape[-1]
+            numbered = [f"feature{i}" for i in range(1, n_features + 1)]
+            feature_names = numbered if n_features > 1 else ["feature"]
+        names = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
+        people = names if groups is None else list(map(str, groups))
+        text = [str(label) for label in labels]
+        if not len(people) == len(text) == len(X):
+            raise ParameterError(
+                "features, labels and groups must have one entry per scan, got "
+                f"{len(X)}, {len(text)} and {len(people)}."
+            )
+        columns = {"scan": names, "participant": people, "session": "", "label": text}
+        table = pd.DataFrame(columns)
+        if covariates is not None:
+            more = pd.DataFrame(covariates).reset_index(drop=True)
+            if len(more) != len(X):
+                raise ParameterError(
+                    f"covariates must have {len(X)} rows, one per scan, got "
+                    f"{len(more)}."
+                )
+            table = pd.concat([table, more], axis=1)
+        order, ordered = order_classes(text, classes)
+        return Cohort(
+            connectomes=W,
+            features=X,
+            table=table,
+            atlas=atlas,
+            feature_names=tuple(feature_names),
+            classes=order,
+            classes_ordered=ordered,
+            label_name=label_name,
+            notes=tuple(notes),
+        )
 
     def __repr__(self) -> str:
         n_people = self.table["participant"].nunique()
@@ -160,7 +249,7 @@ class Cohort:
     @property
     def shares_connectome(self) -> bool:
         """Whether one matrix in memory serves all scans."""
-        return is_shared(self.connectomes)
+        return _is_shared(self.connectomes)
 
     def select(self, rows: np.ndarray | Sequence[int] | Sequence[bool]) -> "Cohort":
         """Return the cohort of some scans; classes, notes and truth stay.
@@ -179,101 +268,241 @@ class Cohort:
         ParameterError
             Where `rows` is a mask of another length, or points outside.
         """
-        index = self._positions(np.asarray(rows))
-        if self.shares_connectome:
-            shape = (len(index), self.n_rois, self.n_rois)
-            connectomes = np.broadcast_to(self.connectomes[0], shape)
-        else:
-            connectomes = take_rows(self.connectomes, index)
-            connectomes.flags.writeable = False  # else the new cohort copies it
-        return Cohort(
-            connectomes=connectomes,
-            features=self.features[index],
-            table=self.table.iloc[index],
-            atlas=self.atlas,
-            feature_names=self.feature_names,
-            classes=self.classes,
-            label_name=self.label_name,
-            notes=self.notes,
-            provenance=self.provenance,
-            truth=self.truth,
-            classes_ordered=self.classes_ordered,
-        )
-
-    def _positions(self, rows: np.ndarray) -> np.ndarray:
-        if rows.dtype == bool and rows.shape == (self.n_scans,):
-            rows = np.flatnonzero(rows)
-        if rows.size == 0:
+        index = np.asarray(rows)
+        if index.dtype == bool and index.shape == (self.n_scans,):
+            index = np.flatnonzero(index)
+        if index.size == 0:
             raise ParameterError("rows must select at least one scan, got none.")
-        if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer):
+        if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
             raise ParameterError(
                 f"rows must be a mask of length {self.n_scans} or positions as whole "
-                f"numbers, got an array of {rows.dtype} and shape {rows.shape}."
+                f"numbers, got an array of {index.dtype} and shape {index.shape}."
             )
-        outside = rows[(rows < -self.n_scans) | (rows >= self.n_scans)]
+        outside = index[(index < -self.n_scans) | (index >= self.n_scans)]
         if outside.size:
             raise ParameterError(
                 f"rows must lie between 0 and {self.n_scans - 1}, got {outside[0]}."
             )
-        return rows
+        if self.shares_connectome:
+            shape = (len(index), self.n_rois, self.n_rois)
+            connectomes = np.broadcast_to(self.connectomes[0], shape)
+        else:
+            connectomes = self.connectomes[index]
+            connectomes.flags.writeable = False  # else the new cohort copies it
+        return replace(
+            self,
+            connectomes=connectomes,
+            features=self.features[index],
+            table=self.table.iloc[index],
+        )
 
     def to_array(self) -> np.ndarray:
         """Pack connectomes and features for scikit-learn.
 
         Returns
         -------
-        array of shape (n_scans, n_rois, n_rois + n_features)
+        float32 array of shape (n_scans, n_rois, n_rois + n_features)
             A copy; the connectome first, NaN where a feature was not measured.
-            Above 500 MB it is mapped to a file (:mod:`brainlsap._scratch`).
         """
         return pack(self.connectomes, self.features)
 
-    def write(self, path: str | Path) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write the cohort to one HDF5 file, whole or not at all.
 
-        Parameters
-        ----------
-        path : str or Path
-            An existing file is replaced.
-
-        Returns
-        -------
-        Path
+        The file holds the float32 connectomes (one matrix where all scans share it),
+        the features, and the rest as JSON. An existing file is replaced.
         """
-        from brainlsap.data.cohort_file import write_cohort
+        import h5py
 
-        return write_cohort(self, path)
+        W = self.connectomes[:1] if self.shares_connectome else self.connectomes
+        about = {
+            "atlas": self.atlas.name,
+            "regions": _columns(self.atlas.regions),
+            "table": _columns(self.table),
+            "truth": None if self.truth is None else _columns(self.truth),
+            "feature_names": self.feature_names,
+            "classes": self.classes,
+            "classes_ordered": self.classes_ordered,
+            "label_name": self.label_name,
+            "notes": self.notes,
+            "provenance": self.provenance,
+        }
+        path = Path(path)
+        with (
+            replace_when_whole(path) as partial,
+            h5py.File(partial, "w", locking=False) as file,
+        ):
+            file.attrs["format"] = FORMAT
+            file.attrs["format_version"] = FORMAT_VERSION
+            # checksums turn a damaged file into an error instead of other numbers
+            for name, values in (("connectomes", W), ("features", self.features)):
+                chunks = (1, *values.shape[1:])
+                file.create_dataset(name, data=values, chunks=chunks, fletcher32=True)
+            # a dataset, since attributes end at 64 kB
+            file["about"] = json.dumps(about)
+        return path
 
     @staticmethod
-    def read(path: str | Path) -> "Cohort":
-        """Read a cohort that :meth:`write` has written.
-
-        Parameters
-        ----------
-        path : str or Path
-            Of the file.
-
-        Returns
-        -------
-        Cohort
+    def load(path: str | Path) -> "Cohort":
+        """Read a cohort that :meth:`save` has written.
 
         Raises
         ------
         FileFormatError
-            Where the file is missing, cut short, or something else.
+            Where the file is missing, cut short, damaged, or something else.
         """
-        from brainlsap.data.cohort_file import read_cohort
+        import h5py
 
-        return read_cohort(path)
+        path = Path(path)
+        if not path.is_file():
+            raise FileFormatError(
+                f"{path}: no such file; expected a cohort file (.h5)."
+            )
+        try:
+            with h5py.File(path, "r") as file:
+                said = file.attrs.get("format"), file.attrs.get("format_version")
+                if said != (FORMAT, FORMAT_VERSION):
+                    raise ValueError(
+                        f"format and version are {said}, expected "
+                        f"{(FORMAT, FORMAT_VERSION)}"
+                    )
+                for name in ("connectomes", "features", "about"):
+                    item = file[name]  # a header may promise terabytes
+                    if item.id.get_storage_size() < item.size * item.dtype.itemsize:
+                        raise ValueError(f"{name} holds less than its header promises")
+                about = json.loads(file["about"][()])
+                W, X = file["connectomes"][()], file["features"][()]
+            tables = {
+                name: pd.DataFrame(about.pop(name)) if about[name] else None
+                for name in ("table", "regions", "truth")
+            }
+            W.flags.writeable = X.flags.writeable = False
+            if len(W) == 1 < len(X):
+                W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
+            title, regions = about.pop("atlas"), tables.pop("regions")
+            atlas = Atlas(title, regions)
+            if title in available_atlases():
+                known = load_atlas(title)
+                atlas = known if known.names == atlas.names else atlas
+            return Cohort(connectomes=W, features=X, atlas=atlas, **tables, **about)
+        except Exception as error:  # HDF5, JSON and the cohort each raise their own
+            raise FileFormatError(
+                f"{path}: not a whole cohort file, as Cohort.save writes it ({error}). "
+                "Write the cohort again."
+            ) from error
 
-    def save(self, path: str | Path) -> Path:
-        """Write the cohort to one file."""
-        return self.write(path)
 
-    load = read
+def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
+    """Return the columns of a table as JSON takes them; None where missing."""
+    return {
+        str(name): [None if pd.isna(value) else value for value in table[name].tolist()]
+        for name in table
+    }
 
-    def write_folder(self, folder: str | Path) -> Path:
-        """Write a study folder."""
-        from brainlsap.data.subject_folders import write_subject_folders
 
-        return write_subject_folders(self, folder)
+def _is_shared(connectomes: np.ndarray) -> bool:
+    return (
+        connectomes.ndim == 3 and len(connectomes) > 1 and connectomes.strides[0] == 0
+    )
+
+
+def _frozen(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return read-only values; copied where others could still write to them."""
+    array = np.asarray(values)
+    if _is_shared(array):
+        return np.broadcast_to(_frozen(array[0], dtype), array.shape)
+    is_owned = array.base is None and not array.flags.writeable
+    if not is_owned or array.dtype != dtype:
+        with np.errstate(over="ignore"):  # too large for float32: refused as infinite
+            array = np.array(array, dtype=dtype, order="C")
+        array.flags.writeable = False
+    return array
+
+
+def _table_faults(cohort: Cohort) -> Iterator[str]:
+    table, classes = cohort.table, cohort.classes
+    missing = [name for name in KEY_COLUMNS if name not in table.columns]
+    if missing:
+        yield (
+            f"table must have the columns {', '.join(KEY_COLUMNS)}; "
+            f"{', '.join(missing)} is missing"
+        )
+        return
+    for name in ("scan", "participant", "label"):
+        empty = np.flatnonzero(table[name].isna() | (table[name].astype(str) == ""))
+        if empty.size:
+            yield f"table has no {name} in row {empty[0]}"
+    scans = table["scan"].astype(str)
+    for scan in scans[scans.duplicated()].unique():
+        yield f"scan {scan!r} stands more than once in table"
+    if len(set(classes)) < len(classes):
+        yield f"classes must be different, got {', '.join(classes)}"
+    counts = table["label"].dropna().astype(str).value_counts()
+    for label in sorted(set(counts.index) - set(classes)):
+        yield (
+            f"label {label!r} of {counts[label]} scan(s) is not among the classes "
+            f"{', '.join(classes)}"
+        )
+    if not table.columns.is_unique:
+        yield "table has two columns of one name"
+
+
+def _shape_faults(cohort: Cohort) -> Iterator[str]:
+    n_scans, n_rois = len(cohort.table), len(cohort.atlas)
+    n_features = len(cohort.feature_names)
+    if n_scans == 0:
+        yield "table has no scans"
+    if n_features == 0 or len(set(cohort.feature_names)) < n_features:
+        yield f"feature_names must be different names, got {cohort.feature_names!r}"
+    for name, values, shape in (
+        ("connectomes", cohort.connectomes, (n_scans, n_rois, n_rois)),
+        ("features", cohort.features, (n_scans, n_rois, n_features)),
+    ):
+        if values.shape != shape:
+            yield (
+                f"{name} must have shape {shape} for {n_scans} scans, the {n_rois} "
+                f"regions of {cohort.atlas.name} and {n_features} feature names, "
+                f"got {values.shape}"
+            )
+
+
+def _connectome_faults(cohort: Cohort) -> Iterator[str]:
+    names, shared = cohort.atlas.names, cohort.shares_connectome
+    # one scan at a time stays in the processor's cache
+    for scan, W in zip(cohort.table["scan"], cohort.connectomes, strict=True):
+        where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
+        if not (W.min() >= 0 and W.max() <= LARGEST):
+            i, j = np.argwhere(~((W >= 0) & (W <= LARGEST)))[0]
+            yield (
+                f"{where} must be finite and not negative, and at most {LARGEST:g}; "
+                f"got {W[i, j]} between {names[i]} and {names[j]}"
+                + (
+                    ". Of correlations, Cohort.from_arrays(negative='drop') or "
+                    "'absolute' says what becomes of negative ones"
+                    if W[i, j] < 0
+                    else ""
+                )
+            )
+        elif not np.array_equal(W, W.T):
+            gap = np.abs(W - W.T)
+            i, j = np.unravel_index(gap.argmax(), gap.shape)
+            if gap[i, j] > _SYMMETRY * W.max():
+                yield (
+                    f"{where} must be symmetric, got {W[i, j]} from {names[i]} to "
+                    f"{names[j]} and {W[j, i]} back"
+                )
+        if shared:
+            return
+
+
+def _feature_faults(cohort: Cohort) -> Iterator[str]:
+    scan, region, feature = np.nonzero(np.abs(cohort.features) > LARGEST)
+    if scan.size:
+        value = cohort.features[scan[0], region[0], feature[0]]
+        told = f"{value:g}" if np.isfinite(value) else "infinity"
+        yield (
+            "features must be finite, or NaN where not measured, and at most "
+            f"{LARGEST:g} in size; got {told} for {cohort.feature_names[feature[0]]} "
+            f"of {cohort.atlas.names[region[0]]} in scan "
+            f"{cohort.table['scan'].iloc[scan[0]]!r}"
+        )

@@ -1,20 +1,22 @@
-"""Read PET tables that are no plain table of regions: `gtm.stats.dat`, time series.
+"""Read PET tables that are no plain table of regions: `gtm.stats.dat`, time activity.
 
-`mri_gtmpvc` writes `gtm.stats.dat` without a header: index, number, name and tissue of
-a segment, voxels, variance reduction, uptake, and in newer versions the residual.
-petprep_extract_tacs writes `frame_start frame_end <regions>`, PETPrep
-`FrameTimesStart FrameTimesEnd <regions>`: activity over time, which becomes SUVR by the
-average over frames divided by that of a reference region.
+PETSurfer's `mri_gtmpvc` writes `gtm.stats.dat` without a header: index, number, name
+and tissue of a segment, voxels, variance reduction, uptake, and in newer versions the
+residual. petprep_extract_tacs writes `frame_start frame_end <regions>`, PETPrep
+`FrameTimesStart FrameTimesEnd <regions>`: activity over time, which becomes SUVR by
+the average over frames divided by that of a reference region. Where that region has
+several parts, each counts by its volume, which both write into `*_morph.tsv`.
 """
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from brainlsap.data.region_names import split_name
+from brainlsap.atlas.region_names import split_name
 from brainlsap.data.tables import parse_numbers, read_table
-from brainlsap.data.text_lines import read_lines
 from brainlsap.exceptions import FileFormatError, ParameterError
 
 # Reference region -> cores of the names whose mean it is.
@@ -28,22 +30,11 @@ REFERENCES = {
 _STARTS = ("frame_start", "frametimesstart", "start", "framestart")
 _ENDS = ("frame_end", "frametimesend", "end", "frameend")
 _GTM_COLUMNS = (7, 8)
+_VOLUMES = ("volume-mm3", "volume_mm3", "volume", "nvox")
 
 
-def is_gtm_stats(path: Path, lines: list[str]) -> bool:
-    """Tell whether a file is PETSurfer's `gtm.stats.dat`.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file.
-    lines : list of str
-        Of its text.
-
-    Returns
-    -------
-    bool
-    """
+def is_gtm_stats(path: Path, lines: Sequence[str]) -> bool:
+    """Return whether lines are those of PETSurfer's `gtm.stats.dat`."""
     cells = lines[0].split() if lines else []
     return path.name == "gtm.stats.dat" or (
         len(cells) in _GTM_COLUMNS and cells[0] == "1" and cells[1].isdecimal()
@@ -51,29 +42,14 @@ def is_gtm_stats(path: Path, lines: list[str]) -> bool:
 
 
 def read_gtm_stats(
-    path: Path, reference: str | None = None
+    path: Path, lines: Sequence[str], reference: str | None = None
 ) -> tuple[list[str], np.ndarray]:
-    """Read the uptake of every segment of PETSurfer.
+    """Return names and uptake of PETSurfer's segments.
 
-    Parameters
-    ----------
-    path : Path
-        A `gtm.stats.dat`.
-    reference : str, optional
-        A key of `REFERENCES`, or the name of a segment, that becomes 1. By default
-        values stay as `mri_gtmpvc` scaled them (to the pons unless told otherwise).
-
-    Returns
-    -------
-    names : list of str
-    values : array of shape (n_segments,)
-
-    Raises
-    ------
-    FileFormatError
-        Where the file is no such table, or cut short.
+    `reference`, a key of `REFERENCES` or a segment's name, becomes 1; by default
+    values stay as `mri_gtmpvc` scaled them (to the pons unless told otherwise).
     """
-    rows = [line.split() for line in read_lines(path)]
+    rows = [line.split() for line in lines]
     widths = {len(row) for row in rows}
     if len(widths) != 1 or not widths <= set(_GTM_COLUMNS):
         raise FileFormatError(
@@ -81,68 +57,28 @@ def read_gtm_stats(
             f"tissue, voxels, VRF, uptake), got rows of {sorted(widths)}. The file may "
             "be cut short."
         )
-    order = [row[0] for row in rows]
-    if order != [str(i) for i in range(1, len(rows) + 1)]:
+    if [row[0] for row in rows] != [str(i) for i in range(1, len(rows) + 1)]:
         raise FileFormatError(
             f"{path}: rows must be counted 1 to {len(rows)} in their first column; "
             "some are missing or out of order."
         )
     names = [row[2] for row in rows]
-    cells = pd.DataFrame({"uptake": [row[6] for row in rows]})
-    values = parse_numbers(path, cells)[:, 0]
+    columns = {"uptake": [row[6] for row in rows], "nvox": [row[4] for row in rows]}
+    values, voxels = parse_numbers(path, pd.DataFrame(columns)).T
     if reference is not None:
-        voxels = parse_numbers(path, pd.DataFrame({"nvox": [r[4] for r in rows]}))
-        values = values / _reference_value(path, names, values, reference, voxels[:, 0])
+        volumes = dict(zip(names, voxels.tolist(), strict=True))
+        values = values / _reference_value(path, names, values, reference, volumes)
     return names, values
 
 
-def is_time_series(heads: list[str]) -> bool:
-    """Tell whether a table is of activity over time.
+def is_time_series(heads: Sequence[str]) -> bool:
+    """Return whether columns are of activity over time.
 
-    Parameters
-    ----------
-    heads : list of str
-        Of its columns.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
     >>> is_time_series(["FrameTimesStart", "FrameTimesEnd", "Left-Thalamus"])
     True
     """
-    lower = [head.lower() for head in heads[:2]]
-    return len(lower) == 2 and lower[0] in _STARTS and lower[1] in _ENDS
-
-
-def frames_first(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of activity over time with the times of its frames in front.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As :func:`.read_table` gives it.
-
-    Returns
-    -------
-    DataFrame
-        Without a column that only counts rows; a table without frames is unchanged.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame([[0, 5, 0, 9]], columns=["", "pons", "start", "end"])
-    >>> list(frames_first(table))
-    ['start', 'end', 'pons']
-    """
-    heads = [str(head) for head in table.columns]
-    starts = [head for head in heads if head.lower() in _STARTS]
-    ends = [head for head in heads if head.lower() in _ENDS]
-    if len(starts) != 1 or len(ends) != 1:
-        return table
-    times = [*starts, *ends]
-    return table[[*times, *(head for head in heads if head and head not in times)]]
+    lower = [head.lower() for head in heads]
+    return all(sum(h in words for h in lower) == 1 for words in (_STARTS, _ENDS))
 
 
 def average_frames(
@@ -158,7 +94,7 @@ def average_frames(
     path : Path
         Of the table.
     table : DataFrame
-        Its cells as text; start and end of frames first.
+        Its cells as text; columns may stand in any order.
     frames : (float, float), optional
         Start and end of the window in the unit of the table (seconds in BIDS); it must
         begin and end where frames do. Needless where there is one frame.
@@ -177,33 +113,46 @@ def average_frames(
     ParameterError
         Where no window or no reference is given, and none follows.
     FileFormatError
-        Where frames overlap, the window cuts one, or the reference is missing.
+        Where frames overlap, the window cuts one, the reference is missing, or its
+        parts have no volumes by which they count.
     """
-    heads = [str(head) for head in table.columns]
-    numbers = parse_numbers(path, table)
-    weights = frame_weights(path, numbers[:, 0], numbers[:, 1], frames)
-    values = _mean(numbers, weights)
-    names = heads[2:]
+    names, values = _mean_of_frames(path, table, frames)
     file = _reference_file(path, reference)
     if file is not None:
-        other = frames_first(read_table(file))
+        other = read_table(file)
         if not is_time_series(list(other.columns)) or other.shape[1] != 3:
             raise FileFormatError(
                 f"{file}: expected a time series of one reference region, got the "
                 f"columns {', '.join(other.columns[:6])}."
             )
-        times = parse_numbers(file, other)
-        share = frame_weights(file, times[:, 0], times[:, 1], frames)
-        return names, values / _above_zero(file, "it", float(_mean(times, share)[0]))
+        one = _mean_of_frames(file, other, frames)[1]
+        return names, values / _above_zero(file, "it", float(one[0]))
     if reference is None:
         raise ParameterError(
             f"{path} holds activity over time; name the region that is to be 1 by "
             f"reference=, one of {', '.join(REFERENCES)}, a column or a file."
         )
     if str(reference) in names:
-        one = float(values[names.index(str(reference))])
-        return names, values / _above_zero(path, str(reference), one)
-    return names, values / _reference_value(path, names, values, str(reference))
+        one = values[names.index(str(reference))]
+        return names, values / _above_zero(path, str(reference), float(one))
+    volumes = _volumes(path)
+    return names, values / _reference_value(
+        path, names, values, str(reference), volumes
+    )
+
+
+def _mean_of_frames(
+    path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
+) -> tuple[list[str], np.ndarray]:
+    """Return the regions of a time series, and their means over a window."""
+    start_head = next(h for h in table.columns if h.lower() in _STARTS)
+    end_head = next(h for h in table.columns if h.lower() in _ENDS)
+    # a head may be empty: such a column counts the rows
+    names = [h for h in table.columns if h and h not in (start_head, end_head)]
+    start, end = parse_numbers(path, table[[start_head, end_head]]).T
+    weights = frame_weights(path, start, end, frames)
+    used = weights > 0
+    return names, weights[used] @ parse_numbers(path, table[names])[used]
 
 
 def frame_weights(
@@ -236,11 +185,6 @@ def frame_weights(
     return duration / duration.sum()
 
 
-def _mean(numbers: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    used = weights > 0
-    return weights[used] @ numbers[used, 2:]
-
-
 def _reference_file(path: Path, reference: str | Path | None) -> Path | None:
     if reference is not None:
         file = Path(reference)
@@ -250,30 +194,65 @@ def _reference_file(path: Path, reference: str | Path | None) -> Path | None:
     return found[0] if len(found) == 1 and found[0] != path else None
 
 
+def _volumes(path: Path) -> dict[str, float]:
+    """Return the volumes of regions from `*_morph.tsv`, empty where there is none.
+
+    petprep_extract_tacs writes it beside the activity, PETPrep into `anat`; both with
+    the columns `index`, `name` and `volume-mm3`.
+    """
+    segmentation = re.search(r"_seg-[A-Za-z0-9]+", path.name)
+    pattern = f"*{segmentation[0] if segmentation else ''}*_morph.tsv"
+    above = path.parent.parent
+    for folder in (path.parent, above / "anat", above.parent / "anat"):
+        found = sorted(folder.glob(pattern))
+        if len(found) == 1:
+            table = read_table(found[0])
+            heads = {head.lower(): head for head in table.columns}
+            volume = next((heads[word] for word in _VOLUMES if word in heads), None)
+            if volume is None or "name" not in heads:
+                return {}
+            sizes = parse_numbers(found[0], table[[volume]])[:, 0].tolist()
+            return dict(zip(table[heads["name"]], sizes, strict=True))
+    return {}
+
+
 def _reference_value(
     path: Path,
-    names: list[str],
+    names: Sequence[str],
     values: np.ndarray,
     reference: str,
-    voxels: np.ndarray | None = None,
+    volumes: dict[str, float],
 ) -> float:
-    """Return the mean of a reference region, by voxels where they are known."""
-    cores = REFERENCES.get(reference.lower(), (split_name(reference)[1],))
-    side = None if reference.lower() in REFERENCES else split_name(reference)[0]
+    """Return the mean of a reference region over its volume.
+
+    Without volumes, left and right of one structure count alike; two tissues do not.
+    """
+    word = reference.lower()
+    cores = REFERENCES.get(word, (split_name(reference)[1],))
+    side = None if word in REFERENCES else split_name(reference)[0]
     rows = [
         i
         for i, name in enumerate(names)
         if split_name(name)[1] in cores and side in (None, split_name(name)[0])
     ]
-    found = {split_name(names[i])[1] for i in rows}
-    if found != set(cores):
+    if {split_name(names[i])[1] for i in rows} != set(cores):
         raise FileFormatError(
             f"{path}: no region {reference!r} to refer to; known are "
             f"{', '.join(REFERENCES)} and the regions of the file."
         )
-    weights = None if voxels is None else voxels[rows]
-    value = float(np.average(values[rows], weights=weights))
-    return _above_zero(path, reference, value)
+    weights = np.array([volumes.get(names[i], np.nan) for i in rows])
+    if not (weights > 0).all():
+        if len(cores) > 1:
+            raise FileFormatError(
+                f"{path}: the {reference} has {len(rows)} parts, which count by their "
+                "volumes, and those are not known; expected a *_morph.tsv with the "
+                "columns name and volume-mm3 beside it or in anat. Give another "
+                "reference=, or a time series of it."
+            )
+        weights = np.ones(len(rows))
+    return _above_zero(
+        path, reference, float(np.average(values[rows], weights=weights))
+    )
 
 
 def _above_zero(path: Path, reference: str, value: float) -> float:

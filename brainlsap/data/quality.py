@@ -3,71 +3,79 @@
 Nothing is removed here: a table says what is unusual, and `flags` says why one would
 look at the scan. Outliers are told from the median and the median absolute deviation
 (MAD) over scans, which a few bad scans cannot move.
+
+Exchanged hemispheres are found by how the sides differ. Let `g` be a scan's left minus
+right of every region (or link), `m` the mean of `g` over all other people and `v` its
+variance over scans. The agreement `t = sum(g m / (v + mean(v)))` changes its sign where
+a scan's sides are exchanged. With `M` the median and `S` the robust standard deviation
+of `t`, a scan is flagged where `t < min(0, M - k S)`, `k = 4.5 + 20 / n_scans`. This is
+only done where `M > (k - 1) S`, so that nearly all exchanged scans are found.
+Elsewhere the sides differ too little to tell: the column is NaN, and
+`table.attrs["notes"]` says so.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.mirror import asymmetry_scores, mirror_positions
+from brainlsap.data.measures import get_measure
 
-# Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios.
-PLAUSIBLE = {
-    "amyloid": (0.2, 6.0),
-    "area": (20.0, 15000.0),
-    "fdg": (0.1, 4.0),
-    "suvr": (0.1, 8.0),
-    "tau": (0.1, 8.0),
-    "thickness": (0.8, 5.0),
-    "volume": (20.0, 60000.0),
-    "volume_per_etiv": (1e-5, 0.05),
-}
 # Distance from the median, in MADs scaled to a standard deviation.
 MOST_DEVIATION = 6.0
 # Fewer scans than this have no distribution to stand out of.
 FEWEST_SCANS = 8
 _MOST_EQUAL = 0.1
+_BLOCK = 1000
 
 
+@threadpool_limits.wrap(limits=1)
 def quality_table(cohort: Cohort) -> pd.DataFrame:
     """Return what is unusual about every scan.
 
     Parameters
     ----------
     cohort : Cohort
-        As it was loaded. Negative and NaN weights were refused there, scan by scan,
-        so that their columns hold 0 here.
+        As it was loaded; negative and NaN weights were refused there.
 
     Returns
     -------
     DataFrame
-        A row for every scan, indexed by its name. Of the connectome: `negative`,
-        `not_finite` and `zero_rows` (rows without any weight); `asymmetry`
-        (largest difference of the triangles over the largest weight), `diagonal`
+        A row for every scan, indexed by its name. Of the connectome: `diagonal`
         (share of all weights), `isolated` (regions without a link to another),
         `density`, `streamlines` (sum of weights, each link once),
-        `connectome_deviation` (robust distance from the others), `mirrored`
-        (agreement of the left-right differences with those of the others, -1 to 1;
-        negative in a swap), `connectome_twin` (a scan with the very same matrix). Of
-        each feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
+        `connectome_deviation` (robust distance from the others),
+        `connectome_mirrored` (agreement of left-right differences with those of the
+        others, usually about 1; below 0 where the sides look exchanged, NaN where it
+        cannot be told), `connectome_twin` (a scan with the very same matrix). Of each
+        feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
         `<name>_implausible`, `<name>_equal` (regions that share one value),
         `<name>_deviation`, `<name>_mirrored`, `<name>_twin`. At last `flags`, in
-        words; empty where nothing is unusual.
-
-    Examples
-    --------
-    >>> from brainlsap.data.simulate import make_cohort
-    >>> table = quality_table(make_cohort(12))
-    >>> table.shape[0], sorted(set(table["flags"]))
-    (22, [''])
+        words; empty where nothing is unusual. `attrs["notes"]` lists what could not
+        be judged.
     """
-    columns = _connectome_columns(cohort)
+    mirror, notes = cohort.atlas.homotopic, list[str]()
+    columns, parts = _connectome_columns(cohort), list(cohort.feature_names)
+    if not cohort.shares_connectome:
+        parts = ["connectome", *parts]
+        columns |= _link_columns(cohort, mirror)
     for place, name in enumerate(cohort.feature_names):
-        columns |= _feature_columns(cohort, place, name)
+        columns |= _feature_columns(cohort, place, name, mirror)
+    for part in parts:
+        if np.isnan(columns[f"{part}_mirrored"]).all():
+            notes.append(
+                f"{part}: left and right differ too little, or in too few scans, to "
+                "tell whether they were exchanged"
+            )
     table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
-    table["flags"] = [_flags(row, cohort) for _, row in table.iterrows()]
+    rows = table.to_dict("records")
+    table["flags"] = [
+        "; ".join(flag for part in parts for flag in _flags(part, row, cohort.n_rois))
+        for row in rows
+    ]
+    table.attrs["notes"] = notes
     return table
 
 
@@ -85,14 +93,9 @@ def region_quality_table(cohort: Cohort) -> pd.DataFrame:
         A row for every region, indexed by its name: `isolated` (share of scans in
         which it has no link), and of each feature `<name>_missing` (share of scans)
         and `<name>_constant` (whether all scans have one value).
-
-    Examples
-    --------
-    >>> from brainlsap.data.simulate import make_cohort
-    >>> region_quality_table(make_cohort(5)).columns.tolist()
-    ['isolated', 'fdg_missing', 'fdg_constant']
     """
-    columns: dict[str, np.ndarray] = {"isolated": _isolated(cohort).mean(axis=0)}
+    W = cohort.connectomes[: 1 if cohort.shares_connectome else None]
+    columns: dict[str, np.ndarray] = {"isolated": _isolated(W).mean(axis=0)}
     for place, name in enumerate(cohort.feature_names):
         values = cohort.features[..., place]
         missing = np.isnan(values)
@@ -103,167 +106,153 @@ def region_quality_table(cohort: Cohort) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(cohort.region_names, name="region"))
 
 
-def robust_deviation(values: np.ndarray) -> np.ndarray:
-    """Return how far values lie from their median, in scaled MADs.
-
-    Parameters
-    ----------
-    values : array of shape (n, ...)
-        NaN where missing.
-
-    Returns
-    -------
-    array of the same shape
-        Signed; 0 where all values are one, NaN where missing.
-
-    Examples
-    --------
-    >>> robust_deviation(np.array([1.0, 2, 3, 4, 100])).round(1)
-    array([-1.3, -0.7,  0. ,  0.7, 65.4])
-    """
-    present = ~np.isnan(values).all(axis=0)
-    result = np.full(values.shape, np.nan)
-    given = values[:, present] if values.ndim > 1 else values
-    gap = given - np.nanmedian(given, axis=0)
-    mad = 1.4826 * np.nanmedian(np.abs(gap), axis=0)
-    scale = np.where(mad > 0, mad, 1)  # one value in most scans: no spread to tell by
-    if values.ndim > 1:
-        result[:, present] = gap / scale
-        return result
-    return gap / scale
-
-
-def _isolated(cohort: Cohort) -> np.ndarray:
+def _isolated(W: np.ndarray) -> np.ndarray:
     """Return which regions have no link to another, in every scan."""
-    found = np.empty((cohort.n_scans, cohort.n_rois), dtype=bool)
-    for row, W in enumerate(cohort.connectomes):
-        found[row] = (W.sum(axis=1) - np.diagonal(W)) == 0
-        if cohort.shares_connectome:
-            found[:] = found[0]
-            break
-    return found
+    return np.array([(one.sum(axis=1) - np.diagonal(one)) == 0 for one in W])
 
 
 def _connectome_columns(cohort: Cohort) -> dict[str, np.ndarray]:
-    n_scans, n_rois = cohort.n_scans, cohort.n_rois
     shared = cohort.shares_connectome
-    rows = range(1 if shared else n_scans)
-    upper = np.triu_indices(n_rois, 1)
-    links = np.empty((len(rows), len(upper[0])))
-    diagonal = np.empty(len(rows))
-    asymmetry = np.empty(len(rows))
-    for row in rows:
-        W = cohort.connectomes[row]
-        links[row], diagonal[row] = W[upper], np.trace(W)
-        asymmetry[row] = np.abs(W - W.T).max() / max(W.max(), 1e-300)
-    total = links.sum(axis=1)
+    W = cohort.connectomes[: 1 if shared else None]
+    own = np.array([np.trace(one, dtype=np.float64) for one in W])
+    total = np.array([one.sum(dtype=np.float64) for one in W])
+    links = np.array([np.count_nonzero(one) for one in W])
+    loops = np.array([np.count_nonzero(one.diagonal()) for one in W])
+    streamlines = (total + own) / 2
     columns = {
-        "negative": _count(cohort, rows, lambda W: (W < 0).sum()),
-        "not_finite": _count(cohort, rows, lambda W: (~np.isfinite(W)).sum()),
-        "zero_rows": _count(cohort, rows, lambda W: (~W.any(axis=1)).sum()),
-        "asymmetry": asymmetry,
-        "diagonal": diagonal / np.maximum(total + diagonal, 1e-300),
-        "isolated": _isolated(cohort)[list(rows)].sum(axis=1),
-        "density": (links > 0).mean(axis=1),
-        "streamlines": total + diagonal,
+        "diagonal": own / np.maximum(streamlines, 1e-300),
+        "isolated": _isolated(W).sum(axis=1),
+        "density": (links - loops) / (cohort.n_rois * (cohort.n_rois - 1)),
+        "streamlines": streamlines,
     }
     if shared:
-        return {name: np.repeat(value, n_scans) for name, value in columns.items()}
-    logs = np.log1p(links)
-    columns["connectome_deviation"] = _distance(logs)
-    mirror = mirror_positions(cohort.atlas)
-    number = np.zeros((n_rois, n_rois), dtype=int)
-    number[upper] = np.arange(len(upper[0]))
-    number += number.T
-    facing = number[mirror[upper[0]], mirror[upper[1]]]
-    columns["mirrored"] = asymmetry_scores(logs, facing, cohort.groups)
-    columns["connectome_twin"] = _twins(
-        [W.tobytes() for W in cohort.connectomes], cohort
-    )
+        return {name: np.repeat(one, cohort.n_scans) for name, one in columns.items()}
     return columns
 
 
-def _count(
-    cohort: Cohort, rows: Iterable[int], what: Callable[[np.ndarray], int]
-) -> np.ndarray:
-    return np.array([what(cohort.connectomes[row]) for row in rows])
+def _link_columns(cohort: Cohort, mirror: np.ndarray) -> dict[str, np.ndarray]:
+    """Judge the links of every scan, a block of links at a time."""
+    upper = np.triu_indices(cohort.n_rois, 1)
+    W = cohort.connectomes
+
+    def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for start in range(0, len(upper[0]), _BLOCK):
+            i, j = (side[start : start + _BLOCK] for side in upper)
+            yield (
+                np.log1p(W[:, i, j].astype(float)),
+                np.log1p(W[:, mirror[i], mirror[j]].astype(float)),
+            )
+
+    distance = np.zeros(cohort.n_scans)
+    agreement = np.zeros(cohort.n_scans)
+    for links, facing in blocks():
+        distance += _distances(links)
+        agreement += _agreement(links - facing, cohort.groups)
+    return {
+        "connectome_deviation": _stand_out(distance / len(upper[0])),
+        "connectome_mirrored": _sides(agreement),
+        "connectome_twin": _twins([one.tobytes() for one in W], cohort),
+    }
 
 
-def _feature_columns(cohort: Cohort, place: int, name: str) -> dict[str, np.ndarray]:
+def _feature_columns(
+    cohort: Cohort, place: int, name: str, mirror: np.ndarray
+) -> dict[str, np.ndarray]:
     values = cohort.features[..., place]
     missing = np.isnan(values)
-    low, high = PLAUSIBLE.get(name, (-np.inf, np.inf))
-    columns = {
+    low, high = get_measure(name).plausible
+    equal = [
+        np.unique(row[~gone], return_counts=True)[1].max(initial=0)
+        for row, gone in zip(values, missing, strict=True)
+    ]
+    keys = [
+        b"" if gone.all() else row.tobytes()
+        for row, gone in zip(values, missing, strict=True)
+    ]
+    given = np.maximum((~missing).sum(axis=1), 1)
+    gap = np.nan_to_num(values - values[:, mirror])
+    return {
         f"{name}_missing": missing.sum(axis=1),
         f"{name}_zeros": (values == 0).sum(axis=1),
         f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
-        f"{name}_equal": np.array([_most_equal(row) for row in values]),
-        f"{name}_deviation": _distance(values),
-        f"{name}_mirrored": asymmetry_scores(
-            values, mirror_positions(cohort.atlas), cohort.groups
-        ),
-        f"{name}_twin": _twins(
-            [
-                "" if gone.all() else row.tobytes()
-                for row, gone in zip(values, missing, strict=True)
-            ],
-            cohort,
-        ),
+        f"{name}_equal": np.array(equal),
+        f"{name}_deviation": _stand_out(_distances(values) / given),
+        f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
+        f"{name}_twin": _twins(keys, cohort),
     }
-    return columns
 
 
-def _most_equal(values: np.ndarray) -> int:
-    """Return how many regions share the commonest value; 1 where all differ."""
-    given = values[~np.isnan(values)]
-    if not given.size:
-        return 0
-    return int(np.unique(given, return_counts=True)[1].max())
+def robust_deviation(values: np.ndarray) -> np.ndarray:
+    """Return how far values lie from their median, in scaled MADs, along axis 0.
+
+    Signed; 0 where all values are one, NaN where missing.
+    """
+    present = ~np.isnan(values).all(axis=0)
+    result = np.full(values.shape, np.nan)
+    given = values[..., present] if values.ndim > 1 else values
+    gap = given - np.nanmedian(given, axis=0)
+    mad = 1.4826 * np.nanmedian(np.abs(gap), axis=0)
+    result[..., present] = gap / np.where(mad > 0, mad, 1)
+    return result
 
 
-def _distance(values: np.ndarray) -> np.ndarray:
-    """Return every scan's typical distance from the median, told from the others'."""
-    if len(values) < FEWEST_SCANS:
-        return np.zeros(len(values))
+def _distances(values: np.ndarray) -> np.ndarray:
+    """Sum each scan's distances from the medians of all scans."""
     size = np.nan_to_num(np.abs(robust_deviation(values)), nan=0.0)
-    given = np.maximum((~np.isnan(values)).sum(axis=1), 1)
     # a link that is 0 in most scans has no spread; capped, it cannot shout alone
-    typical = np.minimum(size, 10).sum(axis=1) / given
-    return robust_deviation(typical)
+    return np.minimum(size, 10).sum(axis=1)
 
 
-def _twins(keys: Sequence[str | bytes], cohort: Cohort) -> np.ndarray:
+def _stand_out(distance: np.ndarray) -> np.ndarray:
+    if len(distance) < FEWEST_SCANS:
+        return np.zeros(len(distance))
+    return robust_deviation(distance[:, None])[:, 0]
+
+
+def _agreement(gap: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return how each scan's differences of the sides agree with other people's."""
+    people, codes = np.unique(groups.astype(str), return_inverse=True)
+    own = np.zeros((len(people), gap.shape[1]))
+    np.add.at(own, codes, gap)
+    n_others = np.maximum(len(gap) - np.bincount(codes)[codes], 1)
+    mean = (gap.sum(axis=0) - own[codes]) / n_others[:, None]
+    spread = gap.var(axis=0)
+    weight = 1 / np.maximum(spread + spread.mean(), 1e-300)
+    return np.einsum("ij,ij,j->i", gap, mean, weight)
+
+
+def _sides(agreement: np.ndarray) -> np.ndarray:
+    """Return agreement over its median, below 0 only where the sides are exchanged."""
+    n_scans, median = len(agreement), np.median(agreement)
+    spread = max(1.4826 * np.median(np.abs(agreement - median)), 1e-12)
+    far = 4.5 + 20 / n_scans
+    if n_scans < FEWEST_SCANS or not median > (far - 1) * spread:
+        return np.full(n_scans, np.nan)
+    exchanged = agreement < min(0, median - far * spread)
+    return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
+
+
+def _twins(keys: Sequence[bytes], cohort: Cohort) -> np.ndarray:
     """Return another scan with the very same values, empty where there is none."""
-    first: dict[str | bytes, int] = {}
+    first: dict[bytes, int] = {}
     scans = cohort.table["scan"].tolist()
     twins = [""] * len(scans)
     for row, key in enumerate(keys):
-        if not key:
-            continue
-        other = first.setdefault(key, row)
+        other = first.setdefault(key, row) if key else row
         if other != row:
             twins[row] = scans[other]
             twins[other] = twins[other] or scans[row]
     return np.array(twins, dtype=object)
 
 
-def _flags(row: pd.Series, cohort: Cohort) -> str:
-    # what one connectome for everybody is like says nothing about a scan
-    own = () if cohort.shares_connectome else ("connectome",)
-    parts = (*own, *cohort.feature_names)
-    found = [flag for part in parts for flag in _flags_of(part, row, cohort.n_rois)]
-    return "; ".join(found)
-
-
-def _flags_of(part: str, row: pd.Series, n_rois: int) -> list[str]:
+def _flags(part: str, row: dict, n_rois: int) -> list[str]:
     """Say what is unusual about the connectome, or about one feature, of a scan."""
-    mirrored = "mirrored" if part == "connectome" else f"{part}_mirrored"
     flags = []
-    if row.get(f"{part}_deviation", 0) > MOST_DEVIATION:
+    if row[f"{part}_deviation"] > MOST_DEVIATION:
         flags.append(f"{part} far from the others")
-    if row.get(mirrored, 0) < 0:
-        flags.append(f"{part} looks as if left and right were swapped")
-    if row.get(f"{part}_twin", ""):
+    if row[f"{part}_mirrored"] < 0:
+        flags.append(f"{part} looks as if left and right were exchanged")
+    if row[f"{part}_twin"]:
         flags.append(f"{part} identical to {row[f'{part}_twin']}")
     if part == "connectome":
         if row["isolated"] > 0:

@@ -1,180 +1,479 @@
-"""Read a table of regions: the bundled ones, or a user's own."""
+"""Read tables of regions in every layout that tools write.
 
+Of many scans, a row each: FreeSurfer's `aparcstats2table` and `asegstats2table`, ADNI's
+tables, and any whose columns are named by regions. Of one scan: a row or a column for
+every region, both hemispheres in one file or in two, PET over time. Columns may say
+their measure (`lh_cuneus_thickness`), the first head (`lh.aparc.a2009s.thickness`,
+`Measure:volume`) or the file's name (`thickness.csv`) may say it for all, or nothing
+does.
+"""
+
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from brainlsap.data.region_names import (
-    HEMISPHERE_WORDS,
-    SUBCORTEX_SHORT,
-    bare_name,
-    short_name,
-    split_name,
+from brainlsap.atlas import Atlas
+from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
+from brainlsap.data.measures import WORDS, Measure
+from brainlsap.data.pet_tables import (
+    average_frames,
+    is_gtm_stats,
+    is_time_series,
+    read_gtm_stats,
+)
+from brainlsap.data.tables import (
+    listed,
+    parse_numbers,
+    read_lines,
+    read_table,
 )
 from brainlsap.exceptions import FileFormatError, RegionNameError
 
-COLUMNS = (
-    "name",
-    "freesurfer_id",
-    "hemisphere",
-    "structure",
-    "annot_name",
-    "long_name",
-    "lobe",
-    "short_name",
-    "x",
-    "y",
-    "z",
+ID_COLUMNS = (
+    *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
+    *("ptid", "rid", "scan", "scan_id", "image_id", "id", ""),
 )
-_SIDES = {**HEMISPHERE_WORDS, "m": "M"}
-_STRUCTURES = ("cortex", "subcortex")
+SESSION_COLUMNS = (
+    *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
+)
+# Covariates that a study adjusts for, though they are named like regions.
+_HEAD_SIZES = (
+    *("etiv", "estimatedtotalintracranialvol", "intracranialvol", "icv", "tiv"),
+    "st10cv",
+)
+_NAME_COLUMNS = (
+    *("region", "name", "label_name", "label", "structname", "structure", "roi"),
+)
+_PERSON_COLUMNS = ("participant_id", "subject_id", "subject", "ptid", "rid", "scan_id")
+_SIDE_COLUMNS = ("hemisphere", "hemi", "side")
+_SIDE_OF_FILE = re.compile(
+    r"(?:^|_)hemi-(l|r)(?:eft|ight|h)?(?:_|$)|^([lr])h\.", re.IGNORECASE
+)
+_SUFFIX = re.compile(rf"(.+?)[-_. ]({'|'.join(WORDS)})", re.IGNORECASE)
+_UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
+_UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
+_APARC_HEAD = re.compile(r"(lh|rh)\.(.+)\.([a-z]+)")
+_ASEG_HEAD = re.compile(r"measure:(\w+)", re.IGNORECASE)
+_COPY = re.compile(r"(.+)\.\d+")
 
 
-def read_regions(path: str | Path) -> pd.DataFrame:
-    """Read a table of regions and fill what it does not say.
+class ScanTable(NamedTuple):
+    """A table of many scans whose columns are sorted by what they mean."""
+
+    path: Path
+    scans: pd.DataFrame
+    """A row a scan: `scan`, `session` (None without), labels and covariates as text."""
+    values: pd.DataFrame
+    """`row` of `scans`, `region` (place in atlas), `measure` ("" unsaid), `value`."""
+    heads: dict[tuple[str, int], str]
+    """Column of every measure and region."""
+    strangers: tuple[str, ...]
+    """Columns that name a side but no region of the atlas."""
+    outside: tuple[str, ...]
+    """Columns that atlases leave out on purpose."""
+    head_size: np.ndarray | None
+    """Intracranial volume (eTIV) of every row, NaN where it is not above 0."""
+    id_column: str
+    notes: tuple[str, ...]
+
+
+def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
+    """Read a table of many scans and sort its columns by what they mean.
+
+    Raises FileFormatError, with everything that is wrong, where the file is no table,
+    no column names the scans, regions stand twice, or cells are no numbers.
+    """
+    path = Path(path)
+    table = read_table(path)
+    heads = list(table.columns)
+    side, said, id_column = _read_first_head(heads)
+    said = said or _measure_of_file(path)
+    id_column = find_id(path, heads) if id_column is None else id_column
+    session_column = find_session(heads)
+    nameless = np.flatnonzero(table[id_column].isna())
+    if nameless.size:
+        raise FileFormatError(
+            f"{path}: row {nameless[0] + 1} below the header has no "
+            f"{id_column or 'name in its first column'}."
+        )
+    found: dict[tuple[str, int], list[str]] = {}
+    kinds: dict[str, list[str]] = {"strangers": [], "outside": [], "others": []}
+    for head in heads:
+        if head in (id_column, session_column):
+            continue
+        copied = _COPY.fullmatch(head)
+        original = copied[1] if copied and copied[1] in heads else head
+        measure, place = find_region(original, atlas, side)
+        if place is not None:
+            found.setdefault((measure or said, place), []).append(head)
+        else:
+            kinds[_kind_of_head(original, atlas)].append(head)
+    columns = [head for same in found.values() for head in same]
+    numbers = pd.DataFrame(
+        parse_numbers(path, table[columns]), columns=columns, dtype=float
+    )
+    chosen, notes = _choose_columns(path, found, numbers, atlas)
+    n_rows = len(table)
+    values = pd.DataFrame(
+        {
+            "row": np.tile(np.arange(n_rows), len(chosen)),
+            "region": np.repeat([place for _, place in chosen], n_rows).astype(int),
+            "measure": np.repeat([measure for measure, _ in chosen], n_rows),
+            "value": numbers[list(chosen.values())].to_numpy().T.ravel(),
+        }
+    )
+    sessions = None if session_column is None else table[session_column]
+    scans = pd.DataFrame({"scan": table[id_column], "session": sessions}, dtype=object)
+    more = [h for h in kinds["others"] + kinds["strangers"] if h not in scans.columns]
+    scans = pd.concat([scans, table[more]], axis=1)
+    size_column = _first_of(_HEAD_SIZES, heads)
+    head_size = None
+    if size_column is not None:
+        sizes = pd.to_numeric(table[size_column], errors="coerce").to_numpy(float)
+        head_size = np.where(sizes > 0, sizes, np.nan)
+    return ScanTable(
+        *(path, scans, values, chosen),
+        *(tuple(kinds["strangers"]), tuple(kinds["outside"]), head_size, id_column),
+        notes,
+    )
+
+
+def _choose_columns(
+    path: Path,
+    found: dict[tuple[str, int], list[str]],
+    numbers: pd.DataFrame,
+    atlas: Atlas,
+) -> tuple[dict[tuple[str, int], str], tuple[str, ...]]:
+    """Return the one column of every region; refuse all that stand twice at once."""
+    chosen, doubled, copies, empty = {}, [], [], []
+    for (measure, place), heads in found.items():
+        first = min(heads, key=lambda head: _COPY.fullmatch(head) is not None)
+        chosen[measure, place] = first
+        for head in heads:
+            same = numbers[head].equals(numbers[first])
+            if head == first:
+                continue
+            if _COPY.fullmatch(head) and (same or (numbers[head] == 0).all()):
+                copies.append(head)
+            else:
+                doubled.append(f"{first!r} and {head!r} ({atlas.names[place]})")
+        known = numbers[first].dropna()
+        if len(known) and not known.any():
+            empty.append(first)
+    if doubled:
+        raise FileFormatError(
+            f"{path}: {len(doubled)} regions stand in more than one column: "
+            f"{listed(doubled)}. Keep one column for each."
+        )
+    notes = []
+    if copies:
+        notes.append(
+            f"{len(copies)} columns repeat others or are 0 everywhere, "
+            f"and are left out: {listed(copies)}"
+        )
+    if empty:
+        notes.append(
+            f"{len(empty)} columns of regions are 0 in every row: "
+            f"{listed(empty)}; write n/a for what was not measured"
+        )
+    return chosen, tuple(notes)
+
+
+def read_region_values(
+    path: str | Path,
+    atlas: Atlas,
+    measure: Measure,
+    *,
+    frames: tuple[float, float] | None = None,
+    reference: str | Path | None = None,
+) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
+    """Read one scan's table, whichever of its layouts it has.
 
     Parameters
     ----------
     path : str or Path
-        Tab-separated text with a header; `name` and `hemisphere` (L, R, or M for
-        the midline) must be there, the other columns of :class:`.Atlas` may be.
+        A row for every region; one row with a column for every region; PETSurfer's
+        `gtm.stats.dat`; or activity over time. Of a file of one hemisphere, that of
+        the other beside it is read, too.
+    atlas : Atlas
+        Names the regions and gives their order.
+    measure : Measure
+        Heads of the columns of values.
+    frames, reference : optional
+        As :func:`.average_frames` takes them.
 
     Returns
     -------
-    DataFrame
-        One row per region in the order of the file, with all columns; further
-        columns of the file stand behind.
+    values : float array of shape (n_rois,)
+        NaN where not measured.
+    notes : tuple of str
+    places : int array
+        Positions in the atlas of the regions that the file has.
 
     Raises
     ------
     FileFormatError
-        If the file is no such table, or a value cannot be used.
+        Where the table has no such layout, holds several scans, a region twice, or a
+        cell that is no number.
     RegionNameError
-        If a name stands twice.
-
-    Examples
-    --------
-    >>> from brainlsap.data.atlas import bundled_atlases
-    >>> table = read_regions(bundled_atlases() / "desikan82" / "regions.tsv")
-    >>> table.loc[0, ["name", "hemisphere", "lobe"]].tolist()
-    ['ctx-lh-bankssts', 'L', 'temporal']
+        Where a region is unknown or stands twice, or a name and the column of its side
+        contradict each other.
+    ParameterError
+        Where activity over time needs a window or a reference.
     """
     path = Path(path)
-    table = _read_text(path)
-    doubled = sorted(set(table["name"][table["name"].duplicated()]))
-    if doubled:
-        raise RegionNameError(
-            f"{path}: {len(doubled)} names stand more than once, such as "
-            f"{doubled[0]!r}. Give every region its own name."
+    if measure.by_head_size:
+        raise FileFormatError(
+            f"{path}: {measure.name} needs the intracranial volume, which tables of "
+            "regions do not hold; read it from FreeSurfer's stats or from a table of "
+            "scans."
         )
-    table["hemisphere"] = _sides(path, table)
-    return _fill(path, table)
-
-
-def _read_text(path: Path) -> pd.DataFrame:
+    scaled = Path(reference).name if reference is not None else "_ref- file"
+    notes: tuple[str, ...] = (f"PET: divided by the mean of {scaled}",)
+    lines = read_lines(path) if path.suffix.lower() in (".dat", ".txt") else []
+    names: Sequence[str]
+    cells: Sequence[str | None] | np.ndarray
+    if is_gtm_stats(path, lines):
+        words = None if reference is None else str(reference)
+        names, cells = read_gtm_stats(path, lines, words)
+        if reference is None:
+            notes = ("PET: values as mri_gtmpvc scaled them",)
+    else:
+        table = read_table(path)
+        if is_time_series(list(table.columns)):
+            heads, cells = average_frames(path, table, frames, reference)
+            names = [_without_measure(head) for head in heads]
+        else:
+            names, cells = _read_plain(path, table, measure, atlas)
+            beside = other_side(path)
+            if beside is not None:
+                more = _read_plain(beside, read_table(beside), measure, atlas)
+                names, cells = [*names, *more[0]], [*cells, *more[1]]
+            notes = ()
     try:
-        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as err:
+        rows, _ = atlas.rows(names)
+    except RegionNameError as error:
+        other = atlas.other_atlas(names)
+        hint = f" {atlas.settings.get('remake_values', '')}" if other else ""
+        raise RegionNameError(f"{path}: {error}{hint}") from error
+    places = np.flatnonzero(rows >= 0)
+    values = np.full(len(atlas), np.nan)
+    kept = pd.DataFrame([[cells[row] for row in rows[places]]], dtype=object)
+    kept.columns = pd.Index([f"{measure.name} of {atlas.names[p]}" for p in places])
+    values[places] = parse_numbers(path, kept)[0]
+    if (
+        atlas.cortex[places].all()
+        and not atlas.cortex.all()
+        and path.suffix.lower() != ".xlsx"
+        and path.read_bytes()[-1:] not in b"\n\r"
+    ):
         raise FileFormatError(
-            f"{path}: cannot be read as a tab-separated table of regions ({err}). "
-            "The first line must name the columns, among them name and hemisphere."
-        ) from err
-    missing = [column for column in ("name", "hemisphere") if column not in table]
-    if missing:
-        raise FileFormatError(
-            f"{path}: column {' and '.join(missing)} is missing, got "
-            f"{', '.join(map(repr, table.columns))}. A table of regions is separated "
-            "by tabs and needs the columns name and hemisphere."
+            f"{path}: no subcortical region, and the last line has no end: the file "
+            "may be cut short. Make it again, or add a line end if it is whole."
         )
-    if table.empty:
-        raise FileFormatError(f"{path}: the table has a header but no region.")
-    table["name"] = table["name"].str.strip()
-    unnamed = np.flatnonzero(table["name"] == "")
-    if len(unnamed):
-        raise FileFormatError(
-            f"{path}: line {unnamed[0] + 2} has no name. Name every region, or "
-            "remove the line."
-        )
-    return table
+    return values, notes, places
 
 
-def _sides(path: Path, table: pd.DataFrame) -> list[str]:
-    sides = []
-    for name, said in zip(table["name"], table["hemisphere"], strict=True):
-        side = _SIDES.get(said.strip().lower())
-        if side is None:
+def _read_plain(  # noqa: C901 (one question after the other)
+    path: Path, table: pd.DataFrame, measure: Measure, atlas: Atlas
+) -> tuple[list[str], list[str | None]]:
+    """Return names and cells of a table with a row, or a column, for every region."""
+    found = _SIDE_OF_FILE.search(path.name)
+    side = (found[1] or found[2]).upper() if found else None
+    heads = {name.lower(): name for name in table.columns}
+    if len(table) == 1 and not any(name in heads for name in _NAME_COLUMNS):
+        return _read_wide(path, table, measure, atlas, side)
+    for head in (*SESSION_COLUMNS, *_PERSON_COLUMNS):
+        said = table[heads[head]].dropna().unique() if head in heads else []
+        if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(
-                f"{path}: hemisphere of {name!r} must be L, R or M (midline), "
-                f"got {said!r}."
+                f"{path}: the column {heads[head]!r} has {len(said)} values, such as "
+                f"{said[0]!r} and {said[1]!r}; expected the regions of one scan. "
+                "Give each scan a file, or make a table with a row for every scan."
             )
-        in_name = split_name(name)[0]
-        if side != "M" and in_name not in (None, side):
+    columns = []
+    for wanted, what in (
+        (_NAME_COLUMNS, "names of regions"),
+        (measure.columns, measure.name),
+    ):
+        column = _first_of(wanted, table.columns)
+        if column is None:
             raise FileFormatError(
-                f"{path}: the name {name!r} says {in_name}, but its hemisphere says "
+                f"{path}: no column for {what}; expected one headed "
+                f"{', '.join(wanted)}, found {', '.join(heads.values())}."
+            )
+        columns.append(column)
+    names = [str(name or "") for name in table[columns[0]]]
+    cells = table[columns[1]].tolist()
+    side_column = _first_of(_SIDE_COLUMNS, table.columns)
+    if side_column is not None:
+        return _with_sides(path, names, table[side_column].tolist()), cells
+    if side is not None:
+        return _with_sides(path, names, [side] * len(names), strict=False), cells
+    bare = [n for n in names if not split_name(n)[0] and atlas.find(n, "L") is not None]
+    half = len(bare) // 2
+    if half > 1 and bare[:half] == bare[half:] and len(set(bare)) == half:
+        # Clinica writes left, then right, and sums of the cortex before them
+        seen: set[str] = set()
+        for i, name in enumerate(names):
+            if name in bare:
+                names[i] = f"{'rh' if name in seen else 'lh'}_{name}"
+                seen.add(name)
+            elif not split_name(name)[0]:
+                names[i] = "none"
+    return names, cells
+
+
+def _read_wide(
+    path: Path, table: pd.DataFrame, measure: Measure, atlas: Atlas, side: str | None
+) -> tuple[list[str], list[str | None]]:
+    """Return names and cells of a table of one row; the measure's own columns count."""
+    ranks = {word: rank for rank, word in enumerate((*measure.words, ""))}
+    chosen: dict[str, tuple[int, str]] = {}
+    doubled = []
+    for head in table.columns:
+        word, place = find_region(head, atlas, side)
+        is_stranger = place is None and _kind_of_head(head, atlas) == "strangers"
+        if word not in ranks or (place is None and not is_stranger):
+            continue
+        name = _without_measure(head) if place is None else atlas.names[place]
+        rank, known = chosen.get(name, (99, ""))
+        if rank == ranks[word]:
+            doubled.append(f"{known!r} and {head!r} ({name})")
+        chosen[name] = min((rank, known), (ranks[word], head))
+    if doubled:
+        raise FileFormatError(
+            f"{path}: {len(doubled)} regions stand in more than one column: "
+            f"{listed(doubled)}. Keep one column for each."
+        )
+    return list(chosen), [table[head].iat[0] for _, head in chosen.values()]
+
+
+def _with_sides(
+    path: Path,
+    names: Sequence[str],
+    sides: Sequence[str | None],
+    *,
+    strict: bool = True,
+) -> list[str]:
+    """Put the side that a column or a file says before names that say none."""
+    result = []
+    for name, cell in zip(names, sides, strict=True):
+        side, said = HEMISPHERE_WORDS.get((cell or "").lower()), split_name(name)[0]
+        if side and said and side != said and strict:
+            raise RegionNameError(
+                f"{path}: the name {name!r} says {said}, but its hemisphere says "
                 f"{side}. Correct one of them."
             )
-        sides.append(side)
-    return sides
+        result.append(f"{side.lower()}h_{name}" if side and not said else name)
+    return result
 
 
-def _fill(path: Path, table: pd.DataFrame) -> pd.DataFrame:
-    names, sides = table["name"], table["hemisphere"]
-    filled: dict[str, Any] = {
-        "freesurfer_id": "-1",
-        "structure": [
-            "subcortex" if split_name(name)[1] in SUBCORTEX_SHORT else "cortex"
-            for name in names
-        ],
-        "annot_name": [bare_name(name) for name in names],
-        "long_name": names,
-        "lobe": "n/a",
-        "short_name": [short_name(n, s) for n, s in zip(names, sides, strict=True)],
-        "x": "n/a",
-        "y": "n/a",
-        "z": "n/a",
-    }
-    for column, values in filled.items():
-        if column not in table:
-            table[column] = values
-    for column in ("freesurfer_id", *"xyz"):
-        table[column] = _numbers(path, table, column)
-    table["freesurfer_id"] = _labels(path, table)
-    wrong = table.loc[~table["structure"].isin(_STRUCTURES)]
-    if len(wrong):
-        name, structure = wrong.iloc[0][["name", "structure"]]
+def other_side(path: Path) -> Path | None:
+    """Return the file of the other hemisphere beside a file of one, if there is one."""
+    for pair in (("left", "right"), ("L", "R"), ("lh", "rh")):
+        for one, other in (pair, pair[::-1]):
+            name = re.sub(rf"(^|_|hemi-){one}(?=[_.])", rf"\1{other}", path.name)
+            if name != path.name and path.with_name(name).is_file():
+                return path.with_name(name)
+    return None
+
+
+def find_region(
+    head: str, atlas: Atlas, side: str | None = None
+) -> tuple[str, int | None]:
+    """Return measure ("" where unsaid) and region (None: no region) of a column's head.
+
+    >>> from brainlsap.atlas import load_atlas
+    >>> find_region("lh_bankssts_area", load_atlas("desikan82"))
+    ('area', 0)
+    """
+    place = atlas.find(head, side)
+    if place is not None:
+        return "", place
+    structures = atlas.settings.get("ucsf_structures", {})
+    found = _UCSF.fullmatch(head)
+    if found and found[1].upper() in structures:
+        measure = _UCSF_MEASURES.get(found[2].upper(), "other")
+        return measure, atlas.find(structures[found[1].upper()])
+    found = _SUFFIX.fullmatch(head)
+    if found is None:
+        return "", None
+    return WORDS[found[2].lower()], atlas.find(found[1], side)
+
+
+def unknown_columns(table: ScanTable, atlas: Atlas) -> str:
+    """Return a sentence on the columns that name a side but no region of the atlas."""
+    names = [_without_measure(head) for head in table.strangers]
+    hint = atlas.settings.get("remake_values", "") if atlas.other_atlas(names) else ""
+    try:
+        atlas.match(names)
+    except RegionNameError as error:
+        return f"{error} {hint}".rstrip()
+    return ""
+
+
+def find_id(path: str | Path, heads: Sequence[str]) -> str:
+    """Return the head of the column that names people or scans."""
+    found = _first_of(ID_COLUMNS, heads)
+    if found is None:
+        more = " ..." if len(heads) > 8 else ""
         raise FileFormatError(
-            f"{path}: structure of {name!r} must be cortex or subcortex, "
-            f"got {structure!r}."
+            f"{path}: no column names the scans; expected one headed "
+            f"{', '.join(name for name in ID_COLUMNS if name)}, found "
+            f"{', '.join(heads[:8])}{more}."
         )
-    extra = [column for column in table if column not in (*COLUMNS, "index")]
-    return table[[*COLUMNS, *extra]]
+    return found
 
 
-def _numbers(path: Path, table: pd.DataFrame, column: str) -> pd.Series:
-    text = table[column].str.strip()
-    absent = text.str.lower().isin(["", "n/a", "na", "nan"])
-    values = pd.to_numeric(text.mask(absent), errors="coerce")
-    wrong = values.isna() & ~absent
-    if wrong.any():
-        row = table[wrong].iloc[0]
-        raise FileFormatError(
-            f"{path}: {column} of {row['name']!r} must be a number or n/a, "
-            f"got {row[column]!r}."
-        )
-    return values
+def find_session(heads: Sequence[str]) -> str | None:
+    """Return the head of the column that names visits, None where there is none."""
+    return _first_of(SESSION_COLUMNS, heads)
 
 
-def _labels(path: Path, table: pd.DataFrame) -> pd.Series:
-    """Return whole label numbers; two regions never share one."""
-    numbers = table["freesurfer_id"].fillna(-1)
-    wrong = (numbers != numbers.round()) | ((numbers > 0) & numbers.duplicated())
-    if wrong.any():
-        row = table[wrong].iloc[0]
-        raise FileFormatError(
-            f"{path}: freesurfer_id of {row['name']!r} must be a whole number that no "
-            f"other region has, got {row['freesurfer_id']:g}. Write n/a where there is "
-            "none."
-        )
-    return numbers.astype(int)
+def _first_of(wanted: Sequence[str], heads: Sequence[str]) -> str | None:
+    lower = {head.lower(): head for head in heads}
+    return next((lower[name] for name in wanted if name in lower), None)
+
+
+def _read_first_head(heads: Sequence[str]) -> tuple[str | None, str, str | None]:
+    """Return side, measure and id column that FreeSurfer's tables say in their first.
+
+    >>> _read_first_head(["lh.aparc.a2009s.thickness", "lh_cuneus_thickness"])
+    ('L', 'thickness', 'lh.aparc.a2009s.thickness')
+    """
+    first = heads[0].lower()
+    if found := _APARC_HEAD.fullmatch(first):
+        return found[1][0].upper(), WORDS.get(found[3], "other"), heads[0]
+    if found := _ASEG_HEAD.fullmatch(first):
+        return None, "volume" if found[1] == "volume" else "other", heads[0]
+    return None, "", None
+
+
+def _measure_of_file(path: Path) -> str:
+    """Return the measure that a file's name says, empty for none or several."""
+    words = re.split(r"[^a-z0-9]+", path.stem.lower())
+    said = {WORDS[word] for word in words if word in WORDS}
+    return said.pop() if len(said) == 1 else ""
+
+
+def _without_measure(head: str) -> str:
+    found = _SUFFIX.fullmatch(head)
+    return found[1] if found else head
+
+
+def _kind_of_head(head: str, atlas: Atlas) -> str:
+    """Return what a column is that is no region: outside, strangers or others."""
+    ucsf = _UCSF.fullmatch(head)
+    structures = atlas.settings.get("ucsf_structures", {})
+    if ucsf and ucsf[1].upper() in structures and head.lower() not in _HEAD_SIZES:
+        return "outside"
+    if head.lower() in _HEAD_SIZES:
+        return "others"
+    if is_outside(head) or is_outside(_without_measure(head)):
+        return "outside"
+    return "others" if split_name(head)[0] is None else "strangers"

@@ -1,7 +1,15 @@
-"""Simulated cohorts (forwarding until the packages are merged)."""
+"""Simulated cohorts in which it is known where the disease was planted.
 
-from brainlsap.data.decisive_cohorts import make_decisive_cohort as make_benchmark_cohort
-from brainlsap.data.simulate import make_cohort
-from brainlsap.data.subject_folders import write_subject_folders as write_study_folder
+:func:`make_cohort` draws people, connectomes and regional values;
+:func:`make_benchmark_cohort` the fixed cohorts that methods are judged on;
+:func:`write_study_folder` writes either as the folder that a study has on disk.
+"""
 
-__all__ = ["make_benchmark_cohort", "make_cohort", "write_study_folder"]
+from brainlsap.simulation.cohort import make_benchmark_cohort, make_cohort
+from brainlsap.simulation.study_folder import write_study_folder
+
+__all__ = [
+    "make_benchmark_cohort",
+    "make_cohort",
+    "write_study_folder",
+]

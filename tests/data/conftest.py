@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data.atlas import Atlas
+from brainlsap.atlas import Atlas
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NAMES = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c", "Left-Amygdala")
@@ -32,7 +32,7 @@ def tiny():
             "short_name": NAMES,
         }
     )
-    return Atlas("tiny", regions, None)
+    return Atlas("tiny", regions, None, {"unnamed_rows": True})
 
 
 @pytest.fixture

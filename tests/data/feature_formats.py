@@ -3,8 +3,6 @@
 import nibabel as nib
 import numpy as np
 
-from brainlsap.data.freesurfer_text import ANNOTATIONS
-
 OTHERS = {"Brain-Stem": 9.5, "Left-Cerebellum-Cortex": 2.0}
 OTHERS |= {"Right-Cerebellum-Cortex": 6.0, "Pons": 5.0, "Vermis": 4.5}
 OTHERS |= {"Left-Cerebellum-White-Matter": 3.0, "Right-Cerebellum-White-Matter": 3.0}
@@ -73,8 +71,41 @@ def write_vertices(folder, atlas, measure="thickness", seed=0):
         nib.freesurfer.write_morph_data(folder / f"surf/{side}.{measure}", values)
         table = np.zeros((len(names), 5), dtype=int)
         table[:, :3] = 1 + rng.permutation(250)[:, None][: len(names)]
-        path = folder / f"label/{side}.{ANNOTATIONS[atlas.name]}.annot"
+        path = folder / f"label/{side}.{atlas.settings['annotation']}.annot"
         nib.freesurfer.write_annot(path, labels, table, names, fill_ctab=True)
         for i, place in enumerate(np.flatnonzero(rows), start=1):
             means[place] = values[labels == i].astype(float).mean()
     return means
+
+
+def write_stats(folder, atlas, values):
+    """A FreeSurfer subject: thickness is the value, volume 1000 times as much."""
+    stats = folder / "stats"
+    stats.mkdir(parents=True, exist_ok=True)
+    regions = atlas.regions
+    for side, hemisphere in (("lh", "L"), ("rh", "R")):
+        rows = np.flatnonzero(atlas.cortex & (regions["hemisphere"] == hemisphere))
+        lines = [
+            f"# hemi {side}",
+            f"# Measure Cortex, NumVert, Number of Vertices, {len(rows)}00, unitless",
+            "# ColHeaders StructName NumVert SurfArea GrayVol ThickAvg ThickStd",
+        ]
+        for i in rows:
+            cells = (100, 70 + i, f"{1000 * values[i]:.4f}", f"{values[i]:.4f}", 0.5)
+            lines.append(
+                f"{regions['annot_name'][i]:<36s} {'  '.join(map(str, cells))}"
+            )
+        path = stats / f"{side}.{atlas.settings['annotation']}.stats"
+        path.write_text("\n".join(lines) + "\n")
+    below = np.flatnonzero(~atlas.cortex)
+    structures = {atlas.names[i]: 1000 * values[i] for i in below}
+    structures |= {"Left-Lateral-Ventricle": 9e3, "Left-Cerebellum-Cortex": 5e4}
+    lines = [
+        "# Measure EstimatedTotalIntraCranialVol, eTIV, Estimated, 1500000.0, mm^3",
+        f"# NRows {len(structures)}",
+        "# ColHeaders Index SegId NVoxels Volume_mm3 StructName normMean",
+    ]
+    for i, (name, volume) in enumerate(structures.items(), start=1):
+        lines.append(f"{i} {i + 9} 99 {volume:.4f} {name} 70.0")
+    (stats / "aseg.stats").write_text("\n".join(lines) + "\n")
+    return folder

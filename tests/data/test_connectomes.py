@@ -1,193 +1,161 @@
-"""Connectomes: order by name or documented size, triangles, and what is refused."""
+"""Connectomes of every tool come out by name; what could be misread is refused."""
 
-import itertools
+import gzip
+import json
 
+import h5py
+import nibabel as nib
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.io import loadmat, savemat
 
-from brainlsap.data.atlas import load_atlas
+from brainlsap.atlas import load_atlas
+from brainlsap.data import connectomes
 from brainlsap.data.connectomes import check_connectome, read_connectome
-from brainlsap.data.layouts import known_layouts, mrtrix_names, refusal
-from brainlsap.data.subject_files import mrtrix_nodes
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from tests.data import formats
+
+ATLAS = load_atlas("destrieux160")
+N = len(ATLAS)
+EXPECTED = formats.telling_matrix(N)
+NAMES = np.array(ATLAS.names)
 
 
-def write_named(path, matrix, rows, columns=None):
-    columns = rows if columns is None else columns
-    lines = ["," + ",".join(columns)]
-    lines += [
-        f"{name}," + ",".join(f"{v:.10g}" for v in row)
-        for name, row in zip(rows, matrix, strict=True)
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+def same(found, expected):
+    np.testing.assert_array_equal(found.matrix, expected)
+    assert found.matrix.dtype == np.float32
+    return found.notes
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_any_order_of_named_rows_and_columns_gives_the_same(
-    tmp_path, tiny, matrix, seed
-):
-    rng = np.random.default_rng(seed)
-    rows, columns = rng.permutation(7), rng.permutation(7)
-    names = np.array(tiny.names)
-    path = write_named(
-        tmp_path / "c.csv", matrix[np.ix_(rows, columns)], names[rows], names[columns]
-    )
-    np.testing.assert_array_equal(read_connectome(path, tiny).matrix, matrix)
+# ---- text ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("triangle", [np.triu, np.tril])
-def test_a_permuted_triangle_is_mirrored(tmp_path, tiny, matrix, triangle, seed):
-    order = np.random.default_rng(seed).permutation(7)
-    names = np.array(tiny.names)[order]
-    half = triangle(matrix)[np.ix_(order, order)]
-    found = read_connectome(write_named(tmp_path / "c.csv", half, names), tiny)
-    np.testing.assert_array_equal(found.matrix, matrix)
-    assert any("mirrored" in note for note in found.notes)
+def text_of(values, delimiter=",", rows=None, columns=None, corner="", end=""):
+    """Return a matrix as text; corner=None leaves the head a cell shorter."""
+    lines = [delimiter.join(f"{v:.10g}" for v in row) for row in values]
+    if rows is not None:
+        lines = [f"{n}{delimiter}{x}" for n, x in zip(rows, lines, strict=True)]
+    if columns is not None:
+        head = [*([] if corner is None else [corner]), *columns]
+        lines.insert(0, delimiter.join(head))
+    return "".join(f"{line}{end}\n" for line in lines)
 
 
-def test_spellings_and_names_to_leave_out(tmp_path, tiny, matrix):
-    big = np.pad(matrix, (1, 1), constant_values=99)
-    names = ["Unknown", "ctx-lh-a", "lh.b", "c_lh", "R a", "ctx_rh_b", "rh_c"]
-    names += ["Left-Amygdala", "Left-Cerebellum-Cortex"]
-    found = read_connectome(write_named(tmp_path / "c.csv", big, names), tiny)
-    np.testing.assert_array_equal(found.matrix, matrix)
-    assert "left out, not in tiny: Unknown, Left-Cerebellum-Cortex" in found.notes
+@pytest.fixture
+def read(write, tiny):
+    def read(text, **options):
+        return read_connectome(write("c.csv", text), tiny, **options)
+
+    return read
 
 
-def test_freesurfer_numbers_are_names(tmp_path, tiny, matrix):
-    order = np.argsort(tiny.regions["freesurfer_id"])
-    names = tiny.regions["freesurfer_id"][order].astype(str).tolist()
-    path = write_named(tmp_path / "c.csv", matrix[np.ix_(order, order)], names)
-    np.testing.assert_array_equal(read_connectome(path, tiny).matrix, matrix)
-
-
-@pytest.mark.parametrize("start", [0, 1])
-def test_names_that_only_count_are_no_names(tmp_path, tiny, matrix, start):
-    names = [str(i) for i in range(start, start + 7)]
-    found = read_connectome(write_named(tmp_path / "c.csv", matrix, names), tiny)
-    np.testing.assert_array_equal(found.matrix, matrix)
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", " ", "   "])
+@pytest.mark.parametrize("end", ["", ",", " "])
+@pytest.mark.parametrize("scale", [1, 1.5, 1e-7])
+def test_numbers_alone(read, matrix, delimiter, end, scale):
+    end = delimiter if end == "," else end
+    text = "# command_history: tck2connectome a.tck, b.mif\r\n" * (scale == 1)
+    text += text_of(matrix * scale, delimiter, end=end)
+    found = read(text)
+    np.testing.assert_allclose(found.matrix, matrix * scale, rtol=1e-6)
     assert found.notes == ("read in the order of tiny",)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".npy"])
-def test_numbers_alone_are_read_in_atlas_order(tmp_path, tiny, matrix, suffix):
-    path = tmp_path / f"c{suffix}"
-    np.save(path, matrix) if suffix == ".npy" else np.savetxt(path, matrix)
-    np.testing.assert_array_equal(read_connectome(path, tiny).matrix, matrix)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("corner", ["", "region", None])
+def test_any_order_of_named_rows_and_columns_gives_the_same(
+    read, tiny, matrix, seed, corner
+):
+    rng, names = np.random.default_rng(seed), np.array(tiny.names)
+    i, j = rng.permutation(7), rng.permutation(7)
+    text = text_of(matrix[np.ix_(i, j)], ",", names[i], names[j], corner)
+    assert same(read(text), matrix) == ("read by name",)
 
 
-def test_labels_name_the_rows(tmp_path, tiny, matrix):
-    np.savetxt(tmp_path / "c.txt", matrix[::-1, ::-1])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("triangle", [np.triu, np.tril])
+def test_a_permuted_triangle_is_mirrored(read, tiny, matrix, triangle, seed):
+    order = np.random.default_rng(seed).permutation(7)
+    names = np.array(tiny.names)[order]
+    half = triangle(matrix)[np.ix_(order, order)]
+    notes = same(read(text_of(half, ",", names, names)), matrix)
+    assert any("mirrored" in note for note in notes)
+
+
+def test_names_on_one_side_or_beside_a_count_serve_both(read, tiny, matrix):
+    order = np.array([4, 0, 6, 2, 5, 1, 3])
+    names = np.array(tiny.names)[order]
+    values = matrix[np.ix_(order, order)]
+    for start in (0, 1):
+        counts = [str(i + start) for i in range(7)]
+        for rows, columns, corner in (
+            (None, names, None),
+            (names, None, None),
+            (counts, names, ""),
+            (names, counts, ""),
+            (counts, names, None),  # as R's write.table
+        ):
+            text = text_of(values, ",", rows, columns, corner)
+            assert same(read(text), matrix) == ("read by name",)
+        # names that only count the rows are no names
+        notes = same(read(text_of(matrix, ",", counts, counts)), matrix)
+        assert notes == ("read in the order of tiny",)
+
+
+@pytest.mark.parametrize("head", ["# {}", "#region,{}"])
+@pytest.mark.parametrize("delimiter", [",", " "])
+def test_names_in_a_comment_are_names(read, tiny, matrix, head, delimiter):
     names = tiny.names[::-1]
-    (tmp_path / "names.txt").write_text("\n".join(names))
-    for labels in (names, tmp_path / "names.txt"):
-        found = read_connectome(tmp_path / "c.txt", tiny, labels=labels)
-        np.testing.assert_array_equal(found.matrix, matrix)
-    with pytest.raises(FileFormatError, match="7 rows, but 2 labels were given"):
-        read_connectome(tmp_path / "c.txt", tiny, labels=["lh_a", "lh_b"])
+    said = head.replace(",", delimiter).format(delimiter.join(names))
+    rows = names if "region" in head else None
+    text = f"# made by hand\n{said}\n{text_of(matrix[::-1, ::-1], delimiter, rows)}"
+    same(read(text), matrix)
+
+
+def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
+    big = np.pad(matrix, (1, 1), constant_values=99)
+    names = ["Unknown", "ctx-lh-a", "lh.b", "c_lh", "R a", "ctx_rh_b", "rh_c"]
+    names += ["Left-Amygdala", "Left-Cerebellum-Cortex"]
+    notes = same(read(text_of(big, ",", names, names)), matrix)
+    assert "left out, not in tiny: Unknown, Left-Cerebellum-Cortex" in notes
+    order = np.argsort(tiny.regions["freesurfer_id"])
+    numbers = tiny.regions["freesurfer_id"][order].astype(str).tolist()
+    text = text_of(matrix[np.ix_(order, order)], ",", numbers, numbers)
+    same(read(text), matrix)
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes", "dropped"),
-    [("destrieux160", (164, 165), 4), ("desikan82", (84, 85), 2)],
-)
-def test_mrtrix_sizes_are_mapped_by_name(tmp_path, name, sizes, dropped):
-    atlas = load_atlas(name)
-    names = mrtrix_names(atlas)
-    # each weight tells its two nodes, so that any slip shows
-    full = np.arange(1.0, len(names) + 1)
-    full = np.add.outer(full, 1000 * full)
-    for size in sizes:
-        extra = size - len(names)
-        np.savetxt(tmp_path / "c.csv", np.pad(np.triu(full), (extra, 0)), "%d", ",")
-        found = read_connectome(tmp_path / "c.csv", atlas)
-        for i, j in [(0, 1), (5, len(atlas) - 1), (40, 70), (len(atlas) - 2, 33)]:
-            a, b = sorted(names.index(atlas.names[k]) for k in (i, j))
-            assert found.matrix[i, j] == found.matrix[j, i] == full[a, b]
-        left = next(note for note in found.notes if note.startswith("left out"))
-        assert left.count(",") == dropped + extra  # one comma more than names
-
-
-def test_mrtrix_names_agree_with_the_writer():
-    for name in ("destrieux160", "desikan82"):
-        atlas = load_atlas(name)
-        nodes = [atlas.find(node) for node in mrtrix_names(atlas)]
-        expected = mrtrix_nodes(atlas).tolist()
-        assert [-1 if node is None else node for node in nodes] == expected
-
-
-def test_mrtrix_names_are_those_of_labelconvert():
-    # from fs_a2009s.txt and fs_default.txt: 1-based node and name
-    published = {
-        "destrieux160": {
-            1: "ctx_lh_G_and_S_frontomargin",
-            42: "ctx_lh_Pole_occipital",
-            60: "ctx_lh_S_oc-temp_lat",
-            61: "ctx_lh_S_oc-temp_med_and_Lingual",
-            74: "ctx_lh_S_temporal_transverse",
-            75: "Left-Cerebellum-Cortex",
-            76: "Left-Thalamus",
-            80: "Left-Hippocampus",
-            82: "Left-Accumbens-area",
-            83: "Right-Thalamus",
-            90: "ctx_rh_G_and_S_frontomargin",
-            163: "ctx_rh_S_temporal_transverse",
-            164: "Right-Cerebellum-Cortex",
-        },
-        "desikan82": {
-            1: "ctx-lh-bankssts",
-            4: "ctx-lh-cuneus",
-            31: "ctx-lh-frontalpole",
-            34: "ctx-lh-insula",
-            35: "Left-Cerebellum-Cortex",
-            42: "Left-Accumbens-area",
-            43: "Right-Thalamus",
-            50: "ctx-rh-bankssts",
-            84: "Right-Cerebellum-Cortex",
-        },
-    }
-    for atlas, nodes in published.items():
-        names = mrtrix_names(load_atlas(atlas))
-        assert {number: names[number - 1] for number in nodes} == nodes
-
-
-@pytest.mark.parametrize(
-    ("atlas", "size", "reading"),
+    ("text", "message"),
     [
-        ("destrieux160", 148, "cortex only"),
-        ("destrieux160", 150, "a medial wall on each side"),
-        ("destrieux160", 152, "Unknown and Medial_wall"),
-        ("destrieux160", 166, "two medial walls"),
-        ("destrieux160", 84, "atlas desikan82"),
-        ("desikan82", 68, "cortex only"),
-        ("desikan82", 164, "atlas destrieux160"),
+        ("", "the file is empty; expected a matrix"),
+        ("1,2,3\n4,5,6\n", "expected a square matrix, got 2 x 3. The file may be cut"),
+        ("7\n", "expected a square matrix, got 1 x 1"),
+        ("1,2\n3\n", "not a matrix of numbers between commas: .* columns changed"),
+        ("1 2\n3 x\n", "between white space: could not convert string 'x'"),
+        ("a,b\n1,2\n3,\n", "could not convert string '' to float64.* below the names"),
+        ("a,b,c\n1,2\n3,4\n", "3 names for 2 columns"),
+        ("a,b\n", "names but no numbers"),
+        ("1,2\n3,\0\n", "not a text file"),
+        ("data\tdata\t0\t1\n1\ta\t0\t1\n", r"connectogram of DSI .*connectivity\.mat"),
     ],
 )
-def test_sizes_without_an_order_are_refused(tmp_path, atlas, size, reading):
-    np.save(tmp_path / "c.npy", np.ones((size, size)))
-    message = rf"a matrix of {size} x {size} without names .* could be: .*{reading}"
-    with pytest.raises(FileFormatError, match=message):
-        read_connectome(tmp_path / "c.npy", load_atlas(atlas))
+def test_text_refused(read, text, message):
+    with pytest.raises(FileFormatError, match=rf"c\.csv: .*{message}"):
+        read(text)
 
 
-def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
-    values = np.ones((84, 84))
-    values[[3, 38]] = values[:, [3, 38]] = 0
-    np.save(tmp_path / "c.npy", values)
-    with pytest.raises(
-        FileFormatError, match=r"84 rows .* rows 4 and 39 are empty, as"
-    ):
-        read_connectome(tmp_path / "c.npy", load_atlas("desikan82"))
+def test_cut_and_changed_files_are_refused(read, tiny, matrix):
+    text = text_of(matrix, ",", tiny.names, tiny.names)
+    for length in range(0, len(text) - 3, 11):
+        with pytest.raises((FileFormatError, RegionNameError)):
+            read(text[:length])
+    for place in [i for i, c in enumerate(text) if c == "7"][:2]:
+        with pytest.raises(FileFormatError, match="not symmetric"):
+            read(text[:place] + "8" + text[place + 1 :])
 
 
-def test_refusal_lists_what_is_known(tiny):
-    text = refusal(55, tiny)
-    assert "55 x 55" in text
-    assert "could be" not in text
-    assert "7 (read in the order of tiny); 8 (read in the order of tiny after" in text
-    assert sorted(known_layouts(tiny)) == [7, 8]
+# ---- weights, symmetry, names -------------------------------------------------------
 
 
 def change(matrix, *places, value):
@@ -204,33 +172,30 @@ def change(matrix, *places, value):
         ([(1, 4)], np.inf, "1 weights are infinite"),
         ([(1, 4), (4, 1)], -2, "2 weights are negative, first -2.0 between lh_b"),
         ([(1, 4)], 99, "not symmetric, 99.0 from lh_b to rh_b but 9.0 back"),
+        ([np.s_[:]], 0, "every weight between two regions is 0"),
     ],
 )
 def test_weights_refused(tmp_path, tiny, matrix, places, value, message):
-    path = tmp_path / "c.npy"
-    np.save(path, change(matrix, *places, value=value))
+    np.save(tmp_path / "c.npy", change(matrix, *places, value=value))
     with pytest.raises(FileFormatError, match=rf"c\.npy: {message}"):
-        read_connectome(path, tiny)
-
-
-@pytest.mark.parametrize("matrix", [np.zeros((7, 7)), np.eye(7)])
-def test_nothing_connected_is_refused(tmp_path, tiny, matrix):
-    np.save(tmp_path / "c.npy", matrix)
-    with pytest.raises(FileFormatError, match="every weight between two regions is 0"):
         read_connectome(tmp_path / "c.npy", tiny)
 
 
-def test_rounding_is_averaged_and_said(tmp_path, tiny, matrix):
-    np.save(tmp_path / "c.npy", change(matrix, (1, 4), value=9.00001))
-    found = read_connectome(tmp_path / "c.npy", tiny)
+def test_symmetrize_is_decided_by_the_reader(tmp_path, tiny, matrix):
+    path = tmp_path / "c.npy"
+    np.save(path, change(matrix, (1, 4), value=99))
+    for how, value in (("mean", 54), ("max", 99)):
+        found = read_connectome(path, tiny, symmetrize=how)
+        expected = change(matrix, (1, 4), (4, 1), value=value)
+        assert f"symmetrized by their {how}" in same(found, expected)[-1]
+    with pytest.raises(ParameterError, match="symmetrize must be one of"):
+        read_connectome(path, tiny, symmetrize="sum")
+    np.save(path, change(matrix, (1, 4), value=9.00001))
+    found = read_connectome(path, tiny)
     assert found.matrix[1, 4] == found.matrix[4, 1] == pytest.approx(9.000005)
     assert "the two triangles differ by rounding: averaged" in found.notes
-
-
-def test_diagonal_is_kept(tmp_path, tiny, matrix):
-    np.save(tmp_path / "c.npy", np.triu(matrix) + 5 * np.eye(7))
-    found = read_connectome(tmp_path / "c.npy", tiny)
-    np.testing.assert_array_equal(found.matrix, matrix + 5 * np.eye(7))
+    np.save(path, np.triu(matrix) + 5 * np.eye(7))  # the diagonal is kept
+    same(read_connectome(path, tiny), matrix + 5 * np.eye(7))
 
 
 @pytest.mark.parametrize(
@@ -243,62 +208,395 @@ def test_diagonal_is_kept(tmp_path, tiny, matrix):
         ),
         (
             ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c", "CSF"),
-            "1 of the 7 regions of",
+            "1 of the 7 regions of tiny are missing: Left-Amygdala",
         ),
     ],
 )
-def test_names_refused(tmp_path, tiny, matrix, names, message):
-    path = write_named(tmp_path / "c.csv", matrix, names)
+def test_names_refused(read, matrix, names, message):
     with pytest.raises(RegionNameError, match=rf"c\.csv: .*{message}"):
-        read_connectome(path, tiny)
+        read(text_of(matrix, ",", names, names))
 
 
-def test_suffix_refused(tmp_path, tiny):
-    for name, said in (("c.xlsx", r"got \.xlsx"), ("c", "got a name without suffix")):
-        with pytest.raises(
-            FileFormatError, match=rf"\.csv, \.dat, .*\.txt files, {said}"
-        ):
-            read_connectome(tmp_path / name, tiny)
+def test_another_parcellation_is_refused_with_the_step(tmp_path):
+    names = load_atlas("desikan82").names
+    path = formats.write_npz(tmp_path / "c.npz", formats.telling_matrix(82), names)
+    message = r"those of desikan82, not of destrieux160\. Make .*labelconvert aparc"
+    with pytest.raises(RegionNameError, match=message):
+        read_connectome(path, ATLAS)
 
 
-def test_a_changed_digit_changes_that_cell_alone(tmp_path, tiny, matrix):
-    path = write_named(tmp_path / "c.csv", matrix, tiny.names)
-    text = path.read_text()
-    seen = set()
-    for place in itertools.islice((i for i, c in enumerate(text) if c == "7"), 2):
-        path.write_text(text[:place] + "8" + text[place + 1 :])
-        with pytest.raises(FileFormatError, match="not symmetric"):
-            read_connectome(path, tiny)
-        seen.add(place)
-    assert len(seen) == 2
-
-
-def test_cut_files_are_refused(tmp_path, tiny, matrix):
-    path = write_named(tmp_path / "c.csv", matrix, tiny.names)
-    text = path.read_text()
-    for length in range(0, len(text) - 3, 7):
-        path.write_text(text[:length])
-        with pytest.raises((FileFormatError, RegionNameError)):
-            read_connectome(path, tiny)
-
-
-def test_check_connectome(tiny, matrix):
-    found = check_connectome(np.tril(matrix), tiny)
-    np.testing.assert_array_equal(found.matrix, matrix)
+def test_matrices_in_memory(tiny, matrix):
+    same(check_connectome(np.tril(matrix), tiny), matrix)
+    frame = pd.DataFrame(matrix, tiny.names, tiny.names).iloc[::-1]
+    same(check_connectome(frame, tiny), matrix)
+    same(check_connectome(pd.DataFrame(matrix), tiny), matrix)
     with pytest.raises(ParameterError, match=r"must have shape \(7, 7\) for tiny, got"):
         check_connectome(np.ones((3, 3)), tiny)
     with pytest.raises(FileFormatError, match="mine: 1 weights are NaN"):
         check_connectome(change(matrix, (0, 2), value=np.nan), tiny, "mine")
 
 
+# ---- what each tool writes ----------------------------------------------------------
+
+
+def write_connectoflow_csv(folder, matrix, names):
+    path = formats.write_connectoflow(folder, matrix, names).with_suffix(".csv")
+    np.savetxt(path, matrix, delimiter=",")
+    return path
+
+
+def write_listed(suffix):
+    def write(folder, matrix, names):
+        writers = {".gii": formats.write_gii, ".npy": np.save}
+        writers.get(suffix, np.savetxt)(folder / f"c{suffix}", matrix)
+        (folder / "labels.txt").write_text("\n".join(names))
+        return folder / f"c{suffix}"
+
+    return write
+
+
+def write_xcp_d(folder, matrix, names):
+    """Names on both sides, and commas in a .tsv."""
+    path = folder / "sub-01_stat-pearson_relmat.tsv"
+    pd.DataFrame(matrix, names, names).to_csv(path, index_label="Node")
+    return path
+
+
+def write_plain_mat(folder, matrix, names):
+    savemat(folder / "c.mat", {"W": matrix, "names": formats.cells(names)})
+    return folder / "c.mat"
+
+
+def write_matlab_7_3(folder, matrix, names):
+    """HDF5 behind 512 bytes; text is numbers, cells are references, all transposed."""
+    path = folder / "c.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["connectome"] = matrix.T
+        refs = []
+        for place, name in enumerate(names):
+            file[f"#refs#/{place}"] = np.array([[ord(c)] for c in name], np.uint16)
+            refs.append([file[f"#refs#/{place}"].ref])
+        file.create_dataset("names", data=np.array(refs, dtype=h5py.ref_dtype))
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file")
+    return path
+
+
+TOOLS = {
+    "QSIRecon": lambda f, W, n: formats.write_qsirecon(
+        f / "q.mat", {"radius2_count": W}, n
+    ),
+    "QSIPrep": lambda f, W, n: formats.write_qsirecon(
+        f / "q.mat", {"sift_radius2_count": W}, n, "a2009s", prefix=""
+    ),
+    "DSI Studio, old": lambda f, W, n: formats.write_dsi_studio(
+        f / "d.count.end.connectivity.mat", {"count": W}, n, current=False
+    ),
+    "DSI Studio": lambda f, W, n: formats.write_dsi_studio(
+        f / "d.connectivity.mat", {"count": W, "qa": W / 2}, n
+    ),
+    "HDF5": lambda f, W, n: formats.write_h5(f / "c.h5", W, n),
+    "npz": lambda f, W, n: formats.write_npz(f / "c.npz", W, n),
+    "npz, triangle": lambda f, W, n: formats.write_npz(f / "c.npz", np.triu(W), n),
+    "BIDS": formats.write_relmat,
+    "BIDS, gz": lambda f, W, n: formats.write_relmat(f, W, n, packed=True),
+    "XCP-D": write_xcp_d,
+    "Connectoflow": formats.write_connectoflow,
+    "Connectoflow, csv": write_connectoflow_csv,
+    "MATLAB": write_plain_mat,
+    "MATLAB 7.3": write_matlab_7_3,
+    "gii with a list": write_listed(".gii"),
+    "npy with a list": write_listed(".npy"),
+    "text with a list": write_listed(".txt"),
+}
+
+
+@pytest.mark.parametrize("rows", ["permuted", "mirrored"])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_files_with_names_come_out_by_name(tmp_path, tool, rows):
+    order = np.random.default_rng(0).permutation(N)
+    order = ATLAS.homotopic if rows == "mirrored" else order
+    path = TOOLS[tool](tmp_path, EXPECTED[np.ix_(order, order)], NAMES[order])
+    same(read_connectome(path, ATLAS), EXPECTED)
+
+
+def test_connectoflow_lists_numbers_too(tmp_path):
+    order = np.random.default_rng(3).permutation(N)
+    ids = ATLAS.regions["freesurfer_id"].to_numpy()[order]
+    path = formats.write_connectoflow(tmp_path, EXPECTED[np.ix_(order, order)], ids)
+    notes = same(read_connectome(path, ATLAS), EXPECTED)
+    assert "rows named by labels_list.txt" in notes
+
+
+def test_measures_of_one_file(tmp_path):
+    matrices = {"radius2_meanlength": EXPECTED * 2, "sift_radius2_count": EXPECTED}
+    path = formats.write_qsirecon(tmp_path / "c.mat", matrices, NAMES)
+    notes = same(read_connectome(path, ATLAS), EXPECTED)
+    assert notes[0] == (
+        "took sift_radius2_count; measure= takes another of radius2_meanlength"
+    )
+    found = read_connectome(path, ATLAS, measure="radius2_meanlength")
+    same(found, EXPECTED * 2)
+    with pytest.raises(FileFormatError, match=r"no measure 'fa'; found radius2_meanl"):
+        read_connectome(path, ATLAS, measure="fa")
+    # one more parcellation in the file: the atlas chooses
+    content = {k: v for k, v in loadmat(path).items() if k[0] != "_"}
+    stem = "atlas_Schaefer100_"
+    content[f"{stem}region_labels"] = formats.cells([f"LH_{i}" for i in range(100)])
+    content[f"{stem}sift_radius2_count_connectivity"] = np.ones((100, 100))
+    savemat(path, content)
+    same(read_connectome(path, ATLAS), EXPECTED)
+    both = {"qa": EXPECTED, "fa": EXPECTED}
+    path = formats.write_dsi_studio(tmp_path / "d.mat", both, NAMES)
+    with pytest.raises(FileFormatError, match=r"2 matrices could be .* one of fa, qa"):
+        read_connectome(path, ATLAS)
+
+
+def test_absent_regions_of_dsi_studio_and_qsirecon(tmp_path):
+    gone = [5, 77]
+    kept = np.setdiff1d(np.arange(N), gone)
+    wanted = change(EXPECTED, np.s_[gone], np.s_[:, gone], value=0)
+    without = EXPECTED[np.ix_(kept, kept)]
+    dsi = formats.write_dsi_studio(tmp_path / "d.mat", {"count": without}, NAMES[kept])
+    empty = change(EXPECTED, np.s_[gone], np.s_[:, gone], value=np.nan)
+    qsi = formats.write_qsirecon(tmp_path / "q.mat", {"radius2_count": empty}, NAMES)
+    listed = ", ".join(NAMES[gone])
+    for path in (dsi, qsi):
+        notes = same(read_connectome(path, ATLAS), wanted)
+        assert f"absent from the file, without connections: {listed}" in notes
+    few = kept[:-20]
+    matrix = EXPECTED[np.ix_(few, few)]
+    formats.write_dsi_studio(tmp_path / "f.mat", {"count": matrix}, NAMES[few])
+    with pytest.raises(RegionNameError, match="22 of the 160 regions of destrieux160"):
+        read_connectome(tmp_path / "f.mat", ATLAS)
+
+
+# ---- names beside a matrix in one file ----------------------------------------------
+
+ORDER = np.array([4, 0, 6, 2, 5, 1, 3])
+
+
+@pytest.fixture
+def shuffled(matrix, tiny):
+    """Rows in another order than the atlas', of a size that fits it."""
+    return matrix[np.ix_(ORDER, ORDER)], np.array(tiny.names)[ORDER]
+
+
+@pytest.mark.parametrize("key", ["node_names", "roi_labels", "RegionNames", "ROI"])
+def test_names_under_any_key(tmp_path, tiny, matrix, shuffled, key):
+    values, names = shuffled
+    np.savez(tmp_path / "c.npz", connectome=values, **{key: names})
+    savemat(tmp_path / "c.mat", {"connectome": values, key: formats.cells(names)})
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["connectome"] = values
+        file[key] = np.array(names, dtype=h5py.string_dtype())[:, None]
+    for suffix in ("npz", "mat", "h5"):
+        found = read_connectome(tmp_path / f"c.{suffix}", tiny)
+        assert same(found, matrix) == ("read by name",)
+
+
+@pytest.mark.parametrize("key", ["labels", "region_ids", "ids"])
+def test_numbers_of_labels_are_names(tmp_path, tiny, matrix, shuffled, key):
+    numbers = tiny.regions["freesurfer_id"].to_numpy()[ORDER]
+    np.savez(tmp_path / "c.npz", connectome=shuffled[0], **{key: numbers})
+    savemat(tmp_path / "c.mat", {"connectome": shuffled[0], key: numbers * 1.0})
+    for suffix in ("npz", "mat"):
+        same(read_connectome(tmp_path / f"c.{suffix}", tiny), matrix)
+    # what does not distinguish the rows names none of them
+    for values in (numbers > 2000, np.arange(7) / 2):
+        np.savez(tmp_path / "d.npz", connectome=matrix, **{key: values})
+        assert "order of tiny" in read_connectome(tmp_path / "d.npz", tiny).notes[0]
+
+
+def test_names_of_another_matrix_are_not_taken(tmp_path, tiny, matrix, shuffled):
+    other = {"b_count_connectivity": np.ones((3, 3)), "b_region_labels": shuffled[1]}
+    np.savez(tmp_path / "c.npz", a_connectivity=matrix, **other)
+    assert "order of tiny" in read_connectome(tmp_path / "c.npz", tiny).notes[0]
+
+
+def test_lists_that_do_not_fit_are_refused(tmp_path, tiny, matrix, shuffled):
+    path = tmp_path / "c.npz"
+    np.savez(path, connectome=matrix, names=np.array(["Unknown", *tiny.names]))
+    with pytest.raises(FileFormatError, match="7 rows of 'connectome', but 'names' na"):
+        read_connectome(path, tiny)
+    lists = {"rows_of": shuffled[1], "nodes": np.array(tiny.names)}
+    np.savez(path, connectome=shuffled[0], **lists)
+    message = r"'rows_of', 'nodes' could each name the 7 rows; .* one"
+    with pytest.raises(FileFormatError, match=message):
+        read_connectome(path, tiny)
+    np.savez(path, connectome=matrix, names=np.array("counts of a study"))
+    assert "order of tiny" in read_connectome(path, tiny).notes[0]
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["connectome"] = shuffled[0]
+        file["names"] = np.array([(i, 1) for i in range(7)], dtype="i4,i4")
+    with pytest.raises(FileFormatError, match="'names' may name the rows, but is kept"):
+        read_connectome(tmp_path / "c.h5", tiny)
+
+
+def test_hdf5_whose_data_look_like_its_own_marks_is_read(tmp_path, tiny, matrix):
+    """A valid file that holds the bytes GCOL with a 1 behind them (J10)."""
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["connectome"] = matrix
+        file["remark"] = np.frombuffer(b"GCOL\x01" + b"\xff" * 27, np.uint8)
+        file["names"] = np.array(tiny.names, dtype=h5py.string_dtype())
+    same(read_connectome(tmp_path / "c.h5", tiny), matrix)
+
+
+# ---- broken files -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("c.npz", r"c\.npz: cannot be read as a \.npz file: .* may be cut short"),
+        ("c.npy", r"cannot be read as a \.npy file"),
+        ("c.mat", r"cannot be read as a \.mat file"),
+        ("c.h5", r"cannot be read as a \.h5 file"),
+        ("c.gii", r"cannot be read as a \.gii file"),
+        ("c.csv.gz", r"cannot be read as a \.gz file"),
+        ("c.npy.gz", "compressed files are read as text only"),
+        ("c.xlsx", r"read from \.csv, \.dat, .*\.txt files, got \.xlsx"),
+        ("c", "got a name without suffix"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path, tiny, name, message):
+    (tmp_path / name).write_bytes(b"not what it says")
+    with pytest.raises(FileFormatError, match=message):
+        read_connectome(tmp_path / name, tiny)
+    (tmp_path / name).unlink()
+    with pytest.raises(FileFormatError, match=r"no such file|files, got"):
+        read_connectome(tmp_path / name, tiny)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "mat", "h5", "gii", "tsv.gz"])
+def test_files_cut_short_are_refused(tmp_path, suffix):
+    path = {
+        "npz": lambda p: formats.write_npz(p, EXPECTED, NAMES),
+        "mat": lambda p: formats.write_qsirecon(p, {"count": EXPECTED}, NAMES),
+        "h5": lambda p: formats.write_h5(p, EXPECTED, NAMES),
+        "gii": lambda p: formats.write_gii(p, EXPECTED),
+        "npy": lambda p: np.save(p, EXPECTED) or p,
+        "tsv.gz": lambda p: formats.write_relmat(
+            p.parent, EXPECTED, NAMES, packed=True
+        ),
+    }[suffix](tmp_path / f"c.{suffix}")
+    whole = path.read_bytes()
+    for share in (0.3, 0.6, 0.99):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(FileFormatError):
+            read_connectome(path, ATLAS)
+
+
+def test_files_without_a_matrix_are_refused(tmp_path, tiny):
+    for name, arrays, message in (
+        ("a", {"a": np.ones(3), "b": np.ones((2, 3))}, r"found a \(3,\), b \(2, 3\)"),
+        ("b", {"a": np.array([{}])}, "Object arrays cannot be loaded"),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+        with pytest.raises(FileFormatError, match=message):
+            read_connectome(tmp_path / f"{name}.npz", tiny)
+    for array, message in (
+        (np.array([{"a": 1}], dtype=object), r"cannot be read as a \.npy"),
+        (np.array(["a"]), "expected an array of numbers, got <U1"),
+        (np.zeros((3, 4, 5)), "square matrix, got 3 x 4 x 5"),
+    ):
+        np.save(tmp_path / "c.npy", array, allow_pickle=True)
+        with pytest.raises(FileFormatError, match=message):
+            read_connectome(tmp_path / "c.npy", tiny)
+    arrays = [nib.gifti.GiftiDataArray(np.ones((3, 3), np.float32)) for _ in range(2)]
+    nib.save(nib.gifti.GiftiImage(darrays=arrays), tmp_path / "c.gii")
+    with pytest.raises(FileFormatError, match="with one matrix, got 2 arrays"):
+        read_connectome(tmp_path / "c.gii", tiny)
+
+
+def test_large_files_are_refused_unread(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(connectomes, "MOST_BYTES", 2000)
+    np.savez_compressed(tmp_path / "c.npz", a=np.zeros((99, 99)))
+    savemat(tmp_path / "c.mat", {"a": np.zeros((99, 99))}, do_compression=True)
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"0,1\n" * 9999))
+    (tmp_path / "c.gii").write_bytes(b"x" * 3000)
+    for name in ("c.npz", "c.mat", "c.csv.gz", "c.gii"):
+        with pytest.raises(FileFormatError, match=r"unpacks to more|the right file"):
+            read_connectome(tmp_path / name, tiny)
+    # a header that promises more than the file holds asks for no memory
+    np.save(tmp_path / "c.npy", np.zeros((9, 9)))
+    content = (tmp_path / "c.npy").read_bytes()
+    content = content.replace(b"(9, 9), }      ", b"(99999, 99999),}")
+    (tmp_path / "c.npy").write_bytes(content)
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        read_connectome(tmp_path / "c.npy", tiny)
+
+
+# ---- files beside a matrix ----------------------------------------------------------
+
+
+def test_sidecars(tmp_path):
+    path = tmp_path / "a" / "b" / "c.csv"
+    path.parent.mkdir(parents=True)
+    np.savetxt(path, EXPECTED[::-1, ::-1], "%d", ",")
+    (tmp_path / "labels.txt").write_text("\n".join(NAMES[::-1]))
+    same(read_connectome(path, ATLAS), EXPECTED)
+    # names for another matrix lie above: passed over; beside it: refused
+    (tmp_path / "a" / "labels.txt").write_text("lh_a\nlh_b\n")
+    same(read_connectome(path, ATLAS), EXPECTED)
+    (path.parent / "c_labels.csv").write_text("lh_a\nlh_b\n")
+    message = r"160 rows, but c_labels\.csv .* names 2"
+    with pytest.raises(FileFormatError, match=message):
+        read_connectome(path, ATLAS)
+    same(read_connectome(path, ATLAS, labels=tmp_path / "labels.txt"), EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        ("{", "cannot be read as a BIDS sidecar"),
+        ({"NodeFiles": ["no.tsv"]}, "NodeFiles names no.tsv, which does not exist"),
+        ({"NodeFiles": ["../no.tsv"]}, "names ../no.tsv; expected a path below the"),
+        ({"NodeFiles": ["bids::/etc/passwd"]}, "expected a path below the data set"),
+        ({"NodeFiles": 3}, "cannot be read as a BIDS sidecar: 'int' object is not"),
+        ({"NodeIndices": [1, 2]}, r"160 rows, but .*relmat\.json beside it names 2"),
+        (
+            {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
+            "the node 999, which is not in seg-destrieux_nodes.tsv",
+        ),
+        ({"NodeFiles": ["bad.tsv"]}, r"bad\.tsv: no column name or label or region"),
+    ],
+)
+def test_bids_sidecars_refused(tmp_path, described, message):
+    path = formats.write_relmat(tmp_path, EXPECTED, ATLAS.names)
+    text = described if isinstance(described, str) else json.dumps(described)
+    path.with_suffix(".json").write_text(text)
+    (tmp_path / "bad.tsv").write_text("x\ty\n1\t2\n")
+    with pytest.raises(FileFormatError, match=message):
+        read_connectome(path, ATLAS)
+
+
+def test_bids_nodes_go_by_their_index(tmp_path):
+    path = formats.write_relmat(tmp_path, EXPECTED, ATLAS.names)
+    nodes = tmp_path / "seg-destrieux_nodes.tsv"
+    head, *rows = nodes.read_text().splitlines()
+    nodes.write_text("\n".join([head, *rows[::-1]]) + "\n")
+    path.with_suffix(".json").write_text(json.dumps({"NodeFiles": [nodes.name]}))
+    same(read_connectome(path, ATLAS), EXPECTED)
+    nodes.write_text("\n".join([head, *rows, "1\tctx_lh_Medial_wall"]) + "\n")
+    message = r"the node 1 is ctx_lh_.* every index on"
+    with pytest.raises(FileFormatError, match=message):
+        read_connectome(path, ATLAS)
+    for text in ('{"Description": "counts"}', "[]"):  # without nodes
+        path.with_suffix(".json").write_text(text)
+        found = read_connectome(path, ATLAS)
+        assert found.notes == ("read in the order of destrieux160",)
+
+
 def test_real_template_connectome(shared):
     folder = shared / "tract_mni_destrieux" / "expected"
-    atlas = load_atlas("destrieux160")
-    whole = read_connectome(folder / "count_radial4_sym_zerodiag.csv", atlas)
+    whole = read_connectome(folder / "count_radial4_sym_zerodiag.csv", "destrieux160")
     raw = np.loadtxt(folder / "count_radial4_sym_zerodiag.csv", delimiter=",")
-    names = mrtrix_names(atlas)
-    order = [names.index(name) for name in atlas.names]
-    np.testing.assert_array_equal(whole.matrix, raw[np.ix_(order, order)])
-    half = read_connectome(folder / "count_endvoxels.csv", atlas)
+    # fs_a2009s.txt: 74 left, cerebellum, 7 + 7 structures, 74 right, cerebellum
+    cortex = [*range(74), *range(89, 163)]
+    order = [*cortex, *range(75, 81), *range(82, 88)]
+    places = ATLAS.match([*NAMES[:148], *NAMES[148:]])
+    np.testing.assert_array_equal(places, np.arange(N))
+    same(whole, raw[np.ix_(order, order)])
+    half = read_connectome(folder / "count_endvoxels.csv", ATLAS)
     assert "only the upper triangle is filled: mirrored" in half.notes
-    np.testing.assert_array_equal(half.matrix, half.matrix.T)

@@ -1,253 +1,246 @@
-"""FreeSurfer's stats: both name styles, absent regions, cut files."""
+"""FreeSurfer's stats and measures of vertices: by name, whole, of the right side."""
 
-import re
-
+import nibabel as nib
 import numpy as np
 import pytest
 
-from brainlsap.data.atlas import load_atlas
-from brainlsap.data.freesurfer import SubjectStats
-from brainlsap.data.freesurfer_text import aparc_text, aseg_text
-from brainlsap.data.stats_files import read_stats
-from brainlsap.exceptions import FileFormatError, RegionNameError
+from brainlsap.atlas import load_atlas
+from brainlsap.data.freesurfer import read_stats, read_vertices
+from brainlsap.data.measures import get_measure
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from tests.data import feature_formats as formats
 
-
-@pytest.fixture(scope="module")
-def desikan():
-    return load_atlas("desikan82")
+ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
+VALUES = np.arange(82) / 100 + 1
 
 
 @pytest.fixture
-def subject(tmp_path, desikan):
-    """Stats in which the thickness of a region is its position / 100."""
-    values = np.arange(len(desikan)) / 100 + 1
-    stats = tmp_path / "sub-01" / "stats"
-    stats.mkdir(parents=True)
-    for side, hemisphere in (("lh", "L"), ("rh", "R")):
-        text = aparc_text(
-            desikan, hemisphere, "sub-01", {"thickness": values, "volume": values * 1e3}
-        )
-        (stats / f"{side}.aparc.stats").write_text(text)
-    (stats / "aseg.stats").write_text(aseg_text(desikan, "sub-01", values * 1e3))
-    return stats.parent
+def subject(tmp_path):
+    """Stats in which the thickness of a region is its position / 100 + 1."""
+    return formats.write_stats(tmp_path / "sub-01", DESIKAN, VALUES)
 
 
-def drop_rows(path, *names):
-    lines = path.read_text().splitlines()
-    kept = [
-        line for line in lines if line.startswith("#") or line.split()[0] not in names
-    ]
-    path.write_text("\n".join(kept) + "\n")
+def read(subject, feature="thickness", atlas=DESIKAN, subcortex="absent"):
+    return read_stats(subject, atlas, get_measure(feature), subcortex)[0]
 
 
-def test_values_come_by_name(subject, desikan):
-    stats = SubjectStats(subject, desikan)
-    expected = np.arange(82) / 100 + 1
-    np.testing.assert_allclose(stats.cortex("thickness")[:68], expected[:68])
-    assert np.isnan(stats.cortex("thickness")[68:]).all()
-    np.testing.assert_allclose(stats.cortex("volume")[:68], 1e3 * expected[:68])
-    np.testing.assert_allclose(stats.subcortex_volume()[68:], 1e3 * expected[68:])
-
-
-def test_order_of_rows_does_not_matter(subject, desikan):
-    before = SubjectStats(subject, desikan).cortex("thickness")
-    path = subject / "stats" / "lh.aparc.stats"
+def edit(path, change):
+    """Change the rows of a stats file, not its header."""
     lines = path.read_text().splitlines()
     head = [line for line in lines if line.startswith("#")]
     rows = [line for line in lines if not line.startswith("#")]
-    path.write_text("\n".join(head + rows[::-1]) + "\n")
-    np.testing.assert_array_equal(
-        SubjectStats(subject, desikan).cortex("thickness"), before
-    )
+    path.write_text("\n".join(head + change(rows)) + "\n")
 
 
-def test_a_region_that_freesurfer_did_not_find_is_not_measured(subject, desikan):
-    path = subject / "stats" / "lh.aparc.stats"
-    drop_rows(path, "cuneus")
-    total = int(read_stats(path).numbers("NumVert").sum())
-    path.write_text(
-        re.sub(r"(NumVert, Number of Vertices), \d+", rf"\1, {total}", path.read_text())
-    )
-    values = SubjectStats(subject, desikan).cortex("thickness")
-    place = desikan.find("lh_cuneus")
-    assert np.flatnonzero(np.isnan(values[:68])).tolist() == [place]
+def without(*names):
+    return lambda rows: [row for row in rows if row.split()[0] not in names]
 
 
-def test_a_table_cut_at_its_end_is_refused(subject, desikan):
-    path = subject / "stats" / "lh.aparc.stats"
-    drop_rows(path, "insula")
-    with pytest.raises(
-        FileFormatError, match=r"lh\.aparc\.stats: 1 of 34 regions have"
-    ):
-        SubjectStats(subject, desikan).cortex("thickness")
+def test_values_come_by_name_in_any_order(subject):
+    for _ in range(2):
+        np.testing.assert_allclose(read(subject)[:68], VALUES[:68])
+        assert np.isnan(read(subject)[68:]).all()
+        np.testing.assert_allclose(read(subject / "stats", "volume"), 1e3 * VALUES)
+        np.testing.assert_allclose(
+            read(subject, subcortex="volume")[68:], 1e3 * VALUES[68:]
+        )
+        np.testing.assert_allclose(
+            read(subject, "volume_per_etiv"), 1e3 * VALUES / 1.5e6
+        )
+        np.testing.assert_array_equal(read(subject, "area")[[0, 67]], [70, 137])
+        edit(subject / "stats/lh.aparc.stats", lambda rows: rows[::-1])
 
 
-def test_many_absent_regions_are_refused(subject, desikan):
-    names = ["cuneus", "lingual", "fusiform", "precuneus", "entorhinal"]
-    drop_rows(subject / "stats" / "rh.aparc.stats", *names)
-    with pytest.raises(
-        FileFormatError, match=r"5 of 34 regions have no row .ctx-rh-cun"
-    ):
-        SubjectStats(subject, desikan).cortex("thickness")
-
-
-def test_vertices_tell_a_lost_row_from_an_absent_region(subject, desikan):
-    path = subject / "stats" / "lh.aparc.stats"
-    assert read_stats(path).n_vertices
-    drop_rows(path, "cuneus")
+def test_a_region_that_freesurfer_did_not_find_is_not_measured(subject):
+    path = subject / "stats/lh.aparc.stats"
+    edit(path, without("cuneus"))
     with pytest.raises(FileFormatError, match="1 of 34 regions have no row"):
-        SubjectStats(subject, desikan).cortex("thickness")
+        read(subject)  # its vertices are not in the sum: the row was lost
+    path.write_text(path.read_text().replace("Vertices, 3400", "Vertices, 3300"))
+    missing = np.flatnonzero(np.isnan(read(subject)[:68])).tolist()
+    assert missing == [DESIKAN.find("lh_cuneus")]
 
 
-def test_unknown_region_is_refused(subject, desikan):
-    path = subject / "stats" / "lh.aparc.stats"
-    path.write_text(path.read_text().replace("cuneus ", "cunnus "))
-    with pytest.raises(RegionNameError, match=r"lh\.aparc\.stats: .*cunnus"):
-        SubjectStats(subject, desikan).cortex("thickness")
+LOBES = ("cuneus", "lingual", "fusiform", "precuneus", "entorhinal")
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "change", "message"),
     [
-        ("lh.aparc.stats", "no such file"),
-        ("aseg.stats", "no such file"),
+        ("lh.aparc", without("insula"), r"1 of 34 regions have no row .ctx-lh-insula"),
+        ("rh.aparc", without(*LOBES), r"5 of 34 regions have no row .ctx-rh-cun"),
+        ("aseg", lambda rows: rows[:-1], r"cut short; expected \d+ rows of 6 cells"),
+        ("aseg", lambda rows: [*rows[:-1], rows[0]], "more than once"),
+        (
+            "lh.aparc",
+            lambda rows: [row.replace("cuneus ", "cunnus ") for row in rows],
+            "unknown to atlas desikan82: 'cunnus'",
+        ),
+        ("lh.aparc", lambda rows: [*rows[:-1], "insula 2 3"], "one of 3 cells"),
+        (
+            "lh.aparc",
+            lambda rows: [r.replace(".0", "x") for r in rows],
+            "must hold num",
+        ),
+        ("lh.aparc", lambda rows: rows[:0], "expected a FreeSurfer stats file"),
     ],
 )
-def test_missing_file_is_named(subject, desikan, name, message):
-    (subject / "stats" / name).unlink()
-    stats = SubjectStats(subject, desikan)
-    with pytest.raises(FileFormatError, match=f"{name}: {message}"):
-        stats.cortex("thickness") if "aparc" in name else stats.subcortex_volume()
+def test_rows_refused(subject, name, change, message):
+    edit(subject / f"stats/{name}.stats", change)
+    with pytest.raises((FileFormatError, RegionNameError), match=message) as error:
+        read(subject, "volume")
+    assert f"{name}.stats: " in str(error.value)
 
 
-def test_other_parcellation_is_named(subject):
+def test_other_names_of_the_thalamus_and_lost_structures(subject):
+    path = subject / "stats/aseg.stats"
+    whole = path.read_text()
+    path.write_text(whole.replace("Left-Thalamus ", "Left-Thalamus-Proper "))
+    np.testing.assert_allclose(read(subject, "volume"), 1e3 * VALUES)
+    path.write_text(whole.replace("Left-Amygdala", "Left-Vessel"))
+    with pytest.raises(FileFormatError, match=r"no row \(Left-Amygdala\)"):
+        read(subject, "volume")
+    path.write_text(whole.replace("1500000.0", "0"))
+    with pytest.raises(FileFormatError, match=r"aseg\.stats: no line '# Measure Estim"):
+        read(subject, "volume_per_etiv")
+    path.write_text(whole.replace("1500000.0", "many"))
+    with pytest.raises(
+        FileFormatError, match=r"aseg\.stats: cannot be read as a stats"
+    ):
+        read(subject, "volume")
+
+
+def test_hemispheres_that_were_exchanged_are_refused(subject):
+    left, right = (subject / f"stats/{side}.aparc.stats" for side in ("lh", "rh"))
+    left.write_text(right.read_text())
+    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* of rh; exp"):
+        read(subject)
+
+
+def test_missing_files_and_other_parcellations_are_named(subject, tiny):
     with pytest.raises(
         FileFormatError, match=r"lh\.aparc\.stats is of another .*-parcs"
     ):
-        SubjectStats(subject, load_atlas("destrieux160")).cortex("thickness")
-
-
-def test_atlas_without_parcellation_of_freesurfer(subject, tiny):
+        read(subject, atlas=ATLAS)
+    with pytest.raises(FileFormatError, match="not for atlas tiny"):
+        read(subject, atlas=tiny)
     with pytest.raises(
-        FileFormatError, match="known for destrieux160, desikan82, not for"
+        ParameterError, match="must be one of 'area', 'thickness', 'vol"
     ):
-        SubjectStats(subject, tiny).cortex("thickness")
+        read(subject, "curvature")
+    for name, feature in (("aseg", "volume"), ("rh.aparc", "thickness")):
+        (subject / f"stats/{name}.stats").unlink()
+        with pytest.raises(FileFormatError, match=rf"{name}\.stats: no such file"):
+            read(subject, feature)
 
 
-def test_hemispheres_that_were_exchanged_are_refused(subject, desikan):
-    left, right = (subject / "stats" / f"{side}.aparc.stats" for side in ("lh", "rh"))
-    left.write_text(right.read_text())
-    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* of rh; exp"):
-        SubjectStats(subject, desikan).cortex("thickness")
-
-
-def test_a_structure_that_stands_twice_is_refused(subject, desikan):
-    path = subject / "stats" / "aseg.stats"
-    lines = [x for x in path.read_text().splitlines() if not x.startswith("# NRows")]
-    again = next(x for x in lines if " Left-Thalamus " in x)
-    again = again.replace("Left-Thalamus ", "Left-Thalamus-Proper ")
-    path.write_text("\n".join([*lines, again]) + "\n")
-    with pytest.raises(RegionNameError, match=r"aseg\.stats: 1 of .* more than once"):
-        SubjectStats(subject, desikan).subcortex_volume()
-
-
-def test_aseg_cut_short_is_refused(subject, desikan):
-    path = subject / "stats" / "aseg.stats"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(lines[:-1]))
-    with pytest.raises(
-        FileFormatError, match=r"aseg\.stats: cut short; expected \d+ rows"
-    ):
-        SubjectStats(subject, desikan).subcortex_volume()
-    drop_rows(path, *[str(i) for i in range(5, 40)])
-    path.write_text(path.read_text().replace("# NRows", "# Rows"))
-    with pytest.raises(FileFormatError, match=r"aseg\.stats: no row for .*Amygdala"):
-        SubjectStats(subject, desikan).subcortex_volume()
-
-
-def test_a_head_without_a_size_is_refused(subject, desikan):
-    path = subject / "stats" / "aseg.stats"
-    size = "# Measure EstimatedTotalIntraCranialVol, eTIV, Size, {}, mm^3\n"
-    text = path.read_text()
-    path.write_text(size.format(1.5e6) + text)
-    assert SubjectStats(subject, desikan).head_size() == 1.5e6
-    for without in (size.format(0) + text, text):
-        path.write_text(without)
-        with pytest.raises(FileFormatError, match=r"aseg\.stats: no line '# Measure"):
-            SubjectStats(subject, desikan).head_size()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "expected a FreeSurfer stats file"),
-        ("# ColHeaders StructName ThickAvg\n", "expected a FreeSurfer stats file"),
-        ("# ColHeaders StructName ThickAvg\ninsula\n", "cut short; .* one of 1 cells"),
-        (
-            "# Measure Cortex, NumVert, Number of Vertices, many, unitless\n"
-            "# ColHeaders StructName ThickAvg\ninsula 2\n",
-            "a '# Measure' line must hold a number: .*'many'",
-        ),
-    ],
-)
-def test_stats_refused(write, text, message):
-    with pytest.raises(FileFormatError, match=rf"x\.stats: {message}"):
-        read_stats(write("x.stats", text))
-
-
-def test_columns_refused(write):
-    table = read_stats(write("x.stats", "# ColHeaders StructName ThickAvg\na 1x\n"))
-    with pytest.raises(
-        FileFormatError, match="no column SurfArea; found StructName, T"
-    ):
-        table.numbers("SurfArea")
-    with pytest.raises(
-        FileFormatError, match=r"column ThickAvg must hold numbers: .*1x"
-    ):
-        table.numbers("ThickAvg")
-
-
-def test_every_cut_is_refused_or_gives_the_same(subject, desikan):
+def test_every_cut_is_refused_or_gives_the_same(subject):
     path = subject / "stats" / "rh.aparc.stats"
     whole = path.read_text()
-    truth = SubjectStats(subject, desikan).cortex("thickness")
-    for length in range(0, len(whole), 397):
+    for length in range(0, len(whole), 199):
         path.write_text(whole[:length])
         with pytest.raises((FileFormatError, RegionNameError)):
-            SubjectStats(subject, desikan).cortex("thickness")
+            read(subject)
     path.write_text(whole.rstrip("\n"))
-    np.testing.assert_array_equal(
-        SubjectStats(subject, desikan).cortex("thickness"), truth
-    )
+    np.testing.assert_allclose(read(subject)[:68], VALUES[:68])
 
 
 @pytest.mark.parametrize("person", ["soichi", "fabian"])
-@pytest.mark.parametrize(
-    ("atlas", "annotation"), [("destrieux160", "aparc.a2009s"), ("desikan82", "aparc")]
-)
-def test_real_stats_of_both_name_styles(shared, person, atlas, annotation):
+@pytest.mark.parametrize("atlas", [ATLAS, DESIKAN], ids=["destrieux", "desikan"])
+def test_real_stats_of_both_name_styles(shared, person, atlas):
     folder = shared / "fs_stats_samples" / person
-    atlas = load_atlas(atlas)
-    values = SubjectStats(folder, atlas).cortex("thickness")
+    values = read(folder, atlas=atlas)
     found = 0
     for side in ("lh", "rh"):  # the slow, plain way
-        path = folder / "stats" / f"{side}.{annotation}.stats"
+        path = folder / "stats" / f"{side}.{atlas.settings['annotation']}.stats"
         for line in path.read_text().splitlines():
             if not line.startswith("#"):
                 cells = line.split()
                 name = f"{side}_{cells[0].replace('&', '_and_')}"
                 assert values[atlas.find(name)] == float(cells[4])
                 found += 1
-    assert (
-        found
-        == np.isfinite(values).sum()
-        == (atlas.regions.structure == "cortex").sum()
+    assert found == np.isfinite(values).sum() == atlas.cortex.sum()
+
+
+def test_real_volumes(shared):
+    folder = shared / "fs_stats_samples" / "soichi"
+    volumes = read(folder, "volume", ATLAS)
+    assert volumes[ATLAS.find("Left-Thalamus")] == 8178.8
+    assert np.isfinite(volumes[~ATLAS.cortex]).all()
+    text = (folder / "stats/aseg.stats").read_text()
+    size = float(text.split("EstimatedTotalIntraCranialVol")[1].split(",")[3])
+    np.testing.assert_allclose(read(folder, "volume_per_etiv", ATLAS), volumes / size)
+
+
+# ---- measures of vertices -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("atlas", [ATLAS, DESIKAN], ids=["destrieux", "desikan"])
+def test_vertices_are_averaged_plainly(tmp_path, atlas):
+    means = formats.write_vertices(tmp_path, atlas)
+    formats.write_vertices(tmp_path, atlas, "curv")
+    values, notes = read_stats(tmp_path, atlas, get_measure("thickness"))
+    np.testing.assert_allclose(values, means, atol=5e-7)
+    assert notes == ("thickness: plain mean over the vertices",)
+    assert np.isfinite(read(tmp_path, "curv", atlas)[atlas.cortex]).all()
+    formats.write_vertices(tmp_path, atlas, "area")
+    with pytest.raises(FileFormatError, match="is a sum over faces, not a mean over"):
+        read(tmp_path, "area", atlas)
+
+
+def test_vertices_outside_the_cortex_label_do_not_count(tmp_path):
+    formats.write_vertices(tmp_path, ATLAS)
+    labels, _, names = nib.freesurfer.read_annot(
+        tmp_path / "label/lh.aparc.a2009s.annot"
     )
+    per_vertex = nib.freesurfer.read_morph_data(tmp_path / "surf/lh.thickness")
+    inside = np.arange(len(labels)) % 3 > 0
+    rows = "".join(f"{i}  0.0 0.0 0.0 0.0\n" for i in np.flatnonzero(inside))
+    label = tmp_path / "label/lh.cortex.label"
+    label.write_text(f"#!ascii label\n{inside.sum()}\n{rows}")
+    place = names.index(b"G_and_S_frontomargin")
+    expected = per_vertex[(labels == place) & inside].astype(float).mean()
+    assert read(tmp_path, "thickness", ATLAS)[0] == pytest.approx(expected)
+    for text, message in (("#\n1\n99999 0\n", "outside 0 to"), ("#\n1\nx\n", "label")):
+        label.write_text(text)
+        with pytest.raises(FileFormatError, match=rf"cortex\.label: .*{message}"):
+            read(tmp_path, "thickness", ATLAS)
 
 
-def test_real_aseg(shared):
-    atlas = load_atlas("destrieux160")
-    stats = SubjectStats(shared / "fs_stats_samples" / "soichi", atlas)
-    volumes = stats.subcortex_volume()
-    assert volumes[atlas.find("Left-Thalamus")] == 8178.8
-    assert np.isfinite(volumes).sum() == 12
+def test_files_of_vertices_refused(tmp_path):
+    formats.write_vertices(tmp_path, ATLAS)
+    with pytest.raises(FileFormatError, match=r"lh\.aparc\.annot: no such file"):
+        read(tmp_path, "thickness", DESIKAN)
+    path = tmp_path / "surf/lh.thickness"
+    whole = path.read_bytes()
+    for cut in (2, 20, -4):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(FileFormatError, match=r"lh\.thickness: .*be cut short"):
+            read(tmp_path, "thickness", ATLAS)
+    nib.freesurfer.write_morph_data(path, np.ones(5, np.float32))
+    with pytest.raises(FileFormatError, match=r"5 vertices, but .* has 3040"):
+        read(tmp_path, "thickness", ATLAS)
+    nib.freesurfer.write_morph_data(path, np.ones(2, np.float32))
+    annot = tmp_path / "label/lh.aparc.a2009s.annot"
+    table = np.array([[1, 0, 0, 0, 0], [2, 0, 0, 0, 0]])
+    names = ["Unknown", "not_a_region"]
+    nib.freesurfer.write_annot(annot, np.array([1, 0]), table, names, fill_ctab=True)
+    with pytest.raises(RegionNameError, match=r"a2009s\.annot: .*'not_a_region'"):
+        read(tmp_path, "thickness", ATLAS)
+
+
+@pytest.mark.parametrize("suffix", ["mgh", "mgz"])
+def test_overlays(tmp_path, suffix):
+    path = tmp_path / f"lh.thickness.{suffix}"
+    nib.MGHImage(np.ones((5, 1, 1), np.float32), np.eye(4)).to_filename(path)
+    assert read_vertices(path).tolist() == [1] * 5
+    nib.MGHImage(np.ones((5, 4, 1), np.float32), np.eye(4)).to_filename(path)
+    with pytest.raises(FileFormatError, match="expected one value a vertex"):
+        read_vertices(path)
+    path = tmp_path / "lh.x.mgh"
+    nib.MGHImage(np.ones((5, 1, 1), np.float32), np.eye(4)).to_filename(path)
+    content = bytearray(path.read_bytes())
+    content[4:8] = (2**30).to_bytes(4, "big")
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"header promises .* values"):
+        read_vertices(path)

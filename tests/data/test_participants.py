@@ -1,10 +1,16 @@
-"""Who is in a cohort, and what is refused in its tables."""
+"""Who is in a cohort: people, visits, labels, the order of classes."""
 
 import pytest
 
-from brainlsap.data.feature_tables import open_scan_table
-from brainlsap.data.participants import people_of_table, read_participants
-from brainlsap.exceptions import CohortError, FileFormatError
+from brainlsap.data import load_cohort, order_classes
+from brainlsap.data.find_files import StudyFiles
+from brainlsap.data.participants import people_file, people_of_table, read_people
+from brainlsap.data.region_tables import read_scan_table
+from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+
+
+def read(folder):
+    return read_people(people_file(folder), StudyFiles(folder))
 
 
 def people(write, text):
@@ -15,7 +21,7 @@ def test_people_and_facts(write):
     folder = people(
         write, "participant_id\tage\tdiagnosis\nsub-2\t70\tAD\nsub-1\tn/a\tCN\n"
     )
-    found = read_participants(folder)
+    found = read(folder)
     assert [person.participant for person in found] == ["sub-2", "sub-1"]
     assert found[0].facts_at("") == {"age": "70", "diagnosis": "AD"}
     assert found[1].facts_at("any") == {"age": None, "diagnosis": "CN"}
@@ -24,7 +30,7 @@ def test_people_and_facts(write):
 def test_sessions_file_comes_first(write):
     write("sub-1/sub-1_sessions.tsv", "session_id\tdiagnosis\nses-1\tCN\nses-2\tAD\n")
     folder = people(write, "participant_id\tage\tdiagnosis\nsub-1\t70\tCN\n")
-    (person,) = read_participants(folder)
+    (person,) = read(folder)
     assert list(person.visits) == ["1", "2"]
     assert person.facts_at("ses-2") == {"age": "70", "diagnosis": "AD"}
     # ses-3 may be ses-2 under another name, so the diagnosis is not the person's
@@ -33,7 +39,7 @@ def test_sessions_file_comes_first(write):
 
 def test_rows_of_visits(write):
     text = "participant_id\tsession_id\tdiagnosis\nsub-1\tses-1\tCN\nsub-1\tses-2\tAD\n"
-    (person,) = read_participants(people(write, text))
+    (person,) = read(people(write, text))
     assert person.facts == {}
     assert person.facts_at("2") == {"diagnosis": "AD"}
 
@@ -52,14 +58,14 @@ def test_rows_of_visits(write):
 )
 def test_rows_refused(write, rows, message):
     with pytest.raises(CohortError, match=message):
-        read_participants(people(write, f"participant_id\tsession_id\n{rows}"))
+        read(people(write, f"participant_id\tsession_id\n{rows}"))
 
 
 def test_all_faults_at_once(write):
     write("sub-3/sub-3_sessions.tsv", "session_id\nses-1\nses-1\n")
     folder = people(write, "participant_id\nsub-1\nsub-1\n..\nsub-2\nsub-2\nsub-3\n")
     with pytest.raises(CohortError, match=r"participants\.tsv cannot be used") as error:
-        read_participants(folder)
+        read(folder)
     assert [fault.split(": ")[-1][:5] for fault in error.value.faults[:1]] == ["sub-1"]
     assert len(error.value.faults) == 4
 
@@ -68,27 +74,158 @@ def test_all_faults_at_once(write):
     ("text", "message"),
     [
         ("visit\nM0\n", "no column 'session_id'; found visit"),
-        ("session_id\tx\nses-1\t1\nses-1\t2\n", "every visit once, got 'ses-1' again"),
+        ("session_id\tx\nses-1\t1\nses-1\t2\n", "every visit once, got 1, 1"),
         ("session_id\tx\nn/a\t1\n", "every visit once, got None"),
     ],
 )
 def test_sessions_refused(write, text, message):
     write("sub-1/sub-1_sessions.tsv", text)
     with pytest.raises(CohortError, match=message):
-        read_participants(people(write, "participant_id\nsub-1\n"))
+        read(people(write, "participant_id\nsub-1\n"))
 
 
 def test_id_column_refused(write):
     with pytest.raises(
         FileFormatError, match=r"no column names the scans; expected .*age"
     ):
-        read_participants(people(write, "age\n70\n"))
+        read(people(write, "age\n70\n"))
 
 
 def test_people_of_a_table(write, tiny):
     path = write("t.csv", "id,lh_a,sex,left_handed,CSF\ns1,1,F,0,9\ns2,2,M,1,9\n")
-    found = people_of_table(open_scan_table(path, tiny))
+    found = people_of_table(read_scan_table(path, tiny))
     assert found[1].facts_at("") == {"sex": "M", "left_handed": "1"}
     path = write("t.csv", "id,lh_a,sex\ns1,1,F\ns1,2,M\n")
     with pytest.raises(CohortError, match="s1 stands more than once"):
-        people_of_table(open_scan_table(path, tiny))
+        people_of_table(read_scan_table(path, tiny))
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "ordered"),
+    [
+        (["CN", "AD", "MCI"], ("CN", "MCI", "AD"), True),
+        (["Dementia", "MCI", "CN"], ("CN", "MCI", "Dementia"), True),
+        (
+            ["ad", "emci", "nc", "lmci", "scd"],
+            ("nc", "scd", "emci", "lmci", "ad"),
+            True,
+        ),
+        (["SMC", "HC", "AD"], ("HC", "SMC", "AD"), True),
+        (["10", "9", "9.5"], ("9", "9.5", "10"), True),
+        # one odd label, or two words for one stage: no order is known
+        (
+            ["CN", "EMCI", "LMCI", "AD", "FTD"],
+            ("AD", "CN", "EMCI", "FTD", "LMCI"),
+            False,
+        ),
+        (["CN", "NC", "AD"], ("AD", "CN", "NC"), False),
+        (["b", "a"], ("a", "b"), False),
+    ],
+)
+def test_order_of_classes(labels, classes, ordered):
+    assert order_classes(labels) == (classes, ordered)
+    assert order_classes(labels, classes[::-1]) == (classes[::-1], True)
+
+
+def test_a_class_named_twice_is_refused():
+    with pytest.raises(ParameterError, match="classes names 'CN' more than once"):
+        order_classes(["CN"], ("CN", "CN"))
+
+
+def test_a_cohort_knows_whether_its_classes_are_ordered(study, tiny):
+    assert load_cohort(study, tiny, "fdg").classes_ordered
+    people = study / "participants.tsv"
+    people.write_text(people.read_text().replace("AD", "FTD"))
+    cohort = load_cohort(study, tiny, "fdg")
+    assert (cohort.classes, cohort.classes_ordered) == (("CN", "FTD"), False)
+    assert load_cohort(study, tiny, "fdg", classes=["FTD", "CN"]).classes_ordered
+
+
+def sessions(write, person, rows, head="session_id\tdiagnosis"):
+    write(f"study/{person}/{person}_sessions.tsv", f"{head}\n{rows}")
+
+
+def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
+    # sub-02 has scans at M00 and M12, but came first at M-6: it was not scanned then
+    sessions(write, "sub-02", "ses-bl\tCN\nses-M00\tCN\nses-M12\tAD\n")
+    sessions(write, "sub-03", "ses-A\tCN\nses-M00\tAD\n")
+    for name in ("ses-bl", "ses-M00"):  # M00 is as good a name of it
+        assert name in (study / "sub-02/sub-02_sessions.tsv").read_text()
+    cohort = load_cohort(study, tiny, "fdg", scans="baseline")
+    kept = ["sub-01_ses-M00", "sub-02_ses-M00", "sub-04_ses-M00", "sub-05_ses-M00"]
+    # sub-03's earliest listed visit is A, which was not scanned; M00 is called baseline
+    assert cohort.table["scan"].tolist() == [*kept[:2], "sub-03_ses-M00", *kept[2:]]
+    (study / "sub-01/ses-M00").rename(study / "sub-01/ses-M24")
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tMCI\nses-M24\tAD\n")
+    cohort = load_cohort(study, tiny, "fdg", scans="baseline")
+    assert "sub-01" not in cohort.groups
+    assert "1 people without a scan at baseline: left out" in cohort.notes
+
+
+def test_label_of_the_visit_wins_and_is_noted(study, tiny, write):
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
+    cohort = load_cohort(study, tiny, "fdg")
+    assert cohort.y.tolist()[:2] == ["CN", "AD"]
+    note = "diagnosis of 1 scans differs between participants.tsv and sub-*_sessions"
+    assert any(one.startswith(note) for one in cohort.notes)
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tCN\n")
+    assert not any("differs" in one for one in load_cohort(study, tiny, "fdg").notes)
+
+
+def test_covariates_in_upper_case_are_known(study, tiny):
+    people = study / "participants.tsv"
+    people.write_text(people.read_text().replace("\tage", "\tAGE"))
+    cohort = load_cohort(study, tiny, "fdg")
+    assert cohort.table["age"].tolist()[:2] == [70, 70]
+    people.write_text(people.read_text().replace("diagnosis", "Diagnosis"))
+    assert load_cohort(study, tiny, "fdg").label_name == "Diagnosis"
+
+
+@pytest.mark.parametrize("name", ["participants.csv", "subjects.xlsx"])
+def test_people_stand_in_other_formats_too(study, tiny, name):
+    before = load_cohort(study, tiny, "fdg")
+    people = study / "participants.tsv"
+    rows = [line.split("\t") for line in people.read_text().splitlines()]
+    if name.endswith(".csv"):
+        (study / name).write_text("\n".join(map(",".join, rows)) + "\n")
+    else:
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([int(v) if v.isdecimal() else v for v in row])
+        book.save(study / name)
+    people.unlink()
+    assert load_cohort(study, tiny, "fdg").table.equals(before.table)
+
+
+def test_a_continuous_label_is_refused_with_the_reason(study, tiny):
+    with pytest.raises(
+        CohortError, match=r"age is continuous \(5 values from 70 to 74.*--label"
+    ):
+        load_cohort(study, tiny, "fdg", "age")
+    cohort = load_cohort(study, tiny, "fdg", "age", classes=["70", "71"])
+    assert cohort.n_scans == 4
+
+
+def test_a_visit_under_another_name_has_not_the_label_of_the_person(study, tiny, write):
+    """Clinica wrote ses-M00 before it wrote ses-M000."""
+    sessions(write, "sub-01", "ses-M000\tCN\nses-M012\tAD\n")
+    with pytest.raises(
+        CohortError,
+        match=r"(?s)no diag.* visits are listed as ses-M000, ses-M012.*sub-01_ses-M12",
+    ):
+        load_cohort(study, tiny, "fdg")
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
+    assert load_cohort(study, tiny, "fdg").y.tolist()[:2] == ["CN", "AD"]
+
+
+def test_decimal_commas_are_refused(study, tiny):
+    people = study / "participants.tsv"
+    text = people.read_text().replace("\t70", "\t70,5")
+    people.write_text(text)
+    with pytest.raises(CohortError, match=r"age is written with decimal comm.*70,5"):
+        load_cohort(study, tiny, "fdg")
+    people.write_text(text.replace("\t71", "\told"))
+    ages = load_cohort(study, tiny, "fdg").table["age"]
+    assert ages.tolist()[:3] == ["70,5", "70,5", "old"]

@@ -1,61 +1,49 @@
-"""Tables of text: delimiters, comments, missing cells, and what is refused."""
+"""Tables of text, and tables of regions in every layout: what each column means."""
+
+import datetime as dt
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data.tables import (
-    as_covariate,
-    is_missing,
-    parse_number,
-    parse_numbers,
-    read_lines,
-    read_table,
-    sniff_delimiter,
+from brainlsap.atlas import load_atlas
+from brainlsap.data import tables
+from brainlsap.data.measures import get_measure
+from brainlsap.data.region_tables import (
+    read_region_values,
+    read_scan_table,
+    unknown_columns,
 )
-from brainlsap.exceptions import FileFormatError
+from brainlsap.data.tables import as_covariate, parse_numbers, read_table, write_tsv
+from brainlsap.exceptions import FileFormatError, RegionNameError
+from tests.data import feature_formats as formats
+
+ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
+CORTEX = ["lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c"]
+
+
+def lines_of(rows, delimiter=","):
+    return "".join(delimiter.join(map(str, row)) + "\n" for row in rows)
+
+
+# ---- tables of text -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("delimiter", ["\t", ",", ";", " "])
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".txt"])
 def test_delimiter_is_looked_for(write, delimiter, suffix):
-    rows = [["id", "age", "sex"], ["a", "70", "F"], ["b", "n/a", "M"]]
-    path = write(f"t{suffix}", "\n".join(delimiter.join(row) for row in rows))
-    table = read_table(path)
+    rows = [["id", "age", "sex"], ["a", "070", "F"], ["b", "n/a", "M"]]
+    table = read_table(write(f"t{suffix}", lines_of(rows, delimiter)))
     assert table.columns.tolist() == ["id", "age", "sex"]
-    assert table.to_numpy().tolist() == [["a", "70", "F"], ["b", None, "M"]]
+    assert table.to_numpy().tolist() == [["a", "070", "F"], ["b", None, "M"]]
 
 
-def test_comments_empty_lines_marks_and_line_ends(write):
-    path = write("t.csv", "\ufeff# made by x\r\nid , age\r\n\r\n a , 7 \r\n")
-    assert read_table(path).to_dict("records") == [{"id": "a", "age": "7"}]
-
-
-def test_quoted_cells_may_hold_the_delimiter(write):
-    path = write("t.csv", 'id,site\na,"Berlin, Mitte"\n')
-    assert read_table(path)["site"].tolist() == ["Berlin, Mitte"]
-
-
-def test_guards_against_formulas_are_taken_off(write):
-    path = write("t.tsv", "id\t'=b\tc\n'@a\t'71\t-\nd\t'+cmd|x\t'n'\n")
-    table = read_table(path)
-    assert table.columns.tolist() == ["id", "=b", "c"]
-    rows = [["@a", "'71", "-"], ["d", "+cmd|x", "'n'"]]
-    assert table.to_numpy().tolist() == rows
-    with pytest.raises(FileFormatError, match="the column '=b' stands more than once"):
-        read_table(write("u.tsv", "id\t'=b\t=b\na\t1\t2\n"))
-
-
-def test_text_stays_text(write):
-    table = read_table(write("t.csv", "id,label\n007,1\n010,0\n"))
-    assert table["id"].tolist() == ["007", "010"]
-    assert table["label"].tolist() == ["1", "0"]
-
-
-@pytest.mark.parametrize("cell", ["", " ", "n/a", "N/A", "NA", "nan", "NULL", None])
-def test_missing(cell):
-    assert is_missing(cell)
-    assert np.isnan(parse_number(cell))
+def test_comments_quotes_marks_and_line_ends(write):
+    text = '\ufeff# made by x\r\nid , site\r\n\r\n a ,"Berlin, Mitte"\r\nb,NULL\r\n'
+    records = read_table(write("t.csv", text)).to_dict("records")
+    expected = [{"id": "a", "site": "Berlin, Mitte"}, {"id": "b", "site": None}]
+    assert records == expected
 
 
 @pytest.mark.parametrize(
@@ -65,62 +53,409 @@ def test_missing(cell):
         ("# only comments\n", "the table is empty"),
         ("a,b,c\n1,2,3\n1,2\n", "row 2 below the header has 2 cells, expected 3"),
         ("a,b,c\n1,2,3,4\n", "has 4 cells, expected 3 .between commas."),
-        ("a,a\n1,2\n", "the column 'a' stands more than once"),
+        ("a,b,a,b,c\n1,2,3,4,5\n", "2 columns stand more than once .* 'a', 'b'"),
         ("a,b\n1,\0\n", "not a text file .it holds zero bytes"),
+        ('a,b\n"1,2\n', "row 1 below the header has 1 cells"),
+        ('{"a":' * 40_000 + "\tb\n1\t2\n", "read as a table: field larger"),
     ],
 )
-def test_refused(write, text, message):
+def test_tables_refused(write, text, message):
     with pytest.raises(FileFormatError, match=rf"t\.csv: .*{message}"):
         read_table(write("t.csv", text))
 
 
-def test_refused_files(tmp_path):
+def test_files_refused(tmp_path):
     with pytest.raises(FileFormatError, match="no such file"):
         read_table(tmp_path / "absent.tsv")
-    with pytest.raises(FileFormatError, match=r"cannot be read \(Is a directory"):
+    with pytest.raises(FileFormatError, match="cannot be read as text: Is a directory"):
         read_table(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"name\nK\xf6ln\n")
     with pytest.raises(FileFormatError, match="not a text file in UTF-8"):
         read_table(tmp_path / "latin.csv")
-    (tmp_path / "quote.csv").write_text('a,b\n"1,2\n')
-    with pytest.raises(FileFormatError, match="cannot be read as a table"):
-        read_table(tmp_path / "quote.csv")
 
 
-def test_lines_without_comments(write):
-    assert read_lines(write("t", "# x\n1\n\n 2\n")) == ["1", " 2"]
-
-
-def test_sniffing():
-    assert sniff_delimiter("a b\tc,d") == "\t"
-    assert sniff_delimiter("a b") is None
-
-
-def test_numbers(write):
-    path = write("t.csv", "a,b\n1,2.5\nn/a,-3e2\n")
-    values = parse_numbers(path, read_table(path))
-    np.testing.assert_array_equal(values, [[1, 2.5], [np.nan, -300]])
-
-
-def test_numbers_refused(write):
-    path = write("t.csv", "a,b\n1,2.5\n3,2,5\n".replace("2,5", "2·5"))
-    with pytest.raises(
-        FileFormatError, match=r"row 2 .* column 'b': expected a number"
-    ):
-        parse_numbers(path, read_table(path))
-    with pytest.raises(ValueError, match="could not convert string to float: '1_5'"):
-        parse_number("1_5")
-
-
-def test_covariates():
+def test_numbers_and_covariates(write):
+    path = write("t.csv", "a,b,c\n1,2.5,x\nn/a,-3e2,2·5\n")
+    table = read_table(path)
+    np.testing.assert_array_equal(
+        parse_numbers(path, table[["a", "b"]]), [[1, 2.5], [np.nan, -300]]
+    )
+    message = r"2 cells must .*: 'x' in row 1, column 'c', '2·5' in row 2, column 'c'"
+    with pytest.raises(FileFormatError, match=message):
+        parse_numbers(path, table)
     assert as_covariate(pd.Series(["1", "2"])).dtype == np.int64
     assert as_covariate(pd.Series(["1.5", None])).dtype == np.float64
     assert as_covariate(pd.Series(["F", None])).isna().tolist() == [False, True]
     assert as_covariate(pd.Series([None, None])).isna().all()
 
 
-def test_a_head_without_end_is_refused(tmp_path):
-    path = tmp_path / "t.tsv"
-    path.write_text('{"a":' * 40_000 + "\tb\n1\t2\n")
-    with pytest.raises(FileFormatError, match="read as a table: field larger"):
+def test_what_is_written_is_read_again(tmp_path):
+    table = pd.DataFrame({"label": ["=1+1", None, "a\tb"], "age": [70.5, 71, 72]})
+    write_tsv(table, tmp_path / "t.tsv")
+    assert read_table(tmp_path / "t.tsv").to_numpy().tolist() == [
+        ["=1+1", "70.5"],
+        [None, "71.0"],
+        ["a\tb", "72.0"],
+    ]
+
+
+@pytest.fixture
+def sheet(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def make(*rows):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.create_sheet("second").append(["not", "read"])
+        book.save(tmp_path / "t.xlsx")
+        return tmp_path / "t.xlsx"
+
+    return make
+
+
+def test_workbooks_are_read_as_text(sheet):
+    """J14: the content of .xlsx is read as that of .tsv is."""
+    path = sheet(
+        ["id", "age", "date", "note", None],
+        ["sub-01", 70.0, dt.datetime(2006, 4, 18), None],
+        [],
+        [" sub-02 ", 71.5, dt.datetime(2006, 4, 18, 9, 30), True],
+    )
+    assert read_table(path).to_numpy().tolist() == [
+        ["sub-01", "70", "2006-04-18", None],
+        ["sub-02", "71.5", "2006-04-18T09:30:00", "True"],
+    ]
+
+
+def test_workbooks_refused(sheet, tmp_path, monkeypatch):
+    with pytest.raises(FileFormatError, match=r"t\.xlsx: the table is empty"):
+        read_table(sheet())
+    (tmp_path / "bad.xlsx").write_bytes(b"PK not a workbook")
+    with pytest.raises(FileFormatError, match="cannot be read as an Excel workbook"):
+        read_table(tmp_path / "bad.xlsx")
+    path = sheet(["a"], [1])
+    monkeypatch.setattr(tables, "MOST_BYTES", 100)
+    with pytest.raises(FileFormatError, match="unpacks to more than 0 MiB"):
         read_table(path)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(FileFormatError, match=r"pip install brainlsap\[xlsx\]"):
+        read_table(path)
+
+
+# ---- a row for every scan -----------------------------------------------------------
+
+
+@pytest.fixture
+def scans(write, tiny):
+    def read(heads, *rows, name="t.csv", delimiter=",", atlas=tiny):
+        return read_scan_table(write(name, lines_of([heads, *rows], delimiter)), atlas)
+
+    return read
+
+
+def wide(table, n_rois):
+    """Return the values of a table as {measure: array of shape (n_rows, n_rois)}."""
+    found = {}
+    for measure, part in table.values.groupby("measure"):
+        array = np.full((len(table.scans), n_rois), np.nan)
+        array[part["row"], part["region"]] = part["value"]
+        found[measure] = array
+    return found
+
+
+@pytest.mark.parametrize("suffix", ["", "_thickness", ".thickness", "_ThickAvg"])
+@pytest.mark.parametrize("seed", range(2))
+def test_columns_are_regions_in_any_order(scans, suffix, seed):
+    rng = np.random.default_rng(seed)
+    columns = {f"{name}{suffix}": i for i, name in enumerate(CORTEX)}
+    columns |= {"participant_id": "s1", "VISCODE": "m06", "age": 70, "eTIV": 15}
+    heads = rng.permutation(list(columns)).tolist()
+    table = scans(heads, [columns[head] for head in heads])
+    values = wide(table, 7)["thickness" if suffix else ""]
+    np.testing.assert_array_equal(values[0], [*range(6), np.nan])
+    assert table.scans.iloc[0].to_dict() == {
+        "scan": "s1",
+        "session": "m06",
+        "age": "70",
+        "eTIV": "15",
+    }
+    assert table.head_size.tolist() == [15]
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", " "])
+def test_aparcstats2table(scans, delimiter):
+    heads = ["lh.aparc.a2009s.thickness", *(f"lh_{x}_thickness" for x in "abc")]
+    heads += ["lh_MeanThickness_thickness", "BrainSegVolNotVent", "eTIV"]
+    row = ["/data/sub-01_ses-M00/", 2.1, 2.2, 2.3, 2.5, 1e6, 1.5e6]
+    table = scans(heads, row, name="lh.txt", delimiter=delimiter)
+    assert table.scans["scan"].tolist() == ["/data/sub-01_ses-M00/"]
+    assert table.outside == ("lh_MeanThickness_thickness", "BrainSegVolNotVent")
+    assert list(table.scans) == ["scan", "session", "eTIV"]
+    np.testing.assert_array_equal(wide(table, 3)["thickness"], [[2.1, 2.2, 2.3]])
+
+
+@pytest.mark.parametrize("joined", ["&", "_and_"])
+def test_both_styles_of_names(scans, joined):
+    bare = ATLAS.regions["annot_name"][:74]
+    rows = np.random.default_rng(4).permutation(74)
+    names = [f"lh_{name.replace('_and_', joined)}_thickness" for name in bare[rows]]
+    table = scans(["lh.aparc.a2009s.thickness", *names], ["s", *rows], atlas=ATLAS)
+    np.testing.assert_array_equal(wide(table, 160)["thickness"][0, :74], np.arange(74))
+
+
+def test_the_head_or_the_file_says_side_and_measure(scans):
+    table = scans(["rh.aparc.volume", "a", "b", "c"], ["s1", 1, 2, 3])
+    assert [measure for measure, _ in table.heads] == ["volume"] * 3
+    assert [place for _, place in table.heads] == [3, 4, 5]
+    heads = ["Measure:volume", "Left-Amygdala", "Left-Lateral-Ventricle", "CSF"]
+    assert list(scans(heads, ["s1", 1500, 9, 9]).heads) == [("volume", 6)]
+    named = scans(["id", "lh_a", "lh_b_meancurv"], ["s", 1, 2], name="my_area.csv")
+    assert list(named.heads) == [("area", 0), ("other", 1)]
+
+
+def test_every_doubled_region_is_named_at_once(scans):
+    """J25: one pair a run, twelve runs."""
+    heads = ["id", "lh_a", "lh.a", "rh_b", "R b", "rh_b.1", "lh_c"]
+    message = (
+        r"3 regions stand .* 'lh_a' and 'lh.a' \(lh_a\), 'rh_b' and 'R b' \(rh_b\)"
+    )
+    with pytest.raises(FileFormatError, match=message):
+        scans(heads, ["s1", 1, 2, 3, 4, 5, 6])
+
+
+def test_copies_and_regions_without_values_are_named(scans):
+    """J25: columns `.1` of zeros became covariates; a region of zeros was not named."""
+    heads = ["id", "lh_a.1", "lh_a", "lh_b", "lh_b.1", "lh_c", "age", "CSF.1"]
+    table = scans(heads, ["s1", 0, 5, 2, 2, 0, 70, 3], ["s2", 0, 6, 4, 4, 0, 71, 3])
+    assert list(table.scans) == ["scan", "session", "age", "CSF.1"]
+    assert wide(table, 3)[""].tolist() == [[5, 2, 0], [6, 4, 0]]
+    assert "2 columns repeat others or are 0 everywhere" in table.notes[0]
+    assert "lh_a.1, lh_b.1" in table.notes[0]
+    assert "1 columns of regions are 0 in every row: lh_c" in table.notes[1]
+
+
+def test_scan_tables_refused(scans, tiny):
+    with pytest.raises(
+        FileFormatError, match="no column names the scans; expected one"
+    ):
+        scans(["age", "lh_a"], [70, 2])
+    with pytest.raises(FileFormatError, match="row 2 below the header has no id"):
+        scans(["id", "lh_a"], ["s1", 2], ["n/a", 3])
+    message = "2 cells must be numbers or n/a: 'x' in row 1, .*'y' in row 2"
+    with pytest.raises(FileFormatError, match=message):
+        scans(["id", "lh_a"], ["s1", "x"], ["s2", "y"])
+    table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
+    assert table.strangers == ("lh_q",)
+    assert "1 of 1 names unknown to atlas tiny: 'lh_q'" in unknown_columns(table, tiny)
+    assert np.isnan(wide(table, 1)[""]).all()
+    names = [f"{name}_suvr" for name in DESIKAN.names]
+    table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
+    message = unknown_columns(table, ATLAS)
+    assert "those of desikan82, not of destrieux160. Make the values again" in message
+
+
+def test_adni_s_tables(scans):
+    # UCSF, published: 24 left entorhinal, 83 right; 29 and 88 hippocampus; 129 insula
+    published = {24: "ctx-lh-entorhinal", 83: "ctx-rh-entorhinal"}
+    published |= {51: "ctx-lh-precentral", 110: "ctx-rh-precentral"}
+    published |= {59: "ctx-lh-supramarginal", 118: "ctx-rh-supramarginal"}
+    published |= {129: "ctx-lh-insula", 130: "ctx-rh-insula", 13: "ctx-lh-bankssts"}
+    below = {29: "Left-Hippocampus", 88: "Right-Hippocampus", 120: "Right-Thalamus"}
+    columns = {"RID": "4001", "VISCODE": "v03", "VISCODE2": "bl", "ST10CV": 1500.0}
+    columns |= {f"ST{n}TA": n / 100 for n in published} | {"ST24TS": 0.5}
+    columns |= {f"ST{n}SV": n for n in below} | {"STATUS": "complete"}
+    table = scans(list(columns), list(columns.values()), atlas=DESIKAN)
+    values = wide(table, 82)
+    for measure, known in (("thickness", published), ("volume", below)):
+        scale = 100 if measure == "thickness" else 1
+        found = {DESIKAN.names[i]: values[measure][0, i] for i in range(82)}
+        for number, name in known.items():
+            assert found.pop(name) == number / scale
+        assert np.isnan(list(found.values())).all()
+    assert table.head_size.tolist() == [1500]
+    assert table.scans["session"].tolist() == ["bl"]
+    # UC Berkeley: CTX_LH_..._SUVR and volumes beside them
+    upper = [name.upper().replace("-", "_") for name in DESIKAN.names]
+    heads = ["RID", *(f"{n}_SUVR" for n in upper), *(f"{n}_VOLUME" for n in upper)]
+    table = scans([*heads, "BRAAK1_SUVR"], ["4", *range(164), 7], atlas=DESIKAN)
+    np.testing.assert_array_equal(wide(table, 82)["suvr"][0], np.arange(82))
+
+
+def test_real_tables_of_the_1000_connectomes(shared):
+    folder = shared / "fcon1000_destrieux"
+    table = read_scan_table(folder / "fcon1000_destrieux148_aseg12.csv", ATLAS)
+    assert list(table.scans)[2:] == ["age", "sex", "site", "eTIV"]
+    assert len(table.values) == 1078 * 160
+    raw = read_scan_table(folder / "fcon1000_raw.csv", ATLAS)
+    thickness = raw.values[raw.values["measure"] == "thickness"]
+    assert len(thickness) == 1078 * 148
+    merged = table.values[table.values["region"] < 148]
+    np.testing.assert_allclose(
+        wide(table, 160)[""][:, :148], wide(raw, 160)["thickness"][:, :148]
+    )
+    assert len(merged) == len(thickness)
+    assert not raw.strangers
+
+
+# ---- one scan's table ---------------------------------------------------------------
+
+REGIONS = (*CORTEX, "Left-Amygdala")
+VALUES = np.arange(7) + 1.5
+
+
+@pytest.fixture
+def read(write, tiny):
+    def read(text, feature="suvr", name="x_suvr.tsv"):
+        return read_region_values(write(name, text), tiny, get_measure(feature))[0]
+
+    return read
+
+
+def upright(values=VALUES, names=REGIONS, head="region\tsuvr"):
+    rows = [[name, value] for name, value in zip(names, values, strict=True)]
+    return f"{head}\n{lines_of(rows, chr(9))}"
+
+
+@pytest.mark.parametrize(
+    ("head", "feature"),
+    [
+        ("region\tfdg", "fdg"),
+        ("name\tSUVR", "fdg"),
+        ("label_name\tmean_scalar", "fdg"),
+        ("StructName\tvalue", "amyloid"),
+        ("label_name\tlabel_value", "volume"),
+        ("Region\tThickAvg", "thickness"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_heads_of_columns_and_any_order_of_rows(read, head, feature, seed):
+    order = np.random.default_rng(seed).permutation(7)
+    text = upright(VALUES[order], np.array(REGIONS)[order], head)
+    np.testing.assert_array_equal(read(text, feature), VALUES)
+
+
+def test_the_feature_named_wins_over_a_plain_value(read):
+    rows = [[name, value, 0] for name, value in zip(REGIONS, VALUES, strict=True)]
+    text = lines_of([["region", "amyloid", "value"], *rows], "\t")
+    np.testing.assert_array_equal(read(text, "amyloid"), VALUES)
+
+
+def test_a_table_may_lie_in_one_row(read):
+    for suffix in ("", "_suvr"):
+        heads = ["participant_id", *(f"{name}{suffix}" for name in REGIONS), "CSF"]
+        text = lines_of([heads, ["sub-01", *VALUES, 5]], "\t")
+        np.testing.assert_array_equal(read(text), VALUES)
+    with pytest.raises(RegionNameError, match=r"x_suvr\.tsv: .*'lh_q'"):
+        read(text.replace("CSF", "lh_q"))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_of_two_columns_for_a_region_the_measure_decides(read, reverse):
+    heads = [
+        *(f"{n}_suvr" for n in REGIONS),
+        *REGIONS,
+        *(f"{n}_volume" for n in REGIONS),
+    ]
+    cells = [*VALUES, *(VALUES + 100), *(VALUES + 900)]
+    step = -1 if reverse else 1
+    text = lines_of([heads[::step], cells[::step]], "\t")
+    np.testing.assert_array_equal(read(text, name="x_amyloid.tsv"), VALUES)
+    text = lines_of([[*REGIONS, "Amygdala_L", "a_L"], range(9)], "\t")
+    message = "2 regions stand .*'Left-Amygdala' and 'Amygdala_L' .*'lh_a' and 'a_L'"
+    with pytest.raises(FileFormatError, match=message):
+        read(text)
+
+
+BARE, SIDES = ("a", "b", "c", "a", "b", "c", "Amygdala"), "LLLRRRL"
+
+
+@pytest.mark.parametrize("rows", [[3, 4, 5, 0, 1, 2], [6, 0, 3, 1, 4, 2, 5]])
+@pytest.mark.parametrize(
+    ("head", "words"), [("hemisphere", {}), ("Hemi", {"L": "lh", "R": "Right"})]
+)
+def test_a_column_says_the_sides(read, rows, head, words):
+    lines = [[BARE[i], words.get(SIDES[i], SIDES[i]), VALUES[i]] for i in rows]
+    text = lines_of([["region", head, "suvr"], *lines], "\t")
+    expected = np.where(np.isin(np.arange(7), rows), VALUES, np.nan)
+    np.testing.assert_array_equal(read(text), expected)
+    with pytest.raises(RegionNameError, match=r"'lh_c' says L, but its hemi.* says R"):
+        read(text.replace("c\tR", "lh_c\tR"))
+
+
+@pytest.mark.parametrize("head", ["session_id", "subject"])
+def test_a_second_scan_is_not_the_other_side(read, head):
+    rows = [[scan, name, k] for k, scan in enumerate("12") for name in "abc"]
+    text = lines_of([[head, "region", "suvr"], *rows], "\t")
+    with pytest.raises(FileFormatError, match=f"'{head}' has 2 values, such as '1' an"):
+        read(text)
+    assert read(text.replace("\n2\t", "\n1\t"))[3] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (upright([*VALUES[:6], "x"]), FileFormatError, "'x' .*suvr of Left-Amygdala"),
+        (upright(names=[*REGIONS[:6], "lh_q"]), RegionNameError, "'lh_q'"),
+        (upright(names=[*REGIONS[:6], "lh.a"]), RegionNameError, "more than once"),
+        (upright(head="x\tsuvr"), FileFormatError, "no column for names of .* found x"),
+        (upright(head="name\tx"), FileFormatError, "no column for suvr; .*headed suvr"),
+        (upright()[:-20], FileFormatError, "the last line has no end: the file may"),
+    ],
+)
+def test_tables_of_one_scan_refused(read, text, error, message):
+    with pytest.raises(error, match=rf"x_suvr\.tsv: .*{message}"):
+        read(text)
+
+
+def test_missing_and_outside(read):
+    values = ["n/a" if i == 1 else value for i, value in enumerate(VALUES)]
+    text = upright([*values, 3, "x"], [*REGIONS, "Brain-Stem", "Unknown"])
+    assert np.flatnonzero(np.isnan(read(text))).tolist() == [1]
+    with pytest.raises(FileFormatError, match="needs the intracranial volume, which"):
+        read(upright(), "volume_per_etiv")
+
+
+def test_clinica_long_with_both_sides_in_one_file(tmp_path):
+    bare = ATLAS.regions["annot_name"][:74].tolist()
+    path = tmp_path / "sub-01_ses-M00_parcellation-destrieux_thickness.tsv"
+    sums = ["NumVert", "WhiteSurfArea", "MeanThickness"]
+    values = np.arange(1, 149) / 50
+    measure = get_measure("thickness")
+    formats.write_clinica(path, [*sums, *bare, *bare], [1e5, 9e4, 2.5, *values])
+    found = read_region_values(path, ATLAS, measure)[0]
+    np.testing.assert_allclose(found[:148], values)
+    formats.write_clinica(path, [*bare, *bare[1:], bare[0]], values)
+    with pytest.raises(RegionNameError, match="148 of 148 names unknown"):
+        read_region_values(path, ATLAS, measure)
+
+
+@pytest.mark.parametrize("sides", [("left", "right"), ("L", "R"), ("lh", "rh")])
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_clinica_with_the_side_in_the_name(tmp_path, sides, layout):
+    bare = DESIKAN.regions["annot_name"][:34].tolist()
+    order = np.random.default_rng(1).permutation(34)
+    paths = []
+    for k, side in enumerate(sides):
+        path = tmp_path / f"sub-01_hemi-{side}_parcellation-desikan_thickness.tsv"
+        names, values = np.array(bare)[order], (order + 1.0 + 34 * k)
+        if layout == "long":
+            formats.write_clinica(path, names, values)
+        else:
+            path.write_text(lines_of([names, values], "\t"))
+        paths.append(path)
+    for path in paths:
+        found = read_region_values(path, DESIKAN, get_measure("thickness"))
+        np.testing.assert_array_equal(found[0][:68], np.arange(1, 69))
+    paths[1].unlink()
+    places = read_region_values(paths[0], DESIKAN, get_measure("thickness"))[2]
+    assert places.tolist() == list(range(34))
+
+
+def test_clinica_pet_surface_interleaves_the_sides(tmp_path):
+    name = "sub-01_ses-M00_trc-18FFDG_pet_space-destrieux_pvc-iy_suvr-pons_stat.tsv"
+    values = np.random.default_rng(8).uniform(0.8, 1.9, 160)
+    path = formats.write_pet_surface(tmp_path / name, ATLAS, values)
+    found = read_region_values(path, ATLAS, get_measure("fdg"))[0]
+    np.testing.assert_allclose(found[:148], values[:148])
+    assert np.isnan(found[148:]).all()

@@ -1,0 +1,341 @@
+"""ADNI's tables and images become a study's folder.
+
+What is written::
+
+    participants.tsv              participant_id, ptid, rid, sex ... first_phase, site
+    sub-ADNI002S0295/
+        sub-ADNI002S0295_sessions.tsv    session_id, diagnosis, stage, scanner ...
+        ses-M000/dwi/sub-ADNI002S0295_ses-M000_dwi.nii.gz    a link to LONI's file
+        ses-M000/pet/sub-ADNI002S0295_ses-M000_trc-18FAV45_pet.nii.gz
+    adni_pairing.tsv              which image is which visit's, and the days between
+    adni_unused_images.tsv        every other image, and why
+    adni_converters.tsv           changes of diagnosis
+    adni_labels_by_phase.tsv      people by phase, site and baseline label
+    adni_notes.txt                what was left out, reckoned or lost
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from brainlsap.adni.images import (
+    MODALITIES,
+    find_images,
+    pair_images,
+    session_of,
+    subject_of,
+    tracer_of,
+)
+from brainlsap.adni.tables import (
+    DIAGNOSES,
+    PHASES,
+    STAGED_PHASES,
+    STAGES,
+    read_adni_tables,
+)
+from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.data import write_tsv
+from brainlsap.exceptions import CohortError
+from brainlsap.files import fill_folder
+
+FILES = ("link", "copy", "none")
+STAGE_POLICIES = {
+    "baseline": "stage is given at baseline visits only (n/a later); diagnosis at "
+    "every visit",
+    "carry": "stage is carried forward from baseline: stage_carried marks the visits; "
+    "it is no diagnosis of that visit",
+}
+_PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
+_SESSION = (
+    *("session_id", "viscode", "exam_date", "phase", "age", "mmse", "diagnosis"),
+    *("stage", "stage_carried", "scanner"),
+)
+_NAMED = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
+_DICOM = (".dcm", ".ima", "")
+
+
+class AdniImport(NamedTuple):
+    """What was imported from ADNI."""
+
+    folder: Path  # the study's folder
+    pairs: pd.DataFrame  # every image that is used, its visit, the days between
+    unused: pd.DataFrame  # every other image, and why
+    converters: pd.DataFrame  # changes of diagnosis between visits
+    labels: pd.DataFrame  # people by phase, site and baseline label
+    notes: tuple[str, ...]  # what was left out, reckoned or lost
+
+    def text(self) -> str:
+        """Return what was imported, as lines of text."""
+        n_people = self.pairs["participant_id"].nunique()
+        n_visits = len(self.pairs[["participant_id", "session_id"]].drop_duplicates())
+        counts = self.pairs["modality"].value_counts().sort_index()
+        kinds = self.converters["kind"].value_counts()
+        lines = [
+            f"{n_people} people, {n_visits} visits with images",
+            "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
+            f"images that are not used: {len(self.unused)} (adni_unused_images.tsv)",
+            f"changes of diagnosis: {kinds.get('conversion', 0)} conversions, "
+            f"{kinds.get('reversion', 0)} reversions (adni_converters.tsv)",
+            *self.notes,
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def import_adni(
+    tables: str | Path,
+    images: str | Path,
+    out: str | Path,
+    *,
+    window: int = 180,
+    stages: str = "baseline",
+    require: tuple[str, ...] = (),
+    modalities: Mapping[str, str] | None = None,
+    files: str = "link",
+) -> AdniImport:
+    r"""Make a study's folder from ADNI's tables and LONI's images.
+
+    Each modality joins the nearest visit of its person within the window, and no image
+    is used twice. `diagnosis` (CN, MCI, AD) is that of each visit; `stage` (CN, SMC,
+    EMCI, LMCI, AD) is given once, at baseline. PET is named by its tracer. The layout
+    is on the page of :mod:`brainlsap.adni.convert`; :func:`.load_cohort` reads it.
+
+    Parameters
+    ----------
+    tables : str or Path
+        Folder with ADNIMERGE, or with DXSUM and ARM (PTDEMOG and REGISTRY are used
+        where they are there), and LONI's list of images, as CSV; or ADNIMERGE's file.
+    images : str or Path
+        LONI's download: `PTID/description/date/I-id`.
+    out : str or Path
+        New, or empty.
+    window : int
+        Days between an image and its visit, at the most.
+    stages : {"baseline", "carry"}
+        `stage` stands at baseline visits only, or is carried forward to later ones,
+        which `stage_carried` marks.
+    require : sequence of str
+        Modalities (dwi, anat, fdg, amyloid, tau) that a visit needs; visits without
+        are left out.
+    modalities : mapping of str to str, optional
+        Words in descriptions that mean a modality, looked for before the usual ones:
+        `{"fdg": "Coreg,_Avg"}`.
+    files : {"link", "copy", "none"}
+        Whether images are linked to, copied, or only listed.
+
+    Returns
+    -------
+    AdniImport
+        The folder, tables of pairs, unused images, converters and labels, and notes.
+
+    Raises
+    ------
+    CohortError
+        Where tables or images are missing or contradict themselves, or no image joins
+        a visit.
+    ParameterError
+        Where an argument cannot be used, or `out` holds something.
+    """
+    modalities = dict(modalities or {})
+    check_at_least("window", window, 0)
+    check_choice("stages", stages, STAGE_POLICIES)
+    check_choice("files", files, FILES)
+    for name in (*require, *modalities):
+        check_choice("modality", name, MODALITIES)
+    with fill_folder(out) as whole:
+        visits, listed, notes = read_adni_tables(tables)
+        found, more = find_images(images, listed, modalities)
+        # names that no table gives are those of images' folders: they end with the RID
+        by_number = {str(int(n.rsplit("_", 1)[1])): n for n in found["ptid"]}
+        named = visits["ptid"].where(
+            visits["ptid"].notna(), visits["rid"].map(by_number)
+        )
+        visits = visits.assign(ptid=named)
+        pairs, unused = pair_images(visits, found, window)
+        n_paired = len(pairs)
+        pairs, left = _require(pairs, require)
+        if pairs.empty:
+            raise CohortError(
+                f"no image joins a visit: {len(found)} images of "
+                f"{found['ptid'].nunique()} people, {len(visits)} visits, within "
+                f"{window} days" + (f"; {left}" if n_paired else "")
+            )
+        made = AdniImport(
+            Path(out),
+            pairs,
+            unused,
+            find_converters(visits),
+            labels_by_phase(visits),
+            (
+                *notes,
+                *more,
+                *([left] if left else []),
+                *lost_labels(visits),
+                STAGE_POLICIES[stages],
+            ),
+        )
+        _write_people(made, visits, stages == "carry", whole)
+        for row in pairs.to_dict("records"):
+            _place_files(row, whole, files)
+        write_tsv(made.pairs, whole / "adni_pairing.tsv")
+        write_tsv(made.unused, whole / "adni_unused_images.tsv")
+        write_tsv(made.converters, whole / "adni_converters.tsv")
+        write_tsv(made.labels, whole / "adni_labels_by_phase.tsv")
+        (whole / "adni_notes.txt").write_text(made.text(), encoding="utf-8")
+    return made
+
+
+def _require(pairs: pd.DataFrame, require: tuple[str, ...]) -> tuple[pd.DataFrame, str]:
+    """Keep the visits that have every modality needed; say how many have not."""
+    by_visit = pairs.groupby(["participant_id", "session_id"])["modality"]
+    has_all = by_visit.transform(lambda m: set(require) <= set(m)).astype(bool)
+    kept = pairs[has_all].reset_index(drop=True)
+    n_left = pairs.loc[~has_all, ["participant_id", "session_id"]].drop_duplicates()
+    said = f"{len(n_left)} visits lack one of {', '.join(require)}: left out"
+    return kept, said if len(n_left) else ""
+
+
+def find_converters(visits: pd.DataFrame) -> pd.DataFrame:
+    """List every change of a person's diagnosis from one visit to the next known."""
+    known = visits[visits["diagnosis"].notna() & visits["ptid"].notna()]
+    known = known.sort_values(["ptid", "month"])
+    before = known.groupby("ptid")[["diagnosis", "month"]].shift()
+    rank = {name: place for place, name in enumerate(DIAGNOSES)}
+    steps = known["diagnosis"].map(rank) - before["diagnosis"].map(rank)
+    changed = known[steps.notna() & (steps != 0)]
+    before, steps = before.loc[changed.index], steps[changed.index]
+    return pd.DataFrame(
+        {
+            "participant_id": changed["ptid"].map(subject_of),
+            "ptid": changed["ptid"],
+            "from": before["diagnosis"],
+            "to": changed["diagnosis"],
+            "last_session": before["month"].astype(int).map(session_of),
+            "session": changed["month"].map(session_of),
+            "date": changed["date"].dt.strftime("%Y-%m-%d"),
+            "kind": steps.gt(0).map({True: "conversion", False: "reversion"}),
+        }
+    ).reset_index(drop=True)
+
+
+def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
+    """Count people by the phase in which they came in, site and baseline label."""
+    people = visits.drop_duplicates("rid")
+    table = pd.crosstab(
+        [people["first_phase"].fillna("n/a"), people["site"].fillna("n/a")],
+        people["stage"].fillna("none"),
+    )
+    table = table.reindex(columns=[*STAGES, "none"], fill_value=0)
+    table.index.names = ["phase", "site"]
+    return table.rename_axis(columns=None).reset_index()
+
+
+def lost_labels(visits: pd.DataFrame) -> list[str]:
+    """Say whose SMC, EMCI or LMCI is not known, and since which phase."""
+    people = visits.sort_values("month").drop_duplicates("rid")
+    notes = []
+    for phase in PHASES:
+        came = people[people["first_phase"] == phase]
+        n_bare = int(((came["diagnosis"] == "MCI") & came["stage"].isna()).sum())
+        if n_bare:
+            notes.append(
+                f"{n_bare} people with MCI who came in with {phase} have no EMCI or "
+                "LMCI: their stage is n/a"
+            )
+        n_healthy = int((came["stage"] == "CN").sum())
+        if phase not in STAGED_PHASES and n_healthy:
+            notes.append(
+                f"{n_healthy} people with stage CN came in with {phase}, which "
+                "may not tell SMC apart from CN"
+            )
+    later = visits[~visits["phase"].isin(STAGED_PHASES) & visits["phase"].notna()]
+    staged = later[later["stage"].isin(("SMC", "EMCI", "LMCI")) & (later["month"] > 0)]
+    if len(staged):
+        notes.append(
+            f"{staged['rid'].nunique()} people with SMC, EMCI or LMCI at baseline were "
+            f"seen again in later phases ({len(staged)} visits), where only CN, MCI "
+            "and AD are given"
+        )
+    return notes
+
+
+def _write_people(
+    made: AdniImport, visits: pd.DataFrame, carry: bool, folder: Path
+) -> None:
+    described = {
+        "Name": "ADNI",
+        "BIDSVersion": "1.10.0",
+        "DatasetType": "raw",
+        "GeneratedBy": [{"Name": "brainlsap import-adni"}],
+    }
+    text = json.dumps(described, indent=2) + "\n"
+    (folder / "dataset_description.json").write_text(text, encoding="utf-8")
+    kept = visits[visits["ptid"].isin(made.pairs["ptid"])]
+    is_first = kept["month"] == 0
+    stage = kept["stage"].where(is_first | carry)
+    carried = is_first.map({True: "no", False: "yes"}).where(stage.notna())
+    kept = kept.assign(
+        participant_id=kept["ptid"].map(subject_of),
+        session_id=kept["month"].map(session_of),
+        exam_date=kept["date"].dt.strftime("%Y-%m-%d"),
+        stage=stage,
+        stage_carried=carried,
+    )
+    # the scanner of a visit, with the modality where they differ
+    known = made.pairs.dropna(subset="scanner").sort_values("modality")
+    known["named"] = known["modality"] + ": " + known["scanner"]
+    visit = ["participant_id", "session_id"]
+    scanners = known.groupby(visit).agg(
+        n=("scanner", "nunique"), one=("scanner", "first"), all=("named", "; ".join)
+    )
+    scanner = scanners["one"].where(scanners["n"] == 1, scanners["all"])
+    kept = kept.join(scanner.rename("scanner"), on=visit)
+    kept["scanner"] = kept["scanner"].where(kept["scanner"].notna(), kept["field"])
+    people = kept.drop_duplicates("participant_id")
+    write_tsv(people[["participant_id", *_PERSON]], folder / "participants.tsv")
+    for name, rows in kept.groupby("participant_id"):
+        (folder / str(name)).mkdir()
+        write_tsv(rows[list(_SESSION)], folder / str(name) / f"{name}_sessions.tsv")
+
+
+def _place_files(row: dict[str, str], folder: Path, how: str) -> None:
+    """Put the files of an image below the visit that it joins.
+
+    One NIfTI image and its sidecars get the names of BIDS; other files keep theirs
+    behind the visit's; of many (DICOM), the folder is linked in `sourcedata/`.
+    """
+    modality = row["modality"]
+    kind, ending = {"anat": ("anat", "T1w"), "dwi": ("dwi", "dwi")}.get(
+        modality, ("pet", f"trc-{tracer_of(row['description'], modality)}_pet")
+    )
+    visit = Path(row["participant_id"], row["session_id"])
+    name = f"{row['participant_id']}_{row['session_id']}"
+    place = folder / visit / kind
+    place.mkdir(parents=True, exist_ok=True)
+    if how == "none":
+        return
+    source = Path(row["source"]).resolve()
+    files = sorted(path for path in source.iterdir() if path.is_file())
+    suffixes = [
+        ".nii.gz" if path.name.lower().endswith(".nii.gz") else path.suffix.lower()
+        for path in files
+    ]
+    if any(suffix in _DICOM for suffix in suffixes):
+        target = folder / "sourcedata" / visit / kind / row["image"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if how == "link":
+            target.symlink_to(source)
+        else:
+            shutil.copytree(source, target)
+        return
+    is_one = sum(suffix in _NAMED[:2] for suffix in suffixes) == 1
+    for path, suffix in zip(files, suffixes, strict=True):
+        own = f"{ending}{suffix}" if is_one and suffix in _NAMED else path.name
+        target = place / f"{name}_{own}"
+        if how == "link":
+            target.symlink_to(path)
+        else:
+            shutil.copy2(path, target)

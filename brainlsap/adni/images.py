@@ -1,0 +1,197 @@
+"""LONI's images (`PTID/description/date/I-id`), and which visit each joins."""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.adni.tables import parse_days
+from brainlsap.data.measures import TRACERS
+from brainlsap.exceptions import CohortError
+
+_PET = {
+    feature: tuple(w for t in TRACERS if t.feature == feature for w in t.words)
+    for feature in ("tau", "amyloid", "fdg")
+}
+# Modality -> words in a description by which it is known, in the order of the search.
+MODALITIES: dict[str, tuple[str, ...]] = {
+    "dwi": ("dti", "dwi", "dmri", "diffusion"),
+    **_PET,
+    "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
+}
+_IMAGE_COLUMNS = (
+    *("ptid", "image", "day", "modality", "description", "scanner", "folder"),
+)
+PAIR_COLUMNS = (
+    *("participant_id", "ptid", "session_id", "viscode", "exam_date", "modality"),
+    *("image", "scan_date", "days", "description", "scanner", "source"),
+)
+
+
+def subject_of(ptid: str) -> str:
+    """Return the BIDS name of a person: `sub-ADNI002S0295`."""
+    return f"sub-ADNI{ptid.replace('_', '')}"
+
+
+def session_of(month: int) -> str:
+    """Return the BIDS name of a visit: `ses-M006`."""
+    return f"ses-M{month:03d}"
+
+
+def modality_of(description: str, words: Mapping[str, str]) -> str | None:
+    """Return the modality that a description names, the caller's words first."""
+    text = description.lower().replace(" ", "_")
+    own = {name: (w.lower().replace(" ", "_"),) for name, w in words.items()}
+    for known in (own, MODALITIES):
+        for modality, parts in known.items():
+            if any(part in text for part in parts):
+                return modality
+    return None
+
+
+def tracer_of(description: str, modality: str) -> str:
+    """Return the `trc-` entity of a PET image; the modality where it does not say."""
+    text = description.lower()
+    of_kind = [tracer for tracer in TRACERS if tracer.feature == modality]
+    for tracer in of_kind:
+        if any(word in text for word in tracer.words):
+            return tracer.entities[0]
+    return of_kind[0].entities[0] if modality == "fdg" else modality
+
+
+def find_images(  # noqa: C901
+    place: str | Path, listed: pd.DataFrame, words: Mapping[str, str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the images below a folder of LONI's download, and what was left out.
+
+    Sorted by person, day and number. `listed` is LONI's list of images, for scanners.
+    Raises CohortError where there is no image, or one number in two places.
+    """
+    root = Path(place)
+    if not root.is_dir():
+        raise CohortError(f"{root}: no such folder")
+    scanners = _listed_scanners(listed)
+    rows: list[tuple[object, ...]] = []
+    unknown: Counter[str] = Counter()
+    n_empty = 0
+    for at, inside, _ in os.walk(root):
+        inside.sort()
+        parts = (root.name, *Path(at).relative_to(root).parts)
+        if len(parts) < 3 or not re.fullmatch(r"\d{3}_S_\d{4,5}", parts[-3]):
+            continue
+        ptid, description, day = parts[-3:]
+        modality = modality_of(description, words)
+        for image in [name for name in inside if re.fullmatch(r"I\d+", name)]:
+            folder = Path(at, image)
+            if modality is None:
+                unknown[description] += 1
+            elif not any(path.is_file() for path in folder.iterdir()):
+                n_empty += 1
+            else:
+                scanner = _scanner_of(folder) or scanners.get(image.lstrip("I"))
+                rows.append((ptid, image, day, modality, description, scanner, folder))
+        inside.clear()  # slices of images may be very many
+    if not rows:
+        raise CohortError(
+            f"{root}: no image found; expected PTID/description/date/I-id, such as "
+            "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it"
+        )
+    images = pd.DataFrame(rows, columns=list(_IMAGE_COLUMNS))
+    days = parse_days(images["day"])
+    faults = [
+        f"{row.folder}: {row.day!r} is no day such as 2006-04-18_08_20_30.0"
+        for row in images[days.isna()].itertuples()
+    ]
+    for image, same in images[images.duplicated("image", keep=False)].groupby("image"):
+        faults.append(f"{image} stands in {' and in '.join(map(str, same['folder']))}")
+    if faults:
+        raise CohortError(f"{root}: images that cannot be used", faults)
+    notes = []
+    if unknown:
+        told = ", ".join(f"{name} ({n})" for name, n in sorted(unknown.items()))
+        notes.append(
+            f"images of no modality that is used ({', '.join(sorted(MODALITIES))}), "
+            f"left out: {told}"
+        )
+    if n_empty:
+        notes.append(f"{n_empty} image folders without files: left out")
+    images = images.assign(day=days).sort_values(["ptid", "day", "image"])
+    return images.reset_index(drop=True), notes
+
+
+def _scanner_of(folder: Path) -> str | None:
+    """Return the scanner of a BIDS sidecar beside the image, where one says it."""
+    keys = ("Manufacturer", "ManufacturersModelName", "MagneticFieldStrength")
+    for path in sorted(folder.glob("*.json")):
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(told, dict) and "Manufacturer" in told:
+            return " ".join(str(told[key]) for key in keys if key in told)
+    return None
+
+
+def _listed_scanners(listed: pd.DataFrame) -> dict[str, str]:
+    """Return scanners by the number of the image, from LONI's list."""
+    found = {}
+    for row in listed.to_dict("records"):
+        parts = str(row.get("imaging protocol") or "").split(";")
+        told = dict(part.split("=", 1) for part in parts if "=" in part)
+        keys = ("Manufacturer", "Mfg Model", "Field Strength")
+        words = [told[key] for key in keys if told.get(key)]
+        said = " ".join(words) or str(row.get("scanner") or "")
+        if said:
+            found[str(row["image data id"]).lstrip("I")] = said
+    return found
+
+
+def pair_images(
+    visits: pd.DataFrame, images: pd.DataFrame, window: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Join every image to the nearest visit of the person, within a window of days.
+
+    The closest pairs are made first. A visit takes one image of a modality, and an
+    image is used for one visit; between equals the earlier visit and image come first.
+    Returns the pairs (`PAIR_COLUMNS`, `days` from visit to image), and every other
+    image with the reason.
+    """
+    dated = visits.loc[visits["date"].notna(), ["ptid", "month", "viscode", "date"]]
+    near = images.merge(dated, on="ptid")
+    near["days"] = (near["day"] - near["date"]).dt.days
+    near = near[near["days"].abs() <= window]
+    near = near.assign(apart=near["days"].abs())
+    near = near.sort_values(["apart", "month", "day", "image"])
+    used: set[str] = set()
+    taken: set[tuple[object, ...]] = set()
+    chosen = []
+    for image, *place in near[["image", "ptid", "month", "modality"]].to_numpy():
+        is_free = image not in used and tuple(place) not in taken
+        chosen.append(is_free)
+        if is_free:
+            used.add(image)
+            taken.add(tuple(place))
+    pairs = near[np.array(chosen, dtype=bool)]
+    pairs = pairs.assign(
+        participant_id=pairs["ptid"].map(subject_of),
+        session_id=pairs["month"].map(session_of),
+        exam_date=pairs["date"].dt.strftime("%Y-%m-%d"),
+        scan_date=pairs["day"].dt.strftime("%Y-%m-%d"),
+        source=pairs["folder"].map(str),
+    )
+    pairs = pairs.sort_values(["participant_id", "session_id", "modality"])
+    reason = pd.Series("the visit has a nearer image of this modality", images.index)
+    reason[~images["image"].isin(near["image"])] = f"no visit within {window} days"
+    reason[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
+    days = images["day"].dt.strftime("%Y-%m-%d")
+    unused = images.assign(reason=reason, scan_date=days)[~images["image"].isin(used)]
+    columns = ["ptid", "image", "modality", "scan_date", "reason"]
+    return (
+        pairs[list(PAIR_COLUMNS)].reset_index(drop=True),
+        unused[columns].reset_index(drop=True),
+    )

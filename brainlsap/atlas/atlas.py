@@ -1,0 +1,665 @@
+"""The atlas: regions in order, the spellings of their names, where they lie."""
+
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.atlas.region_names import (
+    HEMISPHERE_WORDS,
+    SUBCORTEX_SHORT,
+    as_text,
+    bare_name,
+    is_outside,
+    nearest_names,
+    short_name,
+    split_name,
+)
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+
+COLUMNS = (
+    *("name", "freesurfer_id", "hemisphere", "structure", "annot_name"),
+    *("long_name", "lobe", "short_name", "x", "y", "z"),
+)
+_SIDES = {**HEMISPHERE_WORDS, "m": "M"}
+# Of a long list of wrong names so many are shown.
+_MOST_SHOWN = 5
+# Cortical names that another atlas must know to be suggested.
+_FEWEST_OF_OTHER = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """A region set: names in order, and where the regions lie.
+
+    Parameters
+    ----------
+    name : str
+        For example "destrieux160".
+    regions : DataFrame
+        One row per region in atlas order; columns `name`, `freesurfer_id` (-1 if
+        none), `hemisphere` ("L", "R"; "M" on the midline), `structure` ("cortex" or
+        "subcortex"), `annot_name`, `long_name`, `lobe`, `short_name`, and centroid
+        `x`, `y`, `z` in mm (NaN if not known).
+    folder : Path or None
+        Folder of the surface files; None for names alone.
+    settings : dict
+        What its `atlas.json` says about the files of tools; empty without one.
+
+    Examples
+    --------
+    >>> atlas = load_atlas("destrieux160")
+    >>> len(atlas), atlas.names[2], atlas.short_names[2]
+    (160, 'ctx_lh_G_and_S_paracentral', '(L) G&S.paracentral')
+    >>> atlas.match(["lh.G&S_paracentral", "Right-Thalamus-Proper"])
+    array([  2, 154])
+    """
+
+    name: str
+    regions: pd.DataFrame
+    folder: Path | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def from_names(
+        names: Sequence[str],
+        hemispheres: Sequence[str] | None = None,
+        coordinates: np.ndarray | None = None,
+        *,
+        name: str = "own",
+    ) -> "Atlas":
+        """Make a region set of names alone; everything but surfaces works with it.
+
+        Parameters
+        ----------
+        names : sequence of str, length n_rois
+            Different names, in the order of the arrays.
+        hemispheres : sequence of {"L", "R", "M"}, optional
+            By default as the names say (`Precentral_L`), and M where they do not.
+        coordinates : array of shape (n_rois, 3), optional
+            Centroids in mm (MNI152), for drawing.
+        name : str
+            Of the atlas.
+
+        Raises
+        ------
+        ParameterError, FileFormatError, RegionNameError
+            Where lengths differ, a side is none, or a name stands twice.
+        """
+        names = [as_text(one) for one in names]
+        if hemispheres is None:
+            hemispheres = [split_name(one)[0] or "M" for one in names]
+        n_given = {len(names), len(hemispheres)}
+        if coordinates is not None:
+            n_given.add(len(coordinates))
+        if len(n_given) > 1 or not names:
+            raise ParameterError(
+                "names, hemispheres and coordinates must have one entry per region, "
+                f"got {', '.join(map(str, sorted(n_given)))}."
+            )
+        table = pd.DataFrame({"name": names, "hemisphere": list(hemispheres)})
+        if coordinates is not None:
+            table[["x", "y", "z"]] = np.asarray(coordinates, dtype=float).astype(str)
+        return Atlas(name, _complete(table, "names"))
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    def __repr__(self) -> str:
+        return f"Atlas({self.name!r}, {len(self)} regions)"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the regions, in atlas order."""
+        return tuple(self.regions["name"])
+
+    @property
+    def short_names(self) -> tuple[str, ...]:
+        """Names as the paper's tables print them, such as `(L) Sub.put`."""
+        return tuple(self.regions["short_name"])
+
+    @cached_property
+    def cortex(self) -> np.ndarray:
+        """Which regions are cortex: bool array of shape (n_rois,)."""
+        return (self.regions["structure"] == "cortex").to_numpy()
+
+    @cached_property
+    def homotopic(self) -> np.ndarray:
+        """Position of the same region on the other side; its own where none is."""
+        sides = self.regions["hemisphere"].tolist()
+        cores = [split_name(name)[1] for name in self.names]
+        known = {key: row for row, key in enumerate(zip(sides, cores, strict=True))}
+        other = {"L": "R", "R": "L"}
+        return np.array(
+            [
+                known.get((other.get(side, side), core), row)
+                for row, (side, core) in enumerate(zip(sides, cores, strict=True))
+            ]
+        )
+
+    @cached_property
+    def _spellings(self) -> dict[tuple[str | None, str], int | None]:
+        """Region by (side or None, core or exact name); None where it is not one."""
+        found: dict[tuple[str | None, str], int | None] = {}
+        sides = self.regions["hemisphere"]
+        for row, (name, side) in enumerate(zip(self.names, sides, strict=True)):
+            said, core = split_name(name)
+            if said not in (None, side):
+                # on the midline such a letter is part of the name, not a side
+                core = "".join(filter(str.isalnum, name.lower()))
+            for key in ((side, core), (None, core)):
+                found[key] = None if key in found else row
+        return found
+
+    @cached_property
+    def _exact(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.names)}
+
+    def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:
+        """Return the position of one region, whatever the spelling of its name.
+
+        Parameters
+        ----------
+        name : str or bytes
+            In any tool's spelling, or the paper's short name.
+        hemisphere : {"L", "R"} or None
+            The side of the file that the name stands in, for names that do not say.
+
+        Returns
+        -------
+        int or None
+            None if the name is unknown, says the other side than `hemisphere`, or
+            could be more than one region.
+
+        Examples
+        --------
+        >>> atlas = load_atlas("desikan82")
+        >>> atlas.find("lh_bankssts"), atlas.find("bankssts", "R")
+        (0, 34)
+        """
+        text = as_text(name)
+        row = self._exact.get(text)
+        if row is not None:
+            side = self.regions["hemisphere"].iat[row]
+            return row if hemisphere in (None, side) else None
+        said, core = split_name(text)
+        if said and hemisphere and said != hemisphere:
+            return None
+        return self._spellings.get((said or hemisphere, core))
+
+    def match(
+        self, names: Iterable[str | bytes], hemisphere: str | None = None
+    ) -> np.ndarray:
+        """Return the position of every name.
+
+        Parameters
+        ----------
+        names : iterable of str or bytes
+            In any tool's spelling, each region at most once.
+        hemisphere : {"L", "R"} or None
+            The side of the file that the names stand in, if it is of one side.
+
+        Returns
+        -------
+        int array of shape (n_names,)
+
+        Raises
+        ------
+        RegionNameError
+            If names are unknown (with the nearest, or the atlas that they are of), or
+            two names are the same region.
+
+        Examples
+        --------
+        >>> load_atlas("desikan82").match(["lh_bankssts", "lh_insulla"])
+        Traceback (most recent call last):
+        brainlsap.exceptions.RegionNameError: 1 of 2 names unknown to atlas desikan82:
+        'lh_insulla' (nearest: ctx-lh-insula). ...
+        """
+        given = [as_text(name) for name in names]
+        found = [self.find(name, hemisphere) for name in given]
+        unknown = [n for n, row in zip(given, found, strict=True) if row is None]
+        if unknown:
+            raise RegionNameError(self._unknown(unknown, given, hemisphere))
+        spelt: dict[str, list[str]] = {}
+        for name, row in zip(given, found, strict=True):
+            spelt.setdefault(self.names[row or 0], []).append(name)
+        doubled = [
+            f"{region} as {', '.join(map(repr, known))}"
+            for region, known in spelt.items()
+            if len(known) > 1
+        ]
+        if doubled:
+            raise RegionNameError(
+                f"{len(doubled)} of the regions of atlas {self.name} came more than "
+                f"once: {_listed(doubled, '; ')}. Keep one name per region."
+            )
+        return np.array(found, dtype=int)
+
+    def _unknown(
+        self, unknown: Sequence[str], given: Sequence[str], hemisphere: str | None
+    ) -> str:
+        other = self.other_atlas(given)
+        if other is not None:
+            return f"The names are those of {other}, not of {self.name}."
+        shown = []
+        for name in unknown[: _MOST_SHOWN + 1]:
+            near = nearest_names(name, self.names, hemisphere)
+            hint = f"nearest: {', '.join(near)}" if near else "nothing is near"
+            shown.append(f"{name!r} ({hint})")
+        shown += unknown[_MOST_SHOWN + 1 :]
+        return (
+            f"{len(unknown)} of {len(given)} names unknown to atlas {self.name}: "
+            f"{_listed(shown)}. Give each region by its name with its side, such as "
+            f"{self.names[0]!r}; load_atlas({self.name!r}).names lists them."
+        )
+
+    def other_atlas(self, names: Iterable[str | bytes]) -> str | None:
+        """Return the available atlas that names are of, where they are not of this."""
+        names = list(names)
+        own = self._count_cortex(names)
+        for title in available_atlases():
+            if title != self.name:
+                found = load_atlas(title)._count_cortex(names)
+                if found >= _FEWEST_OF_OTHER and found > 2 * own:
+                    return title
+        return None
+
+    def _count_cortex(self, names: Iterable[str | bytes]) -> int:
+        rows = [row for name in names if (row := self.find(name)) is not None]
+        return int(self.cortex[rows].sum())
+
+    def rows(
+        self, names: Iterable[str | bytes], hemisphere: str | None = None
+    ) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return where each region stands in a file, and the names that were dropped.
+
+        Parameters
+        ----------
+        names : iterable of str or bytes
+            Of the file's rows. Names that atlases leave out on purpose (medial wall,
+            cerebellum, sums of FreeSurfer's tables ...) are dropped. Where all are
+            whole numbers, they are FreeSurfer's labels.
+        hemisphere : {"L", "R"} or None
+            The side of the file, if it is of one side.
+
+        Returns
+        -------
+        rows : int array of shape (n_rois,)
+            Position in the file, -1 for a region that the file does not have.
+            Read-only.
+        dropped : tuple of str
+
+        Raises
+        ------
+        RegionNameError
+            As :meth:`match`.
+        """
+        names = names if isinstance(names, tuple) else tuple(names)
+        return _rows(self, names, hemisphere)
+
+    def align(
+        self,
+        names: Iterable[str | bytes],
+        values: np.ndarray,
+        hemisphere: str | None = None,
+        *,
+        axis: int = 0,
+        fill: float = np.nan,
+    ) -> np.ndarray:
+        """Put values, named along one axis, into the order of the atlas.
+
+        Parameters
+        ----------
+        names : iterable of str or bytes
+            As :meth:`rows` takes them.
+        values : array
+            With as many entries along `axis` as there are names.
+        hemisphere : {"L", "R"} or None
+            The side of the file, if it is of one side.
+        axis : int
+            That the names are of.
+        fill : float
+            Value of regions that have no name.
+
+        Returns
+        -------
+        float array
+            With n_rois entries along `axis`.
+
+        Examples
+        --------
+        >>> atlas = load_atlas("desikan82")
+        >>> atlas.align(["lh_insula", "lh_bankssts"], [2.0, 1.0])[:2]
+        array([ 1., nan])
+        """
+        rows, _ = self.rows(names, hemisphere)
+        moved = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
+        aligned = np.full((len(self), *moved.shape[1:]), fill)
+        aligned[rows >= 0] = moved[rows[rows >= 0]]
+        return np.moveaxis(aligned, 0, axis)
+
+    def vertex_labels(self, hemisphere: str) -> np.ndarray:
+        """Return the region of every vertex of one hemisphere of fsaverage5.
+
+        Parameters
+        ----------
+        hemisphere : {"L", "R"}
+            The side.
+
+        Returns
+        -------
+        int array of shape (n_vertices,)
+            Position of the region in the atlas; -1 where there is none.
+
+        Raises
+        ------
+        ParameterError
+            If `hemisphere` is neither L nor R.
+        FileFormatError
+            If the atlas has no surface labels, or they name an unknown region.
+        """
+        if hemisphere not in ("L", "R"):
+            raise ParameterError(f"hemisphere must be 'L' or 'R', got {hemisphere!r}.")
+        path = Path(self.folder or "", f"{hemisphere.lower()}h.annot")
+        if self.folder is None or not path.is_file():
+            raise FileFormatError(
+                f"Atlas {self.name} has no surface labels (no file {path}). Put "
+                "lh.annot and rh.annot, on fsaverage5, beside its regions.tsv."
+            )
+        codes, labels = read_annotation(path)
+        try:
+            rows, _ = self.rows(labels, hemisphere)
+        except RegionNameError as error:
+            raise FileFormatError(f"{path}: {error}") from error
+        places = np.full(len(labels) + 1, -1)  # the last one answers code -1: no label
+        places[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+        return places[codes]
+
+    def meshes(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return the surfaces of the subcortical regions.
+
+        Returns
+        -------
+        dict
+            From region name to `(vertices, faces)`: float array (n_vertices, 3) in
+            mm (surface RAS of fsaverage) and int array (n_faces, 3). Regions
+            without a file `meshes/<name>.surf.gii` are missing.
+
+        Raises
+        ------
+        FileFormatError
+            If a file is no GIFTI surface.
+        """
+        from nibabel.gifti import GiftiImage
+
+        found = {}
+        for name in self.names if self.folder is not None else ():
+            path = Path(self.folder or "", "meshes", f"{name}.surf.gii")
+            if not path.is_file():
+                continue
+            try:
+                image = GiftiImage.from_filename(path)
+                points, faces = map(np.array, image.agg_data(("pointset", "triangle")))
+                if points.shape[1:] != (3,) or faces.shape[1:] != (3,):
+                    raise ValueError(
+                        "it needs points (n, 3) and triangles (n, 3), got "
+                        f"{points.shape} and {faces.shape}"
+                    )
+                found[name] = points.astype(float), faces.astype(int)
+            except Exception as error:  # the parsers of GIFTI each have their own
+                raise FileFormatError(
+                    f"{path}: cannot be read as a GIFTI surface ({error})."
+                ) from error
+        return found
+
+
+@lru_cache(maxsize=64)  # files of a cohort repeat one list of names
+def _rows(
+    atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    names = [as_text(name) for name in given]
+    if names and all(name.isdecimal() for name in names):
+        numbers = atlas.regions["freesurfer_id"].tolist()
+        known = {str(n): name for n, name in zip(numbers, atlas.names, strict=True)}
+        kept = [i for i, name in enumerate(names) if name in known]
+        places = atlas.match([known[names[i]] for i in kept])
+    else:
+        kept = [
+            i
+            for i, name in enumerate(names)
+            if atlas.find(name, hemisphere) is not None or not is_outside(name)
+        ]
+        places = atlas.match([names[i] for i in kept], hemisphere)
+    rows = np.full(len(atlas), -1)
+    rows[places] = kept
+    rows.flags.writeable = False
+    taken = set(kept)
+    return rows, tuple(name for i, name in enumerate(names) if i not in taken)
+
+
+def _listed(entries: Sequence[str], separator: str = ", ") -> str:
+    rest = len(entries) - _MOST_SHOWN
+    more = f" and {rest} more" if rest > 0 else ""
+    return separator.join(entries[:_MOST_SHOWN]) + more
+
+
+def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
+    """Read a `.annot` file: the number of each vertex' name (-1: none), the names."""
+    from nibabel.freesurfer import read_annot
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileFormatError(f"{path}: no such file.")
+    try:
+        numbers = _name_numbers(path.read_bytes())
+        codes, table, names = read_annot(path, orig_ids=True)
+        colours = table[numbers, 4].astype(np.int64)
+        order = np.argsort(colours, kind="stable")
+        place = np.searchsorted(colours[order], codes)
+        found = order[np.minimum(place, len(order) - 1)]
+        if (colours[found] != codes)[codes != 0].any():
+            raise ValueError("a vertex has a label without a name")
+    except Exception as error:  # a broken file fails in many ways
+        raise FileFormatError(f"{path}: cannot be read ({error}).") from error
+    return np.where(codes == 0, -1, found), [as_text(name) for name in names]
+
+
+def _name_numbers(content: bytes) -> list[int]:
+    """Return the row of the table of colours that each name belongs to.
+
+    Names stand in any order, and numbers may be left out; nibabel drops them.
+    """
+    (n_vertices,) = struct.unpack_from(">i", content)
+    if not 0 < 8 * n_vertices < len(content):
+        raise ValueError(f"{len(content)} bytes cannot hold its {n_vertices} vertices")
+    place = 4 + 8 * n_vertices + 4
+    version, size, length = struct.unpack_from(">3i", content, place)
+    if version > 0:  # the old kind says how many, and nothing else
+        return list(range(version))
+    place += 12 + length
+    (n_names,) = struct.unpack_from(">i", content, place)
+    place, numbers = place + 4, []
+    for _ in range(n_names):
+        number, length = struct.unpack_from(">2i", content, place)
+        if not 0 <= number < size:
+            raise ValueError(f"a name has the number {number}, of {size}")
+        numbers.append(number)
+        place += 8 + length + 16
+    return numbers
+
+
+def bundled_atlases() -> Path:
+    """Return the folder of the atlases that come with the package."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "_atlases"
+    return installed if installed.is_dir() else package.parent / "atlases"
+
+
+@lru_cache(maxsize=1)
+def available_atlases() -> tuple[str, ...]:
+    """Return the names of the atlases that come with the package.
+
+    Returns
+    -------
+    tuple of str
+        Names that :func:`load_atlas` takes.
+    """
+    tables = sorted(bundled_atlases().glob("*/regions.tsv"))
+    return tuple(table.parent.name for table in tables)
+
+
+def load_atlas(name: str | Path | Atlas) -> Atlas:
+    """Load a region set by name, or a user's own from its table.
+
+    Parameters
+    ----------
+    name : str, Path or Atlas
+        One of :func:`available_atlases`; or the path of a tab-separated table of
+        regions, or of a folder that holds it as `regions.tsv`. The table needs the
+        columns `name` and `hemisphere` (L, R, or M for the midline); further columns
+        are those of :class:`Atlas` and are filled where absent. Beside it,
+        `lh.annot`, `rh.annot` (fsaverage5) and `meshes/<name>.surf.gii` are used for
+        drawing, and `atlas.json` for what tools call the atlas. An `Atlas` is
+        returned as it is.
+
+    Returns
+    -------
+    Atlas
+
+    Raises
+    ------
+    ParameterError
+        If there is no such atlas and no such file.
+    FileFormatError
+        If the table cannot be read, lacks a column, is empty, or has a wrong value.
+    RegionNameError
+        If two regions of the table have one name.
+
+    Examples
+    --------
+    >>> load_atlas("desikan82")
+    Atlas('desikan82', 82 regions)
+    """
+    if isinstance(name, Atlas):
+        return name
+    if str(name) in available_atlases():
+        return _bundled(str(name))
+    path = Path(name).expanduser()
+    table = path / "regions.tsv" if path.is_dir() else path
+    if not table.is_file():
+        raise ParameterError(
+            f"atlas must be one of {', '.join(available_atlases())}, or the path of a "
+            f"regions.tsv or of a folder that holds one, got {str(name)!r}."
+        )
+    return _read_atlas(table)
+
+
+@lru_cache(maxsize=32)
+def _bundled(name: str) -> Atlas:
+    return _read_atlas(bundled_atlases() / name / "regions.tsv")
+
+
+def _read_atlas(path: Path) -> Atlas:
+    folder, settings = path.parent, {}
+    try:
+        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+        if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
+            settings = json.loads((folder / "atlas.json").read_text(encoding="utf-8"))
+    except ValueError as error:  # pandas, JSON and Unicode raise kinds of it
+        raise FileFormatError(
+            f"{path}: cannot be read as a tab-separated table of regions, or its "
+            f"atlas.json not as JSON ({error}). The first line must name the columns, "
+            "among them name and hemisphere."
+        ) from error
+    title = folder.resolve().name if path.name == "regions.tsv" else path.stem
+    drawn = (folder / "lh.annot").is_file() or (folder / "meshes").is_dir()
+    kept = folder if drawn or settings else None
+    return Atlas(title, _complete(table, str(path)), kept, settings)
+
+
+def _complete(table: pd.DataFrame, where: str) -> pd.DataFrame:  # noqa: C901
+    """Check a table of regions, all text, and fill what it does not say."""
+    missing = [column for column in ("name", "hemisphere") if column not in table]
+    if missing:
+        raise FileFormatError(
+            f"{where}: column {' and '.join(missing)} is missing, got "
+            f"{', '.join(map(repr, table.columns))}. A table of regions is separated "
+            "by tabs and needs the columns name and hemisphere."
+        )
+    if table.empty:
+        raise FileFormatError(f"{where}: the table has a header but no region.")
+    names = table["name"] = table["name"].str.strip()
+    if (names == "").any():
+        line = int(np.flatnonzero(names == "")[0]) + 2
+        raise FileFormatError(f"{where}: line {line} has no name. Name every region.")
+    if names.duplicated().any():
+        doubled = sorted(set(names[names.duplicated()]))
+        raise RegionNameError(
+            f"{where}: {len(doubled)} names stand more than once, such as "
+            f"{doubled[0]!r}. Give every region its own name."
+        )
+    said = table["hemisphere"]
+    table["hemisphere"] = [_SIDES.get(side.strip().lower()) for side in said]
+    for name, side, given in zip(names, table["hemisphere"], said, strict=True):
+        if side not in ("L", "R", "M"):
+            raise FileFormatError(
+                f"{where}: hemisphere of {name!r} must be L, R or M (midline), "
+                f"got {given!r}."
+            )
+        if side != "M" and split_name(name)[0] not in (None, side):
+            raise FileFormatError(
+                f"{where}: the name {name!r} says {split_name(name)[0]}, but its "
+                f"hemisphere says {side}. Correct one of them."
+            )
+    below = [split_name(name)[1] in SUBCORTEX_SHORT for name in names]
+    filled: dict[str, Any] = {
+        "freesurfer_id": "-1",
+        "structure": np.where(below, "subcortex", "cortex"),
+        "annot_name": names.map(bare_name),
+        "long_name": names,
+        "lobe": "n/a",
+        "short_name": list(map(short_name, names, table["hemisphere"])),
+        **dict.fromkeys("xyz", "n/a"),
+    }
+    for column, values in filled.items():
+        if column not in table:
+            table[column] = values
+    for column in ("freesurfer_id", *"xyz"):
+        text = table[column].str.strip()
+        absent = text.str.lower().isin(["", "n/a", "na", "nan"])
+        table[column] = pd.to_numeric(text.mask(absent), errors="coerce")
+        _refuse(where, table, table[column].isna() & ~absent, column, text, "a number")
+    given = table["freesurfer_id"]
+    numbers = given.fillna(-1)
+    wrong = (numbers != numbers.round()) | ((numbers > 0) & numbers.duplicated())
+    whole = "a whole number that no other region has"
+    _refuse(where, table, wrong, "freesurfer_id", given, whole)
+    table["freesurfer_id"] = numbers.astype(int)
+    wrong = ~table["structure"].isin(["cortex", "subcortex"])
+    said = table["structure"]
+    _refuse(where, table, wrong, "structure", said, "cortex or subcortex")
+    extra = [column for column in table if column not in (*COLUMNS, "index")]
+    return table[[*COLUMNS, *extra]]
+
+
+def _refuse(
+    where: str,
+    table: pd.DataFrame,
+    wrong: pd.Series,
+    column: str,
+    given: pd.Series,
+    expected: str,
+) -> None:
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise FileFormatError(
+            f"{where}: {column} of {table['name'].iat[row]!r} must be {expected}"
+            f"{', or n/a' if column != 'structure' else ''}, got {given.iat[row]!r}."
+        )

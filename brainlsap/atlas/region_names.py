@@ -1,0 +1,152 @@
+"""One name per region, however a tool spells it.
+
+Tools write the same region as `ctx_lh_G_and_S_paracentral`, `lh.G&S_paracentral`,
+`L G_and_S_paracentral`, `G.S.paracentral_lh` or `(L) G&S.paracentral`. A name is
+taken apart into a hemisphere and a core; the core keeps letters and digits only, so
+that separators and case cannot differ. Nothing is guessed: a core that is not
+exactly a region's core is an unknown name.
+"""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import lru_cache
+
+HEMISPHERE_WORDS = {
+    "l": "L",
+    "lh": "L",
+    "left": "L",
+    "r": "R",
+    "rh": "R",
+    "right": "R",
+}
+# One word of a name -> the word that FreeSurfer uses. "ortibal" stands in the
+# paper's tables for the orbital sulcus.
+_WORD_ALIASES = {"ortibal": "orbital"}
+# One whole core -> FreeSurfer's core; the left-hand sides are no region's name.
+_CORE_ALIASES = {
+    "thalamusproper": "thalamus",
+    "accumbensarea": "accumbens",
+    "nucleusaccumbens": "accumbens",
+    "subthal": "thalamus",
+    "subcaud": "caudate",
+    "subput": "putamen",
+    "subpal": "pallidum",
+    "subhip": "hippocampus",
+    "subamyg": "amygdala",
+    "subacc": "accumbens",
+}
+SUBCORTEX_SHORT = {
+    "thalamus": "Sub.thal",
+    "caudate": "Sub.caud",
+    "putamen": "Sub.put",
+    "pallidum": "Sub.pal",
+    "hippocampus": "Sub.hip",
+    "amygdala": "Sub.amyg",
+    "accumbens": "Sub.acc",
+}
+# Cores of what FreeSurfer, MRtrix and their tables name beside the regions:
+# label 0, the medial wall, cerebellum, brain stem, white matter, fluid, and sums.
+_OUTSIDE_WORDS = """
+    unknown background none medialwall corpuscallosum brainstem accumbens ventraldc
+    cerebellumcortex cerebellumwhitematter cerebellum cerebralwhitematter
+    cerebralcortex cerebralexterior lateralventricle inflatvent 3rdventricle
+    4thventricle 5thventricle thirdventricle fourthventricle csf vessel
+    choroidplexus opticchiasm wmhypointensities nonwmhypointensities
+    ccposterior ccmidposterior cccentral ccmidanterior ccanterior
+    substancianigra lesion whitematter hypothalamus vermis pons
+    meanthickness meanthicknessthickness whitesurfarea whitesurfareaarea
+    brainsegvol brainsegvolnotvent brainsegvolnotventsurf brainsegvoltoetiv
+    supratentorialvol supratentorialvolnotvent supratentorialvolnotventvox
+    maskvol maskvoltoetiv surfaceholes lhsurfaceholes rhsurfaceholes
+    lhcortexvol rhcortexvol cortexvol ventriclechoroidvol
+    lhcerebralwhitemattervol rhcerebralwhitemattervol cerebralwhitemattervol
+    lhcorticalwhitemattervol rhcorticalwhitemattervol corticalwhitemattervol
+    subcortgrayvol totalgrayvol etiv estimatedtotalintracranialvol
+    intracranialvol icv
+    """
+_OUTSIDE = frozenset(_OUTSIDE_WORDS.split())
+
+
+def as_text(name: str | bytes) -> str:
+    """Return a name as text; older tools hand out byte strings."""
+    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+    return text.strip()
+
+
+@lru_cache(maxsize=8192)  # cohorts repeat the same few hundred names per scan
+def split_name(name: str | bytes) -> tuple[str | None, str]:
+    """Take a name apart into its hemisphere (None where not said) and its core.
+
+    >>> split_name("ctx_lh_G_and_S_paracentral"), split_name(b"rh.Thalamus-Proper*")
+    (('L', 'gsparacentral'), ('R', 'thalamus'))
+    """
+    words = [
+        _WORD_ALIASES.get(word, word)
+        for word in re.split(r"[^a-z0-9]+", as_text(name).lower())
+        if word and word != "and"
+    ]
+    if words[:1] == ["ctx"]:
+        words = words[1:]
+    hemisphere = None
+    if len(words) > 1 and words[0] in HEMISPHERE_WORDS:
+        hemisphere, words = HEMISPHERE_WORDS[words[0]], words[1:]
+    elif len(words) > 1 and words[-1] in HEMISPHERE_WORDS:
+        hemisphere, words = HEMISPHERE_WORDS[words[-1]], words[:-1]
+    core = "".join(words)
+    return hemisphere, _CORE_ALIASES.get(core, core)
+
+
+def bare_name(name: str) -> str:
+    """Return a name without `ctx` and its hemisphere, spelling kept.
+
+    >>> bare_name("ctx_lh_G_and_S_cingul-Ant"), bare_name("Precentral_L")
+    ('G_and_S_cingul-Ant', 'Precentral')
+    """
+    side = "|".join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))
+    text = re.sub(r"^ctx[^a-z0-9]+", "", as_text(name), flags=re.IGNORECASE)
+    bare = re.sub(rf"^\(?({side})[^a-z0-9]+", "", text, flags=re.IGNORECASE)
+    if bare == text:
+        bare = re.sub(rf"[^a-z0-9]+({side})$", "", text, flags=re.IGNORECASE)
+    return bare or text
+
+
+def short_name(name: str, hemisphere: str) -> str:
+    """Return the short name that the paper's tables print.
+
+    >>> short_name("ctx_rh_S_intrapariet_and_P_trans", "R")
+    '(R) S.intrapariet&P.trans'
+    """
+    short = SUBCORTEX_SHORT.get(split_name(name)[1])
+    if short is None:
+        joined = re.sub(r"[-_. ]and[-_. ]", "&", bare_name(name))
+        short = re.sub(r"[-_. ]+", ".", joined)
+    return short if hemisphere == "M" else f"({hemisphere}) {short}"
+
+
+@lru_cache(maxsize=8192)
+def is_outside(name: str | bytes) -> bool:
+    """Say whether atlases leave a name out on purpose, so that a reader may drop it.
+
+    Such are label 0, the medial wall, cerebellum, ventricles, white matter, and the
+    sums in FreeSurfer's tables. Any other unknown name may be a region spelt wrongly.
+    """
+    text = as_text(name)
+    if re.match(r"wm[-_.]", text, flags=re.IGNORECASE) or set(text) == {"?"}:
+        return True
+    return split_name(text)[1] in _OUTSIDE
+
+
+def nearest_names(
+    name: str | bytes, names: Sequence[str], hemisphere: str | None = None
+) -> list[str]:
+    """Return at most three names that are spelt most like an unknown one."""
+    side, core = split_name(name)
+    side = side or hemisphere
+    cores: dict[str, list[str]] = {}
+    for candidate in names:
+        its_side, its_core = split_name(candidate)
+        if side is None or its_side is None or its_side == side:
+            cores.setdefault(its_core, []).append(candidate)
+    close = get_close_matches(core, list(cores), n=3, cutoff=0.6)
+    return [candidate for core in close for candidate in cores[core]][:3]

@@ -1,0 +1,745 @@
+"""From a study's folder to a cohort: list, read, align, gather faults.
+
+Nothing is refused at the first fault: whatever keeps the cohort from being loaded is
+gathered, what many scans share is said once, and all of it is raised in one error.
+"""
+
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from brainlsap.arrays import check_choice
+from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.data.cohort import Cohort
+from brainlsap.data.connectomes import (
+    SYMMETRIZE,
+    ConnectomeFile,
+    check_connectome,
+    read_connectome,
+)
+from brainlsap.data.features import (
+    TRUTH_FILE,
+    FeatureSources,
+    fits_nothing,
+    read_feature,
+)
+from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
+from brainlsap.data.measures import SUBCORTEX, finish, get_measure
+from brainlsap.data.participants import (
+    list_scans,
+    people_file,
+    people_of_table,
+    read_people,
+)
+from brainlsap.data.row_order import read_names
+from brainlsap.data.tables import parse_numbers, read_table
+from brainlsap.exceptions import (
+    BrainlsapError,
+    CohortError,
+    FileFormatError,
+    ParameterError,
+)
+
+STRENGTH = "strength"
+NO_CONNECTOME = "none"
+_WIDTH = 86
+
+
+@dataclass
+class _Log:
+    """What was found, noted and refused while a study is read."""
+
+    notes: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    """Notes on single scans, and of how many."""
+    found: dict[str, str] = field(default_factory=dict)
+
+    def fault(self, error: object, scan: Scan | None = None) -> None:
+        message = str(error).rstrip(".")
+        if scan is not None and scan.name not in message:
+            message = f"{scan.name}: {message}"
+        if message not in self.faults:
+            self.faults.append(message)
+
+
+class _UnreadableError(CohortError):
+    """A refused study, with what was found and noted in it for `check_cohort`."""
+
+    log = _Log()
+
+
+def load_cohort(
+    folder: str | Path,
+    atlas: str | Path | Atlas = "destrieux160",
+    feature: str | Sequence[str] = "thickness",
+    label: str | None = "diagnosis",
+    *,
+    classes: Sequence[str] | None = None,
+    connectome: str | Path | np.ndarray | pd.DataFrame | None = None,
+    subjects_dir: str | Path | None = None,
+    derivatives: Sequence[str | Path] = (),
+    pattern: str | Mapping[str, str] | None = None,
+    scans: str = "all",
+    subcortex: str = "absent",
+    features_table: str | Path | Sequence[str | Path] | None = None,
+    labels: str | Path | Sequence[str] | None = None,
+    row_order: str | None = None,
+    measure: str | None = None,
+    symmetrize: str = "refuse",
+    frames: tuple[float, float] | None = None,
+    reference: str | Path | None = None,
+    verbose: bool = False,
+) -> Cohort:
+    """Read a cohort: people, labels, a connectome and features for every scan.
+
+    Expected is a BIDS-like tree::
+
+        participants.tsv              participant_id, label, age, sex, site ...
+        sub-01/sub-01_sessions.tsv    optional: session_id, label of every visit
+        sub-01/[ses-M00/]dwi/*_connectivity.csv
+        sub-01/[ses-M00/]pet/*_trc-18FFDG_*_regions.tsv
+        derivatives/freesurfer/sub-01[_ses-M00]/stats/lh.aparc.a2009s.stats ...
+
+    Features come from tables of regions beside the scan, else from FreeSurfer's
+    stats, else from tables of many scans in the cohort's folder. A folder without a
+    table of people may hold one such table with labels and regions in it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The cohort's folder, as above. People may also stand in `participants` or
+        `subjects` with the ending `.csv`, `.xlsx` or `.txt`.
+    atlas : str, Path or Atlas
+        As :func:`.load_atlas` takes it.
+    feature : str or sequence of str
+        `thickness`, `volume`, `area` (FreeSurfer), `fdg`, `amyloid`, `tau` (PET),
+        `strength` (sum of the connectome's weights to other regions), or the name of
+        a column in tables.
+    label : str or None
+        Column that is to be predicted; read as text. With None no label is read:
+        every scan is "unlabelled", as of new people for whom a model predicts.
+    classes : sequence of str, optional
+        Labels in order; scans with another label are left out, and this is noted.
+    connectome : path, array of shape (n_rois, n_rois) or DataFrame, optional
+        One connectome for everybody. By default every scan has its own file. "none"
+        reads none, for models that make one of their training people's features.
+    subjects_dir : path, optional
+        Where FreeSurfer's subjects are, if not below the folder.
+    derivatives : sequence of path
+        Further data sets to look through.
+    pattern : str or mapping, optional
+        Pattern of connectome files, or patterns by `connectome`, feature and
+        `freesurfer`, where the names leave a choice. For connectomes that lie in one
+        folder a path with fields, such as `sc/{participant}_{session}.csv`.
+    scans : {"all", "baseline"}
+        All visits; or of every person the one that the table calls baseline, else the
+        earliest listed. Who was not scanned then is left out, and this is noted.
+    subcortex : {"absent", "mean", "volume"}
+        What the subcortex has for features of the cortical surface: nothing, the mean
+        of its hemisphere's cortex, or its volume.
+    features_table : path or sequence of path, optional
+        The only tables in which features are looked for.
+    labels, row_order, measure, symmetrize : optional
+        Names or order of rows that have none, which matrix of several to take, and
+        what becomes of asymmetric ones, as :func:`.read_connectome` takes them.
+    frames, reference : optional
+        Window of frames and reference region of PET, as :func:`.read_feature` takes
+        them.
+    verbose : bool
+        Whether to show bars on standard error.
+
+    Returns
+    -------
+    Cohort
+        Scans in the order of the table of people and of time. Where the folder was
+        simulated, its `truth.tsv` is the cohort's truth.
+
+    Raises
+    ------
+    CohortError
+        With every fault of every scan in one list.
+    ParameterError, RegionNameError
+        Where an argument cannot be used.
+    """
+    given = dict(locals())
+    check_choice("scans", scans, ("all", "baseline"))
+    check_choice("subcortex", subcortex, SUBCORTEX)
+    check_choice("symmetrize", symmetrize, SYMMETRIZE)
+    names = (feature,) if isinstance(feature, str) else tuple(feature)
+    if not names or len(set(names)) < len(names) or not all(names):
+        raise ParameterError(
+            f"feature must be a name or a list of different names, got {feature!r}."
+        )
+    atlas, folder = load_atlas(atlas), _existing(folder)
+    log = _Log()
+
+    files = StudyFiles(folder, derivatives, subjects_dir, pattern)
+    sources = FeatureSources(files, atlas, subcortex, features_table)
+    path = people_file(folder)
+    if path is not None:
+        people, source = read_people(path, files), path.name
+    else:
+        table = sources.people_table([n for n in names if n != STRENGTH], label)
+        people, source = people_of_table(table), table.path.name
+    listed = list_scans(
+        people,
+        files,
+        label,
+        source=source,
+        classes=classes,
+        which=scans,
+        known_sessions=sources.sessions,
+    )
+    log.notes += listed.notes
+    log.faults += listed.faults
+    log.found |= _who(listed.table, listed.label, listed.classes)
+    if path is not None:
+        known = {
+            name for p in people for name in (p.participant, f"sub-{p.participant}")
+        }
+        spare = set(files.people()) & set(files.list_folder(folder)[0]) - known
+        if spare:
+            log.notes.append(
+                f"{len(spare)} subject folders are not in {source}: left out"
+            )
+
+    if isinstance(labels, str | Path):
+        inside = folder / labels
+        labels = read_names(inside if inside.is_file() else labels)
+    reading = {
+        "labels": labels,
+        "row_order": row_order,
+        "measure": measure,
+        "symmetrize": symmetrize,
+    }
+    if connectome is None:
+        W = _read_connectomes(listed.scans, files, atlas, reading, log, verbose)
+    else:
+        W = _shared_connectome(connectome, files, atlas, reading, log)
+        W = np.broadcast_to(W, (len(listed.scans), *W.shape))
+    X = np.full((len(listed.scans), len(atlas), len(names)), np.nan)
+    for column, name in enumerate(names):
+        if name != STRENGTH:
+            pet = {"frames": frames, "reference": reference}
+            X[..., column] = _read_feature(
+                name, listed.scans, sources, atlas, subcortex, pet, log, verbose
+            )
+        elif connectome is not None:
+            log.fault(
+                "strength: with one connectome for everybody (connectome=, "
+                "--connectome) it is the same for every scan. Choose another feature"
+            )
+        else:
+            log.notes.append("strength: sum of the connectome's weights")
+            # a region's links to itself are no links to others
+            own = W.diagonal(axis1=1, axis2=2)
+            X[..., column] = W.sum(axis=2, dtype=np.float64) - own
+    _check_apart(names, X, log)
+    W.flags.writeable = X.flags.writeable = False
+    n_scans = len(listed.scans)
+    log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
+    if log.faults:
+        n_faults = f"{len(log.faults)} fault{'s' * (len(log.faults) > 1)}"
+        refused = _UnreadableError(
+            f"{folder} cannot be loaded, {n_faults}", group_faults(log.faults, folder)
+        )
+        refused.log = log
+        raise refused
+    return Cohort(
+        connectomes=W,
+        features=X,
+        table=listed.table,
+        atlas=atlas,
+        feature_names=names,
+        classes=listed.classes,
+        classes_ordered=listed.classes_ordered,
+        label_name=listed.label or "none",
+        notes=tuple(log.notes),
+        provenance=_provenance(given, atlas),
+        truth=_read_truth(folder, atlas),
+    )
+
+
+def _existing(folder: str | Path) -> Path:
+    path = Path(folder)
+    if path.is_file():
+        raise CohortError(
+            f"{path} is a file; expected a cohort's folder. Cohort.load reads .h5 files"
+        )
+    if not path.is_dir():
+        raise CohortError(f"{path}: no such folder")
+    return path
+
+
+def _who(
+    table: pd.DataFrame, label: str | None, classes: Sequence[str]
+) -> dict[str, str]:
+    """Count people, scans, classes and covariates."""
+    labels = Counter(table["label"].dropna().tolist())
+    found = {
+        "": f"{table['participant'].nunique()} people, {len(table)} scans",
+        label or "none": ", ".join(f"{name} ({labels[name]})" for name in classes),
+    }
+    if len(table.columns) > 4:
+        found["covariates"] = ", ".join(map(str, table.columns[4:]))
+    return found
+
+
+def _bar(scans: Sequence[Scan], what: str, verbose: bool) -> Iterable[Scan]:
+    return tqdm(
+        scans,
+        desc=f"reading {what}",
+        unit="scan",
+        file=sys.stderr,
+        disable=not verbose,
+    )
+
+
+def _connectome_paths(
+    scans: Sequence[Scan], files: StudyFiles, atlas: Atlas, log: _Log
+) -> list[Path | None]:
+    """Return the connectome of every scan; say once where none has one."""
+    given = files.patterns.get("connectome")
+    wanted = given or " or ".join(CONNECTOME_PATTERNS)
+    paths: list[Path | None] = []
+    missing = {}
+    for scan in scans:
+        path = None
+        try:
+            path = files.connectome(scan, atlas)
+            if path is None and scan.files:
+                missing[scan.name] = f"no connectome; expected one file {wanted}"
+            elif path is None and files.flat_paths:
+                beside = min(files.flat_paths)
+                missing[scan.name] = f"no files; expected them beside {beside}"
+            elif path is None:
+                place = files.folder / scan.participant / scan.session
+                missing[scan.name] = f"no files; expected them below {place}"
+        except CohortError as error:
+            log.fault(error, scan)
+        paths.append(path)
+    if 0 < len(missing) < len(scans):
+        for name, what in missing.items():
+            log.fault(f"{name}: {what}")
+    elif missing and given is not None:
+        log.fault(fits_nothing("connectome", given, scans))
+    elif missing:
+        log.fault(
+            f"no connectome: none of {len(scans)} scans has a file {wanted}. One for "
+            "everybody is given by connectome= (--connectome FILE); 'none' reads none, "
+            "for models that make one of the features"
+        )
+    return paths
+
+
+def _read_connectomes(
+    scans: Sequence[Scan],
+    files: StudyFiles,
+    atlas: Atlas,
+    reading: Mapping[str, Any],
+    log: _Log,
+    verbose: bool,
+) -> np.ndarray:
+    """Read the connectome of every scan; 0 where there was a fault."""
+    W = np.zeros((len(scans), len(atlas), len(atlas)), dtype=np.float32)
+    paths = _connectome_paths(scans, files, atlas, log)
+    owners: dict[int, set[str]] = {}
+    n_read = 0
+    for row, (scan, path) in enumerate(
+        zip(_bar(scans, "connectomes", verbose), paths, strict=True)
+    ):
+        if path is None:
+            continue
+        try:
+            matrix, notes = read_connectome(path, atlas, **reading)
+        except BrainlsapError as error:
+            log.fault(error, scan)
+            continue
+        W[row] = matrix
+        n_read += 1
+        log.counts.update(f"connectomes: {note}" for note in notes)
+        owners.setdefault(hash(matrix.tobytes()), set()).add(scan.key[0])
+    log.found["connectome"] = f"{n_read} of {len(scans)} scans"
+    n_copied = sum(len(people) for people in owners.values() if len(people) > 1)
+    if n_copied:
+        log.notes.append(
+            f"{n_copied} people have the very connectome of somebody else: "
+            "look for files that were copied"
+        )
+    return W
+
+
+def _shared_connectome(
+    connectome: str | Path | np.ndarray | pd.DataFrame,
+    files: StudyFiles,
+    atlas: Atlas,
+    reading: Mapping[str, Any],
+    log: _Log,
+) -> np.ndarray:
+    """Read the one connectome of everybody; zeros where there was a fault."""
+    if isinstance(connectome, str) and connectome == NO_CONNECTOME:
+        log.notes.append(
+            "the connectome: none was read; the model has to make one, as of covariance"
+        )
+        return np.zeros((len(atlas), len(atlas)), dtype=np.float32)
+    if isinstance(connectome, str | Path):
+        inside = files.folder / connectome
+        is_inside = inside.is_file() and not Path(connectome).is_file()
+        connectome = inside if is_inside else connectome
+    try:
+        found = _one_connectome(connectome, atlas, reading)
+    except BrainlsapError as error:
+        log.fault(error)
+        return np.zeros((len(atlas), len(atlas)), dtype=np.float32)
+    log.notes.append("one connectome for everybody")
+    log.notes += [f"the connectome: {note}" for note in found.notes]
+    return found.matrix
+
+
+def _one_connectome(
+    connectome: str | Path | np.ndarray | pd.DataFrame,
+    atlas: Atlas,
+    reading: Mapping[str, Any],
+) -> ConnectomeFile:
+    if not isinstance(connectome, str | Path):
+        how = reading.get("symmetrize", "refuse")
+        return check_connectome(connectome, atlas, "connectome=", symmetrize=how)
+    if str(connectome).lower().endswith((".tck", ".trk", ".trx", ".trk.gz")):
+        raise ParameterError(
+            f"{connectome} is a tractogram; make a connectome of it with "
+            "brainlsap.images.build_connectome first."
+        )
+    return read_connectome(connectome, atlas, **reading)
+
+
+def _read_feature(
+    name: str,
+    scans: Sequence[Scan],
+    sources: FeatureSources,
+    atlas: Atlas,
+    subcortex: str,
+    pet: Mapping[str, Any],
+    log: _Log,
+    verbose: bool,
+) -> np.ndarray:
+    """Read one feature of every scan; NaN where there was a fault."""
+    X = np.full((len(scans), len(atlas)), np.nan)
+    if not scans:
+        return X  # why none is left is a fault already
+    try:
+        places, notes, faults = sources.locate(name, scans)
+    except BrainlsapError as error:
+        log.fault(error)
+        return X
+    log.notes += [note for note in notes if note not in log.notes]
+    for fault in faults:
+        log.fault(fault)
+    n_read = 0
+    for row, (scan, place) in enumerate(
+        zip(_bar(scans, name, verbose), places, strict=True)
+    ):
+        if place is None:
+            continue
+        try:
+            if isinstance(place, Path):
+                found = read_feature(place, name, atlas, subcortex=subcortex, **pet)
+                X[row], of_scan = found.values, found.notes
+            else:
+                X[row], of_scan = finish(place, get_measure(name), atlas, subcortex)
+        except BrainlsapError as error:
+            log.fault(error, scan)
+            continue
+        n_read += 1
+        log.counts.update(of_scan)
+    log.found[name] = f"{n_read} of {len(scans)} scans"
+    return X
+
+
+def _check_apart(names: Sequence[str], X: np.ndarray, log: _Log) -> None:
+    """Refuse two features that were read from the very same numbers."""
+    for column, name in enumerate(names):
+        for other in range(column):
+            one, two = X[:, :, column], X[:, :, other]
+            both = np.isfinite(one) & np.isfinite(two)
+            if both.any() and np.array_equal(one[both], two[both]):
+                log.fault(
+                    f"{names[other]} and {name} have the same value in every region "
+                    "of every scan; expected two measures. Say in the names of the "
+                    "columns or files which is which"
+                )
+
+
+def _provenance(given: Mapping[str, Any], atlas: Atlas) -> dict[str, Any]:
+    """Return where a cohort is from, and what was asked, as JSON takes it.
+
+    Paths are absolute, so that the same can be read again: for private files only.
+    """
+
+    def as_json(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): str(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [as_json(name, one) for one in value]
+        if isinstance(value, bool | int | float):
+            return value
+        is_place = name in (
+            *("folder", "connectome", "derivatives", "features_table", "labels"),
+            "subjects_dir",
+        )
+        path = Path(value).expanduser()
+        return str(path.resolve()) if is_place and path.exists() else str(value)
+
+    connectome = given["connectome"]
+    is_array = isinstance(connectome, np.ndarray | pd.DataFrame)
+    kept = {
+        name: value
+        for name, value in given.items()
+        if name != "verbose"
+        and not isinstance(value, np.ndarray | pd.DataFrame)
+        and value not in (None, (), [], {})
+    }
+    own = atlas.folder is not None and atlas.name not in available_atlases()
+    kept["atlas"] = str(atlas.folder) if own else atlas.name
+    asked = {name: as_json(name, value) for name, value in kept.items()}
+    try:
+        brainlsap = version("brainlsap")
+    except PackageNotFoundError:  # a checkout that was never installed
+        brainlsap = "unknown"
+    if connectome is None:
+        described = "one per scan"
+    else:
+        described = "array" if is_array else str(connectome)
+    return {
+        "folder": str(given["folder"]),
+        "atlas": atlas.name,
+        "connectome": described,
+        "scans": given["scans"],
+        "subcortex": given["subcortex"],
+        "brainlsap": brainlsap,
+        "asked": asked,
+    }
+
+
+def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
+    """Read the answer of a simulated study: region, seed, effect, any `effect_*`.
+
+    None where there is no `truth.tsv`, or where it is about other regions.
+    """
+    path = folder / TRUTH_FILE
+    if not path.is_file():
+        return None
+    table = read_table(path)
+    missing = [name for name in ("region", "seed", "effect") if name not in table]
+    if missing:
+        raise FileFormatError(
+            f"{path}: no column {', '.join(missing)}; expected region, seed and effect "
+            "as the simulation writes them. Rename the file if it is something else."
+        )
+    found = [atlas.find(name or "") for name in table["region"]]
+    places = np.array([-1 if place is None else place for place in found], dtype=int)
+    if not np.array_equal(np.sort(places), np.arange(len(atlas))):
+        return None
+    said = table["seed"].str.lower()
+    if not said.isin(["true", "false"]).all():
+        raise FileFormatError(f"{path}: seed must be true or false in every row.")
+    columns = {"region": np.array(atlas.names)[places], "seed": said == "true"}
+    for name in table:
+        if name == "effect" or str(name).startswith("effect_"):
+            columns[name] = parse_numbers(path, table[[name]])[:, 0]
+    return pd.DataFrame(columns).iloc[np.argsort(places)].reset_index(drop=True)
+
+
+def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
+    r"""Return faults as lines; those that differ only in whose they are, joined.
+
+    >>> faults = ["sub-01: no connectome", "sub-02: no age", "sub-03: no connectome"]
+    >>> print("\n".join(group_faults(faults, Path("study"))))
+    2 scans: no connectome
+      sub-01, sub-03
+    sub-02: no age
+    """
+    shared: dict[str, list[str]] = {}
+    for fault in faults:
+        where, _, what = fault.partition(": ")
+        shared.setdefault(what or fault, []).append(where)
+    lines = []
+    for fault in faults:
+        _, _, what = fault.partition(": ")
+        places = shared.pop(what or fault, None)
+        if places is None:
+            continue
+        if len(places) == 1:
+            lines.append(fault)
+            continue
+        are_files = all("/" in place or "\\" in place for place in places)
+        inside = [Path(p).is_relative_to(folder) for p in places]
+        listed = [
+            Path(place).relative_to(folder).as_posix() if is_inside else place
+            for place, is_inside in zip(places, inside, strict=True)
+        ]
+        lines.append(f"{len(places)} {'files' if are_files else 'scans'}: {what}")
+        wrapped = textwrap.wrap(
+            ", ".join(listed),
+            _WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines += [f"  {name}" for name in listed] if are_files else wrapped
+    return lines
+
+
+@dataclass(frozen=True, eq=False)
+class CohortCheck:
+    """What a folder holds, before anything is computed with it.
+
+    Parameters
+    ----------
+    folder : Path
+        That was looked at.
+    found : tuple of str
+        People, scans, labels and files, counted.
+    notes : tuple of str
+        What was read by name or order, mirrored, filled or left out, with counts.
+    faults : tuple of str
+        Everything that keeps the cohort from being loaded; what many scans share is
+        said once.
+    cohort : Cohort or None
+        None where there are faults.
+    """
+
+    folder: Path
+    found: tuple[str, ...]
+    notes: tuple[str, ...]
+    faults: tuple[str, ...]
+    cohort: Cohort | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the cohort can be loaded."""
+        return not self.faults
+
+    @property
+    def mapped(self) -> tuple[str, ...]:
+        """Notes on what was read by name or order, mirrored or filled."""
+        return tuple(note for note in self.notes if "left out" not in note)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Notes on what was left out."""
+        return tuple(note for note in self.notes if "left out" in note)
+
+    def text(self) -> str:
+        """Return everything as lines of text."""
+        lines = [str(self.folder)]
+        for title, entries in (
+            ("Found", self.found),
+            ("Mapped", self.mapped),
+            ("Dropped", self.dropped),
+            ("Faults", self.faults),
+        ):
+            if entries:
+                lines += [f"{title}:", *(f"  {entry}" for entry in entries)]
+        if self.is_sound:
+            lines.append("No faults: the cohort can be loaded.")
+        return "\n".join(lines) + "\n"
+
+
+def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
+    """Read a cohort's folder as :func:`load_cohort` does; list faults, raise none.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The cohort's folder.
+    *args, **options : see :func:`load_cohort`
+        Its other arguments.
+
+    Returns
+    -------
+    CohortCheck
+
+    Raises
+    ------
+    ParameterError
+        Where an argument cannot be used.
+    """
+    try:
+        cohort = load_cohort(folder, *args, **options)
+    except _UnreadableError as error:
+        found, notes = _found_lines(error.log.found), tuple(error.log.notes)
+        return CohortCheck(Path(folder), found, notes, error.faults)
+    except CohortError as error:
+        # a list of people that cannot be used; nothing else can be said
+        return CohortCheck(Path(folder), (), (), (str(error),))
+    counts = _who(cohort.table, cohort.label_name, cohort.classes)
+    if cohort.provenance["connectome"] == "one per scan":
+        counts["connectome"] = f"{cohort.n_scans} of {cohort.n_scans} scans"
+    for name in cohort.feature_names:
+        counts[name] = f"{cohort.n_scans} of {cohort.n_scans} scans"
+    return CohortCheck(Path(folder), _found_lines(counts), cohort.notes, (), cohort)
+
+
+def _found_lines(found: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{name}: {what}".removeprefix(": ") for name, what in found.items())
+
+
+def shared_connectome(
+    cohort: Cohort,
+    connectome: np.ndarray | pd.DataFrame | str | Path,
+    **options: Any,
+) -> Cohort:
+    """Return the cohort with one connectome for everybody.
+
+    The connectome comes from elsewhere: a template, or other people. A mean or a
+    covariance of *this* cohort's people has to be learned inside each fold; those are
+    the models' options `preparation={"connectome": "mean"}` and `"covariance"`.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Of people whose own connectomes, if any, are put aside.
+    connectome : array, DataFrame or path
+        A matrix in the order of the cohort's atlas; one with named rows and columns;
+        or a file that :func:`.read_connectome` reads.
+    **options
+        Further arguments of :func:`.read_connectome`.
+
+    Returns
+    -------
+    Cohort
+        With the features, people and labels of `cohort`; a note says whose
+        connectome it has.
+
+    Raises
+    ------
+    ParameterError, FileFormatError, RegionNameError
+        Where the connectome does not fit the atlas, or a feature is `strength`.
+    """
+    if STRENGTH in cohort.feature_names:
+        raise ParameterError(
+            "strength is of every scan's own connectome; choose another feature."
+        )
+    found = _one_connectome(connectome, cohort.atlas, options)
+    what = connectome if isinstance(connectome, str | Path) else "one matrix"
+    return replace(
+        cohort,
+        connectomes=np.broadcast_to(found.matrix, cohort.connectomes.shape),
+        notes=(
+            *cohort.notes,
+            f"one connectome for everybody: {what}",
+            *(f"the connectome: {note}" for note in found.notes),
+        ),
+        provenance=cohort.provenance | {"connectome": str(what)},
+    )

@@ -1,0 +1,252 @@
+"""What is known about regional measures by name: tracers, columns, files, policies.
+
+Thickness and area are measured on the cortical surface; the subcortex has neither.
+What stands there instead is one of the policies of `SUBCORTEX`, asked for by name:
+
+- `absent` (default): NaN; the region is not measured, and masked everywhere;
+- `mean`: the scan's plain mean over the cortical regions of the same hemisphere;
+- `volume`: the region's volume in mm3, in another unit than its neighbours.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from brainlsap.atlas import Atlas
+from brainlsap.exceptions import FileFormatError
+
+SUBCORTEX = ("absent", "mean", "volume")
+# Heads of columns of values that do not say of what.
+_VALUES = ("value", "mean", "mean_scalar", "label_value")
+_PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
+
+
+class Tracer(NamedTuple):
+    """One PET tracer; a new one is a row of `TRACERS`."""
+
+    name: str
+    feature: str
+    entities: tuple[str, ...]
+    """What follows `trc-` in names of files, in any case."""
+    words: tuple[str, ...]
+    """By which descriptions of scans name it, lower case (ADNI)."""
+    reference: str
+    """Region by which uptake is usually divided."""
+
+
+_CEREBELLUM = "whole cerebellum"
+TRACERS = (
+    Tracer("FDG", "fdg", ("18FFDG", "FDG"), ("fdg",), "pons"),
+    Tracer(
+        "florbetapir",
+        "amyloid",
+        ("18FAV45", "AV45", "florbetapir", "18FFBP", "FBP"),
+        ("av45", "av-45", "florbetapir", "fbp"),
+        _CEREBELLUM,
+    ),
+    Tracer(
+        "florbetaben",
+        "amyloid",
+        ("18FFBB", "FBB", "florbetaben"),
+        ("fbb", "florbetaben", "florbeta"),
+        _CEREBELLUM,
+    ),
+    Tracer(
+        "flutemetamol",
+        "amyloid",
+        ("18FFMM", "FMM", "flutemetamol"),
+        ("flutemetamol",),
+        _CEREBELLUM,
+    ),
+    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), ("pib",), "cerebellar cortex"),
+    Tracer("NAV4694", "amyloid", ("18FNAV4694", "NAV4694"), ("nav4694",), _CEREBELLUM),
+    Tracer("amyloid", "amyloid", ("amyloid",), ("amyloid",), _CEREBELLUM),
+    Tracer(
+        "flortaucipir",
+        "tau",
+        ("18FAV1451", "AV1451", "flortaucipir", "18FFTP", "FTP", "18FT807"),
+        ("av1451", "av-1451", "flortaucipir"),
+        "cerebellar cortex",
+    ),
+    Tracer(
+        "MK6240",
+        "tau",
+        ("18FMK6240", "MK6240"),
+        ("mk6240", "mk-6240"),
+        "cerebellar cortex",
+    ),
+    Tracer("PI2620", "tau", ("18FPI2620", "PI2620"), ("pi2620",), "cerebellar cortex"),
+    Tracer("tau", "tau", ("tau",), ("tau",), "cerebellar cortex"),
+)
+"""Every tracer that reading, building, quality control and ADNI's import know."""
+
+# Word at the end of a column's head -> measure; "other" is never read.
+WORDS = {
+    **dict.fromkeys(("thickness", "thickavg"), "thickness"),
+    **dict.fromkeys(("area", "surfarea"), "area"),
+    **dict.fromkeys(("volume", "grayvol"), "volume"),
+    **{tracer.feature: tracer.feature for tracer in TRACERS},
+    "suvr": "suvr",
+    **dict.fromkeys(
+        ("thicknessstd", "meancurv", "gauscurv", "foldind", "curvind"), "other"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is known about a measure by its name; any other name is a plain column."""
+
+    name: str
+    columns: tuple[str, ...] = ()
+    """Heads of columns of values in tables of regions, lower case, best first."""
+    words: tuple[str, ...] = ()
+    """Measures in heads of wide tables that are this one, best first."""
+    files: tuple[str, ...] = ()
+    """Patterns of names of files with one scan's regions, best first, lower case."""
+    on_surface: bool = False
+    in_stats: bool = False
+    by_head_size: bool = False
+    wanted: str = ""
+    """What the files are called, in words."""
+    plausible: tuple[float, float] = (-np.inf, np.inf)
+    """Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios."""
+
+
+def _pet(name: str, plausible: tuple[float, float]) -> Measure:
+    entities = [e.lower() for t in TRACERS if t.feature == name for e in t.entities]
+    files = [f"*{word}*{end}" for word in entities or ["suvr"] for end in _PET_ENDINGS]
+    everybody = ("gtm.stats.dat", "*_tacs.*", "*_timeseries.*")
+    heads, words = ("suvr", "uptake"), (name, "suvr")
+    first = next((t.entities[0] for t in TRACERS if t.feature == name), "...")
+    wanted = f"*_trc-{first}*_regions.tsv (or of another tracer of {name}), "
+    wanted += "*_statistics.tsv, *_tacs.tsv, *_timeseries.tsv, gtm.stats.dat or "
+    return Measure(
+        name, heads, words, (*files, *everybody), wanted=wanted, plausible=plausible
+    )
+
+
+_MEASURES = {
+    "amyloid": _pet("amyloid", (0.2, 6.0)),
+    "fdg": _pet("fdg", (0.1, 4.0)),
+    "tau": _pet("tau", (0.1, 8.0)),
+    "suvr": _pet("suvr", (0.1, 8.0)),
+    "area": Measure(
+        "area",
+        ("surfarea", "area_mm2"),
+        on_surface=True,
+        in_stats=True,
+        plausible=(20.0, 15000.0),
+    ),
+    "thickness": Measure(
+        "thickness",
+        ("thickavg", "thickness_mm"),
+        on_surface=True,
+        in_stats=True,
+        plausible=(0.8, 5.0),
+    ),
+    "volume": Measure(
+        "volume", ("grayvol", "volume_mm3"), in_stats=True, plausible=(20.0, 60000.0)
+    ),
+    "volume_per_etiv": Measure(
+        "volume_per_etiv",
+        words=("volume_per_etiv", "volume"),
+        in_stats=True,
+        by_head_size=True,
+        plausible=(1e-5, 0.05),
+    ),
+}
+KNOWN = (*_MEASURES, "strength")
+
+
+def get_measure(name: str) -> Measure:
+    """Return what is known about a measure."""
+    known = _MEASURES.get(name, Measure(name))
+    lower = name.lower()
+    return replace(
+        known,
+        columns=(lower, *known.columns, *_VALUES),
+        words=known.words or (name,),
+        files=(*known.files, f"*desc-{lower}_regions.*", f"*_{lower}.*"),
+        wanted=f"{known.wanted}*desc-{lower}_regions.* or *_{lower}.*",
+    )
+
+
+def wrong_tracer(file_name: str, measure: str) -> str | None:
+    """Return the tracer that a file's `trc-` entity says, where it is of another kind.
+
+    >>> wrong_tracer("sub-01_trc-18FAV45_tacs.tsv", "fdg")
+    'trc-18FAV45 (florbetapir)'
+    """
+    found = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
+    if found is None or measure not in {tracer.feature for tracer in TRACERS}:
+        return None
+    said = found[1].lower()
+    for tracer in TRACERS:
+        if said in map(str.lower, tracer.entities):
+            is_it = tracer.feature == measure
+            return None if is_it else f"trc-{found[1]} ({tracer.name})"
+    return f"trc-{found[1]} (not a known tracer of {measure})"
+
+
+def finish(
+    values: np.ndarray, measure: Measure, atlas: Atlas, subcortex: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Apply what holds for every source: absent regions, and the subcortex.
+
+    Raises a FileFormatError where a value is infinite, a size is negative (tables
+    write -4 for what was not measured), or volumes were asked for and there are none.
+    """
+    bad = np.isinf(values) | ((values < 0) & measure.in_stats)
+    if bad.any():
+        place = int(np.flatnonzero(bad)[0])
+        expected = "a size of at least 0" if measure.in_stats else "a finite number"
+        raise FileFormatError(
+            f"{measure.name} of {atlas.names[place]} is {values[place]:g}; expected "
+            f"{expected}. Write n/a where it was not measured."
+        )
+    values, below, notes = values.copy(), ~atlas.cortex, []
+    if measure.name == "thickness" and (values[~below] == 0).any():
+        values[(values == 0) & ~below] = np.nan
+        notes.append("regions of thickness 0 (not found by FreeSurfer): not measured")
+    if not measure.on_surface or not below.any():
+        return values, tuple(notes)
+    if subcortex == "volume":
+        if np.isnan(values[below]).all():
+            raise FileFormatError(
+                "subcortex='volume' needs volumes of the subcortex, and there are "
+                "none. Add aseg.stats or a table of volumes, or choose 'absent'."
+            )
+        what = "has its volume instead"
+    else:
+        values[below] = np.nan
+        what = "has none and is not measured"
+    if subcortex == "mean":
+        what = "has the mean of its hemisphere's cortex"
+        sides = atlas.regions["hemisphere"].to_numpy()
+        for side in set(sides[below]):
+            # a region on the midline belongs to both
+            cortex = ~below if side == "M" else ~below & (sides == side)
+            values[below & (sides == side)] = np.nanmean(values[cortex])
+    return values, (*notes, f"{measure.name}: the subcortex {what}")
+
+
+def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:
+    """Raise where a part of the cortex, or a part of the subcortex, is missing.
+
+    A source may leave out the subcortex as a whole, as surface tools do; one that has
+    some of its regions but not all has lost the others.
+    """
+    there = np.isin(np.arange(len(atlas)), places)
+    for structure, of_it in (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex)):
+        missing = np.flatnonzero(of_it & ~there)
+        if missing.size and ((there & of_it).any() or not there.any()):
+            names = ", ".join(atlas.names[i] for i in missing[:5])
+            raise FileFormatError(
+                f"{where}: {missing.size} of {int(of_it.sum())} {structure} regions of "
+                f"{atlas.name} are missing: {names}"
+                f"{' ...' if missing.size > 5 else ''}. Write n/a for a region that "
+                "was not measured."
+            )

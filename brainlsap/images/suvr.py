@@ -1,0 +1,442 @@
+"""From a PET image and a parcellation to one value for every region."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.pet_tables import REFERENCES, frame_weights
+from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
+from brainlsap.images.volumes import (
+    interpolate,
+    look_up,
+    nearest,
+    read_transform,
+    read_volume,
+    read_voxels,
+)
+
+GRIDS = ("pet", "parcellation")
+# Less of the regions than this in the image is a wrong affine or a cut image.
+LEAST_OVERLAP, LEAST_REFERENCE = 0.9, 0.8
+# What names of files call the space of the person's own anatomical image.
+_OWN_SPACE = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
+# Alignment: grid and margin in mm, steps of the search, and what is too far.
+_GRID, _MARGIN, _STEPS, MOST_SHIFT = 4.0, 20.0, (8.0, 4.0, 2.0), 8.0
+# A shift counts where labels explain so much more of the image there.
+_CLEARLY = 1.15
+# Labels that span less than this many mm are no whole brain.
+_SMALLEST_BRAIN = 80.0
+
+
+@dataclass(frozen=True, eq=False)
+class RegionalUptake:
+    """Uptake of every region, and how well the image covers it."""
+
+    values: np.ndarray
+    """(n_rois,) mean of the region over the mean of the reference; NaN: not measured"""
+    names: tuple[str, ...]
+    """Of the regions."""
+    notes: tuple[str, ...]
+    """What the labels were taken for, and what is not measured."""
+    means: np.ndarray
+    """(n_rois,) in the unit of the image."""
+    coverage: np.ndarray
+    """(n_rois,) share of the region's voxels that the image covers."""
+    n_voxels: np.ndarray
+    """(n_rois,) covered voxels that were averaged."""
+    reference_mean: float
+    """Of the reference region, in the unit of the image."""
+    reference_coverage: float
+    """Share of the reference's voxels that the image covers."""
+    overlap: float
+    """Share of the voxels of all regions that the image covers."""
+    shift_mm: float
+    """How far the image would have to be moved to fit the labels best; NaN: no brain"""
+    parameters: dict[str, Any]
+    """How it was made."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each region: suvr, mean, n_voxels and coverage."""
+        columns = {"suvr": self.values, "mean": self.means}
+        columns |= {"n_voxels": self.n_voxels, "coverage": self.coverage}
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="region"))
+
+
+def extract_suvr(
+    pet: str | Path,
+    parcellation: str | Path,
+    atlas: str | Path | Atlas = "destrieux160",
+    reference: str | Path = "cerebellar cortex",
+    *,
+    labels: Labels | None = None,
+    transform: str | Path | np.ndarray | None = None,
+    same_space: bool = False,
+    grid: str = "pet",
+    frames: tuple[float, float] | None = None,
+    frame_times: Sequence[Sequence[float]] | None = None,
+    erosion: int = 0,
+    min_voxels: int = 1,
+    accept_low_coverage: bool = False,
+) -> RegionalUptake:
+    r"""Extract the standardised uptake value ratio of every region, by name.
+
+    A voxel that is 0, NaN or infinite in the image is not covered: it is in no mean,
+    and lowers the coverage of its region.
+
+    Parameters
+    ----------
+    pet : str or Path
+        NIfTI or MGZ on any grid; scaling factors and affine of the header count. In
+        the parcellation's space, which its name says (`space-T1w`, or the `space-` of
+        the parcellation's name), or `same_space`, or else with a `transform` to it.
+    parcellation : str or Path
+        NIfTI or MGZ of labels on any grid, as :func:`.build_connectome` takes it.
+    atlas : str, Path or Atlas
+        As :func:`.load_atlas` takes it.
+    reference : str or path
+        Region whose mean is 1: "cerebellar cortex", "cerebellar white matter", "whole
+        cerebellum", "pons" or "brain stem", labels of the parcellation; or an image in
+        its space, of which voxels above 0 count.
+    labels : path, mapping of int to str, or sequence of str, optional
+        Names of the labels, as :func:`.build_connectome` takes them.
+    transform : path or array of shape (4, 4), optional
+        Registration of the PET to the parcellation's image (`.lta`, ITK, FSL), or the
+        matrix from RAS of the PET to RAS of the parcellation.
+    same_space : bool
+        Your word that both images are in one space, where no name says so.
+    grid : {"pet", "parcellation"}
+        Where voxels are averaged: labels go to the PET by nearest neighbour, or the
+        PET to the labels by trilinear interpolation.
+    frames : (float, float), optional
+        Start and end in seconds of the frames to average, of images with time.
+    frame_times : sequence of (float, float), optional
+        Start and end of every frame; by default from the BIDS `.json` beside the PET.
+    erosion : int
+        Layers of voxels of the parcellation taken from the surface of every region,
+        and of the reference.
+    min_voxels : int
+        A region with fewer covered voxels is not measured.
+    accept_low_coverage : bool
+        Whether to go on where less than 90 % of the regions or 80 % of the reference
+        is covered, or where the image seems to lie 8 mm or more beside the labels;
+        a note says so.
+
+    Returns
+    -------
+    RegionalUptake
+        `values` in atlas order, the coverage of every region, and `shift_mm`: the
+        translation after which classes of labels (outside, cortex, subcortex,
+        cerebellum, other) explain most of the image's variance (the correlation ratio
+        of Roche et al. 1998, MICCAI). Of a PET that is in place it is some mm.
+
+    Raises
+    ------
+    FileFormatError
+        Where a file cannot be read, or the image does not cover the regions, or lies
+        beside them.
+    RegionNameError
+        Where labels have names that are no regions, or regions are missing.
+    ParameterError
+        Where an argument cannot be used, the frames are not said, or nothing says
+        that the images share their space.
+    """
+    atlas = load_atlas(atlas)
+    check_choice("grid", grid, GRIDS)
+    check_at_least("erosion", erosion, 0)
+    check_at_least("min_voxels", min_voxels, 1)
+    if transform is None and not same_space:
+        check_same_space(pet, parcellation)
+    image = read_label_image(parcellation, atlas, labels)
+    codes = image.recoded({n: place + 1 for n, place in image.places.items()})
+    mask, mask_affine, said = _find_reference(reference, image)
+    move = read_transform(transform, pet, parcellation)
+    values, affine = read_pet(pet, frames, frame_times)
+    scan = Grid(values, move @ affine)
+    whole = _measure(scan, Grid(codes, image.affine), len(atlas), grid)
+    inner = Grid(_shrink(codes, erosion), image.affine)
+    regions = _measure(scan, inner, len(atlas), grid) if erosion else whole
+    one = _measure(scan, Grid(_shrink(mask, erosion), mask_affine), 1, grid)
+    overlap = float(whole.n_covered.sum() / max(whole.n_expected.sum(), 1))
+    share, level = float(one.coverage[0]), float(one.means[0])
+    shift = measure_shift(scan, image, atlas)
+    faults = []
+    if overlap < LEAST_OVERLAP:
+        faults.append(
+            f"covers {overlap:.0%} of the regions' voxels, less than "
+            f"{LEAST_OVERLAP:.0%}"
+        )
+    if not share >= LEAST_REFERENCE:
+        faults.append(
+            f"covers {np.nan_to_num(share):.0%} of the reference {said}, less than "
+            f"{LEAST_REFERENCE:.0%}"
+        )
+    if shift >= MOST_SHIFT:
+        faults.append(f"fits the labels best when moved by {shift:.0f} mm")
+    if faults and not accept_low_coverage:
+        raise FileFormatError(
+            f"{pet}: the image {' and '.join(faults)}. Are both in one space, or is a "
+            "transform= missing? accept_low_coverage= goes on nevertheless."
+        )
+    if not 0 < level < np.inf:
+        raise FileFormatError(
+            f"{pet}: the mean of the reference {said} is {level}; expected more than "
+            "0, and a number."
+        )
+    means = np.where(regions.n_voxels >= min_voxels, regions.means, np.nan)
+    with np.errstate(over="ignore"):
+        ratios = means / level
+    if np.isinf(ratios).any():
+        beyond = ", ".join(atlas.names[i] for i in np.flatnonzero(np.isinf(ratios)))
+        raise FileFormatError(
+            f"{pet}: the mean of {beyond} over that of the reference ({level:g}) is "
+            "too large for a number. Is the image in a unit of activity?"
+        )
+    notes = [*image.notes, *(f"accepted: the image {fault}" for fault in faults)]
+    lost = [atlas.names[i] for i in np.flatnonzero(np.isnan(means))]
+    if lost:
+        few = f"fewer than {min_voxels} covered voxels"
+        notes.append(f"not measured, {few}: {', '.join(lost)}")
+    is_file = isinstance(transform, str | Path)
+    moved = "given as a matrix" if transform is not None else None
+    parameters = {
+        "pet": str(pet),
+        "parcellation": str(parcellation),
+        "atlas": atlas.name,
+        "reference": said,
+        "transform": str(transform) if is_file else moved,
+        "same_space": bool(same_space),
+        "grid": grid,
+        "frames_s": None if frames is None else list(frames),
+        "erosion_voxels": int(erosion),
+        "min_voxels": int(min_voxels),
+    }
+    return RegionalUptake(
+        *(ratios, atlas.names, tuple(notes), means),
+        *(regions.coverage, regions.n_voxels, level, share),
+        *(overlap, shift, parameters),
+    )
+
+
+def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
+    """Raise unless the names of PET and parcellation say one space."""
+    spaces = []
+    for path, unsaid in ((pet, "?"), (parcellation, "t1w")):
+        found = re.search(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
+        space = found[1].lower() if found else unsaid
+        spaces.append("t1w" if space in _OWN_SPACE else space)
+    if spaces[0] != spaces[1]:
+        raise ParameterError(
+            f"{pet}: nothing says that it is in the space of {Path(parcellation).name}."
+            " Give an image that was resampled to it and says so in its name "
+            "(*_space-T1w_*_pet.nii.gz), a registration by transform=, or your word "
+            "that they share their space by same_space=True (--same-space)."
+        )
+
+
+def read_pet(
+    path: str | Path,
+    frames: tuple[float, float] | None = None,
+    frame_times: Sequence[Sequence[float]] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a PET image (mean over the window where it has frames) and its affine.
+
+    NaN where a voxel is not covered: NaN, infinite or 0 in the file. `frames` is the
+    window in seconds; frames count by their duration, of `frame_times` or the `.json`
+    of the same name (BIDS: `FrameTimesStart`, `FrameDuration`).
+    """
+    path = Path(path)
+    image = read_volume(path)
+    shape = image.shape[:3]
+    if len(image.shape) == 3 or image.shape[3] == 1:
+        values = read_voxels(image, path).reshape(shape).astype(np.float64)
+    else:
+        n_frames = image.shape[3]
+        if frames is None:
+            raise ParameterError(
+                f"{path} has {n_frames} frames; say which to average by frames=(start, "
+                "end) in seconds."
+            )
+        known = _sidecar_times(path) if frame_times is None else frame_times
+        times = np.asarray(known, dtype=np.float64)
+        if times.shape != (n_frames, 2):
+            raise FileFormatError(
+                f"{path}: {n_frames} frames, but times of shape {times.shape}; "
+                f"expected start and end of each, ({n_frames}, 2)."
+            )
+        weights = frame_weights(path, times[:, 0], times[:, 1], frames)
+        values = np.zeros(shape)
+        for frame in np.flatnonzero(weights):
+            values += weights[frame] * read_voxels(image, path, int(frame))
+    values[(values == 0) | ~np.isfinite(values)] = np.nan
+    return values, np.asarray(image.affine, dtype=np.float64)
+
+
+def _sidecar_times(path: Path) -> np.ndarray:
+    name = path.name.removesuffix(".gz").rpartition(".")[0] + ".json"
+    try:
+        said = json.loads(path.with_name(name).read_text(encoding="utf-8"))
+        start = np.asarray(said["FrameTimesStart"], dtype=np.float64)
+        duration = np.asarray(said["FrameDuration"], dtype=np.float64)
+        return np.stack([start, start + duration], axis=1)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ParameterError(
+            f"{path}: the times of its frames are not known: {name} beside it needs "
+            "FrameTimesStart and FrameDuration; or give frame_times=."
+        ) from error
+
+
+def _find_reference(
+    reference: str | Path, image: LabelImage
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Return the mask of the reference (1 inside, else 0), its affine, what it is."""
+    word = str(reference).lower().replace("_", " ").replace("-", " ")
+    if word in REFERENCES:
+        found = [image.with_cores((part,)) for part in REFERENCES[word]]
+        if not all(found):
+            raise FileFormatError(
+                f"{image.path}: the parcellation has no label for every part of the "
+                f"reference {word}. Give the reference as a mask, an image in the same "
+                "space, by reference=."
+            )
+        codes = {label: 1 for labels in found for label in labels}
+        return image.recoded(codes), image.affine, word
+    path = Path(reference)
+    if not path.is_file():
+        raise ParameterError(
+            f"reference must be one of {', '.join(map(repr, REFERENCES))}, or the path "
+            f"of a mask; got {str(reference)!r}, and there is no such file."
+        )
+    mask = read_volume(path)
+    values = read_voxels(mask, path)
+    if values.ndim == 4 and values.shape[3] == 1:
+        values = values[..., 0]
+    if values.ndim != 3 or not (values > 0).any():
+        raise FileFormatError(
+            f"{path}: expected a mask of three axes with voxels above 0, got shape "
+            f"{values.shape} with {int((values > 0).sum())}."
+        )
+    affine = np.asarray(mask.affine, dtype=np.float64)
+    return (values > 0).astype(np.int32), affine, str(path)
+
+
+class Grid(NamedTuple):
+    """Values of voxels, and from voxel to mm in the space of the labels."""
+
+    values: np.ndarray
+    affine: np.ndarray
+
+
+class RegionMeans(NamedTuple):
+    """Means of regions, voxels averaged, voxels covered and voxels of the labels."""
+
+    means: np.ndarray
+    n_voxels: np.ndarray
+    n_covered: np.ndarray
+    n_expected: np.ndarray
+
+    @property
+    def coverage(self) -> np.ndarray:
+        """Share of the labels' voxels that the image covers; NaN for no voxels."""
+        some = self.n_expected > 0
+        nothing = np.full(len(self.means), np.nan)
+        return np.divide(self.n_covered, self.n_expected, nothing, where=some)
+
+
+def _measure(scan: Grid, labels: Grid, n: int, grid: str) -> RegionMeans:
+    """Average a scan (NaN where not covered) over the regions 1 to n."""
+    there = np.nonzero(labels.values)
+    regions = labels.values[there]
+    steps = np.linalg.inv(scan.affine) @ labels.affine
+    places = [row[:3] @ np.array(there) + row[3] for row in steps[:3]]
+    is_covered = nearest(~np.isnan(scan.values), places)
+    n_expected = np.bincount(regions, minlength=n + 1)[1:]
+    n_covered = np.bincount(regions[is_covered], minlength=n + 1)[1:]
+    if grid == "pet":
+        values = scan.values
+        regions = look_up(labels.values, labels.affine, values.shape, scan.affine)
+    else:
+        values = interpolate(scan.values, places)
+    used = (regions > 0) & ~np.isnan(values)
+    n_voxels = np.bincount(regions[used], minlength=n + 1)[1:]
+    sums = np.bincount(regions[used], values[used], minlength=n + 1)[1:]
+    means = np.divide(sums, n_voxels, np.full(n, np.nan), where=n_voxels > 0)
+    return RegionMeans(means, n_voxels, n_covered, n_expected)
+
+
+def _shrink(codes: np.ndarray, layers: int) -> np.ndarray:
+    """Take voxels off every region that have a neighbour of another, `layers` times."""
+    for _ in range(layers):
+        around = np.pad(codes, 1)
+        same = np.ones(codes.shape, dtype=bool)
+        for axis in range(3):
+            for start in (0, 2):
+                part = [slice(1, -1)] * 3
+                part[axis] = slice(start, start + codes.shape[axis])
+                same &= around[tuple(part)] == codes
+        codes = np.where(same, codes, 0)
+    return codes
+
+
+def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
+    """Return the length of the translation of the image that fits the labels best.
+
+    In mm; NaN where labels span no whole brain. The fit is the correlation ratio: the
+    share of the image's variance that the class of the label explains, over a coarse
+    grid in and around the brain.
+    """
+    from scipy import ndimage
+
+    spans = np.abs(image.affine[:3, :3]) @ np.array(image.values.shape)
+    if spans.min() < _SMALLEST_BRAIN:
+        return np.nan
+    corners = np.array(list(np.ndindex(2, 2, 2))) * (np.array(image.values.shape) - 1)
+    corners = corners @ image.affine[:3, :3].T + image.affine[:3, 3]
+    lowest = corners.min(axis=0) - _MARGIN
+    shape = np.ceil((corners.max(axis=0) + _MARGIN - lowest) / _GRID).astype(int)
+    coarse = np.diag([_GRID, _GRID, _GRID, 1.0])
+    coarse[:3, 3] = lowest
+    is_cortex = (atlas.regions["structure"] == "cortex").to_numpy()
+    kinds = dict.fromkeys(image.names, 5)
+    kinds |= {n: 3 - int(is_cortex[place]) for n, place in image.places.items()}
+    kinds |= dict.fromkeys(image.with_cores(REFERENCES["cerebellar cortex"]), 4)
+    kind = look_up(image.recoded(kinds), image.affine, tuple(shape), coarse)
+    # nodes alone leave white matter and fluid without a label: inside, but of none
+    closed = ndimage.binary_closing(np.pad(kind > 0, 4), iterations=3)
+    inside = ndimage.binary_fill_holes(closed)[4:-4, 4:-4, 4:-4]
+    kind = np.where((kind == 0) & inside, 1, kind)
+    near = ndimage.binary_dilation(inside, iterations=int(_MARGIN / _GRID))
+    places = np.array(np.nonzero(near)) * _GRID + lowest[:, None]
+    classes, back = kind[near], np.linalg.inv(scan.affine)
+    sizes = np.bincount(classes, minlength=6)
+    values = np.nan_to_num(scan.values)
+    largest = np.abs(values).max()
+    values = values / (largest if largest > 0 else 1.0)
+
+    def explained(move: np.ndarray) -> float:
+        moved = back[:3, :3] @ (places + move[:, None]) + back[:3, 3:]
+        found = nearest(values, list(moved))
+        total = ((found - found.mean()) ** 2).sum()
+        sums = np.bincount(classes, found, minlength=6)
+        between = (sums**2 / np.maximum(sizes, 1)).sum() - found.sum() ** 2 / len(found)
+        return float(between / total) if total > 0 else 0.0
+
+    best, here = explained(np.zeros(3)), np.zeros(3)
+    unmoved = best
+    for step in _STEPS:
+        better = True
+        while better:
+            better = False
+            for move in np.vstack([np.eye(3), -np.eye(3)]) * step:
+                fit = explained(here + move)
+                if fit > best and np.linalg.norm(here + move) <= 40:
+                    best, here, better = fit, here + move, True
+    return float(np.linalg.norm(here)) if best > _CLEARLY * unmoved else 0.0

@@ -1,0 +1,658 @@
+r"""People in five stages, their connectomes, and regional values that a disease lowers.
+
+Disease spreads from known seeds along each person's own network. What a method should
+find is in `Cohort.truth`.
+
+1. People and visits. Shares, sex and age are those of the FDG rows of the demographics
+   in Sim et al. 2024 (AAAI, "Learning to Approximate Adaptive Kernel Convolution on
+   Graphs"). One is changed: the paper prints an age of 73.0 +- 1.3 for CN, so narrow
+   that age alone would show who is healthy; 6.0 is used. Sites are drawn without
+   regard to the stage, so that they are no confound.
+2. A base network over the atlas' centroids, each person's true network, and the
+   streamlines that each scan counts (:mod:`brainlsap.simulation.networks`).
+3. Spread by network diffusion (Raj, Kuceyeski, Weiner 2012, Neuron 73:1204) on the
+   *true* network, weighted, not thresholded, before counting:
+   :math:`x^{(p)} = e^{-t H^{(p)}} x_0` with :math:`H = (D - W)/\bar d`.
+4. Values of region r of person p at visit v, :math:`\epsilon` standard normal,
+
+   .. math::
+      y^{(p,v)}_r = \mu_r
+         \left(1 + \alpha\,(\mathrm{age} - 73) + \beta_{\mathrm{site}}
+                 + \sigma_g \epsilon^{(p)} + \sigma_r \epsilon^{(p)}_r
+                 + \sigma_e \epsilon^{(p,v)}_r \right)
+         \left(1 - \eta\, z^{(p,v)}\, \pi^{(p)}_r\right)
+
+   :math:`\mu_r` is the same for both hemispheres; :math:`\eta` is the loss at an
+   average seed in AD, :math:`\pi^{(p)} = x^{(p)}` over its mean at the seeds, and
+   :math:`z = \frac{\mathrm{stage}}{4}\, \xi_p\, (1 + 0.05\,\mathrm{years})` the
+   severity, years since the first visit and :math:`\xi_p` log-normal with mean 1 and
+   a deviation of 0.2: stages overlap, and the healthy have no disease. Raj's own model
+   lets atrophy pile up while disease spreads; here the pattern is fixed and only its
+   depth grows, so that the expected effect of a region is one number.
+
+Where the numbers come from. Spread of healthy values: in the 108 people over 50 of the
+FCON1000 thickness table the coefficient of variation is 8 % (median of the 148
+regions; 5 to 15 %), 4 % of it shared by all regions, and that of subcortical volumes 10
+to 16 %; their mean volumes are used. Loss at the seeds: volumes in AD against controls
+are 27 % lower in the hippocampus and 39 % in the entorhinal cortex (Du et al. 2001, J
+Neurol Neurosurg Psychiatry 71:441); glucose metabolism is severely reduced in the
+limbic network (Nestor et al. 2003, Ann Neurol 54:343). One value of 27 % serves all
+features. Changes with age and between sites, and the uptake of single nuclei, are of a
+plausible size only and claim no more.
+
+By default disease spreads for a time of 0.5: regions of mean degree pass on two fifths
+of what they hold. On `destrieux160` the seeds then lose most, the regions best linked
+to them a fifth of that, and half of the brain less than a fortieth. Real
+hypometabolism in dementia reaches further, into the posterior cingulate and parietal
+cortex; this is the early, medial temporal picture. Nothing here was set by looking at
+what a model finds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas.region_names import split_name
+from brainlsap.data import Cohort
+from brainlsap.exceptions import ParameterError
+from brainlsap.simulation.networks import (
+    OPERATORS,
+    base_network,
+    count_streamlines,
+    diffusion_operator,
+    random_stream,
+    spread_from_seeds,
+    vary_network,
+)
+
+# Of the paper: number of people, men among them, mean and deviation of age.
+DEMOGRAPHICS = {
+    "CN": (345, 173, 73.0, 6.0),
+    "SMC": (186, 66, 71.7, 5.2),
+    "EMCI": (461, 262, 71.7, 7.8),
+    "LMCI": (231, 152, 71.1, 7.0),
+    "AD": (162, 102, 74.9, 8.8),
+}
+STAGES = tuple(DEMOGRAPHICS)
+VISIT_SHARES = (0.40, 0.35, 0.25)
+MONTHS_BETWEEN = 12
+MIDDLE_AGE = 73.0
+
+STREAMLINES = 400_000
+ACROSS_HEMISPHERES = 0.15
+PERSON_VARIABILITY = 0.5
+RESCAN_VARIABILITY = 0.15
+SEVERITY_SPREAD = 0.2
+PROGRESS_PER_YEAR = 0.05
+SITE_SPREAD = 0.010
+
+# The medial temporal lobe, where tau pathology starts (Braak and Braak 1991).
+SEEDS = ("goctempmedparahip", "entorhinal", "hippocampus", "amygdala")
+# The bihemispheric hubs of van den Heuvel and Sporns 2011 (J Neurosci 31:15775).
+HUBS = (
+    *("gprecuneus", "gfrontsup", "gparietalsup"),
+    *("precuneus", "superiorfrontal", "superiorparietal"),
+    *("hippocampus", "putamen", "thalamus"),
+)
+HUB_STRENGTH = 1.5
+
+# Healthy means at 73 years: FDG as SUVR, volumes in mm3.
+SUBCORTEX_UPTAKE = {
+    "thalamus": 1.30,
+    "caudate": 1.25,
+    "putamen": 1.40,
+    "pallidum": 1.10,
+    "hippocampus": 1.00,
+    "amygdala": 0.95,
+    "accumbens": 1.20,
+}
+SUBCORTEX_VOLUME = {
+    "thalamus": 6800.0,
+    "caudate": 3350.0,
+    "putamen": 4500.0,
+    "pallidum": 1750.0,
+    "hippocampus": 3850.0,
+    "amygdala": 1530.0,
+    "accumbens": 500.0,
+}
+
+
+class FeatureModel(NamedTuple):
+    """Healthy means, then deviations and change per year as parts of the mean."""
+
+    cortex_mean: float
+    cortex_spread: float
+    subcortex: dict[str, float]  # empty where it has no such value
+    shared: float
+    regional: float
+    scan: float
+    aging: float
+
+
+FEATURES = {
+    "fdg": FeatureModel(1.25, 0.10, SUBCORTEX_UPTAKE, 0.040, 0.050, 0.025, -0.003),
+    "thickness": FeatureModel(2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
+    "volume": FeatureModel(3000, 800, SUBCORTEX_VOLUME, 0.080, 0.080, 0.020, -0.005),
+}
+
+
+# sums in one order, so that the last digit does not follow the number of threads
+@threadpool_limits.wrap(limits=1)
+def make_cohort(
+    n_people: int = 120,
+    *,
+    atlas: str | Atlas = "destrieux160",
+    feature: str | Sequence[str] = "fdg",
+    shares: Mapping[str, float] | None = None,
+    visits: Sequence[float] = VISIT_SHARES,
+    n_sites: int = 4,
+    conversion: float = 0.0,
+    seeds: Sequence[str] | int | None = None,
+    effect: float = 0.27,
+    spread: float = 0.5,
+    noise: float = 1.0,
+    random_state: int = 0,
+) -> Cohort:
+    r"""Simulate a cohort of people from health to Alzheimer's disease.
+
+    The model is on the page of :mod:`brainlsap.simulation.cohort`. The same arguments
+    give the same cohort; asking for one feature more changes nothing in the others.
+
+    Parameters
+    ----------
+    n_people : int
+        120 people make 222 scans.
+    atlas : str or Atlas
+        With centroids; for the default seeds with a medial temporal lobe.
+    feature : str or sequence of str
+        Among `"fdg"` (SUVR), `"thickness"` (mm; the subcortex has none and is NaN)
+        and `"volume"` (mm3).
+    shares : mapping of str to float, optional
+        Share of CN, SMC, EMCI, LMCI and AD; by default those of the paper, 345 / 186
+        / 461 / 231 / 162.
+    visits : sequence of float
+        Share of the people who come once, twice, three times ..., a year apart.
+    n_sites : int
+        Sites differ by a small factor.
+    conversion : float
+        Probability of being one stage further at the next visit.
+    seeds : sequence of str, int or None
+        Regions in which disease starts: names, or a number of regions to draw. By
+        default parahippocampal gyrus (Destrieux) or entorhinal cortex (Desikan),
+        hippocampus and amygdala, on both sides.
+    effect : float
+        :math:`\eta`, part of its value that an average seed loses in AD; 0 to 0.5.
+    spread : float
+        :math:`t`, time of diffusion; 0 keeps the disease at the seeds.
+    noise : float
+        Factor on the variation between people and between scans.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    Cohort
+        Connectomes are streamline counts, not thresholded. `truth` has one row per
+        region: region, seed, and effect, the expected change from CN to AD at the
+        first visit in the unit of the (first) feature, NaN where not measured; with
+        several features also `effect_<feature>` for each.
+
+    Raises
+    ------
+    ParameterError
+        Where an argument cannot be used.
+    RegionNameError
+        Where a seed is not in the atlas.
+
+    Examples
+    --------
+    >>> cohort = make_cohort(10, random_state=3)
+    >>> cohort.n_scans, cohort.n_rois, cohort.feature_names, cohort.classes
+    (18, 160, ('fdg',), ('CN', 'SMC', 'EMCI', 'LMCI', 'AD'))
+    >>> int(cohort.truth.sort_values("effect").head(6)["seed"].sum())
+    6
+    """
+    names = (feature,) if isinstance(feature, str) else tuple(feature)
+    if not names or len(set(names)) < len(names):
+        raise ParameterError(
+            f"feature must name at least one feature, each once; got {list(names)}."
+        )
+    for name in names:
+        check_choice("feature", name, FEATURES)
+    if not 0 <= effect <= 0.5:
+        raise ParameterError(
+            f"effect must be between 0 and 0.5, the part that a seed loses in AD; "
+            f"got {effect!r}."
+        )
+    check_at_least("spread", spread, 0)
+    check_at_least("noise", noise, 0)
+    atlas = load_atlas(atlas)
+    people = make_people(n_people, shares, visits, n_sites, conversion, random_state)
+    seeded = choose_seeds(atlas, seeds, random_state)
+    connectomes, pattern = _draw_networks(atlas, people, seeded, spread, random_state)
+    pattern = pattern / pattern[:, seeded].mean()
+    severity = _draw_severity(people, random_state)
+    loss = np.minimum(effect * severity[:, None] * pattern[people["person"]], 0.95)
+    means = {name: _healthy_means(atlas, name, random_state) for name in names}
+    features = [
+        _draw_feature(name, mean, people, loss, noise, random_state)
+        for name, mean in means.items()
+    ]
+    # 0 - x, since -x of no loss would be -0.
+    mean_loss = effect * pattern.mean(axis=0)
+    effects = {f"effect_{name}": 0.0 - means[name] * mean_loss for name in names}
+    truth = pd.DataFrame({"region": atlas.names, "seed": seeded})
+    truth["effect"] = effects[f"effect_{names[0]}"]
+    if len(names) > 1:
+        truth = truth.assign(**effects)
+    table = _scan_table(people)
+    return Cohort(
+        connectomes=connectomes,
+        features=np.stack(features, axis=2),
+        table=table,
+        atlas=atlas,
+        feature_names=names,
+        classes=tuple(stage for stage in STAGES if stage in set(table["label"])),
+        notes=("simulated: nobody's data",),
+        provenance={
+            "simulated": "make_cohort",
+            "n_people": n_people,
+            "effect": effect,
+            "spread": spread,
+            "noise": noise,
+            "conversion": conversion,
+            "random_state": random_state,
+        },
+        truth=truth,
+    )
+
+
+def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
+    """Divide people by shares: largest remainders, no positive share left empty."""
+    parts = np.asarray(shares, dtype=float)
+    if not (np.isfinite(parts).all() and (parts >= 0).all() and parts.sum() > 0):
+        raise ParameterError(
+            "shares must be finite, not negative and not all 0, "
+            f"got {[float(part) for part in parts]}."
+        )
+    wanted = parts > 0
+    if n_people < wanted.sum():
+        raise ParameterError(
+            f"n_people must be at least {wanted.sum()}, one for every group with a "
+            f"share, got {n_people}."
+        )
+    exact = n_people * parts / parts.sum()
+    counts = np.floor(exact).astype(int)
+    order = np.argsort(counts - exact, kind="stable")
+    counts[order[: n_people - counts.sum()]] += 1
+    while (empty := np.flatnonzero(wanted & (counts == 0))).size:
+        counts[counts.argmax()] -= 1
+        counts[empty[0]] += 1
+    return counts
+
+
+def make_people(
+    n_people: int,
+    shares: Mapping[str, float] | None = None,
+    visits: Sequence[float] = VISIT_SHARES,
+    n_sites: int = 4,
+    conversion: float = 0.0,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Draw people and visits: person, visit, stage, age, sex and site of every scan."""
+    if n_sites < 1:
+        raise ParameterError(f"n_sites must be at least 1, got {n_sites}.")
+    if not 0 <= conversion <= 1:
+        raise ParameterError(f"conversion must be between 0 and 1, got {conversion}.")
+    if shares is None:
+        shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
+    unknown = [stage for stage in shares if stage not in STAGES]
+    if unknown:
+        raise ParameterError(
+            f"shares must name stages among {', '.join(STAGES)}; got {unknown[0]!r}."
+        )
+    counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
+    stages = np.repeat(np.arange(len(STAGES)), counts)
+    stages = random_stream(random_state, "stages").permutation(stages)
+    n_visits = np.repeat(np.arange(len(visits)) + 1, divide(n_people, visits))
+    n_visits = random_stream(random_state, "visits").permutation(n_visits)
+    rows = []
+    for person, (start, times) in enumerate(zip(stages, n_visits, strict=True)):
+        rng = random_stream(random_state, "person", person)
+        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[start]]
+        age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
+        sex = "M" if rng.random() < n_men / n_group else "F"
+        site = int(rng.integers(n_sites))
+        further = np.concatenate([[0], rng.random(times - 1) < conversion]).cumsum()
+        for visit in range(times):
+            stage = int(min(start + further[visit], len(STAGES) - 1))
+            age_now = round(age + visit * MONTHS_BETWEEN / 12, 1)
+            rows.append((person, visit, stage, age_now, sex, site))
+    columns = ["person", "visit", "stage", "age", "sex", "site"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _scan_table(people: pd.DataFrame) -> pd.DataFrame:
+    participant = [f"sub-{person + 1:04d}" for person in people["person"]]
+    session = [f"ses-M{visit * MONTHS_BETWEEN:02d}" for visit in people["visit"]]
+    return pd.DataFrame(
+        {
+            "scan": [f"{p}_{s}" for p, s in zip(participant, session, strict=True)],
+            "participant": participant,
+            "session": session,
+            "label": [STAGES[stage] for stage in people["stage"]],
+            "age": people["age"],
+            "sex": people["sex"],
+            "site": [f"site-{site + 1}" for site in people["site"]],
+        }
+    )
+
+
+def structure_names(atlas: Atlas) -> list[str]:
+    """Return every region's name without hemisphere, case and separators."""
+    return [split_name(name)[1] for name in atlas.names]
+
+
+def find_homotopic(atlas: Atlas) -> np.ndarray:
+    """Return the place of every region's counterpart on the other side; -1: none."""
+    sides = atlas.regions["hemisphere"].tolist()
+    keys = list(zip(sides, structure_names(atlas), strict=True))
+    position = {key: i for i, key in enumerate(keys)}
+    other = {"L": "R", "R": "L"}
+    return np.array([position.get((other.get(s, ""), name), -1) for s, name in keys])
+
+
+def choose_seeds(
+    atlas: Atlas, seeds: Sequence[str] | int | None, random_state: int
+) -> np.ndarray:
+    """Mark the regions (n_rois,) in which disease starts: named, drawn, or usual."""
+    chosen = np.zeros(len(atlas), dtype=bool)
+    if seeds is None:
+        chosen[[name in SEEDS for name in structure_names(atlas)]] = True
+        if not chosen.any():
+            raise ParameterError(
+                f"atlas {atlas.name!r} has none of the regions in which disease starts "
+                "by default. Name some with seeds=."
+            )
+    elif isinstance(seeds, (int, np.integer)):
+        if not 1 <= seeds <= len(atlas):
+            raise ParameterError(
+                f"seeds must be between 1 and {len(atlas)}, the regions of atlas "
+                f"{atlas.name!r}; got {seeds}."
+            )
+        rng = random_stream(random_state, "seeds")
+        chosen[rng.choice(len(atlas), size=seeds, replace=False)] = True
+    else:
+        chosen[atlas.match(list(seeds))] = True
+    return chosen
+
+
+def _atlas_network(atlas: Atlas, random_state: int) -> np.ndarray:
+    """Draw the base network of an atlas' regions, of STREAMLINES streamlines."""
+    columns = [axis for axis in "xyz" if axis in atlas.regions]
+    positions = atlas.regions[columns].to_numpy(dtype=float)
+    if len(columns) < 3 or not np.isfinite(positions).all():
+        raise ParameterError(
+            f"atlas {atlas.name!r} has no centroid for every region, and simulated "
+            "connectomes need distances. Add columns x, y, z (mm) to its regions.tsv."
+        )
+    is_hub = [name in HUBS for name in structure_names(atlas)]
+    hubs = np.where(is_hub, HUB_STRENGTH, 1.0)
+    # The midline (0) belongs to both sides.
+    side = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
+    across = np.where(side[:, None] * side[None, :] < 0, ACROSS_HEMISPHERES, 1.0)
+    base = base_network(
+        positions,
+        find_homotopic(atlas),
+        random_stream(random_state, "base network"),
+        factors=(np.outer(hubs, hubs), across),
+    )
+    return base * (STREAMLINES / (base.sum() / 2))
+
+
+def _draw_networks(
+    atlas: Atlas,
+    people: pd.DataFrame,
+    seeded: np.ndarray,
+    spread: float,
+    random_state: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts (n_scans, n_rois, n_rois) and what spread (n_people, n_rois)."""
+    base = _atlas_network(atlas, random_state)
+    connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
+    pattern = np.empty((people["person"].nunique(), len(base)))
+    who, when = people["person"].to_numpy(int), people["visit"].tolist()
+    for person in range(len(pattern)):
+        rng = random_stream(random_state, "network", person)
+        true_network = vary_network(base, rng, PERSON_VARIABILITY)
+        operator = diffusion_operator(true_network)
+        pattern[person] = spread_from_seeds(operator, seeded, spread)
+        for row in np.flatnonzero(who == person).tolist():
+            rng = random_stream(random_state, "count", person, when[row])
+            connectomes[row] = count_streamlines(true_network, rng, RESCAN_VARIABILITY)
+    return connectomes, pattern
+
+
+def _draw_severity(people: pd.DataFrame, random_state: int) -> np.ndarray:
+    """Return z of every scan: 0 in CN, 1 on average at a first visit in AD."""
+    depth = np.empty(people["person"].nunique())
+    for person in range(len(depth)):
+        rng = random_stream(random_state, "severity", person)
+        depth[person] = rng.lognormal(-(SEVERITY_SPREAD**2) / 2, SEVERITY_SPREAD)
+    years = people["visit"].to_numpy() * MONTHS_BETWEEN / 12
+    stage = people["stage"].to_numpy() / (len(STAGES) - 1)
+    return stage * depth[people["person"]] * (1 + PROGRESS_PER_YEAR * years)
+
+
+def _healthy_means(atlas: Atlas, feature: str, random_state: int) -> np.ndarray:
+    """Return mu (n_rois,), equal for regions of one structure; NaN: not measured."""
+    model, structures = FEATURES[feature], structure_names(atlas)
+    names = sorted(set(structures))
+    rng = random_stream(random_state, f"mean {feature}")
+    # Cut at two deviations: the cortex has no region of half or twice the thickness.
+    draws = np.clip(rng.standard_normal(len(names)), -2, 2)
+    cortex = model.cortex_mean + model.cortex_spread * draws
+    sizes = model.subcortex
+    usual = float(np.median(list(sizes.values()))) if sizes else np.nan
+    is_cortex = (atlas.regions["structure"] == "cortex").tolist()
+    return np.array(
+        [
+            cortex[names.index(name)] if on_cortex else sizes.get(name, usual)
+            for name, on_cortex in zip(structures, is_cortex, strict=True)
+        ]
+    )
+
+
+def _draw_feature(
+    name: str,
+    means: np.ndarray,
+    people: pd.DataFrame,
+    loss: np.ndarray,
+    noise: float,
+    random_state: int,
+) -> np.ndarray:
+    """Draw y (n_scans, n_rois) of the module's page."""
+    model, n_rois = FEATURES[name], len(means)
+    sites = np.array(
+        [
+            random_stream(random_state, f"site {name}", k).normal()
+            for k in range(int(people["site"].max()) + 1)
+        ]
+    )
+    who, when = people["person"].tolist(), people["visit"].tolist()
+    age, site = people["age"].to_numpy(float), people["site"].to_numpy(int)
+    known = model.aging * (age - MIDDLE_AGE) + SITE_SPREAD * sites[site]
+    values = np.empty(loss.shape)
+    for row, (person, visit) in enumerate(zip(who, when, strict=True)):
+        rng = random_stream(random_state, f"person {name}", person)
+        shared, regional = rng.standard_normal(), rng.standard_normal(n_rois)
+        own = model.shared * shared + model.regional * regional
+        rng = random_stream(random_state, f"scan {name}", person, visit)
+        error = model.scan * rng.standard_normal(n_rois)
+        values[row] = means * (1 + known[row] + noise * (own + error))
+    # However large the noise asked for, nothing measured becomes negative.
+    return np.maximum(values, 0.5 * means) * (1 - loss)
+
+
+BENCHMARK_ROIS = 160
+BENCHMARK_SHARES = (0.27, 0.14, 0.33, 0.14, 0.12)
+BENCHMARK_SEEDS = {"normalized": 6, "combinatorial": 6, "planted": 10, "permuted": 6}
+BENCHMARK_NOISE = {"low": 0.1, "high": 0.2}
+SEMI_AXES = (60.0, 80.0, 55.0)
+SMALLEST_COUNT = 10
+SPREADING_TIME = 3.0
+DEEPEST_LOSS = 1.5
+
+
+@threadpool_limits.wrap(limits=1)
+def make_benchmark_cohort(
+    case: str, *, noise: str = "low", n_people: int = 400, random_state: int = 0
+) -> Cohort:
+    r"""Simulate one of the cohorts on which methods are judged, fixed before any was.
+
+    They are simpler than those of :func:`make_cohort`: 160 regions on two
+    half-ellipsoids with semi-axes of 60, 80 and 55 mm; base weights
+    :math:`400\, e^{-d/18\,\mathrm{mm}}` times a log-normal factor of
+    :math:`\sigma = 0.8`, plus 60 between homotopic regions; each person multiplies
+    every edge by a log-normal factor of :math:`\sigma = 0.6`, which is the *true*
+    network. The observed one is a Poisson count of it in which entries under 10 are
+    dropped. One scan per person, of stage k = 0 to 4:
+
+    .. math:: y_{pr} = \mu_r + b_p - 1.5\, \tfrac{k_p}{4}\, \pi_{pr} + \sigma\epsilon,
+              \quad \mu_r \sim N(2.5, 0.25),\; b_p \sim N(0, 0.1)
+
+    The same seed gives the same people, stages, connectomes, means and errors in every
+    case and at both levels of noise, so that cases can be compared in pairs.
+
+    Parameters
+    ----------
+    case : {"normalized", "combinatorial", "planted", "permuted"}
+        `"normalized"`: :math:`\pi_p = e^{-3 O_p} x_0`, :math:`O_p` the normalised
+        Laplacian of the true, weighted network, :math:`x_0` 1 at 6 random regions,
+        scaled so that the largest value in the cohort is 1. `"combinatorial"`: the
+        same with the combinatorial Laplacian over its mean degree (Raj et al. 2012).
+        `"planted"`: no network signal; :math:`\pi` is 1 on 10 random regions.
+        `"permuted"`: the first, with labels permuted between people: nothing to find.
+    noise : {"low", "high"}
+        :math:`\sigma`: 0.1 or 0.2.
+    n_people : int
+        One scan each; 400 are 108 / 56 / 132 / 56 / 48 in the five stages.
+    random_state : int
+        Seed; the judging uses 0 to 4.
+
+    Returns
+    -------
+    Cohort
+        One feature, `value`. `truth` has one row per region: region, seed (planted or
+        seeded) and effect, the expected change from CN to AD; with permuted labels no
+        region is marked and every effect is 0.
+
+    Raises
+    ------
+    ParameterError
+        Where `case` or `noise` is unknown, or people are fewer than stages.
+
+    Examples
+    --------
+    >>> cohort = make_benchmark_cohort("planted", n_people=20)
+    >>> cohort.n_scans, cohort.n_rois, int(cohort.truth["seed"].sum())
+    (20, 160, 10)
+    """
+    check_choice("case", case, BENCHMARK_SEEDS)
+    check_choice("noise", noise, BENCHMARK_NOISE)
+    stages = np.repeat(np.arange(len(STAGES)), divide(n_people, BENCHMARK_SHARES))
+    stages = random_stream(random_state, "decisive stages").permutation(stages)
+    atlas = _ellipsoid_atlas(random_state)
+    seeded = np.zeros(BENCHMARK_ROIS, dtype=bool)
+    rng = random_stream(random_state, "decisive seeds")
+    seeded[rng.permutation(BENCHMARK_ROIS)[: BENCHMARK_SEEDS[case]]] = True
+    connectomes, pattern = _draw_benchmark_networks(
+        case, atlas, seeded, n_people, random_state
+    )
+    rng = random_stream(random_state, "decisive values")
+    means = rng.normal(2.5, 0.25, BENCHMARK_ROIS)
+    offset = rng.normal(0.0, 0.1, (n_people, 1))
+    error = BENCHMARK_NOISE[noise] * rng.standard_normal(pattern.shape)
+    severity = stages[:, None] / (len(STAGES) - 1)
+    values = means + offset - DEEPEST_LOSS * severity * pattern + error
+    effect = 0.0 - DEEPEST_LOSS * pattern.mean(axis=0)
+    if case == "permuted":
+        stages = random_stream(random_state, "decisive labels").permutation(stages)
+        seeded, effect = np.zeros_like(seeded), np.zeros(BENCHMARK_ROIS)
+    people = [f"sub-{person + 1:04d}" for person in range(n_people)]
+    labels = [STAGES[stage] for stage in stages]
+    return Cohort(
+        connectomes=connectomes,
+        features=values[:, :, None],
+        table=pd.DataFrame(
+            {"scan": people, "participant": people, "session": "", "label": labels}
+        ),
+        atlas=atlas,
+        feature_names=("value",),
+        classes=STAGES,
+        notes=("simulated: nobody's data",),
+        provenance={
+            "simulated": "make_benchmark_cohort",
+            "case": case,
+            "noise": noise,
+            "n_people": n_people,
+            "random_state": random_state,
+        },
+        truth=pd.DataFrame({"region": atlas.names, "seed": seeded, "effect": effect}),
+    )
+
+
+def _ellipsoid_atlas(random_state: int) -> Atlas:
+    """Return 80 random points on a half-ellipsoid, and their mirror images."""
+    half = BENCHMARK_ROIS // 2
+    directions = random_stream(random_state, "decisive atlas").normal(size=(half, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    left = directions * SEMI_AXES
+    left[:, 0] = -np.abs(left[:, 0])
+    positions = np.concatenate([left, left * [-1, 1, 1]])
+    number = [f"{i + 1:03d}" for i in range(half)]
+    regions = pd.DataFrame(
+        {
+            "name": [f"ctx_{side}_{n}" for side in ("lh", "rh") for n in number],
+            "freesurfer_id": np.arange(BENCHMARK_ROIS) + 1,
+            "hemisphere": ["L"] * half + ["R"] * half,
+            "structure": "cortex",
+            "annot_name": number * 2,
+            "long_name": [f"region {n}" for n in number * 2],
+            "lobe": "none",
+            "short_name": [f"({side}) {n}" for side in "LR" for n in number],
+            "x": positions[:, 0],
+            "y": positions[:, 1],
+            "z": positions[:, 2],
+        }
+    )
+    return Atlas(name="ellipsoid160", regions=regions, folder=None)
+
+
+def _draw_benchmark_networks(
+    case: str, atlas: Atlas, seeded: np.ndarray, n_people: int, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return observed networks (n_people, n_rois, n_rois) and pi (n_people, n_rois)."""
+    base = base_network(
+        atlas.regions[["x", "y", "z"]].to_numpy(),
+        find_homotopic(atlas),
+        random_stream(random_state, "decisive base"),
+    )
+    connectomes = np.empty((n_people, *base.shape), dtype=np.float32)
+    pattern = np.tile(seeded.astype(float), (n_people, 1))
+    operator = OPERATORS.get("normalized" if case == "permuted" else case)
+    for person in range(n_people):
+        rng = random_stream(random_state, "decisive network", person)
+        true_network = vary_network(base, rng, variability=0.6)
+        if operator is not None:
+            pattern[person] = spread_from_seeds(
+                operator(true_network), seeded, SPREADING_TIME
+            )
+        counts = count_streamlines(true_network, rng)
+        connectomes[person] = np.where(counts < SMALLEST_COUNT, 0.0, counts)
+    return connectomes, pattern / pattern.max()

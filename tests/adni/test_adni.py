@@ -1,0 +1,385 @@
+"""ADNI's tables and LONI's folders become a study: made-up people only."""
+
+import json
+
+import nibabel
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.adni import import_adni
+from brainlsap.adni.tables import read_adni_tables
+from brainlsap.atlas import load_atlas
+from brainlsap.cli import main
+from brainlsap.data import load_cohort
+from brainlsap.exceptions import CohortError, ParameterError
+from tests.adni import adni_files as made
+
+VISIT = ["participant_id", "session_id", "modality"]
+
+
+@pytest.fixture
+def tables(tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    made.merge_table().to_csv(folder / "ADNIMERGE_01Jan2024.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def images(tmp_path):
+    return made.write_images(tmp_path / "ADNI")
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "cohort"
+
+
+def read_text(path):
+    return pd.read_csv(path, sep="\t", keep_default_na=False, dtype=str)
+
+
+def sessions_of(out, subject):
+    path = out / subject / f"{subject}_sessions.tsv"
+    return read_text(path).set_index("session_id")
+
+
+def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images, out):
+    found = import_adni(tables, images, out)
+    got = found.pairs.set_index(VISIT)[["image", "days"]].to_dict("index")
+    assert {key: tuple(value.values()) for key, value in got.items()} == {
+        # two DTI near baseline: the nearer is used, the other is no later visit's
+        ("sub-ADNI002S0295", "ses-M000", "dwi"): ("I101", 2),
+        ("sub-ADNI002S0295", "ses-M006", "fdg"): ("I102", 13),
+        ("sub-ADNI002S0295", "ses-M006", "dwi"): ("I100", -171),
+        ("sub-ADNI005S4010", "ses-M000", "dwi"): ("I110", 180),
+        ("sub-ADNI005S4010", "ses-M072", "dwi"): ("I112", -9),
+        ("sub-ADNI005S4020", "ses-M024", "dwi"): ("I120", -14),
+        ("sub-ADNI011S6030", "ses-M000", "dwi"): ("I130", 0),
+        ("sub-ADNI011S6040", "ses-M000", "anat"): ("I140", 8),
+    }
+    assert found.unused.set_index("image")["reason"].to_dict() == {
+        "I111": "no visit within 180 days",  # day 181
+        "I150": "the person is in no table",
+    }
+    kept = read_text(out / "adni_pairing.tsv")
+    assert kept["image"].tolist() == found.pairs["image"].tolist()
+    assert len(read_text(out / "adni_unused_images.tsv")) == 2
+
+
+def test_window_is_an_option(tables, images, out):
+    found = import_adni(tables, images, out, window=30)
+    assert set(found.pairs["image"]) == {"I101", "I102", "I112", "I120", "I130", "I140"}
+    reasons = found.unused.set_index("image")["reason"]
+    assert reasons["I100"] == "the visit has a nearer image of this modality"
+    assert reasons["I110"] == "no visit within 30 days"
+
+
+def test_people_and_sessions_are_written(tables, images, out):
+    import_adni(tables, images, out)
+    people = read_text(out / "participants.tsv").set_index("participant_id")
+    # nobody without an image is listed
+    assert people.index.tolist() == [
+        "sub-ADNI002S0295",
+        "sub-ADNI005S4010",
+        "sub-ADNI005S4020",
+        "sub-ADNI011S6030",
+        "sub-ADNI011S6040",
+    ]
+    facts = ["ptid", "rid", "sex", "first_phase", "site"]
+    first = people.loc["sub-ADNI002S0295", facts]
+    assert first.tolist() == ["002_S_0295", "295", "M", "ADNI1", "2"]
+    visits = sessions_of(out, "sub-ADNI002S0295")
+    assert visits.index.tolist() == ["ses-M000", "ses-M006", "ses-M012"]
+    assert visits["exam_date"].tolist() == ["2006-04-18", "2006-10-20", "2007-05-01"]
+    assert visits["diagnosis"].tolist() == ["MCI", "MCI", "AD"]
+    assert visits["age"].tolist() == ["70.0", "70.5", "71.0"]
+    assert visits["scanner"].tolist() == ["3 Tesla MRI"] * 3
+    visits = sessions_of(out, "sub-ADNI005S4010")
+    assert visits["phase"].tolist() == ["ADNI2", "ADNI3"]
+    # the stage is a label of baseline, and MCI without EMCI and LMCI is none
+    assert visits["stage"].tolist() == ["SMC", "n/a"]
+    assert visits["stage_carried"].tolist() == ["no", "n/a"]
+    assert sessions_of(out, "sub-ADNI011S6030")["stage"].tolist() == ["n/a"]
+
+
+def test_stage_may_be_carried_forward_and_is_marked(tables, images, out):
+    found = import_adni(tables, images, out, stages="carry")
+    visits = sessions_of(out, "sub-ADNI005S4010")
+    assert visits["stage"].tolist() == ["SMC", "SMC"]
+    assert visits["stage_carried"].tolist() == ["no", "yes"]
+    assert any("no diagnosis of that visit" in note for note in found.notes)
+
+
+def test_converters_and_lost_labels_are_listed(tables, images, out):
+    found = import_adni(tables, images, out)
+    rows = found.converters[["ptid", "from", "to", "session", "kind"]].to_numpy()
+    assert rows.tolist() == [
+        ["002_S_0295", "MCI", "AD", "ses-M012", "conversion"],
+        ["005_S_4020", "MCI", "CN", "ses-M024", "reversion"],
+    ]
+    assert len(read_text(out / "adni_converters.tsv")) == 2
+    said = (out / "adni_notes.txt").read_text(encoding="utf-8")
+    assert said == found.text()
+    for what in (
+        "1 people with MCI who came in with ADNI3 have no EMCI or LMCI",
+        "1 people with stage CN came in with ADNI3, which may not tell SMC",
+        "1 people with SMC, EMCI or LMCI at baseline were seen again in later",
+        "left out: Sagittal_3D_FLAIR (1)",
+        "1 visits without a date",
+    ):
+        assert what in said
+    table = found.labels.set_index(["phase", "site"])
+    assert table.loc[("ADNI2", "5"), ["SMC", "EMCI", "none"]].tolist() == [1, 1, 0]
+    assert table.loc[("ADNI3", "11"), ["CN", "none"]].tolist() == [1, 1]
+
+
+def test_dxsum_and_arm_say_the_same_as_adnimerge(tables, images, out, tmp_path):
+    merged = import_adni(tables, images, out)
+    folder = tmp_path / "others"
+    folder.mkdir()
+    made.dxsum_table().to_csv(folder / "DXSUM_PDXCONV_ADNIALL.csv", index=False)
+    made.arm_table().to_csv(folder / "ARM.csv", index=False)
+    made.demography_table().to_csv(folder / "PTDEMOG.csv", index=False)
+    other = import_adni(folder, images, tmp_path / "other")
+    columns = [*VISIT, "image", "days"]
+    pd.testing.assert_frame_equal(other.pairs[columns], merged.pairs[columns])
+    pd.testing.assert_frame_equal(other.converters, merged.converters)
+    for subject in set(merged.pairs["participant_id"]):
+        ours = sessions_of(tmp_path / "other", subject)
+        theirs = sessions_of(out, subject)
+        for name in ("diagnosis", "stage", "phase"):
+            # ADNI3's ARM does not say CN, where ADNIMERGE's DX_bl does
+            if name == "stage" and subject == "sub-ADNI011S6040":
+                continue
+            assert ours[name].tolist() == theirs[name].tolist()
+    people = read_text(tmp_path / "other" / "participants.tsv")
+    assert people["sex"].tolist() == ["M", "F", "F", "M", "F"]
+    assert sessions_of(tmp_path / "other", "sub-ADNI002S0295")["age"].iloc[0] == "70.0"
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [(1, "CN"), (4, "MCI"), (5, "AD"), (7, "CN"), (8, "MCI"), (9, "CN"), (6, "AD")],
+)
+def test_change_of_diagnosis_is_what_it_led_to(code, state, tmp_path):
+    table = made.dxsum_table().drop(columns="DIAGNOSIS").assign(DXCHANGE=code)
+    table.to_csv(tmp_path / "DXSUM.csv", index=False)
+    visits, _, notes = read_adni_tables(tmp_path)
+    assert set(visits["diagnosis"]) == {state}
+    assert "no ARM table: SMC, EMCI and LMCI are not known" in notes
+
+
+def test_screening_is_baseline_and_odd_codes_are_reckoned(tables, images, out):
+    table = made.merge_table()
+    table.loc[0, "VISCODE"] = "sc"
+    table.loc[1, "VISCODE"] = "v11"
+    table.to_csv(next(tables.iterdir()), index=False)
+    found = import_adni(tables, images, out)
+    visits = sessions_of(out, "sub-ADNI002S0295")
+    assert visits.index.tolist() == ["ses-M000", "ses-M006", "ses-M012"]
+    assert any(n.startswith("1 visits whose code names no month") for n in found.notes)
+
+
+def test_a_screen_failure_is_no_visit(tables):
+    table = made.merge_table()
+    failed = table.iloc[:1].assign(VISCODE="f", EXAMDATE="2006-03-01", DX="CN", MMSE=9)
+    alone = failed.assign(RID="9000", PTID="002_S_9000")
+    pd.concat([failed, alone, table]).to_csv(next(tables.iterdir()), index=False)
+    visits, _, notes = read_adni_tables(tables)
+    first = visits[visits["rid"] == "295"].iloc[0]
+    assert (first["month"], first["viscode"], first["mmse"]) == (0, "bl", "28")
+    assert first["date"] == pd.Timestamp("2006-04-18")
+    assert "9000" not in set(visits["rid"])
+    assert "2 visits of screen failures (VISCODE f): left out" in notes
+
+
+def test_cohort_is_read_with_people_visits_and_labels(tables, tmp_path, out):
+    atlas = load_atlas("desikan82")
+    root = made.write_images(tmp_path / "ADNI")
+    made.replace_by_connectomes(root, atlas)
+    import_adni(tables, root, out, require=("dwi",))
+    cohort = load_cohort(out, atlas, "strength", classes=["CN", "MCI"])
+    assert cohort.table["participant"].tolist() == [
+        *["sub-ADNI002S0295"] * 2,
+        *["sub-ADNI005S4010"] * 2,
+        "sub-ADNI005S4020",
+        "sub-ADNI011S6030",
+    ]
+    assert cohort.y.tolist() == ["MCI", "MCI", "CN", "CN", "CN", "MCI"]
+    staged = load_cohort(out, atlas, "strength", label="stage", classes=["SMC", "LMCI"])
+    assert staged.y.tolist() == ["LMCI", "SMC"]
+    assert staged.table["site"].tolist() == [2, 5]
+
+
+def test_from_adni_to_amyloid_and_tau_of_regions(tables, tmp_path, out):
+    atlas = load_atlas("desikan82")
+    visits = [("002_S_0295", "2006-04-20"), ("005_S_4010", "2012-02-01")]
+    words = ("Axial_DTI", "AV45_Coreg,_Avg", "FDG_raw", "AV1451_Coreg", "PIB_Coreg")
+    numbers = atlas.regions["freesurfer_id"].tolist()
+    labels = np.resize([*numbers, 2, 8, 47], (12, 12, 12)).astype(np.int32)
+    uptake = {"AV45": 3.0, "FDG": 5.0, "AV1451": 7.0, "PIB": 9.0}
+    root = tmp_path / "ADNI"
+    for row, (ptid, day) in enumerate(visits):
+        # one amyloid tracer each: florbetapir, and PiB
+        for number, word in enumerate(words[:4] if row == 0 else (words[0], words[4])):
+            place = made.write_image(root, ptid, word, day, f"I{row}{number}")
+            if word != "Axial_DTI":
+                inside = uptake[word.partition("_")[0]]
+                level = np.where(np.isin(labels, (8, 47)), 1.0, inside)
+                image = nibabel.Nifti1Image(level, np.eye(4))
+                nibabel.save(image, place / "scan.nii")
+    made.replace_by_connectomes(root, atlas)
+    assert main(["import-adni", str(tables), str(root), str(out)]) == 0
+    subjects = tmp_path / "subjects"
+    for ptid, _ in visits:
+        place = subjects / f"sub-ADNI{ptid.replace('_', '')}_ses-M000" / "mri"
+        place.mkdir(parents=True)
+        image = nibabel.MGHImage(labels, np.eye(4))
+        nibabel.save(image, place / "aparc+aseg.mgz")
+    given = ["--subjects-dir", str(subjects), "--atlas", "desikan82", "--same-space"]
+    assert main(["build", str(out), *given]) == 0
+    made_names = {p.name for p in out.rglob("*_desc-suvr_regions.tsv")}
+    name = "sub-ADNI002S0295_ses-M000_trc-{}_atlas-desikan_desc-suvr_regions.tsv"
+    assert {name.format(t) for t in ("18FAV45", "18FFDG", "18FAV1451")} < made_names
+    amyloid = load_cohort(out, atlas, "amyloid", classes=["CN", "MCI"])
+    assert amyloid.features[:, 0, 0].tolist() == [3.0, 9.0]
+    # who has no tau image is left out of the list
+    people = read_text(out / "participants.tsv")
+    people[:1].to_csv(out / "participants.tsv", sep="\t", index=False)
+    tau = load_cohort(out, atlas, "tau", classes=["MCI"])
+    assert tau.features[:, 0, 0].tolist() == [7.0]
+
+
+def test_files_are_named_linked_copied_or_only_listed(tables, images, tmp_path):
+    first = images / "002_S_0295/Axial_DTI/2006-04-20_08_20_30.0/I101/scan.bval"
+    first.write_text("0")
+    dicom = images / "011_S_6030/Axial_MB_DTI/2018-09-01_09_00_00.0/I130"
+    (dicom / "slice_1.dcm").write_bytes(b"")
+    visit = "sub-ADNI002S0295/ses-M000/dwi/sub-ADNI002S0295_ses-M000_dwi"
+    for how in ("link", "copy", "none"):
+        out = tmp_path / how
+        import_adni(tables, images, out, files=how)
+        for ending in (".nii", ".bval"):
+            path = out / f"{visit}{ending}"
+            assert path.exists() == (how != "none")
+            assert path.is_symlink() == (how == "link")
+        slices = out / "sourcedata/sub-ADNI011S6030/ses-M000/dwi/I130/slice_1.dcm"
+        assert slices.exists() == (how != "none")
+        assert (out / "sub-ADNI002S0295/ses-M000/dwi").is_dir()
+
+
+def test_scanner_comes_from_sidecar_or_lonis_list(tables, images, out):
+    place = images / "005_S_4020/Axial_DTI/2014-06-01_09_00_00.0/I120"
+    told = {"Manufacturer": "GE", "ManufacturersModelName": "MR750"}
+    (place / "scan.json").write_text(json.dumps(told))
+    head = '"Image Data ID","Subject","Imaging Protocol"\n'
+    row = '"I130","011_S_6030","Manufacturer=SIEMENS;Field Strength=3.0"\n'
+    (tables / "idaSearch.csv").write_text(head + row)
+    import_adni(tables, images, out)
+    assert sessions_of(out, "sub-ADNI005S4020")["scanner"]["ses-M024"] == "GE MR750"
+    assert sessions_of(out, "sub-ADNI011S6030")["scanner"]["ses-M000"] == "SIEMENS 3.0"
+
+
+def test_words_of_a_modality_may_be_given(tables, images, out):
+    day = "2012-02-03_09_00_00.0"
+    made.write_image(images, "005_S_4010", "Coreg,_Avg", day, "I113")
+    found = import_adni(tables, images, out, modalities={"fdg": "coreg, avg"})
+    assert "I113" in set(found.pairs["image"])
+    assert list(out.rglob("*_trc-18FFDG_pet.nii"))
+
+
+def test_command_prints_and_writes(tables, images, out, capsys):
+    arguments = ["import-adni", str(tables), str(images), str(out), "--window", "30"]
+    assert main([*arguments, "--require", "dwi"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 people, 4 visits with images" in printed
+    assert "visits lack one of dwi: left out" in printed
+    assert printed.endswith(f"Cohort: {out}\n")
+    assert main(arguments) == 2
+    assert "must be new or empty" in capsys.readouterr().err
+
+
+def test_tables_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
+    path = next(tables.iterdir())
+    table = made.merge_table()
+    twice = pd.concat([table, table.iloc[:1].assign(DX="CN")])
+    for bad, match in (
+        (table.assign(EXAMDATE="soon"), "RID 295 at bl: EXAMDATE must be .* 'soon'"),
+        (twice, "RID 295 has two diagnoses at bl: MCI and CN"),
+        (table.assign(RID="4010None"), "RID must be a whole number .* got '4010None'"),
+        (made.arm_table(), "no table of diagnoses; expected ADNIMERGE"),
+    ):
+        bad.to_csv(path, index=False)
+        with pytest.raises(CohortError, match=match):
+            import_adni(tables, images, out)
+    table.to_csv(path, index=False)
+    table.to_csv(tables / "another.csv", index=False)
+    with pytest.raises(CohortError, match="are both ADNIMERGE; keep one"):
+        import_adni(tables, images, out)
+    with pytest.raises(CohortError, match=r"no such folder, or no \.csv"):
+        import_adni(tmp_path / "nowhere", images, out)
+    assert not out.exists()
+
+
+def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
+    def refused(match, place):
+        with pytest.raises(CohortError, match=match):
+            import_adni(tables, place, out)
+
+    refused(r"nowhere: no such folder", tmp_path / "nowhere")
+    refused(r"no image found; expected PTID/description/date/I-id", tables)
+    alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
+    refused(r"no image joins a visit: 1 images of 1 people", alone)
+    made.write_image(images, "005_S_4010", "Axial_DTI", "2012-02-03_09_00_00.0", "I100")
+    refused(r"I100 stands in .* and in ", images)
+    made.write_image(alone, "005_S_4010", "Axial_DTI", "someday", "I1")
+    refused(r"'someday' is no day such as 2006-04-18", alone)
+
+
+def test_arguments_that_cannot_be_used_are_refused(tables, images, out):
+    for given, match in (
+        ({"window": -1}, r"window must be at least 0"),
+        ({"stages": "all"}, r"stages must be one of 'baseline', 'carry'"),
+        ({"require": ("mri",)}, r"modality must be one of 'amyloid'"),
+        ({"files": "move"}, r"files must be one of"),
+    ):
+        with pytest.raises(ParameterError, match=match):
+            import_adni(tables, images, out, **given)
+
+
+def read_texts(folder, **texts):
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / f"{name}.csv").write_text(text)
+    return read_adni_tables(folder).visits.to_dict("records")
+
+
+DX = "RID,VISCODE,PHASE,DIAGNOSIS,EXAMDATE,USERDATE\n"
+
+
+def test_the_stage_is_of_the_first_phase_in_any_order_of_rows(tmp_path):
+    text = DX + "21,bl,ADNI1,2,2006-01-01,\n"
+    rows = ["21.0,11,ADNI2,1\n", "21.0,2,ADNI1,1\n"]
+    for number, lines in enumerate((rows, rows[::-1])):
+        arm = "RID,ARM,PHASE,ENROLLED\n" + "".join(lines)
+        (visit,) = read_texts(tmp_path / str(number), dx=text, arm=arm)
+        assert visit["stage"] == "LMCI"
+
+
+def test_a_row_without_a_day_does_not_undo_another(tmp_path):
+    text = DX + "4010,v03,ADNI2,2,,2012-09-01\n"
+    days = "RID,VISCODE,RGSTATUS,EXAMDATE\n4010,v03,1,2012-01-02\n4010,v03,1,\n"
+    (visit,) = read_texts(tmp_path, dx=text, registry=days)
+    assert visit["date"] == pd.Timestamp("2012-01-02")
+
+
+def test_two_diagnoses_of_one_month_are_refused_whatever_the_codes(tmp_path):
+    rows = "21,bl,ADNI1,1,2006-01-01,\n21,m60,ADNIGO,1,2011-01-01,\n"
+    with pytest.raises(CohortError, match="two diagnoses at m60 and v06: CN and AD"):
+        read_texts(tmp_path, dx=DX + rows + "21,v06,ADNI2,3,2011-02-01,\n")
+    # screening is another matter: baseline counts
+    rows = "21,sc,ADNI1,2,2006-01-01,\n21,bl,ADNI1,1,2006-01-05,\n"
+    (visit,) = read_texts(tmp_path, dx=DX + rows)
+    assert visit["diagnosis"] == "CN"

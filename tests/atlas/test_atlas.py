@@ -1,0 +1,314 @@
+"""Atlases: the bundled ones, a user's own, names aligned, surfaces."""
+
+import json
+import pickle
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from nibabel.freesurfer import write_annot
+
+from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.atlas.atlas import COLUMNS, read_annotation
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+
+SIZES = {"destrieux160": (148, 12), "desikan82": (68, 14)}
+
+
+@pytest.fixture(params=sorted(SIZES))
+def atlas(request):
+    return load_atlas(request.param)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Return a function that writes a user's table of regions and loads it."""
+
+    def make(*lines):
+        text = "".join(line.replace(" ", "\t") + "\n" for line in lines)
+        (tmp_path / "regions.tsv").write_text(text)
+        return load_atlas(tmp_path)
+
+    return make
+
+
+def test_bundled_atlases(atlas):
+    n_cortex, n_subcortex = SIZES[atlas.name]
+    regions = atlas.regions
+    assert available_atlases() == tuple(sorted(SIZES))
+    assert len(atlas) == n_cortex + n_subcortex
+    assert tuple(regions.columns) == COLUMNS
+    assert atlas.cortex.sum() == n_cortex
+    assert (regions["hemisphere"] == "L").sum() == len(atlas) // 2
+    assert regions["freesurfer_id"].is_unique
+    assert regions["short_name"].is_unique
+    assert not regions.isna().any(axis=None)
+    assert atlas.settings["annotation"].startswith("aparc")
+    assert load_atlas(atlas) is atlas
+
+
+def test_left_lies_left_and_homotopic_regions_mirror(atlas):
+    regions, other = atlas.regions, atlas.homotopic
+    left = (regions["hemisphere"] == "L").to_numpy()
+    assert (regions["x"][left] < 0).all()
+    assert (regions["x"][~left] > 0).all()
+    np.testing.assert_array_equal(other[other], np.arange(len(atlas)))
+    assert (left != left[other]).all()
+    place = regions[["x", "y", "z"]].to_numpy()
+    assert np.abs(place - place[other] * [-1, 1, 1]).max() < 15
+
+
+def test_lobes_agree_with_where_regions_lie(atlas):
+    centre = atlas.regions.groupby("lobe")[["y", "z"]].mean()
+    assert centre["y"].idxmax() == "frontal"
+    assert centre["y"].idxmin() == "occipital"
+    assert centre["z"].idxmax() == "parietal"
+
+
+def test_matching_returns_positions_in_the_order_given(atlas):
+    order = np.random.default_rng(3).permutation(len(atlas))
+    np.testing.assert_array_equal(atlas.match([atlas.names[k] for k in order]), order)
+    side = atlas.regions[(atlas.regions["hemisphere"] == "R") & atlas.cortex]
+    np.testing.assert_array_equal(atlas.match(side["annot_name"], "R"), side.index)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["lh_precuneos", "lh_cuneus", "zzz"],
+            r"2 of 3 names unknown to atlas desikan82: 'lh_precuneos' "
+            r"\(nearest: ctx-lh-precuneus.*'zzz' \(nothing is near\).*\.names list",
+        ),
+        ([f"region{k}" for k in range(9)], r"9 of 9 .*'region4'.* and 4 more\."),
+        (["insula"], r"nearest: ctx-lh-insula, ctx-rh-insula.*with its side"),
+        (
+            ["lh_insula", "lh_cuneus", "insula_lh"],
+            r"1 of the regions of atlas desikan82 came more than once: "
+            r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Keep one name per region",
+        ),
+        (load_atlas("destrieux160").names, "those of destrieux160, not of desikan82"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused_all_at_once(names, message):
+    with pytest.raises(RegionNameError, match=message):
+        load_atlas("desikan82").match(names)
+
+
+def test_values_are_aligned_by_name():
+    atlas = load_atlas("desikan82")
+    order = np.random.default_rng(0).permutation(82)
+    names = [*(atlas.names[k] for k in order), "Brain-Stem"]
+    values = np.append(order, 99.0)
+    np.testing.assert_array_equal(atlas.align(names, values), np.arange(82))
+    rows, dropped = atlas.rows(names)
+    np.testing.assert_array_equal(values[rows], np.arange(82))
+    assert dropped == ("Brain-Stem",)
+    wide = atlas.align(["lh_insula"], np.ones((3, 1)), axis=1, fill=0)
+    assert wide.shape == (3, 82)
+    assert wide.sum() == 3
+    with pytest.raises(RegionNameError, match="'lh_q'"):
+        atlas.align(["lh_q"], [1])
+
+
+def test_whole_numbers_are_freesurfers_labels():
+    atlas = load_atlas("desikan82")
+    rows, dropped = atlas.rows(["0", "1002", "1001", "251"])
+    assert rows[:3].tolist() == [2, 1, -1]
+    assert dropped == ("0", "251")
+
+
+def test_names_alone_make_an_atlas():
+    atlas = Atlas.from_names(["Precentral_L", "Precentral_R", "Vermis"])
+    assert atlas.regions["hemisphere"].tolist() == ["L", "R", "M"]
+    assert atlas.match(["rh.precentral", "vermis"]).tolist() == [1, 2]
+    assert atlas.meshes() == {}
+    place = np.arange(6.0).reshape(2, 3)
+    atlas = Atlas.from_names(["a", "b"], ["L", "R"], place)
+    np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
+    with pytest.raises(ParameterError, match="one entry per region, got 2, 3"):
+        Atlas.from_names(["a", "b"], ["L", "R", "R"])
+    with pytest.raises(RegionNameError, match="more than once, such as 'a'"):
+        Atlas.from_names(["a", "a"])
+
+
+def test_a_users_table_is_filled_and_kept(own, tmp_path):
+    atlas = own(
+        "name hemisphere network freesurfer_id x",
+        "lh_north L salience 1001 -1.5",
+        "Right-Putamen right motor n/a n/a",
+        "Brain-Stem M none n/a n/a",
+    )
+    table = atlas.regions
+    assert (atlas.name, atlas.folder) == (tmp_path.name, None)
+    assert list(table.columns) == [*COLUMNS, "network"]
+    assert table["hemisphere"].tolist() == ["L", "R", "M"]
+    assert table["structure"].tolist() == ["cortex", "subcortex", "cortex"]
+    assert table["annot_name"].tolist() == ["north", "Putamen", "Brain-Stem"]
+    assert table["short_name"].tolist() == ["(L) north", "(R) Sub.put", "Brain.Stem"]
+    assert table["freesurfer_id"].tolist() == [1001, -1, -1]
+    assert table["x"][0] == -1.5
+    assert np.isnan(table[["y", "z"]].to_numpy()).all()
+    path = (tmp_path / "regions.tsv").rename(tmp_path / "mine.tsv")
+    assert load_atlas(path).name == "mine"
+
+
+def test_a_new_atlas_is_a_folder(own, tmp_path):
+    settings = {"annotation": "mine", "file_words": ["three"]}
+    (tmp_path / "atlas.json").write_text(json.dumps(settings))
+    atlas = own("name hemisphere", "a_L L", "a_R R")
+    assert atlas.settings == settings
+    (tmp_path / "atlas.json").write_text("{")
+    with pytest.raises(FileFormatError, match=r"atlas\.json not as JSON"):
+        load_atlas(tmp_path)
+
+
+def test_names_that_differ_by_a_separator_only_are_not_merged(own):
+    atlas = own("name hemisphere", "area-1 L", "area_1 L", "area_11 L")
+    assert atlas.match(["area_1", "area-1", "area_11"]).tolist() == [1, 0, 2]
+    assert atlas.find("area.1") is None
+
+
+BAD = [
+    (["name side", "a L"], "column hemisphere is missing, got 'name', 'side'"),
+    (["name hemisphere"], "has a header but no region"),
+    (["name hemisphere", "a L", " L"], "line 3 has no name"),
+    (["name hemisphere", "a up"], "hemisphere of 'a' must be L, R or M .*got 'up'"),
+    (["name hemisphere", "lh_a R"], "'lh_a' says L, but its hemisphere says R"),
+    (["name hemisphere x", "a L far"], "x of 'a' must be a number, or n/a, got 'far'"),
+    (
+        ["name hemisphere freesurfer_id", "a L 7", "b L 8", "c R 7"],
+        "freesurfer_id of 'c' must be a whole number that no other region has, .*7",
+    ),
+    (["name hemisphere structure", "a L brain"], "cortex or subcortex.*'brain'"),
+    (["name hemisphere", "a L", "b L R L"], "cannot be read as a tab-separated table"),
+    ([], "cannot be read as a tab-separated table"),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), BAD)
+def test_a_table_that_cannot_be_used_is_refused(own, lines, message):
+    with pytest.raises(FileFormatError, match=rf"regions\.tsv: .*{message}"):
+        own(*lines)
+
+
+def test_an_unknown_atlas_is_refused_with_the_list():
+    with pytest.raises(
+        ParameterError, match=r"must be one of desikan82, destrieux160, or .*'aal'"
+    ):
+        load_atlas("aal")
+
+
+def test_an_atlas_travels_to_other_processes(atlas):
+    atlas.match(atlas.names[:3])
+    assert pickle.loads(pickle.dumps(atlas)).names == atlas.names
+
+
+def test_reading_names_loads_no_heavy_library():
+    code = (
+        "import sys; from brainlsap.atlas import load_atlas; "
+        "load_atlas('desikan82').match(['lh_insula']); "
+        "heavy = {'nibabel', 'torch', 'matplotlib', 'nilearn'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_cortical_region_has_vertices_of_its_own_side(atlas):
+    for side in ("L", "R"):
+        labels = atlas.vertex_labels(side)
+        here = np.flatnonzero(atlas.cortex & (atlas.regions["hemisphere"] == side))
+        assert labels.shape == (10242,)
+        assert set(labels) == {-1, *here}
+    with pytest.raises(ParameterError, match="must be 'L' or 'R', got 'left'"):
+        atlas.vertex_labels("left")
+
+
+def test_labels_are_read_by_name_and_not_by_position(own, tmp_path):
+    lines = ("name hemisphere", "lh_west L", "lh_north L", "rh_east R")
+
+    def draw(labels, codes):
+        table = np.arange(len(labels) * 4).reshape(-1, 4) + 1
+        table = np.column_stack([table, np.zeros(len(labels), int)])
+        write_annot(tmp_path / "lh.annot", np.array(codes), table, labels, True)
+        return own(*lines)
+
+    atlas = draw(["Unknown", "north", "west"], [1, 1, 2, 0, 2, -1, 1])
+    assert atlas.vertex_labels("L").tolist() == [1, 1, 0, -1, 0, -1, 1]
+    with pytest.raises(FileFormatError, match=r"no surface labels .*rh.annot"):
+        atlas.vertex_labels("R")
+    atlas = draw(["Unknown", "nort", "west"], [0, 1, 2, 0, 0, 0, 0])
+    with pytest.raises(FileFormatError, match=r"'nort' \(nearest: lh_north"):
+        atlas.vertex_labels("L")
+
+
+def annotation(numbers, used, size):
+    """Return a file whose names have these numbers, and vertices of these."""
+    parts = [struct.pack(">i", len(used))]
+    parts += [struct.pack(">2i", v, 10 * (one + 1)) for v, one in enumerate(used)]
+    parts.append(struct.pack(">4i2si", 1, -2, size, 2, b"x", len(numbers)))
+    for one in numbers:
+        parts.append(struct.pack(">2i3s", one, 3, b"n%d" % one))
+        parts.append(struct.pack(">4i", 10 * (one + 1), 0, 0, 0))
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 2, 3], [2, 3, 0], [0, 2, 3]])
+def test_names_of_annotations_stand_in_any_order(tmp_path, numbers):
+    path = tmp_path / "lh.annot"
+    path.write_bytes(annotation(numbers, [2, 0, 3, 2, 0], 4))
+    labels, names = read_annotation(path)
+    assert [names[one] for one in labels] == ["n2", "n0", "n3", "n2", "n0"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (annotation([0, 2, 3], [2, 1, 0], 4), "a vertex has a label without a name"),
+        (annotation([0, 5], [0, 0], 2), "a name has the number 5, of 2"),
+        (annotation([0, 1], [1, 0], 2)[:-9], "cannot be read"),
+        (struct.pack(">i", 10**9), "4 bytes cannot hold its 1000000000 vertices"),
+    ],
+)
+def test_broken_annotations_are_refused(tmp_path, content, message):
+    path = tmp_path / "lh.annot"
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=rf"lh\.annot: .*{message}"):
+        read_annotation(path)
+
+
+def test_every_subcortical_region_has_a_closed_mesh_of_its_place(atlas):
+    meshes = atlas.meshes()
+    below = atlas.regions[~atlas.cortex]
+    assert set(meshes) == set(below["name"])
+    for _, row in below.iterrows():
+        vertices, faces = meshes[row["name"]]
+        edges = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+        n_edges, uses = np.unique(edges, axis=0, return_counts=True)
+        assert set(uses) == {2}  # closed
+        assert len(vertices) - len(n_edges) + len(faces) == 2  # in one piece, no holes
+        assert 750 <= len(vertices) <= 850
+        centre = row[["x", "y", "z"]].to_numpy(float)
+        assert np.abs(vertices.mean(axis=0) - centre).max() < 3
+        a, b, c = (vertices[faces[:, k]] for k in range(3))
+        assert np.sum(a * np.cross(b, c)) > 0  # outside is out
+
+
+def test_a_broken_mesh_is_refused(own, tmp_path):
+    mesh = tmp_path / "meshes" / "lh_west.surf.gii"
+    mesh.parent.mkdir()
+    for text in ("no mesh", "<GIFTI></GIFTI>"):
+        mesh.write_text(text)
+        with pytest.raises(FileFormatError, match=r"lh_west\.surf\.gii: cannot be re"):
+            own("name hemisphere", "lh_west L").meshes()
+
+
+def test_the_licence_stands_beside_the_files(atlas):
+    licence = (atlas.folder / "LICENSE.txt").read_text()
+    assert "PART B. DOWNLOADING AGREEMENT" in licence
+    assert all(f.stat().st_size < 500_000 for f in atlas.folder.rglob("*.*"))

@@ -1,0 +1,178 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from brainlsap.atlas import available_atlases, load_atlas
+from brainlsap.atlas.region_names import (
+    as_text,
+    bare_name,
+    is_outside,
+    short_name,
+    split_name,
+)
+
+SHARED = Path(__file__).parents[2].parent / "shared"
+
+# Every region that the paper's tables name, spelt as there.
+PAPER = {
+    "(L) G&S.occipital.inf": "ctx_lh_G_and_S_occipital_inf",
+    "(L) G&S.paracentral": "ctx_lh_G_and_S_paracentral",
+    "(L) G.cingul.Post.ventral": "ctx_lh_G_cingul-Post-ventral",
+    "(L) G.cuneus": "ctx_lh_G_cuneus",
+    "(L) G.front.inf.Orbital": "ctx_lh_G_front_inf-Orbital",
+    "(L) G.temp.sup.G.T.transv": "ctx_lh_G_temp_sup-G_T_transv",
+    "(L) Lat.Fis.ant.Horizont": "ctx_lh_Lat_Fis-ant-Horizont",
+    "(L) Lat.Fis.ant.Vertical": "ctx_lh_Lat_Fis-ant-Vertical",
+    "(L) S.occipital.ant": "ctx_lh_S_occipital_ant",
+    "(L) S.postcentral": "ctx_lh_S_postcentral",
+    "(L) S.suborbital": "ctx_lh_S_suborbital",
+    "(L) S.temporal.inf": "ctx_lh_S_temporal_inf",
+    "(L) Sub.put": "Left-Putamen",
+    "(R) G&S.cingul.Mid.Ant": "ctx_rh_G_and_S_cingul-Mid-Ant",
+    "(R) G&S.paracentral": "ctx_rh_G_and_S_paracentral",
+    "(R) G.cingul.Post.ventral": "ctx_rh_G_cingul-Post-ventral",
+    "(R) G.cuneus": "ctx_rh_G_cuneus",
+    "(R) G.front.inf.Orbital": "ctx_rh_G_front_inf-Orbital",
+    "(R) G.oc.temp.med.Lingual": "ctx_rh_G_oc-temp_med-Lingual",
+    "(R) G.parietal.sup": "ctx_rh_G_parietal_sup",
+    "(R) G.precuneus": "ctx_rh_G_precuneus",
+    "(R) Lat.Fis.ant.Horizont": "ctx_rh_Lat_Fis-ant-Horizont",
+    "(R) Lat.Fis.ant.Vertical": "ctx_rh_Lat_Fis-ant-Vertical",
+    "(R) Lat.Fis.post": "ctx_rh_Lat_Fis-post",
+    "(R) S.calcarine": "ctx_rh_S_calcarine",
+    "(R) S.intrapariet&P.trans": "ctx_rh_S_intrapariet_and_P_trans",
+    "(R) S.oc.temp.lat": "ctx_rh_S_oc-temp_lat",
+    "(R) S.oc.temp.med&Lingual": "ctx_rh_S_oc-temp_med_and_Lingual",
+    "(R) S.ortibal.med.olfact": "ctx_rh_S_orbital_med-olfact",
+    "(R) S.pericallosal": "ctx_rh_S_pericallosal",
+    "(R) S.precentral.inf.part": "ctx_rh_S_precentral-inf-part",
+    "(R) S.suborbital": "ctx_rh_S_suborbital",
+    "(R) S.temporal.sup": "ctx_rh_S_temporal_sup",
+    "(R) Sub.put": "Right-Putamen",
+}
+
+
+def spellings(bare, side):
+    """Every spelling of one region that a tool is known to write."""
+    word = {"L": "left", "R": "right"}[side]
+    cores = {bare, bare.replace("_and_", "&")}
+    cores |= {core.replace("-", "_") for core in cores}
+    cores |= {core.replace("_", "-") for core in cores}
+    cores |= {core.replace("_", ".").replace("-", ".") for core in cores}
+    if bare == "Thalamus":
+        cores |= {"Thalamus-Proper", "Thalamus-Proper*", "Thalamus_Proper"}
+    if bare == "Accumbens-area":
+        cores |= {"Accumbens"}
+    h = side.lower()
+    written = set()
+    for core in cores:
+        written |= {f"ctx_{h}h_{core}", f"ctx-{h}h-{core}", f"{h}h_{core}"}
+        written |= {f"{h}h.{core}", f"{core}_{h}h", f"{core}_{word}"}
+        written |= {f"{side} {core}", f"{word} {core}", f"({side}) {core}"}
+        written |= {f"{side}_{core}", f"{word}-{core}", f"{word.title()}-{core}"}
+    return written | {s.lower() for s in written} | {s.upper() for s in written}
+
+
+@pytest.mark.parametrize("name", available_atlases())
+def test_every_spelling_of_every_region_comes_home(name):
+    atlas = load_atlas(name)
+    owner = {}
+    for place, row in atlas.regions.iterrows():
+        bare = bare_name(row["name"])
+        for text in spellings(bare, row["hemisphere"]) | {row["short_name"]}:
+            assert owner.setdefault(text, place) == place, text
+            assert atlas.find(text) == place, text
+            assert atlas.find(text.encode()) == place, text
+            other = {"L": "R", "R": "L"}[row["hemisphere"]]
+            assert atlas.find(text, other) is None, text
+        assert atlas.find(bare, row["hemisphere"]) == place
+        assert atlas.find(bare) is None
+    assert len(owner) > 30 * len(atlas)
+
+
+@pytest.mark.parametrize("name", available_atlases())
+def test_no_two_regions_share_side_and_core(name):
+    atlas = load_atlas(name)
+    keys = {split_name(region) for region in atlas.names}
+    assert len(keys) == len(atlas)
+    assert {side for side, _ in keys} == {"L", "R"}
+
+
+def test_the_papers_names_are_known_and_printed_rightly():
+    atlas = load_atlas("destrieux160")
+    for written, region in PAPER.items():
+        place = atlas.find(written)
+        assert atlas.names[place] == region
+        assert atlas.short_names[place] == written.replace("ortibal", "orbital")
+
+
+def test_names_of_nilearns_volume_labels():
+    atlas = load_atlas("destrieux160")
+    assert atlas.find(b"L G_and_S_frontomargin") == 0
+    assert atlas.find("R S_temporal_transverse") == 147
+
+
+@pytest.mark.parametrize(
+    ("name", "core"),
+    [
+        ("lh_G&S_frontomargin", "gsfrontomargin"),
+        ("ctx.lh.G.S.frontomargin", "gsfrontomargin"),
+        ("Left-Accumbens-area", "accumbens"),
+        ("lh", "lh"),  # a side alone is no region, and no side of one
+    ],
+)
+def test_cores(name, core):
+    assert split_name(name)[1] == core
+
+
+def test_bare_and_short_names_of_the_midline():
+    assert bare_name("Brain-Stem") == "Brain-Stem"
+    assert short_name("Brain-Stem", "M") == "Brain.Stem"
+    assert as_text(b"lh_insula\n") == "lh_insula"
+
+
+OUTSIDE = [
+    "Unknown",
+    b"Medial_wall",
+    "ctx-lh-corpuscallosum",
+    "ctx_rh_unknown",
+    "Left-Cerebellum-Cortex",
+    "Brain-Stem",
+    "Right-VentralDC",
+    "Left-Inf-Lat-Vent",
+    "3rd-Ventricle",
+    "wm-lh-insula",
+    "CC_Mid_Posterior",
+    "lh_MeanThickness",
+    "eTIV",
+    "???",
+]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_atlases_leave_out(name):
+    assert is_outside(name)
+    assert all(load_atlas(a).find(name) is None for a in available_atlases())
+
+
+def test_no_region_is_left_out_but_the_accumbens():
+    for name in available_atlases():
+        atlas = load_atlas(name)
+        out = {bare_name(region) for region in atlas.names if is_outside(region)}
+        # destrieux160 leaves it out; where an atlas has it, find answers first.
+        assert out <= {"Accumbens-area"}
+
+
+def test_a_misspelt_region_is_not_left_out():
+    assert not is_outside("lh_G_precuneuss")
+    assert not is_outside("ctx-lh-entorhinal")
+
+
+def test_names_of_a_real_table():
+    path = SHARED / "data" / "fcon1000_destrieux" / "fcon1000_destrieux148_aseg12.csv"
+    if not path.is_file():
+        pytest.skip(f"{path} is not here")
+    columns = pd.read_csv(path, nrows=1).columns[5:]
+    places = load_atlas("destrieux160").match(columns)
+    assert sorted(places) == list(range(160))

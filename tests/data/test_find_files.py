@@ -1,0 +1,434 @@
+"""Which file is of which scan: names, folders, patterns, FreeSurfer subjects."""
+
+import numpy as np
+import pytest
+
+from brainlsap.atlas import load_atlas
+from brainlsap.data import load_cohort
+from brainlsap.data.find_files import (
+    Scan,
+    ScanName,
+    StudyFiles,
+    is_folder_name,
+    parse_scan_name,
+    person_key,
+    visit_key,
+    visit_order,
+)
+from brainlsap.exceptions import CohortError, ParameterError
+from tests.data.conftest import NAMES
+from tests.data.feature_formats import write_clinica
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sub-01", ("sub-01", "", "")),
+        ("sub-01_ses-M00", ("sub-01", "ses-M00", "")),
+        ("sub-01_ses-M00_run-2_T1w", ("sub-01", "ses-M00", "")),
+        ("sub-01_run-2.nii.gz", ("sub-01", "", "")),
+        ("sub-01_T1w", ("sub-01", "", "")),
+        ("sub-01-2", ("sub-01-2", "", "")),
+        ("sub-01_2", ("sub-01_2", "", "")),
+        ("sub-01_ses-M00-2", ("sub-01_ses-M00-2", "", "")),
+        ("sub-002_S_0295", ("sub-002_S_0295", "", "")),
+        ("sub-002_S_0295_bl", ("sub-002_S_0295", "bl", "")),
+        ("/data/fs/sub-01_ses-M00/", ("sub-01", "ses-M00", "")),
+        ("sub-01_ses-M00.long.sub-01", ("sub-01", "ses-M00", "sub-01")),
+        ("C:\\fs\\sub-01", ("sub-01", "", "")),
+        ("002_S_0295", ("002_S_0295", "", "")),
+        ("002_S_0295_2006-04-18", ("002_S_0295", "2006-04-18", "")),
+        ("002_S_0295_bl", ("002_S_0295", "bl", "")),
+        (
+            "002_S_0295_2006-04-18.long.002_S_0295",
+            ("002_S_0295", "2006-04-18", "002_S_0295"),
+        ),
+        (" NewYork_a_sub44515 ", ("NewYork_a_sub44515", "", "")),
+        ("1042", ("1042", "", "")),
+    ],
+)
+def test_parse(text, expected):
+    assert parse_scan_name(text) == ScanName(*expected)
+
+
+def test_keys_equate_spellings():
+    assert parse_scan_name("sub-01_ses-M00").key == ("01", "M00")
+    assert person_key("01") == person_key("sub-01")
+    assert person_key("sub-ADNI002S0295") == person_key("002_S_0295")
+    assert person_key("sub-002S0295") == "002_S_0295"
+    assert visit_key("M00") == visit_key("ses-M00")
+    assert person_key("sub-1") != person_key("sub-01")
+
+
+def test_visits_in_time():
+    given = ["ses-M12", "M6", "ses-M00", "bl", "sc", "ses-M100"]
+    expected = ["sc", "bl", "ses-M00", "M6", "ses-M12", "ses-M100"]
+    assert sorted(given, key=visit_order) == expected
+    dates = ["2010-01-02", "2009-12-31", "2010-01-01"]
+    assert sorted(dates, key=visit_order) == sorted(dates)
+    assert sorted(["2", "a", "", "b1"], key=visit_order) == ["", "a", "b1", "2"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "a/b", "/x", ".", "..", ".hidden", "a\\b", "a b", "a\n", "", "~", "*"],
+)
+def test_names_that_leave_their_folder(name):
+    assert not is_folder_name(name)
+
+
+def test_names_of_folders():
+    assert is_folder_name("sub-01")
+    assert is_folder_name("002_S_0295.v2")
+
+
+def scan_of(files, person="sub-01"):
+    return Scan(person, person, "", True, files.files(person, ""))
+
+
+def names(paths, root):
+    return [path.relative_to(root).as_posix() for path in paths]
+
+
+def test_files_of_a_scan_in_all_data_sets(write, tmp_path):
+    write("sub-01/ses-1/dwi/x_connectivity.csv", "")
+    write("sub-01/ses-2/dwi/y_connectivity.csv", "")
+    write("sub-01/sub-01_sessions.tsv", "")
+    write("sub-01/ses-1/.hidden/z", "")
+    write("derivatives/pet/sub-01/ses-1/pet/r.tsv", "")
+    write("derivatives/pet/sub-01/ses-3/pet/r.tsv", "")
+    write("extra/sub-01/ses-1/w.csv", "")
+    files = StudyFiles(tmp_path, derivatives=[tmp_path / "extra"])
+    assert (
+        files.sessions("sub-01") == files.sessions("01") == ["ses-1", "ses-2", "ses-3"]
+    )
+    assert names(files.files("sub-01", "ses-1"), tmp_path) == [
+        "derivatives/pet/sub-01/ses-1/pet/r.tsv",
+        "extra/sub-01/ses-1/w.csv",
+        "sub-01/ses-1/dwi/x_connectivity.csv",
+    ]
+    assert names(files.files("sub-01", ""), tmp_path) == ["sub-01/sub-01_sessions.tsv"]
+    assert names(files.files("sub-01", "2"), tmp_path) == [
+        "sub-01/ses-2/dwi/y_connectivity.csv"
+    ]
+
+
+def test_nothing_outside_is_looked_at(write, tmp_path):
+    write("outside/ses-1/secret.csv", "")
+    write("study/sub-01/ses-1/x.csv", "")
+    files = StudyFiles(tmp_path / "study")
+    for name in ("../outside", str(tmp_path / "outside"), ".."):
+        assert files.files(name, "ses-1") == ()
+        assert files.sessions(name) == []
+        assert files.files("sub-01", f"../{name}") == ()
+
+
+@pytest.mark.parametrize("place", ["sub-01", "sub-01/ses-1", "sub-01/ses-1/dwi"])
+def test_a_link_out_of_the_cohort_is_not_followed(write, tmp_path, place):
+    write("other/ses-1/dwi/x_connectivity.csv", "")
+    write("study/sub-02/ses-1/dwi/x_connectivity.csv", "")
+    inner = place.removeprefix("sub-01").lstrip("/")
+    link = tmp_path / "study" / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(tmp_path / "other" / inner)
+    said = f"{place} is a link that leads out of the cohort's folder, to .*/other"
+    with pytest.raises(CohortError, match=said):
+        StudyFiles(tmp_path / "study").files("sub-01", "ses-1")
+    named = StudyFiles(tmp_path / "study", derivatives=[tmp_path / "other"])
+    assert len(named.files("sub-01", "ses-1")) == 1
+    link.unlink()
+    link.symlink_to(tmp_path / "study" / "sub-02" / inner)
+    assert len(StudyFiles(tmp_path / "study").files("sub-01", "ses-1")) == 1
+
+
+def test_a_folder_given_twice_counts_once(write, tmp_path):
+    write("derivatives/a/sub-01/x.csv", "")
+    files = StudyFiles(tmp_path, derivatives=[tmp_path / "derivatives" / "a"])
+    assert len(files.files("sub-01", "")) == 1
+
+
+def test_of_a_freesurfer_subject_only_stats_are_listed(write, tmp_path):
+    write("sub-01/stats/lh.aparc.stats", "")
+    write("sub-01/surf/lh.white", "")
+    files = StudyFiles(tmp_path)
+    assert names(files.files("sub-01", ""), tmp_path) == ["sub-01/stats/lh.aparc.stats"]
+
+
+def test_folders_refused(tmp_path):
+    with pytest.raises(CohortError, match="folders that were named do not e") as error:
+        StudyFiles(tmp_path, [tmp_path / "a"], tmp_path / "b")
+    assert [f.split(": ")[1] for f in error.value.faults] == ["no such folder"] * 2
+    with pytest.raises(ParameterError, match=r"pattern of 'fdg' must be text .* got 5"):
+        StudyFiles(tmp_path, pattern={"fdg": 5})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sub-01_connectivity.tsv",
+        "sub-01_desc-x_connectome.csv",
+        "sub-01_relmat.tsv",
+        "sub-01_sc.npy",
+        "connectome.txt",
+    ],
+)
+def test_a_connectome_is_known_by_its_name(write, tmp_path, tiny, name):
+    write(f"sub-01/dwi/{name}", "")
+    write("sub-01/dwi/sub-01_connectivity.json", "")
+    write("sub-01/dwi/other.csv", "")
+    files = StudyFiles(tmp_path)
+    assert files.connectome(scan_of(files), tiny).name == name
+
+
+def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
+    for word in ("destrieux", "aparc-a2009s_x", "desikan", "schaefer"):
+        write(f"sub-01/atlas-{word.split('_')[0]}_connectivity.csv", "")
+    files = StudyFiles(tmp_path)
+    scan = scan_of(files)
+    desikan = files.connectome(scan, load_atlas("desikan82"))
+    assert desikan.name == "atlas-desikan_connectivity.csv"
+    with pytest.raises(CohortError, match=r"2 files could be its connectome: .*a2009s"):
+        files.connectome(scan, load_atlas("destrieux160"))
+    with pytest.raises(
+        CohortError, match=r"4 files .* choose by pattern=\{'connectome'.*--pattern"
+    ):
+        files.connectome(scan, tiny)
+    for pattern in ("*schaefer*", "sub-01/*schaefer*"):
+        files = StudyFiles(tmp_path, pattern=pattern)
+        assert "schaefer" in files.connectome(scan, tiny).name
+        assert files.connectome(scan._replace(files=()), tiny) is None
+
+
+def test_tables_of_regions(write, tmp_path, tiny):
+    write("sub-01/pet/sub-01_trc-18FFDG_desc-suvr_regions.tsv", "")
+    write("sub-01/pet/sub-01_trc-18FFDG_desc-suvr_regions.json", "")
+    write("sub-01/anat/sub-01_desc-thickness_regions.tsv", "")
+    write("sub-01/anat/sub-01_desc-tau_regions.tsv", "")
+    write("sub-01/anat/sub-01_tau.tsv", "")
+
+    def regions(feature, **options):
+        files = StudyFiles(tmp_path, **options)
+        path, refused = files.regions(scan_of(files), feature, tiny)
+        return refused if path is None else path.name
+
+    assert "18FFDG" in regions("fdg")
+    assert regions("tau") == "sub-01_desc-tau_regions.tsv"
+    assert regions("area") == []
+    write("sub-01/pet/sub-01_run-2_trc-18FFDG_regions.tsv", "")
+    with pytest.raises(CohortError, match="2 files could be its fdg"):
+        regions("fdg")
+    assert "run-2" in regions("fdg", pattern={"fdg": "*run-2*"})
+
+
+@pytest.mark.parametrize(
+    ("name", "feature"),
+    [
+        ("sub-01_trc-18FAV45_pvc-agtm_tacs.tsv", "amyloid"),
+        ("sub-01_trc-11CPIB_desc-suvr_regions.tsv", "amyloid"),
+        ("sub-01_trc-18FMK6240_timeseries.tsv", "tau"),
+        # as import-adni names PET, and build what it makes of it
+        ("sub-01_trc-amyloid_atlas-destrieux_desc-suvr_regions.tsv", "amyloid"),
+        ("sub-01_trc-tau_atlas-destrieux_desc-suvr_regions.tsv", "tau"),
+        ("sub-01_trc-18ffdg_desc-suvr_regions.tsv", "fdg"),
+    ],
+)
+def test_a_table_of_another_tracer_is_refused(write, tmp_path, tiny, name, feature):
+    write(f"sub-01/pet/{name}", "")
+    files = StudyFiles(tmp_path)
+    for asked in ("fdg", "amyloid", "tau"):
+        path, refused = files.regions(scan_of(files), asked, tiny)
+        assert (path is not None) == (asked == feature)
+        assert path is not None or all("is of trc-" in one for one in refused)
+    assert files.regions(scan_of(files), "suvr", tiny)[0] is not None
+
+
+def test_freesurfer_subjects(write, tmp_path):
+    for name in ("sub-01_ses-1", "sub-01_ses-1.long.sub-01", "sub-01", "sub-02/ses-1"):
+        write(f"derivatives/freesurfer/{name}/stats/aseg.stats", "")
+    write("derivatives/freesurfer/sub-01/base-tps", "")
+    write("derivatives/freesurfer/fsaverage/surf/x", "")
+    found = StudyFiles(tmp_path).freesurfer
+    assert sorted(found) == [("01", "1"), ("02", "1")]
+    assert [name.base for name, _ in found["01", "1"]] == ["", "sub-01"]
+    for glob, bases in (("*.long.*", ["sub-01"]), ("!*.long.*", [""])):
+        files = StudyFiles(tmp_path, pattern={"freesurfer": glob})
+        assert [name.base for name, _ in files.freesurfer["01", "1"]] == bases
+
+
+def test_subjects_dir_is_the_only_place(write, tmp_path):
+    write("study/derivatives/freesurfer/sub-01/stats/aseg.stats", "")
+    write("subjects/002_S_0295_2006-04-18/stats/aseg.stats", "")
+    found = StudyFiles(
+        tmp_path / "study", subjects_dir=tmp_path / "subjects"
+    ).freesurfer
+    assert list(found) == [("002_S_0295", "2006-04-18")]
+
+
+@pytest.fixture
+def flat(tmp_path, matrix):
+    """Five scans of four people, matrices without names; values tell the scan."""
+    folder = tmp_path / "flat"
+    (folder / "connectomes").mkdir(parents=True)
+    scans = ["p1_ses-1", "p1_ses-2", "p2_ses-1", "p3_ses-1", "p4_ses-1"]
+    rows = []
+    for number, scan in enumerate(scans, start=1):
+        np.savetxt(folder / f"connectomes/sub-{scan}.csv", matrix * number, "%d", ",")
+        rows.append(f"sub-{scan}," + ",".join(str(number + i / 10) for i in range(7)))
+    header = "scan," + ",".join(NAMES)
+    (folder / "fdg.csv").write_text("\n".join([header, *rows]) + "\n")
+    people = "".join(f"sub-p{i}\t{'AD' if i % 2 else 'CN'}\n" for i in range(1, 5))
+    (folder / "participants.tsv").write_text(f"participant_id\tdiagnosis\n{people}")
+    return folder
+
+
+def check(cohort, matrix):
+    assert cohort.n_scans == 5
+    numbers = np.arange(1, 6)
+    np.testing.assert_array_equal(cohort.connectomes, matrix * numbers[:, None, None])
+    np.testing.assert_allclose(
+        cohort.features[..., 0], numbers[:, None] + np.arange(7) / 10
+    )
+
+
+def test_a_flat_cohort_is_found_by_itself(flat, tiny, matrix):
+    check(load_cohort(flat, tiny, "fdg"), matrix)
+
+
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [
+        ("sc/{p}_{s}_weights.csv", "sc/{participant}_{session}_weights.csv"),
+        ("sc/{s}/net-{p}.csv", "sc/{session}/net-{participant}.csv"),
+        ("sc/sub-{p}_{s}.csv", "sc/{scan}.csv"),
+        ("sc/run1_sub-{p}_{s}.csv", "sc/*_{scan}.csv"),
+    ],
+)
+def test_a_template_names_people(flat, tiny, matrix, name, template):
+    for path in (flat / "connectomes").iterdir():
+        person, session = path.stem.removeprefix("sub-").split("_")
+        target = flat / name.format(p=person, s=session)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    check(load_cohort(flat, tiny, "fdg", pattern=template), matrix)
+
+
+def test_a_workbook_holds_the_table(flat, tiny, matrix):
+    openpyxl = pytest.importorskip("openpyxl")
+    lines = (flat / "fdg.csv").read_text().splitlines()
+    book = openpyxl.Workbook()
+    book.active.append(lines[0].split(","))
+    for line in lines[1:]:
+        name, *values = line.split(",")
+        book.active.append([name, *map(float, values)])
+    book.save(flat / "fdg.xlsx")
+    (flat / "fdg.csv").unlink()
+    check(load_cohort(flat, tiny, "fdg"), matrix)
+
+
+def test_labels_and_measure_reach_the_reader(flat, tiny, matrix):
+    order = [3, 1, 0, 2, 6, 5, 4]
+    for path in (flat / "connectomes").iterdir():
+        values = np.loadtxt(path, delimiter=",")[np.ix_(order, order)]
+        np.savez(path.with_suffix(".npz"), count=values, length=values * 2)
+        path.unlink()
+    labels = flat / "rows.txt"
+    labels.write_text("\n".join(NAMES[i] for i in order))
+    check(load_cohort(flat, tiny, "fdg", labels="rows.txt", measure="count"), matrix)
+    found = load_cohort(flat, tiny, "fdg", labels=labels, measure="length")
+    np.testing.assert_array_equal(found.connectomes[0], matrix * 2)
+
+
+def test_a_missing_matrix_is_told(flat, tiny):
+    (flat / "connectomes/sub-p4_ses-1.csv").unlink()
+    with pytest.raises(CohortError, match=r"sub-p4_ses-1: no files; .* beside .*csv"):
+        load_cohort(flat, tiny, "fdg")
+
+
+def test_a_file_without_visit_is_of_the_only_one(flat, tiny, matrix):
+    (flat / "connectomes/sub-p4_ses-1.csv").rename(flat / "connectomes/sub-p4.csv")
+    (flat / "sub-p4").mkdir()
+    (flat / "sub-p4" / "ses-1").mkdir()
+    check(load_cohort(flat, tiny, "fdg"), matrix)
+
+
+def test_two_files_of_one_scan_are_told(flat, tiny, matrix):
+    np.save(flat / "connectomes/sub-p4_ses-1.npy", matrix)
+    with pytest.raises(CohortError, match=r"2 files could be its connectome"):
+        load_cohort(flat, tiny, "fdg")
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("sc/{session}.csv", r"one \{participant\} or one \{scan\}"),
+        ("sc/{participant}_{participant}.csv", "below the cohort"),
+        ("sc/{participant}_{run}.csv", "below the cohort's folder with"),
+        ("../{participant}.csv", "below the cohort's folder with"),
+        ("/data/{participant}.csv", "below the cohort's folder with"),
+    ],
+)
+def test_templates_refused(tmp_path, template, message):
+    with pytest.raises(ParameterError, match=message):
+        StudyFiles(tmp_path, pattern=template).sessions("sub-01")
+
+
+def test_time_series_beside_scans_make_a_cohort(study, tiny):
+    for number, path in enumerate(sorted(study.glob("sub-*/ses-*/pet/*.tsv")), start=1):
+        stem = path.name.removesuffix("_trc-18FFDG_regions.tsv")
+        lines = ["\t".join(["FrameTimesStart", "FrameTimesEnd", *NAMES, "Pons"])]
+        lines += [
+            "\t".join(map(str, [start, start + 10, *[v * number] * 7, 2]))
+            for start, v in ((0, 1), (10, 3))
+        ]
+        target = path.with_name(f"{stem}_seg-x_desc-preproc_timeseries.tsv")
+        target.write_text("\n".join(lines) + "\n")
+        path.unlink()
+    options = {"frames": (0, 20), "reference": "Pons"}
+    cohort = load_cohort(study, tiny, "suvr", **options)
+    np.testing.assert_array_equal(cohort.features[:, 3, 0], np.arange(1, 8))
+    assert "PET: divided by the mean of Pons (7 of 7)" in cohort.notes
+    with pytest.raises(CohortError, match=r"7 faults(.|\n)*say which to average"):
+        load_cohort(study, tiny, "suvr")
+
+
+def test_a_table_of_another_parcellation_is_told(flat):
+    desikan = load_atlas("desikan82")
+    heads = ["scan", *(f"{name}_thickness" for name in desikan.names)]
+    (flat / "fdg.csv").write_text(",".join(heads) + "\np1," + "1," * 81 + "1\n")
+    with pytest.raises(CohortError, match=r"desikan82, not of destrieux160.*recon-all"):
+        load_cohort(flat, "destrieux160", "thickness")
+
+
+def test_a_caps_tree_of_clinica(tmp_path):
+    """Connectomes, thickness of both parcellations, in CAPS below subjects/."""
+    atlas = load_atlas("destrieux160")
+    caps = tmp_path / "caps"
+    rng = np.random.default_rng(0)
+    values, people = {}, ["sub-A1", "sub-A2", "sub-A3"]
+    rows = "".join(f"{p}\t{'AD' if p == 'sub-A2' else 'CN'}\n" for p in people)
+    caps.mkdir()
+    (caps / "participants.tsv").write_text(f"participant_id\tdiagnosis\n{rows}")
+    for person in people:
+        scan = f"{person}_ses-M00"
+        folder = caps / "subjects" / person / "ses-M00"
+        dwi = folder / "dwi" / "connectome_based_processing"
+        stats = folder / "t1/freesurfer_cross_sectional/regional_measures"
+        dwi.mkdir(parents=True)
+        stats.mkdir(parents=True)
+        name = f"{scan}_space-b0_model-CSD_atlas-%s_connectivity.tsv"
+        for parcellation, n in (("destrieux", 164), ("desikan", 84)):
+            counts = np.triu(rng.poisson(9, (n, n)))
+            np.savetxt(dwi / (name % parcellation), counts, "%d", "\t")
+        values[person] = rng.uniform(2, 3, 148).round(4)
+        for parcellation in ("destrieux", "desikan"):
+            for side, first in (("left", 0), ("right", 74)):
+                path = stats / (
+                    f"{scan}_hemi-{side}_parcellation-{parcellation}_thickness.tsv"
+                )
+                names = atlas.regions["annot_name"][first : first + 74]
+                write_clinica(path, names, values[person][first : first + 74])
+    cohort = load_cohort(caps, atlas, "thickness")
+    np.testing.assert_allclose(cohort.features[:, :148, 0], [*values.values()])
+    assert "connectomes: only the upper triangle is filled: mirrored (3 of 3)" in (
+        cohort.notes
+    )

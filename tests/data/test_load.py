@@ -1,0 +1,348 @@
+"""A whole cohort from a folder: what is read, and everything that is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.data.atlas import load_atlas
+from brainlsap.data.load import load_cohort
+from brainlsap.data.simulate import make_cohort
+from brainlsap.data.subject_folders import write_subject_folders
+from brainlsap.exceptions import (
+    BrainlsapError,
+    CohortError,
+    FileFormatError,
+    ParameterError,
+)
+
+SCANS = [
+    "sub-01_ses-M00",
+    "sub-01_ses-M12",
+    "sub-02_ses-M00",
+    "sub-02_ses-M12",
+    "sub-03_ses-M00",
+    "sub-04_ses-M00",
+    "sub-05_ses-M00",
+]
+CONNECTOME = "{0}/{1}/dwi/{0}_{1}_connectivity.csv"
+PET = "{0}/{1}/pet/{0}_{1}_trc-18FFDG_regions.tsv"
+
+
+def replace(study, name, old, new, count=1):
+    path = study / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, count))
+
+
+def faults_of(study, tiny, **options):
+    options = {"feature": "fdg", **options}
+    with pytest.raises(CohortError) as error:
+        load_cohort(study, tiny, **options)
+    return str(error.value), list(error.value.faults)
+
+
+def test_study_is_read(study, tiny, matrix):
+    cohort = load_cohort(study, tiny, "fdg")
+    assert cohort.table["scan"].tolist() == SCANS
+    assert cohort.groups.tolist() == [scan[:6] for scan in SCANS]
+    assert cohort.y.tolist() == ["CN", "CN", "AD", "AD", "CN", "AD", "CN"]
+    assert cohort.classes == ("CN", "AD")
+    assert cohort.table["age"].tolist() == [70, 70, 71, 71, 72, 73, 74]
+    for row in range(7):
+        np.testing.assert_array_equal(cohort.connectomes[row], matrix * (row + 1))
+        expected = row + 1 + np.arange(7) / 10
+        np.testing.assert_allclose(cohort.features[row, :, 0], expected)
+    assert cohort.provenance["atlas"] == "tiny"
+    assert "connectomes: read by name (7 of 7)" in cohort.notes
+    assert not any(person in note for note in cohort.notes for person in ("sub-0",))
+
+
+def test_several_features(study, tiny, matrix):
+    cohort = load_cohort(study, tiny, ["strength", "fdg"])
+    assert cohort.feature_names == ("strength", "fdg")
+    np.testing.assert_array_equal(cohort.features[2, :, 0], 3 * matrix.sum(axis=0))
+    assert cohort.features[2, 0, 1] == 3
+
+
+def test_strength_leaves_the_diagonal_out(study, tiny, matrix):
+    given = matrix + 5 * np.eye(7)
+    cohort = load_cohort(study, tiny, "strength", connectome=given)
+    np.testing.assert_array_equal(cohort.features[0, :, 0], matrix.sum(axis=0))
+    np.testing.assert_array_equal(cohort.connectomes[0], given)
+
+
+def test_baseline_is_the_first_visit(study, tiny):
+    cohort = load_cohort(study, tiny, "fdg", scans="baseline")
+    assert cohort.table["scan"].tolist() == [s for s in SCANS if s.endswith("M00")]
+
+
+def test_classes_choose_and_order(study, tiny):
+    replace(study, "participants.tsv", "sub-03\tCN", "sub-03\tn/a")
+    cohort = load_cohort(study, tiny, "fdg", classes=["AD", "CN"])
+    assert cohort.classes == ("AD", "CN")
+    assert "sub-03" not in cohort.groups
+    assert "left out, diagnosis is not among the classes: n/a (1)" in cohort.notes
+    _, faults = faults_of(study, tiny, classes=["CN", "MCI"])
+    assert faults == [
+        "no scan has the diagnosis 'MCI' of classes; found AD (3), CN (3)"
+    ]
+
+
+def test_classes_in_another_case_are_one_fault_each(study, tiny):
+    _, faults = faults_of(study, tiny, classes=["cn", "ad"])
+    assert [fault.rpartition(". ")[2] for fault in faults] == [
+        "Did you mean 'CN'?",
+        "Did you mean 'AD'?",
+    ]
+
+
+def test_visits_have_their_own_labels(study, tiny, write):
+    write(
+        "study/sub-01/sub-01_sessions.tsv",
+        "session_id\tdiagnosis\tage\tmmse\n"
+        "ses-M00\tCN\t70\t30\nses-M06\tCN\t70\t30\nses-M12\tAD\t71\t25\n",
+    )
+    cohort = load_cohort(study, tiny, "fdg")
+    assert cohort.y.tolist()[:2] == ["CN", "AD"]
+    assert cohort.table["age"].tolist()[:2] == [70, 71]
+    assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
+    assert "1 visit is listed but has no folder ses-...: left out" in cohort.notes
+
+
+def test_label_may_be_any_column(study, tiny):
+    cohort = load_cohort(study, tiny, "fdg", "age")
+    assert cohort.classes == ("70", "71", "72", "73", "74")
+    assert cohort.label_name == "age"
+    assert "diagnosis" in cohort.table
+    assert "age" not in cohort.table
+
+
+@pytest.mark.parametrize("form", ["path", "inside", "array"])
+def test_one_connectome_for_everybody(study, tiny, matrix, form, tmp_path):
+    np.save(tmp_path / "w.npy", np.triu(matrix))
+    np.save(study / "inside.npy", np.triu(matrix))
+    given = {"path": tmp_path / "w.npy", "inside": "inside.npy", "array": matrix}[form]
+    cohort = load_cohort(study, tiny, "fdg", connectome=given)
+    assert cohort.shares_connectome
+    np.testing.assert_array_equal(cohort.connectomes[3], matrix)
+    assert "one connectome for everybody" in cohort.notes
+
+
+def test_folders_without_sessions(study, tiny):
+    for person in ("sub-03", "sub-04", "sub-05"):
+        for kind in ("dwi", "pet"):
+            (study / person / "ses-M00" / kind).rename(study / person / kind)
+        (study / person / "ses-M00").rmdir()
+    cohort = load_cohort(study, tiny, "fdg")
+    assert cohort.table["scan"].tolist()[4:] == ["sub-03", "sub-04", "sub-05"]
+    assert cohort.table["session"].tolist()[4:] == ["", "", ""]
+
+
+def test_people_who_are_not_listed_are_left_out(study, tiny, write):
+    write("study/sub-99/dwi/x_connectivity.csv", "")
+    cohort = load_cohort(study, tiny, "fdg")
+    assert "1 subject folders are not in participants.tsv: left out" in cohort.notes
+
+
+def test_a_copied_connectome_is_noted(study, tiny):
+    source, target = (
+        study / CONNECTOME.format(p, "ses-M00") for p in ("sub-03", "sub-04")
+    )
+    target.write_bytes(source.read_bytes())
+    notes = load_cohort(study, tiny, "fdg").notes
+    assert any(note.startswith("2 people have the very connectome") for note in notes)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_permuted_rows_give_the_same_cohort(study, tiny, seed):
+    before = load_cohort(study, tiny, "fdg")
+    rng = np.random.default_rng(seed)
+    for path in study.rglob("*"):
+        if path.name.endswith(("_connectivity.csv", "_regions.tsv")):
+            sep = "," if path.suffix == ".csv" else "\t"
+            table = pd.read_csv(path, sep=sep, index_col=0)
+            rows = rng.permutation(len(table))
+            columns = rng.permutation(len(table.columns))
+            table.iloc[rows, columns].to_csv(path, sep=sep)
+    after = load_cohort(study, tiny, "fdg")
+    np.testing.assert_array_equal(after.connectomes, before.connectomes)
+    np.testing.assert_array_equal(after.features, before.features)
+
+
+def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
+    before = sorted(tmp_path.rglob("*"))
+    (study / CONNECTOME.format("sub-01", "ses-M12")).unlink()
+    (study / PET.format("sub-02", "ses-M00")).unlink()
+    replace(study, CONNECTOME.format("sub-03", "ses-M00"), ",5,", ",nan,")
+    replace(study, PET.format("sub-04", "ses-M00"), "lh_b", "lh_bb")
+    replace(study, "participants.tsv", "sub-05\tCN", "sub-05\tn/a")
+    message, faults = faults_of(study, tiny)
+    assert "study cannot be loaded, 5 faults" in message
+    expected = [
+        "sub-05_ses-M00: no diagnosis (n/a); give one",
+        "sub-02_ses-M00: no table of regions for fdg; expected a file *18FFDG*regions",
+        "sub-01_ses-M12: no connectome; expected one file *connectivity.*",
+        "sub-03_ses-M00_connectivity.csv: 1 weights are NaN, first nan between lh_a",
+        "sub-04_ses-M00_trc-18FFDG_regions.tsv: 1 of 7 names unknown to atlas tiny",
+    ]
+    for fault, start in zip(faults, expected, strict=True):
+        assert start in fault
+    assert faults == faults_of(study, tiny)[1]  # the same order each time
+    assert len(sorted(tmp_path.rglob("*"))) == len(before) - 2  # nothing was written
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("participants.tsv", "sub-02\t", "sub-01\t", "sub-01 stands more than once"),
+        (
+            "participants.tsv",
+            "diagnosis",
+            "dx",
+            "label 'diagnosis' is no column of .*dx",
+        ),
+        ("participants.tsv", "sub-02\t", "../02\t", r"of a subject, .* got '\.\./02'"),
+        ("participants.tsv", "sub-02\t", "sub-07\t", "sub-07: no files; expected them"),
+        (
+            CONNECTOME.format("sub-03", "ses-M00"),
+            "rh_c",
+            "CSF",
+            "regions of tiny are mis",
+        ),
+        (
+            CONNECTOME.format("sub-03", "ses-M00"),
+            ",5,",
+            ",-5,",
+            "are negative, first -5",
+        ),
+        (
+            CONNECTOME.format("sub-03", "ses-M00"),
+            ",5,",
+            ",6,",
+            "not symmetric, 6.0 from",
+        ),
+        (CONNECTOME.format("sub-03", "ses-M00"), "\nrh_c,", "\nrh_c,1,", "columns ch"),
+    ],
+)
+def test_one_fault_is_refused(study, tiny, name, old, new, message):
+    replace(study, name, old, new)
+    with pytest.raises(CohortError, match=message):
+        load_cohort(study, tiny, "fdg")
+
+
+def test_odd_size_is_refused(study, tiny):
+    path = study / CONNECTOME.format("sub-03", "ses-M00")
+    np.savetxt(path, np.ones((5, 5)), delimiter=",")
+    with pytest.raises(CohortError, match="a matrix of 5 x 5 without names cannot be"):
+        load_cohort(study, tiny, "fdg")
+
+
+def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
+    _, faults = faults_of(study, tiny, connectome="absent.csv")
+    assert faults == ["absent.csv: no such file"]
+    _, faults = faults_of(study, tiny, connectome=np.ones((3, 3)))
+    assert faults[0].startswith("connectome= must have shape (7, 7) for tiny")
+
+
+def test_folder_refused(tmp_path, tiny, write):
+    with pytest.raises(CohortError, match="absent: no such folder"):
+        load_cohort(tmp_path / "absent", tiny)
+    with pytest.raises(CohortError, match=r"x\.h5 is a file; .* Cohort\.read"):
+        load_cohort(write("x.h5", ""), tiny)
+    with pytest.raises(CohortError, match=r"no participants\.tsv, and no table"):
+        load_cohort(tmp_path, tiny)
+    write("participants.tsv", "participant_id\tdiagnosis\n")
+    with pytest.raises(
+        CohortError, match=r"no scan is left; participants\.tsv lists none"
+    ):
+        load_cohort(tmp_path, tiny)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scans": "first"}, "scans must be one of 'all', 'baseline'; got 'first'"),
+        ({"subcortex": "zero"}, "subcortex must be one of"),
+        ({"feature": []}, "feature must be a name or a list of different names"),
+        ({"feature": ["fdg", "fdg"]}, "list of different names, got"),
+        ({"classes": ["CN", "CN"]}, "classes names 'CN' more than once"),
+        ({"atlas": "none"}, "atlas must be one of"),
+    ],
+)
+def test_arguments_refused(study, tiny, options, message):
+    options = {"atlas": tiny, "feature": "fdg", **options}
+    with pytest.raises(ParameterError, match=message):
+        load_cohort(study, **options)
+
+
+def test_a_feature_that_is_nowhere(study, tiny):
+    with pytest.raises(CohortError, match="tau: found nowhere; looked for files"):
+        load_cohort(study, tiny, "tau")
+    with pytest.raises(
+        CohortError, match=r"thickness: found nowhere; .*FreeSurfer subj"
+    ):
+        load_cohort(study, tiny, "thickness")
+    for wrong, right in (("FDG", "fdg"), ("Strength", "strength")):
+        with pytest.raises(
+            CohortError, match=f"no such feature; did you mean '{right}'"
+        ):
+            load_cohort(study, tiny, wrong)
+
+
+def test_a_pattern_that_finds_nothing_is_a_fault(study, tiny):
+    _, faults = faults_of(study, tiny, pattern={"fdg": "*PiB*"})
+    assert len(faults) == 7
+    assert "expected a file *PiB*" in faults[0]
+
+
+def test_ambiguous_files_are_faults(study, tiny):
+    path = study / PET.format("sub-03", "ses-M00")
+    path.with_name("run-2_18FFDG_regions.tsv").write_bytes(path.read_bytes())
+    _, faults = faults_of(study, tiny)
+    assert len(faults) == 1
+    assert "sub-03_ses-M00: 2 files could be its fdg" in faults[0]
+
+
+def test_progress_is_shown_on_standard_error(study, tiny, capsys):
+    load_cohort(study, tiny, "fdg", progress=True)
+    shown = capsys.readouterr()
+    assert "reading: 100%" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("atlas", ["destrieux160", "desikan82"])
+@pytest.mark.parametrize("style", ["mrtrix", "named"])
+def test_simulated_folders_come_back(tmp_path, atlas, style):
+    features = ["fdg", "thickness", "volume"]
+    made = make_cohort(6, atlas=atlas, feature=features, random_state=2)
+    folder = write_subject_folders(made, tmp_path / "study", style=style)
+    read = load_cohort(folder, atlas, features)
+    np.testing.assert_array_equal(read.connectomes, made.connectomes)
+    np.testing.assert_allclose(read.features, made.features, rtol=1e-8)
+    pd.testing.assert_frame_equal(read.table, made.table)
+    pd.testing.assert_frame_equal(read.truth, made.truth)
+    assert read.classes == made.classes
+
+
+def test_real_table_of_1078_people(shared):
+    folder = shared / "fcon1000_destrieux"
+    template = shared / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
+    options = {"label": "sex", "connectome": template}
+    cohort = load_cohort(folder, **options)
+    assert (cohort.n_scans, cohort.n_rois, cohort.classes) == (1078, 160, ("0", "1"))
+    assert (cohort.y == "0").sum() == 589
+    assert cohort.table.columns.tolist()[4:] == ["age", "site", "eTIV"]
+    # two regions are absent, and the subcortex has no thickness
+    assert (~cohort.measured).sum() == 2 + 12 * 1078
+    assert any("12 subcortical columns are left out" in note for note in cohort.notes)
+    with_volumes = load_cohort(folder, subcortex="volume", **options)
+    assert (~with_volumes.measured).sum() == 2
+    raw = load_cohort(folder, features_table="fcon1000_raw.csv", **options)
+    np.testing.assert_allclose(raw.features, cohort.features, atol=1e-3)
+
+
+def test_errors_are_of_one_family():
+    assert issubclass(CohortError, BrainlsapError)
+    assert issubclass(FileFormatError, BrainlsapError)
+    assert len(load_atlas("desikan82")) == 82

@@ -1,0 +1,168 @@
+"""PETSurfer's stats and activity over time: by name, averaged, over a reference."""
+
+import numpy as np
+import pytest
+
+from brainlsap.atlas import load_atlas
+from brainlsap.data.measures import get_measure
+from brainlsap.data.region_tables import read_region_values
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from tests.data import feature_formats as formats
+
+ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
+VALUES = np.round(np.random.default_rng(8).uniform(0.8, 1.9, len(ATLAS)), 4)
+CEREBELLUM = {"Left-Cerebellum-Cortex": 2.0, "Right-Cerebellum-Cortex": 6.0}
+CEREBELLUM |= {
+    "Left-Cerebellum-White-Matter": 3.0,
+    "Right-Cerebellum-White-Matter": 3.0,
+}
+
+
+def read(path, atlas=ATLAS, feature="suvr", **options):
+    return read_region_values(path, atlas, get_measure(feature), **options)
+
+
+@pytest.mark.parametrize("n_columns", [7, 8])
+def test_petsurfer_by_name_in_any_order(tmp_path, n_columns):
+    order = np.random.default_rng(0).permutation(len(ATLAS))
+    names = np.array(ATLAS.names)[order]
+    path = tmp_path / "gtm.stats.dat"
+    formats.write_gtm_stats(path, names, VALUES[order], n_columns)
+    values, notes, places = read(path, feature="fdg")
+    np.testing.assert_array_equal(values, VALUES)
+    assert notes == ("PET: values as mri_gtmpvc scaled them",)
+    assert len(places) == len(ATLAS)
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ("cerebellar cortex", (2 + 3 * 6) / 4),  # by voxels
+        ("Pons", 5.0),
+        ("brain stem", 9.5),
+        ("whole cerebellum", (2 + 3 * 6 + 3 + 3) / 6),
+        ("Left-Cerebellum-Cortex", 2.0),
+    ],
+)
+def test_petsurfer_is_rescaled(tmp_path, reference, value):
+    path = formats.write_gtm_stats(tmp_path / "gtm.stats.dat", ATLAS.names, VALUES)
+    values, notes, _ = read(path, reference=reference)
+    np.testing.assert_allclose(values, VALUES / value)
+    assert notes == (f"PET: divided by the mean of {reference}",)
+
+
+def test_petsurfer_refused(tmp_path):
+    path = formats.write_gtm_stats(tmp_path / "gtm.stats.dat", ATLAS.names, VALUES)
+    with pytest.raises(FileFormatError, match="no region 'left arm' to refer to"):
+        read(path, reference="left arm")
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2])
+    with pytest.raises(FileFormatError, match="rows of 7 or 8 cells"):
+        read(path)
+    lines = text.splitlines()
+    path.write_text("\n".join(lines[:5] + lines[6:]))
+    with pytest.raises(FileFormatError, match="rows must be counted 1 to 166"):
+        read(path)
+    formats.write_gtm_stats(path, DESIKAN.names, np.ones(82))
+    message = r"those of desikan82, not of destrieux160\. .*--ctx-annot aparc\.a2009s"
+    with pytest.raises(RegionNameError, match=message):
+        read(path)
+    assert read(path, DESIKAN)[0].sum() == 82
+
+
+@pytest.mark.parametrize(
+    "heads", [("frame_start", "frame_end"), ("FrameTimesStart", "FrameTimesEnd")]
+)
+def test_time_series_are_averaged_and_divided(tmp_path, heads):
+    order = np.random.default_rng(2).permutation(len(ATLAS))
+    names = [*np.array(ATLAS.names)[order], *formats.OTHERS]
+    values = [*VALUES[order], *formats.OTHERS.values()]
+    path = tmp_path / "sub-01_seg-gtmseg_tacs.tsv"
+    formats.write_time_series(path, names, values, heads)
+    for window in ((10, 40), (20, 40)):
+        found = read(path, frames=window, reference="cerebellar cortex")[0]
+        np.testing.assert_allclose(found, VALUES / 4, rtol=1e-8)
+    found = read(path, frames=(10, 40), reference="Pons")[0]
+    np.testing.assert_allclose(found, VALUES / 5, rtol=1e-8)
+
+
+@pytest.mark.parametrize("place", ["pet", "anat"])
+def test_the_whole_cerebellum_counts_by_volume(tmp_path, place):
+    """J5: grey and white matter counted alike, whatever their sizes."""
+    path = tmp_path / "ses-1/pet/sub-01_ses-1_trc-18FFDG_seg-gtm_tacs.tsv"
+    path.parent.mkdir(parents=True)
+    values = [*VALUES, *CEREBELLUM.values()]
+    formats.write_time_series(path, [*ATLAS.names, *CEREBELLUM], values)
+    options = {"frames": (20, 40), "reference": "whole cerebellum"}
+    with pytest.raises(FileFormatError, match="4 parts, which count by their volumes"):
+        read(path, **options)
+    morph = tmp_path / f"ses-1/{place}/sub-01_ses-1_seg-gtm_morph.tsv"
+    morph.parent.mkdir(exist_ok=True)
+    sizes = dict(zip(CEREBELLUM, (50, 70, 10, 20), strict=True))
+    rows = "".join(f"{i}\t{name}\t{sizes[name]}\n" for i, name in enumerate(sizes))
+    morph.write_text("index\tname\tvolume-mm3\n" + rows)
+    mean = sum(CEREBELLUM[name] * size for name, size in sizes.items()) / 150
+    np.testing.assert_allclose(read(path, **options)[0], VALUES / mean, rtol=1e-8)
+    morph.write_text("index\tname\n1\tPons\n")
+    with pytest.raises(FileFormatError, match="those are not known"):
+        read(path, **options)
+
+
+def test_the_reference_may_be_a_file_of_its_own(tmp_path):
+    stem = "sub-01_seg-aparc_"
+    path = tmp_path / f"{stem}desc-preproc_timeseries.tsv"
+    formats.write_time_series(path, ATLAS.names, VALUES)
+    own = tmp_path / f"{stem}ref-cerebellum_desc-preproc_timeseries.tsv"
+    formats.write_time_series(own, ["cerebellum"], [4.0])
+    for reference in (None, own, str(own)):
+        found = read(path, frames=(10, 40), reference=reference)[0]
+        np.testing.assert_allclose(found, VALUES / 4, rtol=1e-8)
+    formats.write_time_series(own, ["a", "b"], [4.0, 2.0])
+    with pytest.raises(FileFormatError, match="a time series of one reference region"):
+        read(path, frames=(10, 40))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, ParameterError, r"has 4 frames from 0 to 60; .* frames=\(start, end\)"),
+        ({"frames": (10, 40)}, ParameterError, "name the region .* by reference="),
+        ({"frames": (5, 40)}, FileFormatError, "window 5 to 40 must begin and end"),
+        ({"frames": (20, 90)}, FileFormatError, "change at 0, 10, 20, 40, 60"),
+        (
+            {"frames": (0, 10), "reference": "Pons"},
+            FileFormatError,
+            "Pons has the mean 0; expected more than 0",
+        ),
+    ],
+)
+def test_time_series_refused(tmp_path, options, error, message):
+    path = tmp_path / "x_tacs.tsv"
+    formats.write_time_series(path, [*ATLAS.names, "Pons"], [*VALUES, 5.0])
+    with pytest.raises(error, match=message):
+        read(path, **options)
+
+
+def test_frames_refused(write):
+    head = "frame_start\tframe_end\tPons\n"
+    for rows, message in (
+        ("", "no frames, or frames without start"),
+        ("0\t10\t1\n5\t20\t1\n", "frames must follow each other"),
+    ):
+        path = write("x_tacs.tsv", head + rows)
+        with pytest.raises(FileFormatError, match=message):
+            read(path, frames=(0, 20), reference="Pons")
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 1, 3], [3, 2, 1, 0]])
+def test_activity_over_time_is_known_wherever_its_frames_stand(write, tiny, order):
+    """A column that counts rows, put in front, made activity pass for a ratio."""
+    values = np.arange(7) + 1.5
+    parts = [["frame_start", "0"], ["frame_end", "60"], ["", "0"], ["pons", "4"]]
+    columns = [parts[i] for i in order]
+    columns += [list(pair) for pair in zip(tiny.names, map(str, values), strict=True)]
+    text = "\n".join("\t".join(row) for row in zip(*columns, strict=True)) + "\n"
+    path = write("x_tacs.tsv", text)
+    np.testing.assert_allclose(read(path, tiny, reference="pons")[0], values / 4)
+    with pytest.raises(ParameterError, match="activity over time; name the region"):
+        read(path, tiny)

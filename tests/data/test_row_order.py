@@ -1,0 +1,233 @@
+"""Matrices without names: read where one tool writes that size, else refused."""
+
+import numpy as np
+import pytest
+
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.connectomes import read_connectome
+from brainlsap.data.row_order import read_names, row_orders
+from brainlsap.exceptions import FileFormatError, ParameterError
+from tests.data import formats
+
+ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
+
+
+def names_of(atlas, tool, size):
+    return next(
+        order.names
+        for order in row_orders(atlas)
+        if order.tool == tool and len(order.names) == size
+    )
+
+
+def test_mrtrix_names_are_those_of_labelconvert():
+    # from fs_a2009s.txt and fs_default.txt: 1-based node and name
+    published = {
+        ("destrieux160", 164): {
+            1: "ctx_lh_G_and_S_frontomargin",
+            42: "ctx_lh_Pole_occipital",
+            60: "ctx_lh_S_oc-temp_lat",
+            61: "ctx_lh_S_oc-temp_med_and_Lingual",
+            74: "ctx_lh_S_temporal_transverse",
+            75: "Left-Cerebellum-Cortex",
+            76: "Left-Thalamus",
+            80: "Left-Hippocampus",
+            82: "Left-Accumbens-area",
+            83: "Right-Thalamus",
+            90: "ctx_rh_G_and_S_frontomargin",
+            163: "ctx_rh_S_temporal_transverse",
+            164: "Right-Cerebellum-Cortex",
+        },
+        ("desikan82", 84): {
+            1: "ctx-lh-bankssts",
+            4: "ctx-lh-cuneus",
+            31: "ctx-lh-frontalpole",
+            34: "ctx-lh-insula",
+            35: "Left-Cerebellum-Cortex",
+            42: "Left-Accumbens-area",
+            43: "Right-Thalamus",
+            50: "ctx-rh-bankssts",
+            84: "Right-Cerebellum-Cortex",
+        },
+    }
+    for (atlas, size), nodes in published.items():
+        names = names_of(load_atlas(atlas), "mrtrix", size)
+        assert {number: names[number - 1] for number in nodes} == nodes
+
+
+MRTRIX_CORTEX = [[base + k for k in range(1, 76) if k != 42] for base in (11100, 12100)]
+MRTRIX = [
+    *(*MRTRIX_CORTEX[0], 8, 10, 11, 12, 13, 17, 18, 26),
+    *(49, 50, 51, 52, 53, 54, 58, *MRTRIX_CORTEX[1], 47),
+]
+
+
+@pytest.mark.parametrize("n_rows", [164, 165])
+@pytest.mark.parametrize(
+    ("suffix", "delimiter"),
+    [(".csv", ","), (".csv", " "), (".tsv", "\t"), (".txt", " ")],
+)
+def test_mrtrix_before_and_since_3(tmp_path, n_rows, suffix, delimiter):
+    """Upper triangle, perhaps a first row of unassigned streamlines, any delimiter."""
+    full, expected = formats.whole(ATLAS, MRTRIX)
+    full = np.pad(full, (n_rows - 164, 0), constant_values=3.0)
+    head = "command_history: tck2connectome a.tck nodes.mif c.csv"
+    path = tmp_path / f"c{suffix}"
+    np.savetxt(path, np.triu(full), "%d", delimiter, header=head, comments="# ")
+    found = read_connectome(path, ATLAS)
+    np.testing.assert_array_equal(found.matrix, expected)
+    assert "MRtrix's fs_a2009s.txt (164 nodes)" in found.notes[0]
+    assert "Left-Cerebellum-Cortex, Left-Accumbens-area" in found.notes[1]
+
+
+@pytest.mark.parametrize("n_cerebellar", [34, 28])
+@pytest.mark.parametrize("suffix", [".shape.gii", ".txt"])
+@pytest.mark.parametrize("kind", ["full-connectome", "full-edgeLengths"])
+def test_micapipe_full(tmp_path, n_cerebellar, suffix, kind):
+    ids = formats.micapipe_ids(n_cerebellar)
+    full, expected = formats.whole(ATLAS, ids)
+    path = tmp_path / f"sub-01_atlas-aparc-a2009s_desc-iFOD2-10M-SIFT2_{kind}{suffix}"
+    write = formats.write_gii if suffix == ".shape.gii" else np.savetxt
+    write(path, np.triu(full))
+    found = read_connectome(path, ATLAS)
+    np.testing.assert_array_equal(found.matrix, expected)
+    assert f"micapipe's full matrix ({n_cerebellar} cerebellar rows)" in found.notes[0]
+
+
+def test_micapipe_subcortical_has_the_size_of_mrtrix(tmp_path):
+    full, expected = formats.whole(ATLAS, ids := formats.micapipe_ids(0))
+    walls = [i for i, number in enumerate(ids) if number is None]
+    assert (len(ids), walls) == (164, [55, 130])
+    path = tmp_path / "sub-01_desc-iFOD2-1M-SIFT2_sub-connectome.txt"
+    np.savetxt(path, np.triu(full), "%d")
+    np.testing.assert_array_equal(read_connectome(path, ATLAS).matrix, expected)
+    full[walls], full[:, walls] = 0, 0
+    path = tmp_path / "c.txt"
+    np.savetxt(path, np.triu(full), "%d")
+    with pytest.raises(
+        FileFormatError, match=r"164 rows could .* 56 and 131 are empty"
+    ):
+        read_connectome(path, ATLAS)
+    found = read_connectome(path, ATLAS, row_order="micapipe")
+    np.testing.assert_array_equal(found.matrix, expected)
+
+
+def test_rows_that_are_label_numbers(tmp_path):
+    """dipy's connectivity_matrix: a row for every number up to the largest label."""
+    numbers = DESIKAN.regions["freesurfer_id"].to_numpy()
+    small = formats.telling_matrix(82)
+    labels = np.zeros((2036, 2036), dtype=np.int32)
+    labels[np.ix_(numbers, numbers)] = small
+    labels[0] = labels[:, 0] = 5
+    np.save(tmp_path / "l.npy", labels)
+    found = read_connectome(tmp_path / "l.npy", DESIKAN)
+    np.testing.assert_array_equal(found.matrix, small)
+    assert found.notes == (
+        "rows read as FreeSurfer's label numbers, from 0",
+        "left out, not in desikan82: 1954 rows",
+    )
+
+
+@pytest.mark.parametrize(
+    ("atlas", "size", "could"),
+    [
+        ("destrieux160", 148, "cortex only"),
+        ("destrieux160", 150, "a medial wall on each side"),
+        ("destrieux160", 152, "Unknown and Medial_wall"),
+        ("destrieux160", 161, r"row for label 0 \(row_order='atlas'\)"),
+        ("destrieux160", 166, "two medial walls"),
+        ("destrieux160", 84, "atlas desikan82"),
+        ("desikan82", 68, "cortex only"),
+        ("desikan82", 82, r"order of desikan82 \(row_order='atlas'\); .*ENIGMA"),
+        ("desikan82", 83, "Lausanne"),
+        ("desikan82", 164, "atlas destrieux160"),
+    ],
+)
+def test_sizes_that_say_no_order_are_refused_with_candidates(
+    tmp_path, atlas, size, could
+):
+    """J6: 83 rows were read as desikan82 behind a label 0, 82 as its own order."""
+    np.save(tmp_path / "c.npy", np.ones((size, size)))
+    message = rf"a matrix of {size} x {size} without names .* could be: .*{could}"
+    with pytest.raises(FileFormatError, match=message):
+        read_connectome(tmp_path / "c.npy", load_atlas(atlas))
+
+
+def test_whose_order_can_be_said(tmp_path):
+    expected = formats.telling_matrix(82)
+    path = tmp_path / "c.npy"
+    for matrix in (expected, np.pad(expected, (1, 0), constant_values=7)):
+        np.save(path, matrix)
+        found = read_connectome(path, DESIKAN, row_order="atlas")
+        np.testing.assert_array_equal(found.matrix, expected)
+    np.save(path, expected)
+    for labels in (DESIKAN.names, list(DESIKAN.names)):
+        found = read_connectome(path, DESIKAN, labels=labels)
+        np.testing.assert_array_equal(found.matrix, expected)
+    with pytest.raises(FileFormatError, match="as row_order='mrtrix'"):
+        read_connectome(path, DESIKAN, row_order="mrtrix")
+    with pytest.raises(FileFormatError, match="82 rows, but 2 labels were given"):
+        read_connectome(path, DESIKAN, labels=["lh_a", "lh_b"])
+    np.save(path, np.ones((7, 7)))
+    with pytest.raises(ParameterError, match="row_order must be one of"):
+        read_connectome(path, DESIKAN, row_order="enigma")
+
+
+def test_the_paper_s_160_stays_and_own_atlases_say_theirs(tmp_path, tiny, matrix):
+    np.save(tmp_path / "c.npy", formats.telling_matrix(160))
+    found = read_connectome(tmp_path / "c.npy", ATLAS)
+    assert found.notes == ("read in the order of destrieux160",)
+    np.save(tmp_path / "c.npy", matrix)
+    own = Atlas("own", tiny.regions)
+    with pytest.raises(FileFormatError, match=r"in the order of own \(row_order='atl"):
+        read_connectome(tmp_path / "c.npy", own)
+    assert read_connectome(tmp_path / "c.npy", own, row_order="atlas").notes
+
+
+def test_real_enigma_matrix_is_refused_and_read_by_its_lists(shared, tmp_path):
+    """Its 82 rows are not in the order of desikan82, though of its size."""
+    folder = shared / "enigma_parcellations"
+    path = tmp_path / "c.csv"
+    path.write_bytes((folder / "sc_with_sctx_aparc.csv").read_bytes())
+    with pytest.raises(FileFormatError, match=r"82 x 82 without names .*ENIGMA"):
+        read_connectome(path, DESIKAN)
+
+
+def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
+    values = np.ones((84, 84))
+    values[[3, 38]] = values[:, [3, 38]] = 0
+    np.save(tmp_path / "c.npy", values)
+    with pytest.raises(
+        FileFormatError, match=r"84 rows .* Rows 4 and 39 are empty, as"
+    ):
+        read_connectome(tmp_path / "c.npy", DESIKAN)
+
+
+# ---- lists of names -----------------------------------------------------------------
+
+
+def test_names_of_a_label_file(write):
+    assert read_names(write("l.txt", "lh_a\nlh_b\n")) == ("lh_a", "lh_b")
+    assert read_names(write("l.txt", "1 lh_a\n2 lh_b\n")) == ("lh_a", "lh_b")
+    assert read_names(write("l.csv", "id,name,lobe\n1,lh_a,x\n")) == ("lh_a",)
+    with pytest.raises(FileFormatError, match="the file is empty; expected names"):
+        read_names(write("l.txt", ""))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_that_count_names_decide_their_order(write, first):
+    lines = [f"{first + 1},lh_b", f"{first + 2},lh_c", f"{first},lh_a"]
+    wanted = ("lh_a", "lh_b", "lh_c")
+    text = "\n".join(lines)
+    assert read_names(write("l.csv", text)) == wanted
+    assert read_names(write("l.txt", text.replace(",", " "))) == wanted
+    for head in ("index,name", "id,region", "label,region", "No.,label"):
+        assert read_names(write("l.csv", f"\ufeff{head}\n{text}")) == wanted
+    # numbers of labels do not count the rows: the file's order stands
+    assert read_names(write("l.txt", "17 lh_b\n10 lh_a\n")) == ("lh_b", "lh_a")
+    assert read_names(write("l.csv", "name,lobe\nlh_b,2\nlh_a,9\n")) == ("lh_b", "lh_a")
+    assert read_names(write("l.csv", "index,name\n")) == ()
+    assert read_names(write("l.txt", f"{'9' * 9999} lh_b\n1 lh_a\n")) == (
+        "lh_b",
+        "lh_a",
+    )

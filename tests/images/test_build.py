@@ -1,0 +1,250 @@
+"""A study's images become connectomes and tables that load_cohort reads."""
+
+import json
+import os
+import stat
+
+import nibabel
+import numpy as np
+import pytest
+from nibabel.streamlines import Tractogram
+
+from brainlsap.atlas import load_atlas
+from brainlsap.cli import main
+from brainlsap.data import load_cohort
+from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.files import lock_folder
+from brainlsap.images import build, build_study
+
+REGIONS = "abcde"
+N_SCANS = 5
+
+
+def write_images(folder, name, number, labels, tracers=("18FFDG",)):
+    """Write a parcellation, ten streamlines or more, and PET of one scan."""
+    rng = np.random.default_rng(number)
+    for place in ("dwi", "anat", "pet"):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+    image = nibabel.Nifti1Image(labels, np.eye(4))
+    nibabel.save(image, folder / f"anat/{name}_atlas-five_dseg.nii.gz")
+    ends = rng.uniform(0, 12, (10 + number, 2, 3)).astype(np.float32)
+    lines = Tractogram(list(ends), affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(lines, str(folder / f"dwi/{name}_tractography.tck"))
+    for tracer in tracers:
+        pet = nibabel.Nifti1Image(rng.gamma(9, 1, labels.shape), np.eye(4))
+        nibabel.save(pet, folder / f"pet/{name}_trc-{tracer}_space-T1w_pet.nii.gz")
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Hold three people, two of them seen twice, and an atlas of five regions."""
+    table = "name\themisphere\n" + "".join(f"lh_{r}\tL\n" for r in REGIONS)
+    atlas = tmp_path / "five" / "regions.tsv"
+    atlas.parent.mkdir()
+    atlas.write_text(table)
+    names = [*(f"lh_{r}" for r in REGIONS), "Left-Cerebellum-Cortex"]
+    rows = "".join(f"{k}\t{n}\n" for k, n in enumerate(names, 1))
+    (tmp_path / "labels.tsv").write_text("index\tname\n" + rows)
+    labels = np.random.default_rng(0).integers(1, 7, (13, 13, 13)).astype(np.int16)
+    scans = [(p, s) for p in ("sub-01", "sub-02") for s in ("ses-M00", "ses-M12")]
+    folder = tmp_path / "study"
+    for number, (person, session) in enumerate([*scans, ("sub-03", "ses-M00")]):
+        write_images(folder / person / session, f"{person}_{session}", number, labels)
+    (folder / "participants.tsv").write_text(
+        "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n"
+    )
+    return folder
+
+
+def arguments(study):
+    labels = {"labels": study.parent / "labels.tsv"}
+    return {
+        "atlas": study.parent / "five",
+        "connectome": dict(labels),
+        "suvr": dict(labels),
+    }
+
+
+def command(study, *more):
+    folder = study.parent
+    given = ["--atlas", str(folder / "five"), "--labels", str(folder / "labels.tsv")]
+    return ["build", str(study), *given, *more]
+
+
+def contents(folder):
+    return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_what_is_built_is_loaded_by_name(study):
+    built = build_study(study, **arguments(study))
+    assert built.folder == study / "derivatives/brainlsap"
+    assert (len(built.made), built.kept, built.faults) == (2 * N_SCANS, (), ())
+    cohort = load_cohort(study, study.parent / "five", ["fdg", "strength"])
+    assert cohort.n_scans == N_SCANS
+    assert cohort.region_names == tuple(f"lh_{r}" for r in REGIONS)
+    assert np.isfinite(cohort.features).all()
+    said = json.loads(built.made[0].with_suffix(".json").read_text())
+    assert said["Streamlines"]["Total"] == 10
+    kept = said["Streamlines"]["Kept"]
+    assert np.triu(cohort.connectomes[0]).sum() == kept > 0
+    assert said["Parameters"]["assignment"] == "radial"
+    described = json.loads((built.folder / "dataset_description.json").read_text())
+    assert described["DatasetType"] == "derivative"
+
+
+def test_a_second_run_keeps_what_is_the_same(study):
+    first = build_study(study, **arguments(study))
+    before = contents(first.folder)
+    (first.folder / "sub-01" / ".partial-abcd_123.csv").write_text("half")
+    again = build_study(study, **arguments(study), n_jobs=2)
+    assert (again.made, len(again.kept)) == ((), 2 * N_SCANS)
+    assert contents(first.folder) == before
+    assert [one.name for one in first.folder.parent.iterdir()] == ["brainlsap"]
+    # other parameters, another input, and a file without its sidecar
+    other = arguments(study)
+    other["connectome"]["weight"] = "mean_length"
+    assert len(build_study(study, **other).made) == N_SCANS
+    pet = next((study / "sub-03").rglob("*_pet.nii.gz"))
+    image = nibabel.load(pet)
+    nibabel.save(nibabel.Nifti1Image(image.get_fdata() * 2, image.affine), pet)
+    (made,) = build_study(study, **other).made
+    assert "sub-03" in made.name
+    made.with_suffix(".json").unlink()
+    assert build_study(study, **other).made == (made,)
+
+
+def test_the_result_does_not_depend_on_processes(study, tmp_path):
+    one = build_study(study, **arguments(study), out=tmp_path / "one")
+    two = build_study(study, **arguments(study), out=tmp_path / "two", n_jobs=2)
+    assert [p.name for p in one.made] == [p.name for p in two.made]
+    for a, b in zip(one.made, two.made, strict=True):
+        assert a.read_bytes() == b.read_bytes()
+
+
+def test_every_tracer_of_a_visit_has_its_table(study):
+    labels = nibabel.load(next(study.rglob("*_dseg.nii.gz"))).get_fdata()
+    place = study / "sub-03/ses-M00"
+    write_images(place, "sub-03_ses-M00", 4, labels.astype("i2"), ["18FAV45", "11CPIB"])
+    built = build_study(study, **arguments(study))
+    tables = [p.name for p in built.made if "sub-03" in p.name and p.suffix == ".tsv"]
+    assert tables == [
+        f"sub-03_ses-M00_trc-{tracer}_atlas-five_desc-suvr_regions.tsv"
+        for tracer in ("11CPIB", "18FAV45", "18FFDG")
+    ]
+
+
+def test_pet_of_an_unsaid_space_needs_consent_or_a_transform(study, capsys):
+    pet = next((study / "sub-03").rglob("*_pet.nii.gz"))
+    pet.rename(pet.with_name(pet.name.replace("_space-T1w", "")))
+    assert main(command(study)) == 2
+    said = capsys.readouterr().err
+    assert "nothing says that it is in the space of sub-03_ses-M00_atlas-five" in said
+    assert "--same-space" in said
+    assert main(command(study, "--same-space")) == 0
+
+
+def test_one_line_for_each_scan_that_fails(study, capsys):
+    broken = next((study / "sub-02/ses-M12").rglob("*.tck"))
+    broken.write_bytes(broken.read_bytes()[:-12])
+    next((study / "sub-03").rglob("*_dseg.nii.gz")).unlink()
+    first = next((study / "sub-01/ses-M00").rglob("*.tck"))
+    first.with_name("sub-01_ses-M00_other.tck").write_bytes(first.read_bytes())
+    assert main(command(study)) == 2
+    printed = capsys.readouterr()
+    lines = printed.err.strip().splitlines()
+    said = [line for line in lines if line.startswith("  sub-")]
+    assert "3 scans failed" in printed.err
+    assert "sub-01_ses-M00: 2 files could be its tractogram" in said[0]
+    assert "sub-02_ses-M12: " in said[1]
+    assert "the mark at the end is missing" in said[1]
+    assert "sub-03_ses-M00: no parcellation of five" in said[2]
+    assert "(5 made, 0 kept)" in printed.out
+    names = [p.name for p in (study / "derivatives").rglob("*") if p.is_file()]
+    assert not any(name.startswith(".partial") for name in names)
+    assert not any("sub-02_ses-M12" in n and "connectivity" in n for n in names)
+    assert main(command(study, "--tractogram", "*_tractography.tck")) == 2
+    assert "2 scans failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("subject", "person", "session"),
+    [("bert", "bert", ""), ("sub-7_ses-2", "sub-7", "ses-2")],
+)
+def test_freesurfer_subjects_have_everything(
+    tmp_path, subject, person, session, capsys
+):
+    study, folder = tmp_path / "study", tmp_path / "subjects" / subject
+    study.mkdir()
+    (study / "participants.tsv").write_text(f"participant_id\tdx\n{person}\tCN\n")
+    numbers = load_atlas("desikan82").regions["freesurfer_id"].tolist()
+    labels = np.resize([*numbers, 2, 8, 47], (12, 12, 12)).astype(np.int32)
+    write_images(folder, "rest", 3, labels)
+    (folder / "mri").mkdir()
+    (folder / "stats").mkdir()
+    next(folder.rglob("*_dseg.nii.gz")).unlink()
+    image = nibabel.MGHImage(labels, np.eye(4))
+    nibabel.save(image, folder / "mri/aparc+aseg.mgz")
+    given = ["--subjects-dir", str(folder.parent), "--atlas", "desikan82"]
+    assert main(["build", str(study), *given]) == 0
+    assert "(2 made, 0 kept)" in capsys.readouterr().out
+    place = study / "derivatives/brainlsap" / person / session
+    (table,) = place.glob("pet/*_desc-suvr_regions.tsv")
+    assert len(table.read_text().splitlines()) == 83
+    cohort = load_cohort(study, "desikan82", "fdg", "dx")
+    assert cohort.n_scans == 1
+    assert cohort.connectomes.sum() > 0
+
+
+def test_participants_say_who_has_other_names(study):
+    (study / "sub-03").rename(study / "control")
+    text = (study / "participants.tsv").read_text().replace("sub-03", "control")
+    (study / "participants.tsv").write_text(text)
+    built = build_study(study, **arguments(study))
+    assert [p.name for p in built.made if "control" in p.parts] == [
+        "control_ses-M00_atlas-five_connectivity.csv",
+        "control_ses-M00_trc-18FFDG_atlas-five_desc-suvr_regions.tsv",
+    ]
+
+
+def test_nothing_to_build_is_said(tmp_path):
+    (tmp_path / "sub-01").mkdir()
+    with pytest.raises(CohortError, match=r"no tractogram \(\.tck, .* was found"):
+        build_study(tmp_path)
+    with pytest.raises(CohortError, match="nowhere: no such folder"):
+        build_study(tmp_path / "nowhere")
+    with pytest.raises(ParameterError, match="n_jobs must be at least 1, got 0"):
+        build_study(tmp_path, n_jobs=0)
+
+
+def test_what_is_built_may_be_for_its_owner(study):
+    before = os.umask(0o022)
+    try:
+        assert main([*command(study), "--owner-only"]) == 0
+    finally:
+        os.umask(before)
+    place = study / "derivatives" / "brainlsap"
+    assert {stat.S_IMODE(p.stat().st_mode) for p in place.rglob("*.csv")} == {0o600}
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_two_builds_in_one_folder_are_refused(study, capsys):
+    with lock_folder(study / "derivatives" / "brainlsap"):
+        assert main(command(study)) == 2
+    assert "brainlsap is in use by another run" in capsys.readouterr().err
+
+
+def test_a_build_that_is_stopped_says_how_to_continue(study, monkeypatch):
+    real, seen = build.build_scan, []
+
+    def stop_at_third(scan, *rest):
+        seen.append(scan.name)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return real(scan, *rest)
+
+    monkeypatch.setattr(build, "build_scan", stop_at_third)
+    with pytest.raises(KeyboardInterrupt, match="same command again to continue"):
+        build_study(study, **arguments(study))
+    place = study / "derivatives" / "brainlsap"
+    assert len(list(place.rglob("*.csv"))) == 2
+    assert list(place.parent.rglob(".*")) == []

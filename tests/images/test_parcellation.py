@@ -1,0 +1,152 @@
+"""Parcellations: which label is which region, and what is refused."""
+
+import nibabel
+import numpy as np
+import pytest
+
+from brainlsap.atlas import load_atlas
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from brainlsap.images.parcellation import (
+    NODES_BESIDE,
+    read_label_image,
+    read_label_table,
+)
+
+NUMBERS = [1101, 1102, 1103, 2101, 2102, 2103, 18]
+
+
+def save(path, labels, affine=None, kind=np.int32):
+    values = np.asarray(labels, dtype=kind)
+    values = np.resize(values, (values.size, 2, 1)) if values.ndim == 1 else values
+    affine = np.eye(4) if affine is None else affine
+    nibabel.save(nibabel.Nifti1Image(values, affine), path)
+    return path
+
+
+def whole(labels):
+    """Return every label twice, in an image of one row."""
+    return np.repeat(np.asarray(labels), 2)[:, None, None]
+
+
+def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
+    path = save(tmp_path / "a.nii.gz", whole([0, 2, 8, 251, 3005, *NUMBERS]))
+    image = read_label_image(path, tiny)
+    assert {n: tiny.names[p] for n, p in image.places.items()} == dict(
+        zip(NUMBERS, tiny.names, strict=True)
+    )
+    assert [image.names[n] for n in image.with_cores(NODES_BESIDE)] == [
+        "Left-Cerebellum-Cortex"
+    ]
+    assert image.notes == ("labels read as FreeSurfer's numbers",)
+    assert image.counts[18] == 2
+
+
+def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
+    atlas = load_atlas("desikan82")
+    nodes = read_label_image(save(tmp_path / "n.nii", whole(range(85))), atlas)
+    assert nodes.notes == (
+        "labels read in the order of MRtrix's fs_default.txt (84 nodes)",
+    )
+    assert atlas.names[nodes.places[36]] == "Left-Thalamus"
+    assert nodes.names[35] == "Left-Cerebellum-Cortex"
+    own = read_label_image(save(tmp_path / "o.nii", whole(range(83))), atlas)
+    assert [own.places[k] for k in range(1, 83)] == list(range(82))
+
+
+TABLES = {
+    "lut.txt": "# No. Name R G B A\n0 Unknown 0 0 0 0\n{rows}",
+    "lut.tsv": "index\tname\tcolor\n{rows}",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_names_labels(tmp_path, tiny, name):
+    order = [4, 0, 2, 6, 1, 5, 3]
+    sep = "\t" if name.endswith("tsv") else " "
+    rows = "".join(
+        f"{k}{sep}{tiny.names[i]}{sep}23 220 60 0\n" for k, i in enumerate(order, 1)
+    )
+    (tmp_path / name).write_text(TABLES[name].format(rows=rows))
+    path = save(tmp_path / "a.nii", whole(range(8)))
+    image = read_label_image(path, tiny, tmp_path / name)
+    assert list(image.places.values()) == order
+    given = dict(enumerate((tiny.names[i] for i in order), start=1))
+    for labels in (given, list(given.values())):
+        assert read_label_image(path, tiny, labels).places == image.places
+
+
+def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
+    (tmp_path / "fs.txt").write_text("3  L.A  lh_a  10 20 30 255\n")
+    assert read_label_table(tmp_path / "fs.txt", tiny) == {3: "lh_a"}
+    path = save(tmp_path / "sub-01_dseg.nii.gz", whole(range(8)))
+    rows = "".join(f"{k}\t{n}\n" for k, n in enumerate(tiny.names[::-1], 1))
+    (tmp_path / "sub-01_dseg.tsv").write_text("index\tname\n" + rows)
+    image = read_label_image(path, tiny)
+    assert image.places[1] == 6
+    assert image.notes == ("labels named by a table",)
+
+
+def test_absent_regions_are_said(tmp_path, tiny):
+    image = read_label_image(save(tmp_path / "a.nii", whole(NUMBERS[1:])), tiny)
+    assert image.notes[-1] == "absent from the parcellation: lh_a"
+
+
+def test_unknown_labels_are_refused(tmp_path, tiny):
+    path = save(tmp_path / "a.nii", whole([5000, *NUMBERS]))
+    with pytest.raises(FileFormatError, match="not known for tiny: found 18, 1101"):
+        read_label_image(path, tiny)
+    path = save(tmp_path / "b.nii", whole(range(85)))
+    with pytest.raises(FileFormatError, match="They fit desikan82"):
+        read_label_image(path, load_atlas("destrieux160"))
+    with pytest.raises(FileFormatError, match="found none but 0"):
+        read_label_image(save(tmp_path / "c.nii", whole([0])), tiny)
+    with pytest.raises(FileFormatError, match="names 7 labels, but not 8, 9, which"):
+        read_label_image(save(tmp_path / "d.nii", whole(range(10))), tiny, tiny.names)
+    path = save(tmp_path / "e.nii", whole(range(9)))
+    with pytest.raises(RegionNameError, match=r"e\.nii: 1 of 8 names unknown .*'lh_d'"):
+        read_label_image(path, tiny, [*tiny.names, "lh_d"])
+    with pytest.raises(RegionNameError, match=r"e\.nii: .*'lh_a', 'lh\.a'"):
+        read_label_image(path, tiny, [*tiny.names, "lh.a"])
+    desikan = load_atlas("desikan82")
+    path = save(tmp_path / "f.nii", whole(range(11)))
+    with pytest.raises(RegionNameError, match=r"72 of the 82 regions .* have no voxel"):
+        read_label_image(path, desikan, desikan.names[:10])
+
+
+def test_images_of_no_labels_are_refused(tmp_path, tiny):
+    half = save(tmp_path / "a.nii", whole([0.5, 1]), kind=np.float32)
+    with pytest.raises(FileFormatError, match=r"whole numbers.*fractions or NaN"):
+        read_label_image(half, tiny)
+    for values in ([-1, 3], [0, 2_000_000], [0, np.inf]):
+        kind = np.float32 if np.inf in values else np.int32
+        path = save(tmp_path / "b.nii", whole(values), kind=kind)
+        with pytest.raises(FileFormatError, match="expected labels from 0 to 1000000"):
+            read_label_image(path, tiny)
+    path = save(tmp_path / "c.nii", np.ones((2, 3, 4, 5)))
+    with pytest.raises(FileFormatError, match="three axes, got shape"):
+        read_label_image(path, tiny)
+
+
+def test_tables_that_are_none_are_refused(tmp_path, tiny):
+    (tmp_path / "t.txt").write_text("1 lh_a\nlh_b\n")
+    with pytest.raises(FileFormatError, match=r"a label's number and its name.*'lh_b'"):
+        read_label_table(tmp_path / "t.txt", tiny)
+    with pytest.raises(ParameterError, match="must map whole numbers to names"):
+        read_label_table({"one": "lh_a"}, tiny)
+    with pytest.raises(ParameterError, match="must map whole numbers to names"):
+        read_label_table({1.5: "lh_a"}, tiny)
+    (tmp_path / "t.txt").write_text("1 lh_a\n2 lh_b\n1 rh_a\n")
+    with pytest.raises(FileFormatError, match="label 1 is lh_a and rh_a; expected one"):
+        read_label_table(tmp_path / "t.txt", tiny)
+    (tmp_path / "t.tsv").write_text("index\tlabel\tname\n1\t2\tlh_a\n2\t1\tlh_b\n")
+    with pytest.raises(FileFormatError, match="'index' and 'label' number the labels"):
+        read_label_table(tmp_path / "t.tsv", tiny)
+
+
+@pytest.mark.parametrize("first", ["Unknown", b"Background", "???"])
+def test_a_list_that_may_begin_at_label_0_is_refused(tiny, first):
+    """nilearn's lists of labels begin with that of label 0."""
+    with pytest.raises(ParameterError, match=r"may be of label 0 .*=dict\(enumerate"):
+        read_label_table([first, *tiny.names], tiny)
+    names = dict(enumerate([first, *(name.encode() for name in tiny.names)]))
+    assert read_label_table(names, tiny)[1] == tiny.names[0]

@@ -1,0 +1,375 @@
+"""SUVR of regions: the slow truth, grids and affines, references, what is refused."""
+
+import json
+
+import nibabel
+import numpy as np
+import pytest
+from nibabel.affines import apply_affine
+from scipy import ndimage
+
+from brainlsap.atlas import load_atlas
+from brainlsap.exceptions import BrainlsapError, FileFormatError, ParameterError
+from brainlsap.images import extract_suvr
+
+NUMBERS = [1101, 1102, 1103, 2101, 2102, 2103, 18]
+BESIDE = [7, 8, 46, 47, 174]
+FINE = np.array([[-1.0, 0, 0, 14], [0, 0, 1, -9], [0, -1, 0, 12], [0, 0, 0, 1]])
+
+
+@pytest.fixture
+def brain(tmp_path, save_image):
+    """Blocks of labels on a grid of 1 mm, and a PET on a coarse oblique one."""
+    rng = np.random.default_rng(6)
+    blocks = rng.permutation(np.resize([*NUMBERS, *BESIDE], 7 * 6 * 5))
+    labels = np.kron(blocks.reshape(7, 6, 5), np.ones((4, 4, 4), dtype=np.int32))
+    parcellation = save_image(tmp_path / "labels.nii.gz", labels.astype("i4"), FINE)
+    affine = np.eye(4)
+    affine[:3, :3] = nibabel.eulerangles.euler2mat(0.05, 0.1, -0.07) * 2.1
+    affine[:3, 3] = -18.3, -14.7, -13.1
+    pet = rng.gamma(9, 1, (19, 17, 18))
+    return save_image(tmp_path / "pet.nii.gz", pet, affine), parcellation
+
+
+@pytest.fixture
+def rewrite(save_image):
+    def rewrite(path, out, change):
+        image = nibabel.load(path)
+        return save_image(out, *change(image.get_fdata(), image.affine.copy()))
+
+    return rewrite
+
+
+def extract(*given, **more):
+    return extract_suvr(*given, **{"same_space": True} | more)
+
+
+def slow_means(pet, parcellation, numbers):
+    """Return means over covered voxels, one voxel at a time."""
+    pet, labels = nibabel.load(pet), nibabel.load(parcellation)
+    values, codes = pet.get_fdata(), np.asarray(labels.dataobj)
+    sums, counts = dict.fromkeys(numbers, 0.0), dict.fromkeys(numbers, 0)
+    back = np.linalg.inv(labels.affine) @ pet.affine
+    for voxel in np.ndindex(*values.shape):
+        place = np.round(apply_affine(back, voxel), 6)
+        inside = all(0 <= p <= n - 1 for p, n in zip(place, codes.shape, strict=True))
+        number = int(codes[tuple(np.floor(place + 0.5).astype(int))]) if inside else 0
+        if number in sums and np.isfinite(values[voxel]) and values[voxel] != 0:
+            sums[number] += values[voxel]
+            counts[number] += 1
+    return np.array([sums[n] / counts[n] for n in numbers]), counts
+
+
+def test_means_equal_the_slow_truth(brain, tiny):
+    found = extract(*brain, tiny)
+    slow, counts = slow_means(*brain, [*NUMBERS, 8, 47])
+    reference = (slow[-2] * counts[8] + slow[-1] * counts[47]) / (
+        counts[8] + counts[47]
+    )
+    np.testing.assert_allclose(found.means, slow[:7], rtol=1e-12)
+    np.testing.assert_allclose(found.values, slow[:7] / reference, rtol=1e-12)
+    assert found.n_voxels.tolist() == [counts[n] for n in NUMBERS]
+    assert found.to_frame().loc["rh_b", "suvr"] == found.values[4]
+    assert found.overlap > 0.95
+    assert found.parameters["reference"] == "cerebellar cortex"
+    assert np.isnan(found.shift_mm)  # no whole brain
+
+
+def flip(values, affine):
+    step = np.eye(4)
+    step[1, 1], step[1, 3] = -1, values.shape[1] - 1
+    return values[:, ::-1], affine @ step
+
+
+def swap(values, affine):
+    return values.transpose(2, 0, 1), affine[:, [2, 0, 1, 3]]
+
+
+def pad(values, affine):
+    step = np.eye(4)
+    step[:3, 3] = -2, -1, -3
+    return np.pad(values, ((2, 0), (1, 2), (3, 1))), affine @ step
+
+
+@pytest.mark.parametrize("change", [flip, swap, pad])
+@pytest.mark.parametrize("grid", ["pet", "parcellation"])
+def test_the_same_image_on_other_axes_gives_the_same(
+    brain, tiny, tmp_path, rewrite, change, grid
+):
+    other = rewrite(brain[0], tmp_path / "other.nii", change)
+    one = extract(*brain, tiny, grid=grid)
+    two = extract(other, brain[1], tiny, grid=grid)
+    # trilinear values at the very edge may have one neighbour more
+    tolerance = 1e-6 if grid == "pet" or change is not pad else 0.02
+    np.testing.assert_allclose(two.values, one.values, rtol=tolerance)
+
+
+def test_labels_as_a_grid_interpolate_the_image(tiny, tmp_path, save_image):
+    labels = np.kron(np.resize([*NUMBERS, 8], (4, 4, 4)), np.ones((3, 3, 3)))
+    parcellation = save_image(tmp_path / "l.nii", labels.astype("i4"), np.eye(4))
+    # a plane: trilinear interpolation is exact on it
+    coarse = np.diag([2.0, 2.0, 2.0, 1.0])
+    coarse[:3, 3] = -3
+    x, y, z = np.indices((10, 10, 10))
+    pet = save_image(tmp_path / "p.nii", 50 + 2.0 * x + y - z, coarse)
+    found = extract(pet, parcellation, tiny, grid="parcellation")
+    voxels = np.array(np.nonzero(labels == 1102))
+    a, b, c = (voxels + 3) / 2
+    assert found.means[1] == pytest.approx((50 + 2 * a + b - c).mean(), rel=1e-12)
+    assert found.n_voxels[1] == voxels.shape[1]
+
+
+def test_zero_and_nan_are_not_covered(brain, tiny, tmp_path, rewrite):
+    def spoil(values, affine):
+        values[3:6, 4:9, 5:8] = 0
+        values[8:10, 8:10, 8:10] = np.nan
+        values[1, 5:8, 5] = np.inf
+        return values, affine
+
+    spoilt = rewrite(brain[0], tmp_path / "spoilt.nii", spoil)
+    found = extract(spoilt, brain[1], tiny)
+    slow, _ = slow_means(spoilt, brain[1], NUMBERS)
+    np.testing.assert_allclose(found.means, slow, rtol=1e-12)
+    whole = extract(*brain, tiny)
+    assert (found.coverage < whole.coverage).any()
+    assert found.overlap < whole.overlap
+    assert (found.n_voxels <= whole.n_voxels).all()
+
+
+def test_low_coverage_is_refused_unless_accepted(brain, tiny, tmp_path, rewrite):
+    def move(values, affine):
+        affine[0, 3] += 8
+        return values, affine
+
+    moved = rewrite(brain[0], tmp_path / "moved.nii", move)
+    with pytest.raises(FileFormatError, match=r"covers \d\d% of the regions' voxels"):
+        extract(moved, brain[1], tiny)
+    found = extract(moved, brain[1], tiny, accept_low_coverage=True)
+    assert found.overlap < 0.9
+    assert "accepted: the image covers" in " ".join(found.notes)
+
+
+def test_references_by_name_and_by_mask(brain, tiny, tmp_path, save_image, rewrite):
+    labels = nibabel.load(brain[1])
+    codes = np.asarray(labels.dataobj)
+    for name, numbers in [
+        ("pons", [174]),
+        ("whole cerebellum", [7, 8, 46, 47]),
+        ("cerebellar_cortex", [8, 47]),
+    ]:
+        mask = np.isin(codes, numbers).astype(np.uint8)
+        path = save_image(tmp_path / f"{name}.nii.gz", mask, labels.affine)
+        named = extract(*brain, tiny, name)
+        masked = extract(*brain, tiny, path)
+        np.testing.assert_allclose(named.values, masked.values, rtol=1e-12)
+        assert named.reference_coverage == masked.reference_coverage
+    with pytest.raises(ParameterError, match=r"reference must be one of .*'moon'"):
+        extract(*brain, tiny, "moon")
+    empty = save_image(tmp_path / "empty.nii", np.zeros((3, 3, 3)), np.eye(4))
+    with pytest.raises(FileFormatError, match=r"empty\.nii: expected a mask"):
+        extract(*brain, tiny, empty)
+    some = np.where(np.isin(codes, NUMBERS), codes, 0)
+    bare = save_image(tmp_path / "bare.nii", some, labels.affine)
+    with pytest.raises(FileFormatError, match=r"no label for every part of the .*pons"):
+        extract(brain[0], bare, tiny, "pons")
+    far = save_image(tmp_path / "far.nii", np.ones((3, 3, 3)), np.diag([1, 1, 90, 1]))
+    with pytest.raises(FileFormatError, match=r"covers \d+% of the reference"):
+        extract(*brain, tiny, far)
+    negative = rewrite(brain[0], tmp_path / "n.nii", lambda v, a: (-v, a))
+    with pytest.raises(FileFormatError, match=r"reference pons is -.*more than 0"):
+        extract(negative, brain[1], tiny, "pons")
+
+
+def test_frames_are_averaged_by_duration(brain, tiny, tmp_path, save_image):
+    image = nibabel.load(brain[0])
+    one = image.get_fdata()
+    four = np.stack([one * 9, one, one[::-1], one * 7], axis=3)
+    path = save_image(tmp_path / "tacs.nii.gz", four, image.affine)
+    times = [(0, 100), (100, 200), (200, 500), (500, 600)]
+    mean = save_image(tmp_path / "mean.nii", (one + 3 * one[::-1]) / 4, image.affine)
+    wanted = extract(mean, brain[1], tiny)
+    given = extract(path, brain[1], tiny, frames=(100, 500), frame_times=times)
+    np.testing.assert_allclose(given.values, wanted.values, rtol=1e-12)
+    with pytest.raises(ParameterError, match="has 4 frames; say which to average"):
+        extract(path, brain[1], tiny)
+    with pytest.raises(ParameterError, match="times of its frames are not known"):
+        extract(path, brain[1], tiny, frames=(100, 500))
+    with pytest.raises(FileFormatError, match=r"4 frames, but times of shape \(3, 2\)"):
+        extract(path, brain[1], tiny, frames=(0, 9), frame_times=times[1:])
+    start, end = np.array(times).T
+    said = {"FrameTimesStart": start.tolist(), "FrameDuration": (end - start).tolist()}
+    (tmp_path / "tacs.json").write_text(json.dumps(said))
+    beside = extract(path, brain[1], tiny, frames=(100, 500))
+    np.testing.assert_array_equal(beside.values, given.values)
+    with pytest.raises(FileFormatError, match="must begin and end where frames do"):
+        extract(path, brain[1], tiny, frames=(150, 500))
+
+
+def test_erosion_and_fewest_voxels(tiny, tmp_path, save_image):
+    labels = np.zeros((30, 7, 7), dtype=np.int32)
+    for k, number in enumerate([*NUMBERS, 8]):
+        labels[1 + 3 * k : 4 + 3 * k, 1:6, 1:6] = number
+    labels[4:7] = 0
+    labels[5, 3, 3] = 1102  # a single voxel
+    parcellation = save_image(tmp_path / "l.nii", labels, np.eye(4))
+    values = np.random.default_rng(0).gamma(5, 1, labels.shape)
+    pet = save_image(tmp_path / "p.nii", values, np.eye(4))
+    found = extract(pet, parcellation, tiny, erosion=1, min_voxels=2)
+    assert found.n_voxels.tolist() == [9, 0, 9, 9, 9, 9, 9]
+    assert found.means[2] == pytest.approx(values[8, 2:5, 2:5].mean(), rel=1e-12)
+    assert np.isnan(found.values[1])
+    assert found.notes[-1] == "not measured, fewer than 2 covered voxels: lh_b"
+    few = extract(pet, parcellation, tiny, min_voxels=2)
+    assert few.n_voxels[1] == 1
+    assert np.isnan(few.values[1])
+
+
+@pytest.mark.parametrize(
+    ("pet", "parcellation", "is_said"),
+    [
+        ("sub-1_pet.nii", "aparc+aseg.mgz", False),
+        ("sub-1_space-T1w_pet.nii", "aparc+aseg.mgz", True),
+        ("sub-1_space-anat_pet.nii", "sub-1_space-T1w_dseg.nii", True),
+        ("sub-1_space-MNI152Lin_pet.nii", "aparc+aseg.mgz", False),
+        ("sub-1_space-MNI152Lin_pet.nii", "tpl_space-MNI152Lin_dseg.nii", True),
+        ("sub-1_space-T1w_pet.nii", "sub-1_space-MNI152Lin_dseg.nii", False),
+    ],
+)
+def test_pet_must_be_in_the_space_of_the_parcellation(
+    tiny, tmp_path, save_image, pet, parcellation, is_said
+):
+    labels = np.resize([*NUMBERS, 8], (4, 4, 4)).astype("i4")
+    image = nibabel.MGHImage if parcellation.endswith("mgz") else nibabel.Nifti1Image
+    nibabel.save(image(labels, np.eye(4)), tmp_path / parcellation)
+    save_image(tmp_path / pet, np.full((4, 4, 4), 2.0), np.eye(4))
+    files = tmp_path / pet, tmp_path / parcellation
+    if not is_said:
+        with pytest.raises(ParameterError, match=r"nothing says .*--same-space"):
+            extract_suvr(*files, tiny)
+        for consent in ({"same_space": True}, {"transform": np.eye(4)}):
+            assert (extract_suvr(*files, tiny, **consent).values == 1).all()
+    else:
+        assert (extract_suvr(*files, tiny).values == 1).all()
+
+
+def simulated_head(labels, affine):
+    """Return FDG of a whole head, smooth, with scalp and noise, and its affine."""
+    whole = np.pad(labels, 10)
+    brain = ndimage.binary_fill_holes(ndimage.binary_closing(whole > 0, iterations=3))
+    depth = ndimage.distance_transform_edt(~brain)
+    uptake = np.where(whole >= 1000, 1.3, np.where(np.isin(whole, (8, 47)), 1.0, 0.5))
+    uptake = np.where((whole > 0) | brain, uptake, 0.0)
+    uptake[(depth > 4) & (depth < 8)] = 0.4
+    uptake = ndimage.gaussian_filter(uptake, 1.5) + 0.05
+    uptake += np.random.default_rng(0).normal(0, 0.1, uptake.shape)
+    start = affine.copy()
+    start[:3, 3] -= affine[:3, :3].sum(axis=1) * 10
+    return uptake.astype("f4"), start
+
+
+def test_a_shift_of_the_whole_head_is_noticed(shared, tmp_path, save_image):
+    image = nibabel.load(shared / "fs_ds004230_PS11/aparc.a2009s+aseg.mgz")
+    labels = np.asarray(image.dataobj)[::2, ::2, ::2]
+    coarse = image.affine @ np.diag([2.0, 2.0, 2.0, 1.0])
+    path = save_image(tmp_path / "labels.nii", labels, coarse)
+    uptake, affine = simulated_head(labels, coarse)
+    pet = save_image(tmp_path / "pet.nii", uptake, affine)
+    assert extract(pet, path).shift_mm < 4
+    for shift in ((14, 0, 0), (0, 0, -14), (0, 8, 12)):
+        moved = affine.copy()
+        moved[:3, 3] += shift
+        save_image(pet, uptake, moved)
+        with pytest.raises(FileFormatError, match="fits the labels best when moved by"):
+            extract(pet, path)
+    found = extract(pet, path, accept_low_coverage=True)
+    assert found.overlap > 0.99
+    assert found.shift_mm == pytest.approx(14.4, abs=3)
+    assert "accepted: the image fits the labels best when moved" in found.notes[-1]
+    back = np.eye(4)
+    back[:3, 3] = 0, -8, -12
+    assert extract_suvr(pet, path, transform=back).shift_mm < 4
+
+
+def test_fdopa_equals_nilearn_and_a_moved_affine_is_refused(
+    shared, tmp_path, save_image, rewrite
+):
+    resampling = pytest.importorskip("nilearn.image", reason="nilearn is absent")
+    atlas = load_atlas("destrieux160")
+    pet = shared / "pet_mni/juspace_FDOPA_f18.nii"
+    parcellation = shared / "fs_cvs_avg35_inMNI152/aparc.a2009s+aseg.mgz"
+    mask = shared / "pet_mni/clinica_region-pons_eroded-6mm_mask.nii.gz"
+    found = extract(pet, parcellation, atlas, mask)
+    image = nibabel.load(pet)
+    labels = resampling.resample_to_img(
+        nibabel.load(parcellation),
+        image,
+        interpolation="nearest",
+        force_resample=True,
+        copy_header=True,
+    )
+    codes, values = np.asarray(labels.dataobj), image.get_fdata()
+    frame = found.to_frame()
+    for name, number in zip(atlas.names, atlas.regions["freesurfer_id"], strict=True):
+        inside = values[codes == number]
+        mean = float(np.mean(inside[inside != 0], dtype=np.float64))
+        assert frame.loc[name, "mean"] == pytest.approx(mean, rel=1e-6)
+    assert found.shift_mm < 4
+    step = np.eye(4)
+    step[1, 3] = 3
+    other = rewrite(pet, tmp_path / "other.nii", lambda v, a: flip(v[:, 3:], a @ step))
+    again = extract(other, parcellation, atlas, mask)
+    np.testing.assert_allclose(again.values, found.values, rtol=1e-6)
+    moved = image.affine.copy()
+    moved[0, 3] += 20
+    path = save_image(tmp_path / "moved.nii", values, moved)
+    match = r"covers 6\d% of the regions' voxels.* when moved by"
+    with pytest.raises(FileFormatError, match=match):
+        extract(path, parcellation, atlas, mask)
+
+
+@pytest.mark.parametrize("grid", ["pet", "parcellation"])
+@pytest.mark.parametrize(
+    ("value", "where", "holds"),
+    [
+        (3.0, (), True),
+        (1e-300, (1,), True),
+        (-4.0, (2,), True),
+        (np.nan, (1, 0), True),
+        (np.inf, (1, 0, 0), True),
+        (1e300, (1, 0, 0), True),
+        (0.0, (), False),
+        (np.nan, (), False),
+        (-1.0, (4,), False),
+        (np.nan, (4,), False),
+        (1e-310, (4,), False),
+        (1e308, (1,), False),
+        (1e308, (), False),
+    ],
+)
+def test_extreme_uptake_holds_or_is_refused(
+    tmp_path, save_image, grid, value, where, holds
+):
+    labels = np.zeros((5, 4, 6), dtype=np.int16)
+    labels[1:] = np.arange(1, 5)[:, None, None]
+    image = np.random.default_rng(4).uniform(1.0, 2.0, labels.shape)
+    image[where or ...] = value
+    (tmp_path / "regions.tsv").write_text(
+        "name\themisphere\nlh_a\tL\nlh_b\tL\nrh_a\tR\n"
+    )
+    files = (
+        save_image(tmp_path / "pet.nii", image, np.eye(4)),
+        save_image(tmp_path / "labels.nii", labels, np.eye(4)),
+        tmp_path / "regions.tsv",
+    )
+    given = {
+        "labels": ("lh_a", "lh_b", "rh_a", "Left-Cerebellum-Cortex"),
+        "grid": grid,
+        "accept_low_coverage": True,
+    }
+    if holds:
+        found = extract(*files, **given)
+        assert np.isfinite(found.values).all()
+        assert found.reference_mean > 0
+        return
+    with pytest.raises(BrainlsapError, match=r"pet\.nii: .*(reference|cover|region)"):
+        extract(*files, **given)

@@ -1,0 +1,255 @@
+"""Connectomes from streamlines: the slow truth, MRtrix, names, what is refused."""
+
+import shutil
+import subprocess
+
+import nibabel
+import numpy as np
+import pandas as pd
+import pytest
+from nibabel.streamlines import Tractogram
+
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.connectomes import read_connectome
+from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.images.tractography import WEIGHTS, build_connectome
+from tests.images.slow_tractography import RULES, slow_connectome
+
+N_LABELS = 7
+SHAPE = (9, 10, 11)
+# Oblique, with voxels of three sizes; and one whose arithmetic is exact.
+TURN = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
+OBLIQUE = np.eye(4)
+OBLIQUE[:3, :3] = TURN @ np.diag([1.5, -2.0, 2.5])
+OBLIQUE[:3, 3] = 4.0, -7.0, 2.0
+LAS = np.array([[-2.0, 0, 0, 9], [0, 0, 2, -8], [0, -2, 0, 10], [0, 0, 0, 1]])
+
+
+@pytest.fixture
+def counted():
+    """Return an atlas of seven regions without FreeSurfer's numbers."""
+    names = [f"lh_r{i}" for i in range(N_LABELS)]
+    table = pd.DataFrame({"name": names, "freesurfer_id": -1, "hemisphere": "L"})
+    return Atlas("counted", table.assign(structure="cortex", short_name=names))
+
+
+def draw_labels(affine, share, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(1, N_LABELS + 1, SHAPE) * (rng.random(SHAPE) < share)
+    labels.ravel()[:N_LABELS] = np.arange(1, N_LABELS + 1)
+    return nibabel.Nifti1Image(labels.astype(np.int16), affine)
+
+
+def draw_lines(image, n, seed=1, grid=None):
+    """Return random walks, some outside the image; on a grid, distances tie."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for k in range(n):
+        size = 1 + k % 9
+        start = rng.uniform(-2, np.array(SHAPE) + 1)
+        walk = start + np.cumsum(rng.normal(0, 0.8, (size, 3)), axis=0)
+        points = nibabel.affines.apply_affine(image.affine, walk)
+        if grid:
+            points = np.round(points / grid) * grid
+        lines.append(points.astype(np.float32))
+    return lines
+
+
+def save(folder, image, lines, name="tracks.tck"):
+    nibabel.save(image, folder / "nodes.nii.gz")
+    made = Tractogram(lines, affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(made, str(folder / name))
+    return folder / name, folder / "nodes.nii.gz"
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("radius", [1.2, 3.0])
+@pytest.mark.parametrize(
+    ("affine", "share", "grid"), [(OBLIQUE, 0.15, None), (LAS, 0.2, 1.0)]
+)
+def test_every_rule_equals_the_slow_truth(
+    tmp_path, counted, rule, radius, affine, share, grid
+):
+    image = draw_labels(affine, share)
+    lines = draw_lines(image, 150, grid=grid)
+    near = nibabel.as_closest_canonical(image)
+    labels = np.asarray(near.dataobj)
+    slow, n_kept = slow_connectome(
+        lines, labels, near.affine, rule, radius, "count", np.ones(150)
+    )
+    made = build_connectome(*save(tmp_path, image, lines), counted, rule, radius)
+    np.testing.assert_array_equal(made.matrix, slow)
+    assert (made.n_streamlines, made.n_kept) == (150, n_kept)
+    assert made.n_unassigned == 150 - n_kept
+    assert n_kept > 0
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_every_weight_equals_the_slow_truth(tmp_path, counted, weight, is_weighted):
+    image = draw_labels(OBLIQUE, 0.5)
+    lines = draw_lines(image, 120)
+    factors = np.random.default_rng(5).gamma(2, 1, 120) if is_weighted else np.ones(120)
+    near = nibabel.as_closest_canonical(image)
+    slow, _ = slow_connectome(
+        lines, np.asarray(near.dataobj), near.affine, "radial", 2.0, weight, factors
+    )
+    given = {"streamline_weights": factors} if is_weighted else {}
+    files = save(tmp_path, image, lines)
+    made = build_connectome(*files, counted, "radial", 2.0, weight, **given)
+    np.testing.assert_allclose(made.matrix, slow, rtol=1e-6)
+    assert made.parameters["weight"] == weight
+    assert (slow > 0).sum() > 10
+
+
+def test_weights_come_from_a_file_in_either_place(tmp_path, counted):
+    image = draw_labels(LAS, 0.5)
+    files = save(tmp_path, image, draw_lines(image, 40))
+    factors = np.arange(40) / 8
+    text = "# command_history: tcksift2\n" + " ".join(map(str, factors)) + "\n"
+    (tmp_path / "sift.txt").write_text(text)
+    np.save(tmp_path / "sift.npy", factors)
+    made = [
+        build_connectome(*files, counted, streamline_weights=tmp_path / "sift.txt"),
+        build_connectome(*files, counted, weight=str(tmp_path / "sift.txt")),
+        build_connectome(*files, counted, weight=tmp_path / "sift.npy"),
+        build_connectome(*files, counted, weight=factors),
+    ]
+    for one in made[1:]:
+        np.testing.assert_array_equal(one.matrix, made[0].matrix)
+    assert made[0].matrix.sum() > 0
+    with pytest.raises(FileFormatError, match=r"40 streamlines, but 39 weights in st"):
+        build_connectome(*files, counted, streamline_weights=factors[1:])
+
+
+def test_blocks_and_threads_do_not_matter(tmp_path, counted, monkeypatch):
+    image = draw_labels(OBLIQUE, 0.4)
+    files = save(tmp_path, image, draw_lines(image, 90))
+    whole = build_connectome(*files, counted, weight="inverse_length", n_threads=1)
+    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK", 13)
+    one = build_connectome(*files, counted, weight="inverse_length", n_threads=1)
+    three = build_connectome(*files, counted, weight="inverse_length", n_threads=3)
+    np.testing.assert_array_equal(one.matrix, three.matrix)
+    np.testing.assert_allclose(one.matrix, whole.matrix, rtol=1e-12)
+    assert one.n_kept == whole.n_kept > 0
+
+
+@pytest.mark.parametrize("axes", [(1, 2, 0), (2, 1, 0)])
+@pytest.mark.parametrize("flipped", [0, 2])
+def test_the_order_of_voxels_in_the_file_does_not_matter(
+    tmp_path, counted, axes, flipped
+):
+    image = draw_labels(OBLIQUE, 0.3)
+    lines = draw_lines(image, 80)
+    first = build_connectome(*save(tmp_path, image, lines), counted)
+    step = np.eye(4)
+    step[flipped, flipped], step[flipped, 3] = -1, SHAPE[flipped] - 1
+    labels = np.flip(np.asarray(image.dataobj), flipped).transpose(axes)
+    affine = (image.affine @ step)[:, [*axes, 3]]
+    other = nibabel.Nifti1Image(np.ascontiguousarray(labels), affine)
+    again = build_connectome(*save(tmp_path, other, lines), counted)
+    np.testing.assert_array_equal(again.matrix, first.matrix)
+    assert first.matrix.sum() > 0
+
+
+def test_regions_come_by_name_and_others_are_counted(tmp_path, tiny):
+    labels = np.zeros((8, 1, 1), dtype=np.int32)
+    # lh_a, cerebellum, white matter, rh_a, and the five others
+    labels[:, 0, 0] = 1101, 8, 2, 2101, 1102, 1103, 2102, 2103
+    labels = np.concatenate([labels, np.full((1, 1, 1), 18, np.int32)])
+    image = nibabel.Nifti1Image(labels, np.eye(4))
+    ends = [(0, 3), (3, 0), (0, 1), (2, 0), (8, 8), (4, 20)]
+    lines = [np.array([[a, 0, 0], [b, 0, 0]], dtype=np.float32) for a, b in ends]
+    made = build_connectome(*save(tmp_path, image, lines), tiny, "end voxels")
+    frame = made.to_frame()
+    assert frame.loc["lh_a", "rh_a"] == frame.loc["rh_a", "lh_a"] == 2
+    assert frame.loc["Left-Amygdala", "Left-Amygdala"] == 1
+    assert frame.to_numpy().sum() == 5
+    assert (made.n_kept, made.n_unassigned, made.n_outside) == (3, 2, 1)
+    assert "3 of 6 streamlines kept" in made.notes[-1]
+    # by the radial search, white matter is no node: the nearest is cerebellum or rh_a
+    near = build_connectome(*save(tmp_path, image, lines), tiny, "radial", 1.5)
+    assert near.n_unassigned == 1
+
+
+def test_bad_arguments_are_refused(tmp_path, counted):
+    image = draw_labels(LAS, 0.5)
+    files = save(tmp_path, image, draw_lines(image, 3))
+    with pytest.raises(ParameterError, match=r"assignment must be one of .*'sphere'"):
+        build_connectome(*files, counted, "sphere")
+    with pytest.raises(ParameterError, match=r"weight must be one of .*'fa'"):
+        build_connectome(*files, counted, weight="fa")
+    with pytest.raises(ParameterError, match="radius must be at least 0, got -1"):
+        build_connectome(*files, counted, radius=-1)
+
+
+@pytest.fixture(scope="module")
+def whole_brain(shared, tmp_path_factory):
+    """Return the real tractogram as `.tck`, and its 164 nodes."""
+    folder = tmp_path_factory.mktemp("brain")
+    lines = nibabel.streamlines.load(shared / "tract_mni_destrieux/stroke.trk.gz")
+    made = Tractogram(lines.streamlines, affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(made, str(folder / "stroke.tck"))
+    return folder / "stroke.tck", shared / "tract_mni_destrieux/nodes164.nii.gz"
+
+
+def test_committed_matrices_of_mrtrix_are_met(whole_brain, shared):
+    atlas = load_atlas("destrieux160")
+    expected = shared / "tract_mni_destrieux/expected"
+    ends = build_connectome(*whole_brain, atlas, "end_voxels")
+    known = read_connectome(expected / "count_endvoxels.csv", atlas).matrix
+    np.testing.assert_array_equal(ends.matrix, known)
+    # the nodes are also made from FreeSurfer's own labels, and .trk.gz is the same
+    radial = build_connectome(
+        shared / "tract_mni_destrieux/stroke.trk.gz",
+        shared / "fs_cvs_avg35_inMNI152/aparc.a2009s+aseg.mgz",
+        atlas,
+    )
+    known = read_connectome(expected / "count_radial4_sym_zerodiag.csv", atlas).matrix
+    np.fill_diagonal(radial.matrix, 0)
+    np.testing.assert_array_equal(radial.matrix, known)
+    assert radial.n_streamlines == 36763
+
+
+PEER = {
+    "end_voxels": ("-assignment_end_voxels",),
+    "radial": ("-assignment_radial_search",),
+    "reverse_search": ("-assignment_reverse_search",),
+    "count": (),
+    "inverse_length": ("-scale_invlength",),
+    "inverse_node_volume": ("-scale_invnodevol",),
+    "mean_length": ("-scale_length", "-stat_edge", "mean"),
+}
+
+
+@pytest.mark.skipif(
+    shutil.which("tck2connectome") is None,
+    reason="tck2connectome of MRtrix3 is not installed (apt-get install mrtrix3)",
+)
+@pytest.mark.parametrize(
+    ("rule", "radius", "weight"),
+    [
+        ("end_voxels", 0, "count"),
+        ("radial", 2, "count"),
+        ("radial", 4, "count"),
+        ("reverse_search", 0, "count"),
+        ("reverse_search", 7, "count"),
+        ("radial", 4, "mean_length"),
+        ("radial", 2, "inverse_length"),
+        ("end_voxels", 0, "inverse_node_volume"),
+    ],
+)
+def test_mrtrix_gives_the_same(whole_brain, tmp_path, rule, radius, weight):
+    given = () if rule == "end_voxels" else (str(radius),)
+    out = tmp_path / "peer.csv"
+    command = ["tck2connectome", "-quiet", "-symmetric", *map(str, whole_brain), out]
+    command += [*PEER[rule], *given, *PEER[weight]]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    atlas = load_atlas("destrieux160")
+    peer = read_connectome(out, atlas).matrix
+    made = build_connectome(*whole_brain, atlas, rule, radius, weight).matrix
+    assert np.count_nonzero(peer) > 500
+    if weight == "count":
+        np.testing.assert_array_equal(made, peer)
+    else:
+        np.testing.assert_allclose(made, peer, rtol=1e-4)

@@ -1,0 +1,393 @@
+"""make_cohort and make_benchmark_cohort: kept draws, and the effects they state."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.simulation import make_benchmark_cohort, make_cohort
+from brainlsap.simulation.cohort import (
+    DEMOGRAPHICS,
+    STAGES,
+    divide,
+    find_homotopic,
+    make_people,
+    random_stream,
+)
+from brainlsap.simulation.networks import pairwise_distance
+
+CASES = ("normalized", "combinatorial", "planted", "permuted")
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort(40, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    return {
+        (case, noise): make_benchmark_cohort(
+            case, noise=noise, n_people=60, random_state=2
+        )
+        for case in CASES
+        for noise in ("low", "high")
+    }
+
+
+def digest(connectomes):
+    counts = np.ascontiguousarray(connectomes, dtype=np.float32)
+    return hashlib.sha256(counts.tobytes()).hexdigest()[:16]
+
+
+def upper_triangle(matrices):
+    rows, columns = np.triu_indices(matrices.shape[-1], 1)
+    return matrices[..., rows, columns]
+
+
+def test_draws_of_make_cohort_are_those_of_the_first_version():
+    made = make_cohort(5, feature=("fdg", "thickness", "volume"), random_state=3)
+    assert digest(made.connectomes) == "3d087d1965c53080"
+    assert np.nansum(made.features, axis=(0, 1)) == pytest.approx(
+        [1828.6067721424238, 3298.0185592669723, 4196214.331737875], rel=1e-12
+    )
+    effect = made.truth["effect"].abs().sum()
+    assert effect == pytest.approx(3.212244166043681, rel=1e-12)
+    assert made.table["age"].sum() == pytest.approx(680.6)
+
+
+@pytest.mark.parametrize(
+    ("case", "features", "effect", "labels"),
+    [
+        ("normalized", 2672.243504093186, -43.94853315267636, "CLCESAE"),
+        ("combinatorial", 2703.284685566042, -33.53162906352481, "CLCESAE"),
+        ("planted", 2758.8795727566157, -15.0, "CLCESAE"),
+        ("permuted", 2672.243504093186, 0.0, "CAESCEL"),
+    ],
+)
+def test_draws_of_benchmark_cohorts_are_those_fixed_at_first(
+    case, features, effect, labels
+):
+    made = make_benchmark_cohort(case, noise="high", n_people=7, random_state=1)
+    assert digest(made.connectomes) == "49d1c0534d4a12e6"
+    assert made.features.sum() == pytest.approx(features, rel=1e-12)
+    assert made.truth["effect"].sum() == pytest.approx(effect, rel=1e-12)
+    assert "".join(label[0] for label in made.y) == labels
+
+
+def test_shapes_names_and_units(cohort):
+    assert cohort.connectomes.shape == (74, 160, 160)
+    assert cohort.features.shape == (74, 160, 1)
+    assert (cohort.feature_names, cohort.classes) == (("fdg",), STAGES)
+    row = cohort.table.iloc[-1]
+    assert row["scan"] == f"{row['participant']}_{row['session']}"
+    assert set(cohort.table["session"]) == {"ses-M00", "ses-M12", "ses-M24"}
+    assert len(set(cohort.groups)) == 40
+    assert list(cohort.table)[4:] == ["age", "sex", "site"]
+    assert 0.9 < np.median(cohort.features) < 1.5
+    assert cohort.provenance["random_state"] == 1
+    assert tuple(cohort.truth["region"]) == cohort.region_names
+
+
+def test_one_feature_more_changes_nothing_in_the_others():
+    alone = make_cohort(9, feature="fdg", random_state=5)
+    several = make_cohort(9, feature=["thickness", "volume", "fdg"], random_state=5)
+    assert np.array_equal(several.features[..., 2:], alone.features)
+    assert np.array_equal(several.connectomes, alone.connectomes)
+    truth = several.truth
+    assert list(truth)[2:] == [
+        "effect",
+        "effect_thickness",
+        "effect_volume",
+        "effect_fdg",
+    ]
+    assert np.array_equal(truth["effect_fdg"], alone.truth["effect"])
+    assert np.array_equal(truth["effect"], truth["effect_thickness"], equal_nan=True)
+
+
+def test_counts_are_whole_and_about_as_dense_as_real_ones(cohort):
+    counts = cohort.connectomes
+    assert np.array_equal(counts, np.rint(counts))
+    assert np.array_equal(counts, counts.transpose(0, 2, 1))
+    assert not np.diagonal(counts, axis1=1, axis2=2).any()
+    assert 0.25 < (upper_triangle(counts) >= 10).mean() < 0.5
+    assert 300_000 < upper_triangle(counts).sum(axis=1).mean() < 600_000
+
+
+def test_networks_fall_with_distance_and_join_homotopic_regions(cohort):
+    mean = cohort.connectomes.mean(axis=0)
+    distance = pairwise_distance(cohort.atlas.regions[["x", "y", "z"]].to_numpy())
+    sides = cohort.atlas.regions["hemisphere"].to_numpy()
+    within = np.triu(sides[:, None] == sides[None, :], 1)
+    near, far = distance < 30, (distance > 60) & (distance < 90)
+    assert mean[within & near].mean() > 5 * mean[within & far].mean()
+    across = sides[:, None] != sides[None, :]
+    paired = np.zeros_like(across)
+    paired[np.arange(160), find_homotopic(cohort.atlas)] = True
+    assert np.median(mean[paired]) > 5 * np.median(mean[across & ~paired])
+
+
+def test_scans_of_a_person_are_as_alike_as_real_ones(cohort):
+    same = cohort.groups[:, None] == cohort.groups[None, :]
+    np.fill_diagonal(same, False)
+    other = cohort.groups[:, None] != cohort.groups[None, :]
+    alike = np.corrcoef(np.log1p(upper_triangle(cohort.connectomes)))
+    assert alike[other].max() < alike[same].min() < alike[same].max() < 0.99
+    # The real BNU_1 scans: 0.975 within a person, 0.904 between people.
+    assert alike[same].mean() == pytest.approx(0.96, abs=0.03)
+    assert alike[other].mean() == pytest.approx(0.91, abs=0.03)
+    values = cohort.features[..., 0]
+    alike = np.corrcoef(values / values.mean(axis=0))
+    assert alike[same].mean() > alike[other].mean() + 0.4
+
+
+@pytest.mark.parametrize("atlas", ["destrieux160", "desikan82"])
+def test_the_seeds_lose_most(atlas):
+    truth = make_cohort(12, atlas=atlas, random_state=1).truth
+    assert truth["seed"].sum() == 6
+    assert truth.nsmallest(6, "effect")["seed"].all()
+    assert (truth["effect"] <= 0).all()
+    deepest = truth.loc[truth["seed"], "effect"].mean()
+    assert truth.loc[~truth["seed"], "effect"].median() > 0.1 * deepest
+
+
+def test_the_mean_seed_loses_the_effect_asked_for():
+    made = make_cohort(15, effect=0.2, feature="volume")
+    healthy = make_cohort(15, effect=0.0, feature="volume", noise=0.0)
+    assert (healthy.truth["effect"] == 0).all()
+    relative = made.truth["effect"] / healthy.features[..., 0].mean(axis=0)
+    assert relative[made.truth["seed"]].mean() == pytest.approx(-0.2, abs=0.01)
+
+
+def test_group_difference_follows_the_truth():
+    made = make_cohort(400, shares={"CN": 1, "AD": 1}, visits=(1,), random_state=3)
+    assert made.classes == ("CN", "AD")
+    values, effect = made.features[..., 0], made.truth["effect"].to_numpy()
+    ill = made.y == "AD"
+    change = values[ill].mean(axis=0) - values[~ill].mean(axis=0)
+    error = values.std(axis=0) * np.sqrt(2 / 200)
+    # Both groups share one difference in age and in the people's overall level;
+    # of 160 normal deviates the largest is about 3.
+    shift = np.median(change - effect)
+    assert abs(shift) < 0.02
+    assert np.abs((change - effect - shift) / error).max() < 4
+
+
+def test_disease_deepens_with_stage_and_years():
+    early = make_cohort(60, visits=(0, 0, 1), shares={"AD": 1}, noise=0.0)
+    seeds = early.truth["seed"].to_numpy()
+    level = early.features[:, seeds, 0].mean(axis=1).reshape(60, 3)
+    assert (np.diff(level) < 0).all()
+    made = make_cohort(250, visits=(1,), random_state=6)
+    level = made.features[:, seeds, 0].mean(axis=1)
+    assert (np.diff([level[made.y == stage].mean() for stage in STAGES]) < 0).all()
+
+
+def test_disease_stays_at_the_seeds_without_spread():
+    truth = make_cohort(12, spread=0.0).truth
+    assert truth.loc[~truth["seed"], "effect"].abs().max() < 1e-12
+
+
+def test_thickness_has_no_subcortex():
+    made = make_cohort(6, feature="thickness")
+    assert np.isnan(made.features[:, 148:]).all()
+    assert made.measured[:, :148].all()
+    assert made.truth["effect"].isna().tolist() == [False] * 148 + [True] * 12
+
+
+def test_seeds_by_name_and_number_and_a_users_own_atlas():
+    made = make_cohort(8, seeds=["lh_G_precuneus", "Right-Caudate"])
+    planted = made.truth.loc[made.truth["seed"], "region"]
+    assert list(planted) == ["ctx_lh_G_precuneus", "Right-Caudate"]
+    own = load_atlas("desikan82").regions[40:].reset_index(drop=True)
+    made = make_cohort(6, atlas=Atlas("own", own, None), seeds=3)
+    assert (made.n_rois, made.truth["seed"].sum()) == (42, 3)
+    with pytest.raises(RegionNameError, match="lh_nowhere"):
+        make_cohort(6, seeds=["lh_nowhere"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"feature": "curvature"}, r"feature must be one of 'fdg', .* got 'curvature'"),
+        ({"feature": ["fdg", "fdg"]}, r"each once; got \['fdg', 'fdg'\]"),
+        ({"effect": 0.7}, r"effect must be between 0 and 0\.5, .* got 0\.7"),
+        ({"noise": -0.5}, r"noise must be at least 0, got -0\.5"),
+        ({"n_people": 3}, r"n_people must be at least 5, .* got 3"),
+        ({"shares": {"MCI": 1}}, r"shares must name stages among .*; got 'MCI'"),
+        ({"visits": (0, 0)}, r"shares must be finite, not negative and not all 0"),
+        ({"random_state": -3}, r"random_state must be a whole number .* got -3"),
+        ({"seeds": 1000}, r"seeds must be between 1 and 160"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        make_cohort(**{"n_people": 6, **arguments})
+
+
+def test_an_atlas_without_centroids_is_refused():
+    flat = load_atlas("desikan82").regions.drop(columns=["x", "y", "z"])
+    with pytest.raises(ParameterError, match="no centroid for every region"):
+        make_cohort(6, atlas=Atlas("flat", flat, None))
+
+
+def test_streams_differ_by_seed_name_and_key():
+    draws = {
+        random_stream(seed, name, *keys).normal()
+        for seed in (0, np.int64(1))
+        for name in ("network", "count")
+        for keys in ((), (0,), (1,), (0, 1), (1, 0))
+    }
+    assert len(draws) == 20
+
+
+def test_divide_is_complete_and_close_to_the_shares():
+    paper = [numbers[0] for numbers in DEMOGRAPHICS.values()]
+    assert divide(1385, paper).tolist() == [345, 186, 461, 231, 162]
+    assert divide(17, paper).sum() == 17
+    assert divide(5, paper).tolist() == [1] * 5
+    assert divide(4, [0.5, 0.0, 0.5]).tolist() == [2, 0, 2]
+
+
+def test_people_come_one_to_three_times_a_year_apart():
+    people = make_people(60)
+    visits = people.groupby("person")["visit"]
+    assert visits.count().value_counts().to_dict() == {1: 24, 2: 21, 3: 15}
+    grown = people.groupby("person")["age"].agg(lambda age: age.max() - age.min())
+    assert grown.to_numpy() == pytest.approx(visits.count().to_numpy() - 1)
+    fixed = people.groupby("person")[["stage", "sex", "site"]].nunique()
+    assert (fixed == 1).all(axis=None)
+    moved = make_people(60, conversion=0.5)
+    assert (moved.groupby("person")["stage"].nunique() > 1).any()
+
+
+def test_demographics_are_those_stated():
+    people = make_people(3000, visits=(1,), n_sites=3)
+    for stage, (n, men, mean, deviation) in enumerate(DEMOGRAPHICS.values()):
+        group = people[people["stage"] == stage]
+        # Ages are cut at 55 and 92, which the widest group feels a little.
+        assert group["age"].mean() == pytest.approx(mean, abs=1.2)
+        assert group["age"].std() == pytest.approx(deviation, rel=0.15)
+        assert (group["sex"] == "M").mean() == pytest.approx(men / n, abs=0.07)
+        sites = group["site"].value_counts(normalize=True)
+        assert sites.to_numpy() == pytest.approx([1 / 3] * 3, abs=0.1)
+
+
+def severity(made):
+    return np.array([STAGES.index(label) / 4 for label in made.y])
+
+
+def without_noise(benchmark, case):
+    # The error is 0.1 and 0.2 times the same draws, so this is what is left at 0.
+    low, high = (benchmark[case, noise].features[..., 0] for noise in ("low", "high"))
+    return 2 * low - high
+
+
+def losses(benchmark, case):
+    """Return pi of the ill by the formula, and their cohort."""
+    made = benchmark[case, "low"]
+    planted = benchmark["planted", "low"].truth["seed"].to_numpy().astype(float)
+    healthy = without_noise(benchmark, "planted")
+    healthy = healthy + 1.5 * np.outer(severity(made), planted)
+    ill = severity(made) > 0
+    lost = (healthy - without_noise(benchmark, case))[ill]
+    return lost / (1.5 * severity(made)[ill, None]), made.select(ill), healthy
+
+
+def test_benchmark_regions_lie_on_two_mirrored_half_ellipsoids(benchmark):
+    regions = benchmark["planted", "low"].atlas.regions
+    positions = regions[["x", "y", "z"]].to_numpy()
+    assert ((positions / [60, 80, 55]) ** 2).sum(axis=1) == pytest.approx(1.0)
+    assert (positions[:80, 0] <= 0).all()
+    assert np.array_equal(positions[80:], positions[:80] * [-1, 1, 1])
+
+
+def test_benchmark_networks_are_thresholded_counts_of_the_stated_weights():
+    made = make_benchmark_cohort("planted", n_people=300, random_state=4)
+    assert [int((made.y == stage).sum()) for stage in STAGES] == [81, 42, 99, 42, 36]
+    counts = made.connectomes.astype(float)
+    assert np.array_equal(counts, np.rint(counts))
+    assert np.array_equal(counts, counts.transpose(0, 2, 1))
+    assert counts[counts > 0].min() == 10
+    assert not np.diagonal(counts, axis1=1, axis2=2).any()
+    distance = pairwise_distance(made.atlas.regions[["x", "y", "z"]].to_numpy())
+    paired = np.zeros((160, 160), dtype=bool)
+    paired[np.arange(160), (np.arange(160) + 80) % 160] = True
+    strong = np.triu(distance < 40, 1) & ~paired
+    logs = np.log(np.maximum(counts[:, strong], 1.0))
+    ratio = logs.mean(axis=0) - np.log(400) + distance[strong] / 18
+    assert np.median(ratio) == pytest.approx(0.0, abs=0.1)
+    assert ratio.std() == pytest.approx(0.8, rel=0.15)
+    heavy = counts[:, strong].mean(axis=0) > 300
+    assert logs[:, heavy].std(axis=0).mean() == pytest.approx(0.6, rel=0.05)
+    far = np.triu(paired & (distance > 100))
+    assert counts[:, far].mean() == pytest.approx(60 * np.exp(0.18), rel=0.1)
+
+
+def test_benchmark_values_are_mean_offset_loss_and_noise(benchmark):
+    lost, made, healthy = losses(benchmark, "planted")
+    offsets = healthy - healthy[:1]
+    assert offsets.std(axis=1).max() < 1e-12
+    assert offsets[:, 0].std() == pytest.approx(0.1, rel=0.25)
+    assert healthy[0].std() == pytest.approx(0.25, rel=0.15)
+    planted = made.truth["seed"].to_numpy()
+    assert planted.sum() == 10
+    assert np.array_equal(made.truth["effect"], -1.5 * planted)
+    assert lost[:, planted] == pytest.approx(1.0)
+    assert lost[:, ~planted] == pytest.approx(0.0, abs=1e-12)
+    for noise, deviation in (("low", 0.1), ("high", 0.2)):
+        values = benchmark["planted", noise].features[..., 0]
+        error = values - without_noise(benchmark, "planted")
+        assert error.std() == pytest.approx(deviation, rel=0.03)
+
+
+@pytest.mark.parametrize("case", ["normalized", "combinatorial"])
+def test_benchmark_spread_follows_the_operator_of_the_case(benchmark, case):
+    lost, made, _ = losses(benchmark, case)
+    seeds = made.truth["seed"].to_numpy()
+    assert seeds.sum() == 6
+    assert 0.5 < lost.max() <= 1.0 + 1e-12
+    for person in range(5):
+        network = made.connectomes[person].astype(float)
+        degree = network.sum(axis=1)
+        if case == "normalized":
+            operator = np.eye(160) - network / np.sqrt(np.outer(degree, degree))
+        else:
+            operator = (np.diag(degree) - network) / degree.mean()
+        # Observed counts stand in for the true weights, hence not exactly.
+        expected = expm(-3 * operator) @ seeds
+        assert np.corrcoef(lost[person], expected)[0, 1] > 0.98
+    mean = -1.5 * lost.mean(axis=0)
+    assert np.corrcoef(made.truth["effect"], mean)[0, 1] > 0.99
+    slope = np.polyfit(mean, made.truth["effect"], 1)[0]
+    assert slope == pytest.approx(1.0, abs=0.1)
+
+
+def test_benchmark_cases_share_people_and_permuted_labels_say_nothing(benchmark):
+    first, permuted = benchmark["normalized", "low"], benchmark["permuted", "low"]
+    for case in ("combinatorial", "planted"):
+        other = benchmark[case, "high"]
+        assert np.array_equal(first.connectomes, other.connectomes)
+        assert np.array_equal(first.y, other.y)
+    assert np.array_equal(first.features, permuted.features)
+    assert np.array_equal(first.connectomes, permuted.connectomes)
+    assert not np.array_equal(first.y, permuted.y)
+    assert sorted(first.y) == sorted(permuted.y)
+    assert not permuted.truth["seed"].any()
+    assert not permuted.truth["effect"].any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"case": "own"}, r"case must be one of 'combinatorial', .* got 'own'"),
+        ({"noise": "none"}, r"noise must be one of 'high', 'low'; got 'none'"),
+        ({"n_people": 4}, r"n_people must be at least 5, .* got 4"),
+    ],
+)
+def test_benchmark_refuses(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        make_benchmark_cohort(**{"case": "planted", **arguments})

@@ -1,0 +1,122 @@
+"""Networks and spread, against loops and integration that are slow and obvious."""
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from brainlsap.simulation.networks import (
+    OPERATORS,
+    base_network,
+    count_streamlines,
+    diffusion_operator,
+    normalized_operator,
+    pairwise_distance,
+    spread_from_seeds,
+    vary_network,
+)
+
+HALF = 11
+
+
+def draw_rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def positions():
+    left = draw_rng(3).uniform([-60, -80, -40], [-5, 60, 60], size=(HALF, 3))
+    return np.concatenate([left, left * [-1, 1, 1]])
+
+
+@pytest.fixture
+def homotopic():
+    return (np.arange(2 * HALF) + HALF) % (2 * HALF)
+
+
+@pytest.fixture
+def base(positions, homotopic):
+    return base_network(positions, homotopic, draw_rng())
+
+
+def test_base_network_matches_the_formula_without_noise(positions, homotopic):
+    hubs = np.ones(2 * HALF)
+    hubs[4] = 3.0
+    network = base_network(
+        positions,
+        homotopic,
+        draw_rng(),
+        strength=100.0,
+        length=25.0,
+        spread=0.0,
+        homotopic_weight=7.0,
+        factors=(np.outer(hubs, hubs),),
+    )
+    for i in range(2 * HALF):
+        for j in range(2 * HALF):
+            distance = np.linalg.norm(positions[i] - positions[j])
+            expected = 100 * np.exp(-distance / 25) * hubs[i] * hubs[j]
+            expected += 7 * (j == homotopic[i])
+            assert network[i, j] == pytest.approx(0.0 if i == j else expected)
+
+
+def test_base_network_falls_with_distance(positions):
+    alone = np.full(2 * HALF, -1)
+    network = base_network(positions, alone, draw_rng())
+    assert np.array_equal(network, network.T)
+    upper = np.triu_indices(len(network), 1)
+    slope = np.polyfit(pairwise_distance(positions)[upper], np.log(network[upper]), 1)
+    assert slope[0] == pytest.approx(-1 / 18, rel=0.1)
+
+
+def test_people_and_scans_differ_by_the_variability_asked_for(base):
+    upper = np.triu_indices(len(base), 1)
+    people = [vary_network(base, draw_rng(seed), 0.6)[upper] for seed in range(13)]
+    assert np.std(np.log(people / base[upper])) == pytest.approx(0.6, rel=0.05)
+    counts = np.array([count_streamlines(base, draw_rng(seed)) for seed in range(300)])
+    assert np.array_equal(counts, np.rint(counts))
+    assert np.array_equal(counts, counts.transpose(0, 2, 1))
+    error = (counts.mean(axis=0) - base) / np.sqrt(base / 300 + 1e-9)
+    assert np.abs(error[upper]).max() < 5
+    big = base * 1000
+    moved = np.std([count_streamlines(big, draw_rng(s), 0.2) for s in range(29)], 0)
+    assert np.median(moved[upper] / big[upper]) == pytest.approx(0.2, rel=0.15)
+
+
+def test_operators_match_a_loop(base):
+    degree = base.sum(axis=1)
+    normalized, combinatorial = normalized_operator(base), diffusion_operator(base)
+    for i in range(len(base)):
+        for j in range(len(base)):
+            expected = float(i == j) - base[i, j] / np.sqrt(degree[i] * degree[j])
+            assert normalized[i, j] == pytest.approx(expected, abs=1e-12)
+            expected = (degree[i] * (i == j) - base[i, j]) / degree.mean()
+            assert combinatorial[i, j] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_a_region_without_links_keeps_its_disease(base, name):
+    network = base.copy()
+    network[5, :] = network[:, 5] = 0.0
+    seeds = np.arange(len(base)) == 5
+    spread = spread_from_seeds(OPERATORS[name](network), seeds, 2.0)
+    assert spread == pytest.approx(seeds.astype(float), abs=1e-12)
+    assert not OPERATORS[name](np.zeros((3, 3))).any()
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+@pytest.mark.parametrize("time", [0.0, 0.5, 3.0])
+def test_spread_matches_the_matrix_exponential(base, name, time):
+    seeds = np.isin(np.arange(len(base)), [0, 4, 17])
+    operator = OPERATORS[name](base)
+    expected = expm(-time * operator) @ seeds
+    assert spread_from_seeds(operator, seeds, time) == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+def test_diffusion_conserves_disease_and_leaves_the_seed(base):
+    seeds = np.arange(len(base)) == 3
+    operator = diffusion_operator(base)
+    levels = [spread_from_seeds(operator, seeds, time) for time in (0, 0.5, 1, 4)]
+    assert [level.sum() for level in levels] == pytest.approx([1.0] * 4)
+    assert all(np.diff([level[3] for level in levels]) < 0)

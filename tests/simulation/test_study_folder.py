@@ -1,0 +1,203 @@
+"""A simulated study's folder: what stands where, and that it is read back."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data import Cohort, load_cohort
+from brainlsap.exceptions import ParameterError
+from brainlsap.simulation import (
+    make_benchmark_cohort,
+    make_cohort,
+    study_folder,
+    write_study_folder,
+)
+from brainlsap.simulation.study_folder import mrtrix_matrix, mrtrix_nodes
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort(7, feature=["fdg", "thickness", "volume"], random_state=3)
+
+
+@pytest.fixture(scope="module")
+def folder(cohort, tmp_path_factory):
+    return write_study_folder(cohort, tmp_path_factory.mktemp("study") / "out")
+
+
+def read_tsv(path):
+    return pd.read_csv(path, sep="\t", keep_default_na=False)
+
+
+def changed(cohort, **changes):
+    parts = {name: getattr(cohort, name) for name in cohort.__dataclass_fields__}
+    return Cohort(**{**parts, **changes})
+
+
+def assert_same_cohort(found, cohort):
+    assert found.table.equals(cohort.table)
+    assert found.classes == cohort.classes
+    assert np.array_equal(found.connectomes, cohort.connectomes)
+    assert found.features == pytest.approx(cohort.features, abs=1e-6, nan_ok=True)
+    pd.testing.assert_frame_equal(found.truth, cohort.truth, rtol=0, atol=1e-9)
+
+
+def test_a_cohort_is_read_back_as_it_was(cohort, folder):
+    found = load_cohort(folder, feature=list(cohort.feature_names))
+    assert_same_cohort(found, cohort)
+    found = load_cohort(folder, feature="thickness", subcortex="volume")
+    volumes = cohort.features[:, 148:, 2]
+    assert found.features[:, 148:, 0] == pytest.approx(volumes)
+
+
+@pytest.mark.parametrize("style", ["mrtrix", "named"])
+@pytest.mark.parametrize("feature", ["fdg", "thickness", "volume"])
+def test_desikan_is_read_back_too(feature, style, tmp_path):
+    cohort = make_cohort(5, atlas="desikan82", feature=feature, conversion=0.5)
+    folder = write_study_folder(cohort, tmp_path / "out", style=style)
+    assert_same_cohort(load_cohort(folder, "desikan82", feature), cohort)
+
+
+def test_benchmark_cohorts_are_read_back_and_have_no_session_folder(tmp_path):
+    cohort = make_benchmark_cohort("planted", n_people=6)
+    folder = write_study_folder(cohort, tmp_path / "out", style="named")
+    assert sorted(path.name for path in (folder / "sub-0002").rglob("*.*")) == [
+        "sub-0002_atlas-ellipsoid160_connectivity.csv",
+        "sub-0002_desc-value_regions.tsv",
+    ]
+    assert_same_cohort(load_cohort(folder, cohort.atlas, "value"), cohort)
+
+
+def test_every_scan_has_its_files(cohort, folder):
+    for row, scan in cohort.table.iterrows():
+        name = scan["scan"]
+        place = folder / scan["participant"] / scan["session"]
+        matrix = np.loadtxt(
+            place / "dwi" / f"{name}_atlas-destrieux_connectivity.csv", delimiter=","
+        )
+        assert matrix.shape == (164, 164)
+        assert not np.tril(matrix).any()
+        cortex = cohort.connectomes[row][:74, :74]
+        assert np.array_equal(matrix[:74, :74], np.triu(cortex, 1))
+        table = read_tsv(place / "pet" / f"{name}_trc-18FFDG_desc-suvr_regions.tsv")
+        assert tuple(table["region"]) == cohort.region_names
+        assert table["suvr"].to_numpy() == pytest.approx(cohort.features[row, :, 0])
+        stats = folder / "derivatives" / "freesurfer" / name / "stats"
+        assert {path.name for path in stats.iterdir()} == {
+            "lh.aparc.a2009s.stats",
+            "rh.aparc.a2009s.stats",
+            "aseg.stats",
+        }
+
+
+def test_tables_of_people_and_sessions(cohort, folder):
+    table = read_tsv(folder / "participants.tsv")
+    assert list(table.columns) == ["participant_id", "diagnosis", "age", "sex", "site"]
+    first = cohort.table.groupby("participant", sort=False).first().reset_index()
+    assert table["participant_id"].tolist() == first["participant"].tolist()
+    assert table["diagnosis"].tolist() == first["label"].tolist()
+    for person, scans in cohort.table.groupby("participant"):
+        table = read_tsv(folder / person / f"{person}_sessions.tsv")
+        assert list(table.columns) == ["session_id", "diagnosis", "age"]
+        assert table["session_id"].tolist() == scans["session"].tolist()
+        assert table["age"].tolist() == scans["age"].tolist()
+    description = json.loads((folder / "dataset_description.json").read_text())
+    assert description["GeneratedBy"][0]["random_state"] == 3
+    assert "nobody's brain" in (folder / "README").read_text()
+
+
+def test_names_without_their_key_get_it(cohort, tmp_path):
+    table = cohort.table.assign(
+        participant=cohort.table["participant"].str.removeprefix("sub-"),
+        session=cohort.table["session"].str.removeprefix("ses-"),
+    )
+    folder = write_study_folder(changed(cohort, table=table), tmp_path / "out")
+    assert (folder / "sub-0001" / "ses-M00" / "dwi").is_dir()
+
+
+def test_a_folder_that_holds_something_is_left_alone(cohort, tmp_path):
+    mine = tmp_path / "mine.txt"
+    mine.write_text("precious")
+    with pytest.raises(ParameterError, match="must be new or empty"):
+        write_study_folder(cohort, tmp_path)
+    with pytest.raises(ParameterError, match="is a file"):
+        write_study_folder(cohort, mine)
+    assert list(tmp_path.iterdir()) == [mine]
+
+
+def test_nothing_is_left_of_a_write_that_fails(cohort, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(study_folder, "_write_scan", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_study_folder(cohort, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
+    with pytest.raises(ParameterError, match="cohort must be simulated"):
+        write_study_folder(changed(cohort, truth=None), tmp_path / "out")
+    with pytest.raises(ParameterError, match="style must be one of"):
+        write_study_folder(cohort, tmp_path / "out", style="dsi")
+    own = Atlas("own", load_atlas("desikan82").regions, None)
+    with pytest.raises(ParameterError, match=r"'mrtrix' is known for .*style='named'"):
+        write_study_folder(changed(make_cohort(5, atlas=own)), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+# Node numbers as MRtrix's fs_a2009s.txt and fs_default.txt count them, from 1.
+@pytest.mark.parametrize(
+    ("name", "n_nodes", "some"),
+    [
+        (
+            "destrieux160",
+            164,
+            {
+                1: "ctx_lh_G_and_S_frontomargin",
+                74: "ctx_lh_S_temporal_transverse",
+                75: None,
+                76: "Left-Thalamus",
+                81: "Left-Amygdala",
+                82: None,
+                83: "Right-Thalamus",
+                90: "ctx_rh_G_and_S_frontomargin",
+                164: None,
+            },
+        ),
+        (
+            "desikan82",
+            84,
+            {
+                1: "ctx-lh-bankssts",
+                34: "ctx-lh-insula",
+                35: None,
+                42: "Left-Accumbens-area",
+                43: "Right-Thalamus",
+                50: "ctx-rh-bankssts",
+                84: None,
+            },
+        ),
+    ],
+)
+def test_nodes_stand_where_mrtrix_puts_them(name, n_nodes, some):
+    atlas = load_atlas(name)
+    nodes = mrtrix_nodes(atlas)
+    assert len(nodes) == n_nodes
+    assert sorted(nodes[nodes >= 0]) == list(range(len(atlas)))
+    for number, region in some.items():
+        assert (atlas.find(region) if region else -1) == nodes[number - 1]
+
+
+def test_nodes_outside_the_atlas_get_plausible_counts():
+    upper = np.triu(np.random.default_rng(0).poisson(30.0, (160, 160)), 1)
+    nodes = mrtrix_nodes(load_atlas("destrieux160"))
+    matrix = mrtrix_matrix((upper + upper.T).astype(float), nodes, "sub-01")
+    whole = matrix + matrix.T
+    for node in (74, 81, 88, 163):
+        assert np.array_equal(whole[node], np.rint(whole[node]))
+        assert whole[node, node] == 0
+        assert 0.2 < whole[node].sum() / whole[node - 1].sum() < 0.5
