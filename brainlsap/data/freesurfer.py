@@ -169,7 +169,9 @@ def _read_file(  # noqa: C901 (one branch a line of the header)
         )
     with reading(path, "a stats file"):
         said = {
-            key: float(header[key]) for key in ("vertices", "head") if key in header
+            key: float(header[key].split(",")[-2])
+            for key in ("vertices", "head")
+            if key in header
         }
     columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
     side = header.get("side")
