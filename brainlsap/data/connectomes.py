@@ -471,9 +471,10 @@ def _read_gz(path: Path) -> list[RawMatrix]:
 def _read_npy(path: Path) -> list[RawMatrix]:
     # mapped, so that a header which lies about its shape asks for no memory
     values = np.load(path, mmap_mode="r", allow_pickle=False)
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "uifb":
-        kind = getattr(values, "dtype", type(values).__name__)
-        raise FileFormatError(f"{path}: expected an array of numbers, got {kind}.")
+    if values.ndim == 0 or values.dtype.kind not in "uifb":
+        raise FileFormatError(
+            f"{path}: expected an array of numbers, got {values.dtype}."
+        )
     # a matrix of label numbers is large and mostly empty; its rows are picked first
     large = len(values) > _MOST_ROWS
     return [RawMatrix(values if large else values.astype(np.float64))]

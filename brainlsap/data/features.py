@@ -536,11 +536,13 @@ def _table_rows(
                 f"column eTIV of {names}."
             )
         values /= sizes[:, None]
+    listed = ", ".join(str(table.path) for table in tables)
+    unknown = [unknown_columns(t, atlas) for t in tables if t.strangers]
+    if not atlas.cortex[sorted(places)].any() and any("those of" in u for u in unknown):
+        raise FileFormatError(f"{listed}: {' '.join(unknown)}")
     try:
-        listed = ", ".join(str(table.path) for table in tables)
         check_structures(np.array(sorted(places)), atlas, listed)
     except FileFormatError as error:
-        unknown = [unknown_columns(t, atlas) for t in tables if t.strangers]
         raise FileFormatError(" ".join([str(error), *unknown])) from error
     unused = {
         place

@@ -407,22 +407,22 @@ class StudyFiles:
         Raises a CohortError where there is more than one.
         """
         given = self.patterns.get(feature)
-        refused = []
         # PETPrep writes the reference beside the regions
-        files = [path for path in scan.files if "_ref-" not in path.name]
+        files = [
+            path
+            for path in scan.files
+            if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
+        ]
+        of_other = {} if given else {p: wrong_tracer(p.name, feature) for p in files}
+        files = [path for path in files if not of_other.get(path)]
         for glob in [given] if given else get_measure(feature).files:
-            found = []
-            for path in _fitting(files, [glob]):
-                other = None if given else wrong_tracer(path.name, feature)
-                if other:
-                    refused.append(f"{path.name} is of {other}")
-                elif path.suffix.lower() in TABLE_SUFFIXES:
-                    found.append(path)
+            found = _of_atlas(_fitting(files, [glob]), atlas)
             if found:
-                found = _of_atlas(found, atlas)
                 right = {other_side(p) for p in found if _LEFT.search(p.name)}
                 return _only([p for p in found if p not in right], feature), []
-        return None, sorted(set(refused))
+        return None, [
+            f"{p.name} is of {other}" for p, other in of_other.items() if other
+        ]
 
 
 def _fitting(files: Iterable[Path], patterns: Sequence[str]) -> list[Path]:

@@ -65,7 +65,8 @@ class _Log:
     found: dict[str, str] = field(default_factory=dict)
 
     def fault(self, error: object, scan: Scan | None = None) -> None:
-        message = str(error).rstrip(".")
+        message = str(error)
+        message = message if message.endswith("...") else message.removesuffix(".")
         if scan is not None and scan.name not in message:
             message = f"{scan.name}: {message}"
         if message not in self.faults:
@@ -78,7 +79,7 @@ class _UnreadableError(CohortError):
     log = _Log()
 
 
-def load_cohort(
+def load_cohort(  # noqa: C901 (the way itself, one step after the other)
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     feature: str | Sequence[str] = "thickness",
