@@ -19,7 +19,7 @@ def scale_path(model: Any) -> np.ndarray | None:
     ----------
     model : estimator
         Fitted. Read are `history_` (records with `epoch` and `scales`, one a start),
-        `fit_report_["best_epochs"]`, `scales_start_` and `scales_`.
+        `fit_report_["epochs"]`, `scales_start_` and `scales_`.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def scale_path(model: Any) -> np.ndarray | None:
     >>> run = SimpleNamespace(epoch=[0, 10], scales=[np.array([2.0]), np.array([1.0])])
     >>> model = SimpleNamespace(
     ...     history_=[run],
-    ...     fit_report_={"best_epochs": [10]},
+    ...     fit_report_={"epochs": [10]},
     ...     scales_start_=[2.0],
     ...     scales_=[1.0],
     ... )
@@ -41,7 +41,7 @@ def scale_path(model: Any) -> np.ndarray | None:
     [2.0, 1.75, 1.5, 1.25, 1.0]
     """
     runs = [one for one in getattr(model, "history_", ()) if _has_scales(one)]
-    best = getattr(model, "fit_report_", {}).get("best_epochs", [])
+    best = getattr(model, "fit_report_", {}).get("epochs", [])
     if not runs or len(runs) != len(best) or not hasattr(model, "scales_start_"):
         return None
     n_rois = len(model.scales_)

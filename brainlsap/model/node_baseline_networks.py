@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import normalized_laplacian
-from brainlsap.model.dropout import drop
-from brainlsap.model.layers import HeatScale
+from brainlsap.model.network import drop
 from brainlsap.model.node_graph_inputs import NodeInputs, make_diffusion
 from brainlsap.model.node_network import NodeNetwork
 from brainlsap.model.node_propagation import mean_of_powers, page_rank_graph
 from brainlsap.model.node_settings import NodeSettings
+from brainlsap.model.propagation import HeatScale
 
 # Nearest nodes by personalised PageRank that GDC keeps of each column.
 _GDC_NEIGHBOURS, _GDC_TELEPORT = 64, 0.05

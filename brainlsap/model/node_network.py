@@ -15,10 +15,10 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from brainlsap.model.dropout import drop
-from brainlsap.model.layers import HeatScale
+from brainlsap.model.network import drop
 from brainlsap.model.node_scale import DescribedScale
 from brainlsap.model.node_settings import NodeSettings
+from brainlsap.model.propagation import HeatScale
 
 Diffusion = Callable[[Tensor, Tensor], Tensor]
 

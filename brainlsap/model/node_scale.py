@@ -7,8 +7,8 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from brainlsap.model.layers import HeatScale
 from brainlsap.model.node_settings import NodeSettings
+from brainlsap.model.propagation import HeatScale
 
 
 def node_descriptors(

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brainlsap.model.layers import HeatScale
 from brainlsap.model.node_settings import NodeSettings
+from brainlsap.model.propagation import HeatScale
 
 # The released code pushes a scale up where it is below this.
 _BARRIER = 0.01

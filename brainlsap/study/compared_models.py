@@ -13,7 +13,6 @@ from brainlsap.evaluation.controls import TunedLinearClassifier
 from brainlsap.evaluation.trees import TreeClassifier
 from brainlsap.exceptions import ParameterError
 from brainlsap.model import (
-    NETWORKS,
     DiffusedLogisticRegression,
     LSAPClassifier,
     NetworkClassifier,
@@ -36,7 +35,6 @@ NETWORK_NAMES = {
     "GDC": "gdc",
     "GraphHeat": "graphheat",
     "ADC": "adc",
-    "BrainNetCNN": "brainnetcnn",
 }
 
 # How many networks a fit trains in full (three scales on three slices, one more
@@ -55,7 +53,8 @@ class Settings(NamedTuple):
     def lsap(self, kernel: str = "chebyshev", **given: Any) -> LSAPClassifier:
         """Return LSAP with one of its settings changed."""
         chosen = (FAST if self.fast else {}) | self._asked() | given
-        return LSAPClassifier(kernel, random_state=self.random_state, **chosen)
+        model = LSAPClassifier(kernel, random_state=self.random_state)
+        return model.set_params(**chosen)
 
     def network(self, name: str) -> NetworkClassifier:
         """Return one of the other networks."""
@@ -73,7 +72,6 @@ class Entry(NamedTuple):
     make: Callable[[Settings], Any]
     work: str = "other"
     is_control: bool = False
-    geometric: bool = False
 
 
 def _covariates(settings: Settings) -> Any:
@@ -94,8 +92,7 @@ def _baseline(name: str) -> Callable[[Settings], Any]:
 
 
 def _network(name: str) -> Entry:
-    geometric = NETWORKS[name].geometric
-    return Entry(lambda told: told.network(name), "network", geometric=geometric)
+    return Entry(lambda told: told.network(name), "network")
 
 
 def _lsap(kernel: str) -> Entry:

@@ -10,7 +10,6 @@ import pandas as pd
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, rank_regions
 from brainlsap.exceptions import ParameterError
-from brainlsap.model.graph_networks import geometric_layers
 from brainlsap.report import classification_table, write_report
 from brainlsap.study.compared_models import (
     COMPARED,
@@ -170,8 +169,7 @@ def compare_models(
     ['logistic regression', 'majority class']
     """
     names = find_names(models)
-    by_group = isinstance(models, str) and models in ("all", "models", "controls")
-    not_run = _absent(names, by_group)
+    not_run: dict[str, str] = {}
     settings = Settings(random_state, fast, n_epochs, n_starts)
     chosen = [name for name in names if name not in not_run]
     first = chosen[0] if reference is None else find_names(reference)[0]
@@ -241,20 +239,6 @@ def write_comparison(
         title=title,
         surface_maps=_scale_maps(evaluation),
     )
-
-
-def _absent(names: Sequence[str], by_group: bool) -> dict[str, str]:
-    """Return what cannot be run without an extra; refuse it if asked for by name."""
-    geometric = [name for name in names if COMPARED[name].geometric]
-    if not geometric:
-        return {}
-    try:
-        geometric_layers()
-    except ParameterError:
-        if not by_group:
-            raise
-        return dict.fromkeys(geometric, NOT_RUN)
-    return {}
 
 
 def _scale_maps(evaluation: Evaluation) -> dict[str, pd.Series]:

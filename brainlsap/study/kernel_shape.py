@@ -4,10 +4,13 @@ import numpy as np
 import torch
 
 from brainlsap.data import Cohort
-from brainlsap.graph import exact_heat_kernel, normalized_laplacian
+from brainlsap.graph import (
+    LearnedPreparation,
+    exact_heat_kernel,
+    normalized_laplacian,
+)
 from brainlsap.model import LSAPClassifier
-from brainlsap.model.connectome_inputs import learn_preparation, prepare_distinct
-from brainlsap.model.settings import Settings
+from brainlsap.model.inputs import distinct_connectomes
 
 # Connectomes handled at once.
 _CHUNK = 64
@@ -41,10 +44,12 @@ def mean_kernel(
     >>> bool(np.allclose(kernel, np.eye(82)))
     True
     """
-    settings = Settings(**model.settings())
     connectomes = np.asarray(cohort.connectomes)
-    learned = learn_preparation(connectomes, cohort.features, cohort.groups, settings)
-    prepared = prepare_distinct(connectomes, learned)
+    options = model.resolve().preparing()
+    learned = LearnedPreparation.learn(
+        connectomes, cohort.features, cohort.groups, options
+    )
+    prepared = learned.apply(distinct_connectomes(connectomes, learned))
     scale = torch.from_numpy(np.asarray(scales, dtype=np.float64))
     total = np.zeros((cohort.n_rois, cohort.n_rois))
     for first in range(0, len(prepared), _CHUNK):

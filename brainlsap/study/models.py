@@ -55,8 +55,8 @@ def study_models(
         check_choice("kernel", kernel, KERNELS)
     models = {
         MODEL_NAMES[kernel]: LSAPClassifier(
-            kernel, preset=preset, random_state=random_state, **settings
-        )
+            kernel, preset=preset, random_state=random_state
+        ).set_params(**settings)
         for kernel in kernels
     }
     for model in models.values():

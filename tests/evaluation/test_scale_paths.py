@@ -27,7 +27,7 @@ def test_every_start_is_cut_at_the_epoch_that_was_chosen():
     late = SimpleNamespace(epoch=[0, 10], scales=[[2.0], [0.0]])
     model = SimpleNamespace(
         history_=[early, late],
-        fit_report_={"best_epochs": [4, 10]},
+        fit_report_={"epochs": [4, 10]},
         scales_start_=np.array([2.0]),
         scales_=np.array([0.5]),
     )
