@@ -243,9 +243,9 @@ def make_batch(
     connectomes: np.ndarray,
     scaled: np.ndarray,
     settings: Settings,
+    learned: LearnedPreparation,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
-    learned: LearnedPreparation | None = None,
 ) -> GraphBatch | DenseGraphs:
     """Decompose the graphs (or find them in the cache) and precompute layer one.
 
@@ -256,12 +256,11 @@ def make_batch(
         From :class:`InputScaler`.
     settings : Settings
         With the degree settled.
+    learned : LearnedPreparation
+        Of the training scans.
     device : torch.device
     dtype : torch.dtype
-    learned : LearnedPreparation, optional
-        Of the training scans; may be left out where nothing is learned.
     """
-    learned = learned or LearnedPreparation(settings.preparing())
     graphs = distinct_connectomes(connectomes, learned)
     if settings.inputs == "constant":
         scaled = np.ones_like(scaled)

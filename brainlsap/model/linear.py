@@ -203,7 +203,7 @@ class DiffusedLogisticRegression(PackedClassifier):
         device, dtype, found = torch.device("cpu"), torch.float64, {}
         with threads(1):
             batch: Any = make_batch(
-                connectomes, scaled, self.settings_, device, dtype, learned
+                connectomes, scaled, self.settings_, learned, device, dtype
             )
             for scale in map(float, self.scales):
                 same = torch.full((scaled.shape[1],), scale, dtype=dtype)

@@ -190,8 +190,8 @@ class TunedClassifier(PackedClassifier):
         )
         model = clone(self.model)
         last = model.steps[-1][1] if hasattr(model, "steps") else model
-        last.set_fit_request(groups=True)
         with config_context(enable_metadata_routing=True):
+            last.set_fit_request(groups=True)
             if n_folds < 2:
                 self.best_params_ = {name: one[0] for name, one in space.items()}
                 model.set_params(**self.best_params_)
