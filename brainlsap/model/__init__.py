@@ -1,15 +1,21 @@
-"""Room 3: packed scans become a fitted classifier."""
+"""Packed scans become a fitted classifier: LSAP, and the networks it is held against.
 
-from brainlsap.model.baselines import DiffusedLogisticRegression
-from brainlsap.model.classifier import LSAPClassifier
-from brainlsap.model.layers import HeatScale, Readout, RegionStandardizer
-from brainlsap.model.network import GraphBatch, HeatNetwork
-from brainlsap.model.network_classifier import NETWORKS, NetworkClassifier
-from brainlsap.model.settings import PRESETS, Settings
+- `settings`: every option, the presets, the paper's hyperparameters.
+- `inputs`: packed scans to batches; standardisation over the training scans.
+- `propagation`: how signals travel along a graph: heat, and every baseline's way.
+- `network`: the one network: layers along the graph, flattened, a perceptron.
+- `training`: the one loop, and the starts that are averaged.
+- `classifier`: :class:`LSAPClassifier`, :class:`NetworkClassifier`.
+- `linear`: logistic regression on diffused features.
+- `tuning`, `storage`: settings chosen by inner folds; a fitted model in one file.
+"""
+
+from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
+from brainlsap.model.linear import DiffusedLogisticRegression
+from brainlsap.model.propagation import NETWORKS
+from brainlsap.model.settings import PAPER_HYPERPARAMETERS, PRESETS, paper_settings
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
-from brainlsap.model.training import History, Labelled, TrainedNetwork, train_network
-from brainlsap.model.tuning import TunedClassifier, tuned
-from brainlsap.model.tuning_spaces import PAPER_HYPERPARAMETERS, SPACES, paper_settings
+from brainlsap.model.tuning import SPACES, TunedClassifier, tuned
 
 __all__ = [
     "NETWORKS",
@@ -17,22 +23,12 @@ __all__ = [
     "PRESETS",
     "SPACES",
     "DiffusedLogisticRegression",
-    "GraphBatch",
-    "HeatNetwork",
-    "HeatScale",
-    "History",
     "LSAPClassifier",
-    "Labelled",
     "ModelOrigin",
     "NetworkClassifier",
-    "Readout",
-    "RegionStandardizer",
-    "Settings",
-    "TrainedNetwork",
     "TunedClassifier",
     "load_model",
     "paper_settings",
     "save_model",
-    "train_network",
     "tuned",
 ]

@@ -1,200 +1,63 @@
-"""LSAP behind scikit-learn's face."""
+"""LSAP, and the networks it is compared with, as scikit-learn classifiers."""
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from brainlsap._arrays import check_at_least
-from brainlsap.graph import LearnedPreparation
-from brainlsap.model.calibration import learn_temperature
-from brainlsap.model.class_order import order_labels
-from brainlsap.model.connectome_inputs import learn_preparation
-from brainlsap.model.ensemble import TrainingTask, train_ensemble
-from brainlsap.model.fit_report import fit_report, warn_of_limits
+from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.graph import LearnedPreparation, error_bound
 from brainlsap.model.inputs import (
     InputScaler,
+    PackedClassifier,
+    all_equal,
     check_groups,
     check_packed,
-    check_same_size,
     make_batch,
+    order_labels,
     summarize_connectomes,
     threads,
 )
-from brainlsap.model.network import GraphBatch
-from brainlsap.model.packed_classifier import PackedClassifier
-from brainlsap.model.settings import resolve_settings, settle_kernel
-from brainlsap.model.training import usable_runs
+from brainlsap.model.propagation import NETWORKS
+from brainlsap.model.settings import (
+    OPTIONS,
+    Settings,
+    check_settings,
+    resolve_settings,
+    settle_kernel,
+)
+from brainlsap.model.training import Starts, usable_runs
+
+# Scales that stay this close to their start, in its unit, were not learned.
+_UNMOVED = 0.05
+# Of the way from chance to 1, on the training scans: with five classes, 0.36.
+_LEAST_LEARNED = 0.2
+_QUARTERS = np.linspace(0, 1, 5)
 
 
-class LSAPClassifier(PackedClassifier):
-    r"""Classify scans by heat convolution with a learned range for every region.
+class GraphClassifier(PackedClassifier):
+    """What LSAP and the networks it is compared with share; see the subclasses."""
 
-    Each layer is :math:`\mathrm{ReLU}(\mathrm{std}(K(s) H) W + b)`; row p of the heat
-    kernel K(s) has region p's own scale on that person's network, and a perceptron
-    reads all regions. Scales take plain clipped steps and are kept where the kernel
-    can be trusted. Several starts, each choosing its epoch on another slice of the
-    training people, are averaged.
+    random_state: int | None
+    device: str
+    n_threads: int
 
-    A setting left at None is the preset's. "default" holds up on real data; "paper"
-    is that of Sim et al. 2024: two layers of 16 units, dropout 0.5, weight decay
-    5e-4, 2,000 epochs, binarised networks without edges under 10 streamlines,
-    features of each scan minus their mean over their range.
+    def resolve(self) -> Settings:
+        """Return every setting of a fit, checked."""
+        raise NotImplementedError
 
-    Parameters
-    ----------
-    kernel : {"chebyshev", "exact", "hermite", "laguerre"}, optional
-        How the heat kernel is made.
-    preset : {"default", "paper"}
-    degree : int, optional
-        Degree of the expansion. By default the lowest that keeps `tolerance` up to
-        `max_scale` (paper: 20, 30 and 20 for C, H and L).
-    tolerance : float, optional
-        Largest error of the kernel (1e-4; its values reach 1). With a `degree`, the
-        error at the start counts if that is larger.
-    max_scale : float, optional
-        Scales are kept at or below it, and below what kernel and degree are
-        trusted at (default 10; 5 for Hermite).
-    scale_mode : {"region", "global", "frozen"}, optional
-        A scale for each region, one for all, or the start for ever.
-    initial_scale : float or "auto", optional
-        Where scales start (paper 2). "auto" tries 0.2, 1 and 2 on three slices and
-        keeps the start of lowest validation loss.
-    scale_step, scale_clip : float, optional
-        Step size (the paper's beta_s), and the most that one step moves (0.1).
-    scale_penalty : {"none", "barrier", "l1"}, optional
-        The released code's barrier near 0, or the paper's l1 term read literally.
-    penalty_weight : float, optional
-        Its weight, the paper's alpha (1).
-    n_layers : int, optional
-        Heat convolutions; all share the scales (default 1, paper 2).
-    hidden_units, readout_units : int, optional
-        Units of each layer, and of the read-out.
-    standardize : {"region", "scan"}, optional
-        Each region over people, before and after diffusion; or each scan once.
-    dropout, label_smoothing : float, optional
-        Share of units dropped, and of each label spread over all classes, in training.
-    learning_rate, weight_decay, readout_penalty : float, optional
-        Of Adam; and the weight of the read-out's squared first-layer weights.
-    linear_penalty : float or "auto", optional
-        Of a linear path beside the read-out; 0 leaves it out, "auto" is 0.1 with
-        start 0.2 and 0 otherwise.
-    class_weight : {"balanced", "none"}, optional
-    n_epochs, patience : int, optional
-        Passes at the most, and without better validation loss (0: never stop early).
-    validation_fraction : float, optional
-        Share of the training people that each start watches.
-    batch_size, n_starts : int, optional
-        Scans a step (0: all); networks to average, each with its own seed.
-    threshold : float, optional
-        Edges below it are dropped, in the connectome's unit (paper 10).
-    weights : {"weighted", "log", "binary"}, optional
-    preparation : dict, optional
-        Further options of :class:`brainlsap.graph.Preparation`, such as `consensus`;
-        what they learn comes from the scans of the fit alone.
-    normalization : {"symmetric", "random_walk"}, optional
-        Rows of the symmetric kernel do not sum to 1, so it tells of degrees even where
-        features do not; those of the random walk's do.
-    inputs : {"features", "constant"}, optional
-        "constant" puts 1 in the place of every feature.
-    head : {"softmax", "ordinal"}, optional
-        "ordinal" (CORN) asks of each stage whether a scan is beyond it.
-    classes : sequence, optional
-        All classes in order of stage, for the ordinal head; `cross_validate` fills in.
-    calibration : {"none", "temperature"}, optional
-        Divide logits by one number, learned on the slices that the starts watch.
-    random_state : int, optional
-        Seed; None counts as 0.
-    device, n_threads : str, int
-        "cpu" or "cuda"; CPU threads of one fit.
+    def settings(self) -> dict[str, Any]:
+        """Return every setting of a fit by name, with those of the preset.
 
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    scales_ : array of shape (n_rois,), the mean over starts
-    scales_by_start_ : array of shape (n_starts, n_rois)
-        Of the starts that are averaged: not of dead or diverged ones.
-    scales_start_ : array of shape (n_rois,)
-    temperature_ : float, 1 without calibration
-    measured_ : bool array of shape (n_rois,), with a feature in training
-    history_ : list of History, one a start
-    fit_report_ : dict
-        Error bound at the learned scales, epochs, restarts, settings and more.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.gamma(1.0, size=(30, 5, 6))
-    >>> y = np.where(np.arange(30) % 2, "AD", "CN")
-    >>> X[y == "AD", 2, 5] += 3
-    >>> model = LSAPClassifier(n_epochs=60, n_starts=2).fit(X, y, groups=np.arange(30))
-    >>> model.predict(X[:2]).tolist(), model.scales_.shape
-    (['CN', 'AD'], (5,))
-    """
-
-    def __init__(
-        self,
-        kernel: str | None = None,
-        *,
-        preset: str = "default",
-        degree: int | None = None,
-        tolerance: float | None = None,
-        max_scale: float | None = None,
-        scale_mode: str | None = None,
-        initial_scale: float | str | None = None,
-        scale_step: float | None = None,
-        scale_clip: float | None = None,
-        scale_penalty: str | None = None,
-        penalty_weight: float | None = None,
-        n_layers: int | None = None,
-        hidden_units: int | None = None,
-        readout_units: int | None = None,
-        standardize: str | None = None,
-        dropout: float | None = None,
-        label_smoothing: float | None = None,
-        learning_rate: float | None = None,
-        weight_decay: float | None = None,
-        readout_penalty: float | None = None,
-        linear_penalty: float | str | None = None,
-        class_weight: str | None = None,
-        n_epochs: int | None = None,
-        patience: int | None = None,
-        validation_fraction: float | None = None,
-        batch_size: int | None = None,
-        n_starts: int | None = None,
-        threshold: float | None = None,
-        weights: str | None = None,
-        preparation: dict[str, Any] | None = None,
-        normalization: str | None = None,
-        inputs: str | None = None,
-        head: str | None = None,
-        classes: Sequence | None = None,
-        calibration: str | None = None,
-        random_state: int | None = None,
-        device: str = "cpu",
-        n_threads: int = 1,
-    ) -> None:
-        self.kernel, self.preset = kernel, preset
-        self.degree, self.tolerance, self.max_scale = degree, tolerance, max_scale
-        self.scale_mode, self.initial_scale = scale_mode, initial_scale
-        self.scale_step, self.scale_clip = scale_step, scale_clip
-        self.scale_penalty, self.penalty_weight = scale_penalty, penalty_weight
-        self.n_layers, self.hidden_units = n_layers, hidden_units
-        self.readout_units, self.standardize = readout_units, standardize
-        self.dropout, self.learning_rate = dropout, learning_rate
-        self.weight_decay, self.readout_penalty = weight_decay, readout_penalty
-        self.label_smoothing, self.linear_penalty = label_smoothing, linear_penalty
-        self.class_weight, self.n_epochs = class_weight, n_epochs
-        self.patience, self.validation_fraction = patience, validation_fraction
-        self.batch_size, self.n_starts = batch_size, n_starts
-        self.threshold, self.weights = threshold, weights
-        self.preparation, self.normalization = preparation, normalization
-        self.inputs, self.head, self.classes = inputs, head, classes
-        self.calibration = calibration
-        self.random_state, self.device, self.n_threads = random_state, device, n_threads
+        Raises
+        ------
+        ParameterError
+            For a setting that cannot be used.
+        """
+        return self.resolve().to_dict()
 
     def fit(
         self,
@@ -202,14 +65,14 @@ class LSAPClassifier(PackedClassifier):
         y: np.ndarray,
         groups: np.ndarray | None = None,
         covariates: object = None,  # noqa: ARG002
-    ) -> "LSAPClassifier":
-        """Learn scales and weights.
+    ) -> "GraphClassifier":
+        """Train every start.
 
         Parameters
         ----------
         X : array of shape (n_scans, n_rois, n_rois + n_features)
-            From :meth:`brainlsap.data.Cohort.to_array`; NaN marks features that
-            were not measured.
+            From :meth:`brainlsap.data.Cohort.to_array`, float32 or float64; NaN marks
+            features that were not measured.
         y : array of shape (n_scans,)
             Class of every scan.
         groups : array of shape (n_scans,), optional
@@ -220,55 +83,46 @@ class LSAPClassifier(PackedClassifier):
 
         Returns
         -------
-        LSAPClassifier
+        GraphClassifier
+            The same object.
 
         Raises
         ------
         ParameterError
-            For settings or arrays that cannot be used, a single class, or if every
-            start diverged.
+            For settings or arrays that cannot be used, a single class, an ordinal
+            head without an order of classes, or if every start diverged.
         """
-        settings = settle_kernel(resolve_settings(self.preset, self.get_params()))
+        settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
         connectomes, features = check_packed(X)
-        order = self.classes, settings.head
+        order = getattr(self, "classes", None), settings.head
         self.classes_, codes = order_labels(y, len(features), *order)
-        groups = check_groups(groups, len(features), settings)
+        watched = "the slice that stops training early" if settings.patience else None
+        groups = check_groups(groups, len(features), watched)
         self.scaler_ = InputScaler.learn(features, settings.standardize)
         self.measured_ = self.scaler_.measured
         self.n_rois_, self.n_features_ = features.shape[1:]
         self.settings_ = settings
-        learned = learn_preparation(connectomes, features, groups, settings)
+        self.shared_connectome_ = None
+        if all_equal(connectomes):
+            self.shared_connectome_ = np.array(connectomes[0])
+        learned = LearnedPreparation.learn(
+            connectomes, features, groups, settings.preparing()
+        )
         self.preparation_ = learned.to_dict()
         with threads(self.n_threads):
             batch = self._batch(connectomes, features)
-            people = codes, groups, self.measured_, len(self.classes_)
-            self._train(TrainingTask(batch, *people, self.random_state or 0))
-            self.fit_report_ |= summarize_connectomes(connectomes, learned)
+            people = codes, groups, self.measured_, self.random_state or 0
+            starts = Starts(batch, *people, settings).train()
+            self.networks_ = [run.network for run in usable_runs(starts.runs)]
+            self.history_ = [run.history for run in starts.runs]
+            self.fit_report_ = self._report(starts)
+            self._keep(starts)
+            if settings.network == "heat":
+                self.fit_report_ |= summarize_connectomes(connectomes, learned)
+        for sentence in self.fit_report_["warnings"]:
+            warnings.warn(sentence, UserWarning, stacklevel=2)
         return self
-
-    def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> GraphBatch:
-        learned = LearnedPreparation.from_dict(self.preparation_)
-        scaled, device = self.scaler_.apply(features), torch.device(self.device)
-        return make_batch(connectomes, scaled, self.settings_, device, learned=learned)
-
-    def _train(self, task: TrainingTask) -> None:
-        settings = self.settings_
-        ensemble = train_ensemble(task, settings)
-        used = usable_runs(ensemble.runs)
-        self.networks_ = [run.network for run in used]
-        self.history_ = [run.history for run in ensemble.runs]
-        self.scales_by_start_ = np.stack(
-            [net.heat().detach().cpu().numpy() for net in self.networks_]
-        ).astype(np.float64)
-        self.scales_ = self.scales_by_start_.mean(0)
-        self.scales_start_ = np.full(self.n_rois_, ensemble.settings.initial_scale)
-        self.fit_report_ = fit_report(ensemble, self.scales_by_start_)
-        self.temperature_ = 1.0
-        if settings.calibration == "temperature":
-            self.temperature_ = learn_temperature(task, ensemble.runs, settings)
-            self.fit_report_["temperature"] = self.temperature_
-        warn_of_limits(self.fit_report_)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of every class, the mean over starts.
@@ -288,13 +142,376 @@ class LSAPClassifier(PackedClassifier):
             If regions or features are not as many as the model was fitted on.
         """
         check_is_fitted(self, "networks_")
-        connectomes, features = check_packed(X)
-        check_same_size(features, self.n_rois_, self.n_features_)
+        connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
+        temperature = getattr(self, "temperature_", 1.0)
         with threads(self.n_threads), torch.no_grad():
             batch = self._batch(connectomes, features)
-            each = [net(batch).double() / self.temperature_ for net in self.networks_]
+            each = [net(batch).double() / temperature for net in self.networks_]
             return torch.stack(each).softmax(2).mean(0).cpu().numpy()
 
-    def settings(self) -> dict[str, Any]:
-        """Return every setting of a fit, the preset's filled in."""
-        return asdict(settle_kernel(resolve_settings(self.preset, self.get_params())))
+    def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
+        learned = LearnedPreparation.from_dict(self.preparation_)
+        scaled, device = self.scaler_.apply(features), torch.device(self.device)
+        return make_batch(connectomes, scaled, self.settings_, learned, device)
+
+    def _report(self, starts: Starts) -> dict[str, Any]:
+        """Return how the fit went, so that it can be written as JSON."""
+        runs = starts.runs
+        faults = [run.fault for run in runs if run.fault]
+        failed = None
+        if len(faults) == len(runs):
+            failed = f"every start failed, also with other seeds: {faults[0]}"
+        told = []
+        if faults:
+            told.append(
+                f"{len(faults)} of {len(runs)} starts stayed dead or diverged, or did "
+                f"not learn, after restarts ({faults[0]}); the others, if any, are "
+                "averaged. Lower learning_rate or scale_step, or check the features."
+            )
+        return {
+            "epochs": [run.best_epoch for run in runs],
+            "best_losses": [
+                run.best_loss if np.isfinite(run.best_loss) else None for run in runs
+            ],
+            "start_losses": starts.start_losses,
+            "n_restarts": sum(run.n_restarts for run in runs),
+            "n_unhealthy": len(faults),
+            "failed": failed,
+            "warnings": told,
+            "n_parameters": sum(p.numel() for p in self.networks_[0].parameters()),
+            "settings": starts.settings.to_dict(),
+        }
+
+    def _keep(self, starts: Starts) -> None:
+        """Keep what this kind of model alone has."""
+
+
+class LSAPClassifier(GraphClassifier):
+    r"""Classify scans by heat convolution with a learned scale for every region.
+
+    Each layer is :math:`\mathrm{ReLU}(\mathrm{std}(K(s) H) W + b)`; row p of the heat
+    kernel K(s) has region p's own scale on that person's network, and a perceptron
+    reads all regions. Scales take plain clipped steps and are kept where the kernel
+    can be trusted. Several starts, each choosing its epoch on another slice of the
+    training people, are averaged.
+
+    A setting left at None is the preset's. "default" holds up on real data; "paper"
+    is that of Sim et al. 2024: two layers of 16 units, dropout 0.5, weight decay
+    5e-4, 2,000 epochs, binarised networks without edges under 10 streamlines,
+    features of each scan minus their mean over their range.
+
+    Parameters
+    ----------
+    kernel : {"chebyshev", "exact", "hermite", "laguerre"}, optional
+        How the heat kernel is made.
+    preset : {"default", "paper"}
+    scale_mode : {"region", "global", "frozen"}, optional
+        A scale for each region, one for all, or the start for ever.
+    initial_scale : float or "auto", optional
+        Where scales start (paper 2). "auto" tries 0.2, 1 and 2 on three slices and
+        keeps the start of lowest validation loss.
+    max_scale : float, optional
+        Scales are kept at or below it, and below what kernel and degree are
+        trusted at (default 10; 5 for Hermite).
+    n_layers : int, optional
+        Heat convolutions; all share the scales (default 1, paper 2).
+    hidden_units : int, optional
+        Units of each layer.
+    head : {"softmax", "ordinal"}, optional
+        "ordinal" (CORN) asks of each stage whether a scan is beyond it.
+    classes : sequence, optional
+        All classes in order of stage, for the ordinal head, which refuses to guess it
+        (numbers are ordered by value). `cross_validate` fills in a known order.
+    calibration : {"none", "temperature"}, optional
+        Divide logits by one number, learned on the slices that the starts watch.
+    class_weight : {"balanced", "none"}, optional
+        Whether rare classes weigh more in the loss.
+    n_epochs : int, optional
+        Passes at the most.
+    n_starts : int, optional
+        Networks to average, each with its own seed.
+    threshold : float, optional
+        Edges below it are dropped, in the connectome's unit (paper 10).
+    weights : {"weighted", "log", "binary"}, optional
+        What becomes of the edges that stay.
+    random_state : int, optional
+        Seed; None counts as 0.
+    device : str
+        "cpu", or "cuda" for a graphics card.
+    n_threads : int
+        CPU threads of one fit.
+    options : dict, optional
+        Rarer settings by name:
+
+        degree : degree of the expansion; by default the lowest that keeps `tolerance`
+            up to `max_scale` (paper: 20, 30 and 20 for C, H and L).
+        tolerance : largest error of the kernel (1e-4; its values go up to 1). With a
+            `degree`, the error at the start counts if that is larger.
+        scale_step, scale_clip : step size (the paper's beta_s), and the most that one
+            step moves a scale (0.1).
+        scale_penalty : "none"; "barrier", the released code's near 0; or "l1", the
+            paper's term read literally.
+        penalty_weight : its weight, the paper's alpha (1).
+        readout_units : units of the perceptron (16).
+        standardize : "region", over people, before and after diffusion; or "scan",
+            each scan once.
+        dropout : share of units dropped in training.
+        learning_rate, weight_decay : of Adam.
+        readout_penalty : weight of the perceptron's squared first-layer weights.
+        linear_penalty : of a linear path beside it; 0 leaves it out, "auto" is 0.1
+            with start 0.2 and 0 otherwise.
+        patience : epochs without better validation loss (0: never stop early).
+        validation_fraction : share of the training people that each start watches.
+        batch_size : scans a step (0: all).
+        preparation : dict of further options of :class:`brainlsap.graph.Preparation`,
+            such as `consensus`; what they learn comes from the scans of the fit alone.
+        normalization : "symmetric" or "random_walk". Rows of the symmetric kernel do
+            not sum to 1, so it carries degrees even where features do not.
+        inputs : "features", or "constant", which puts 1 in the place of each.
+
+        :meth:`set_params` takes these names too, so that searches find them.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    scales_ : array of shape (n_rois,)
+        Learned scales, the mean over starts.
+    scales_by_start_ : array of shape (n_starts, n_rois)
+        Of the starts that are averaged: not of dead or diverged ones.
+    scales_start_ : array of shape (n_rois,)
+        Where scales began.
+    scale_path_ : array of shape (5, n_rois)
+        Scales at 0, 1/4, 1/2, 3/4 and all of training (up to each start's chosen
+        epoch), the mean over starts.
+    measured_ : bool array of shape (n_rois,)
+        Regions with a feature in training.
+    shared_connectome_ : array of shape (n_rois, n_rois) or None
+        The connectome, where all training scans had the same.
+    temperature_ : float
+        1 without calibration.
+    history_ : list of History
+        Losses and scales during training, one a start.
+    fit_report_ : dict
+        Error bound at the learned scales, epochs, restarts, settings, warnings and
+        more, as JSON takes it; `failed` is None, or why no start can be trusted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(1.0, size=(30, 5, 6))
+    >>> y = np.where(np.arange(30) % 2, "AD", "CN")
+    >>> X[y == "AD", 2, 5] += 3
+    >>> model = LSAPClassifier(n_epochs=60, n_starts=2).fit(X, y, groups=np.arange(30))
+    >>> model.predict(X[:2]).tolist(), model.scales_.shape
+    (['CN', 'AD'], (5,))
+    """
+
+    def __init__(
+        self,
+        kernel: str | None = None,
+        *,
+        preset: str = "default",
+        scale_mode: str | None = None,
+        initial_scale: float | str | None = None,
+        max_scale: float | None = None,
+        n_layers: int | None = None,
+        hidden_units: int | None = None,
+        head: str | None = None,
+        classes: Sequence | None = None,
+        calibration: str | None = None,
+        class_weight: str | None = None,
+        n_epochs: int | None = None,
+        n_starts: int | None = None,
+        threshold: float | None = None,
+        weights: str | None = None,
+        random_state: int | None = None,
+        device: str = "cpu",
+        n_threads: int = 1,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.kernel, self.preset = kernel, preset
+        self.scale_mode, self.initial_scale = scale_mode, initial_scale
+        self.max_scale, self.n_layers = max_scale, n_layers
+        self.hidden_units, self.head, self.classes = hidden_units, head, classes
+        self.calibration, self.class_weight = calibration, class_weight
+        self.n_epochs, self.n_starts = n_epochs, n_starts
+        self.threshold, self.weights = threshold, weights
+        self.random_state, self.device, self.n_threads = random_state, device, n_threads
+        self.options = options
+
+    def set_params(self, **params: Any) -> "LSAPClassifier":
+        """Set parameters, and by their own names settings that stand in `options`."""
+        rare = {name: params.pop(name) for name in OPTIONS if name in params}
+        super().set_params(**params)
+        if rare:
+            self.options = {**(self.options or {}), **rare}
+        return self
+
+    def resolve(self) -> Settings:
+        """Return every setting of a fit, checked."""
+        options = self.options or {}
+        for name in options:
+            check_choice("option", name, OPTIONS)
+        given = self.get_params(deep=False) | options
+        return settle_kernel(resolve_settings(self.preset, given))
+
+    def _keep(self, starts: Starts) -> None:
+        settings = starts.settings
+        used: list[Any] = usable_runs(starts.runs)
+        self.scales_by_start_ = np.stack(
+            [run.network.heat().detach().cpu().numpy() for run in used]
+        ).astype(np.float64)
+        self.scales_ = self.scales_by_start_.mean(0)
+        start = float(settings.initial_scale)
+        self.scales_start_ = np.full(self.n_rois_, settings.initial_scale)
+        paths = [
+            run.history.scales_at(_QUARTERS, run.best_epoch)
+            for run in used
+            if run.history.epoch
+        ]
+        self.scale_path_ = np.mean(paths or [np.tile(self.scales_, (5, 1))], axis=0)
+        self.scale_path_[0], self.scale_path_[-1] = start, self.scales_
+        heats: list[Any] = [run.network.heat for run in starts.runs]
+        highest = float(self.scales_by_start_.max())
+        moved = np.abs(self.scales_ - start) > _UNMOVED * max(start, 1e-12)
+        self.fit_report_ |= {
+            "kernel": settings.kernel,
+            "degree": settings.degree,
+            "largest_scale": settings.max_scale,
+            "highest_learned_scale": highest,
+            "error_bound": error_bound(
+                settings.kernel, highest, settings.degree, dtype=torch.float64
+            ),
+            "start_scale": start,
+            "scales_learned": bool(moved.any()),
+            "scales_by_start": np.round(self.scales_by_start_, 6).tolist(),
+            "n_projected": sum(heat.n_projected for heat in heats),
+        }
+        if self.fit_report_["n_projected"]:
+            self.fit_report_["warnings"].append(
+                f"scales came to {settings.max_scale:.3g}, the largest at which the "
+                f"{settings.kernel} kernel is trusted here, and were kept there. Raise "
+                "max_scale, or the degree, to let them grow."
+            )
+        self.temperature_ = 1.0
+        if settings.calibration == "temperature":
+            self.temperature_ = starts.temperature()
+            self.fit_report_["temperature"] = self.temperature_
+
+
+class NetworkClassifier(GraphClassifier):
+    """Classify scans by a network from the literature, to compare LSAP with.
+
+    All networks get what LSAP gets: features standardised over the training scans
+    before and after each step along the graph, the same read-out, restarts, and early
+    stopping on people who were left out; they differ in how they use the connectome.
+    Defaults are the paper's (two layers of 16 units, Adam with 0.01 and weight decay
+    5e-4) but for LSAP's dropout: at the paper's 0.5, GDC learned nothing. A network
+    that cannot learn its own training scans in any start says so in
+    `fit_report_["failed"]`: its score is that of a failed fit.
+
+    Parameters
+    ----------
+    network : {"mlp", "gcn", "gat", "gdc", "graphheat", "adc"}
+        A perceptron on features alone; graph convolution; attention; convolution on
+        graphs rewired by PageRank; one fixed heat kernel; a learned heat radius for
+        each layer and channel. See :data:`NETWORKS`.
+    hidden_units, n_layers : int
+        Units of each layer and of the read-out; graph layers.
+    dropout : float
+        Share of units dropped in training.
+    learning_rate, weight_decay : float
+        Of Adam.
+    scale : float
+        Heat scale of `graphheat`.
+    n_epochs, patience : int
+        Passes at the most, and without better validation loss (0: never stop early).
+    batch_size : int
+        Scans a step (0: all).
+    validation_fraction : float
+        Share of the training people that each start watches.
+    n_starts : int
+        Networks to average, each watching another slice.
+    class_weight : {"balanced", "none"}
+        Whether rare classes weigh more in the loss.
+    threshold : float
+        Edges below it are dropped, in the connectome's unit.
+    weights : {"weighted", "log", "binary"}
+        What becomes of the edges that stay.
+    preparation : dict, optional
+        Further options of :class:`brainlsap.graph.Preparation`.
+    random_state : int, optional
+        Seed; None counts as 0.
+    device : str
+        "cpu" or "cuda".
+    n_threads : int
+        CPU threads of one fit.
+
+    Attributes
+    ----------
+    classes_, measured_, shared_connectome_, history_ : see :class:`LSAPClassifier`
+    fit_report_ : dict
+        Epochs, losses, restarts, number of parameters, settings; `failed` is None, or
+        why no start can be trusted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(1.0, size=(40, 5, 6))
+    >>> y = np.where(np.arange(40) % 2, "AD", "CN")
+    >>> X[y == "AD", 2, 5] += 5
+    >>> model = NetworkClassifier("gcn", dropout=0.1, random_state=0)
+    >>> model.fit(X, y, groups=np.arange(40)).predict(X[:2]).tolist()
+    ['CN', 'AD']
+    """
+
+    def __init__(
+        self,
+        network: str = "mlp",
+        *,
+        hidden_units: int = 16,
+        n_layers: int = 2,
+        dropout: float = 0.3,
+        learning_rate: float = 0.01,
+        weight_decay: float = 5e-4,
+        scale: float = 2.0,
+        n_epochs: int = 200,
+        patience: int = 20,
+        batch_size: int = 64,
+        validation_fraction: float = 0.2,
+        n_starts: int = 1,
+        class_weight: str = "balanced",
+        threshold: float = 0.0,
+        weights: str = "weighted",
+        preparation: dict[str, Any] | None = None,
+        random_state: int | None = None,
+        device: str = "cpu",
+        n_threads: int = 1,
+    ) -> None:
+        self.network, self.hidden_units, self.n_layers = network, hidden_units, n_layers
+        self.dropout, self.learning_rate = dropout, learning_rate
+        self.weight_decay, self.scale = weight_decay, scale
+        self.n_epochs, self.patience = n_epochs, patience
+        self.batch_size, self.validation_fraction = batch_size, validation_fraction
+        self.n_starts, self.class_weight = n_starts, class_weight
+        self.threshold, self.weights = threshold, weights
+        self.preparation, self.random_state = preparation, random_state
+        self.device, self.n_threads = device, n_threads
+
+    def resolve(self) -> Settings:
+        """Return every setting of a fit, checked."""
+        check_choice("network", self.network, NETWORKS)
+        check_at_least("scale", self.scale, 0.0)
+        given = self.get_params(deep=False)
+        for name in ("scale", "random_state", "device", "n_threads"):
+            given.pop(name)
+        settings = Settings(
+            **given,
+            initial_scale=float(self.scale),
+            readout_units=self.hidden_units,
+            readout_penalty=0.0,
+            linear_penalty=0.0,
+            least_learned=_LEAST_LEARNED,
+        )
+        check_settings(settings)
+        return settings

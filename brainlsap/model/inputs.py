@@ -1,128 +1,162 @@
-"""From packed scans to what the network takes; learned on the training scans."""
+"""From packed scans to what a network takes; everything learned on training scans."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from brainlsap._arrays import (
-    check_connectomes,
-    features_of,
-    power_of_two,
-    root_mean_square,
-    unpack,
-)
-from brainlsap._scratch import as_doubles, row_blocks
+from brainlsap.arrays import check_connectomes, check_features, unpack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     LearnedPreparation,
     SpectralEngine,
     Spectrum,
-    SpectrumCache,
     connectome_summary,
 )
-from brainlsap.model.connectome_inputs import (
-    distinct_connectomes,
-    learn_preparation,
-    prepare_in_blocks,
+from brainlsap.model.propagation import (
+    NETWORKS,
+    SPECTRA,
+    DenseGraphs,
+    GraphBatch,
+    row_blocks,
 )
-from brainlsap.model.network import GraphBatch
 from brainlsap.model.settings import Settings
 
-# Folds, kernels and starts of one process see the same graphs again and again.
-_SPECTRA = SpectrumCache()
 # Standardised features end here; what is beyond would end the range of float32.
 _FARTHEST = 1e6
 
 
-def check_packed(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return connectomes and features of a packed array that can be used.
+class PackedClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier of packed scans; says the class of highest probability."""
+
+    classes_: np.ndarray
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return the probability of every class, shape (n_scans, n_classes)."""
+        raise NotImplementedError
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the class of highest probability.
+
+        Parameters
+        ----------
+        X : array of shape (n_scans, n_rois, n_rois + n_features)
+            With the regions and features of the fit.
+
+        Returns
+        -------
+        array of shape (n_scans,)
+            Members of `classes_`.
+        """
+        probability = self.predict_proba(X)  # first, so that an unfitted model says so
+        return self.classes_[probability.argmax(1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def check_packed(
+    X: np.ndarray, like: tuple[int, int] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return connectomes, and features in float64, of packed scans that can be used.
 
     Parameters
     ----------
     X : array of shape (n_scans, n_rois, n_rois + n_features)
-
-    Returns
-    -------
-    connectomes : array of shape (n_scans, n_rois, n_rois)
-    features : array of shape (n_scans, n_rois, n_features)
-
-    Raises
-    ------
-    ParameterError
-        For another shape, no scan, or connectomes that are not finite and
-        non-negative.
-
-    Examples
-    --------
-    >>> connectomes, features = check_packed(np.ones((2, 3, 4)))
-    >>> features.shape
-    (2, 3, 1)
+    like : (n_rois, n_features), optional
+        What they must be, as in the fit.
     """
-    X = as_doubles(X)
-    connectomes, _ = unpack(X)
+    X = np.asarray(X)
+    if X.dtype.kind != "f":
+        X = X.astype(np.float64)
+    connectomes, features = unpack(X)
     if len(X) == 0:
         raise ParameterError("X holds no scan.")
+    if like is not None and features.shape[1:] != like:
+        raise ParameterError(
+            f"X must hold {like[0]} regions and {like[1]} features, as in fit; got "
+            f"{features.shape[1]} and {features.shape[2]}."
+        )
     for part in row_blocks(X):
         check_connectomes(connectomes[part], part.start)
-    return connectomes, features_of(X)
+    features = np.array(features, dtype=np.float64)
+    check_features(features)
+    return connectomes, features
 
 
-def check_same_size(features: np.ndarray, n_rois: int, n_features: int) -> None:
-    """Raise unless there are as many regions and features as in the fit.
+def order_labels(
+    y: np.ndarray, n_scans: int, classes: Sequence | None = None, head: str = "softmax"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes that occur, in order, and the code of every scan.
 
-    Raises
-    ------
-    ParameterError
-        If there are not.
-    """
-    if features.shape[1:] != (n_rois, n_features):
-        raise ParameterError(
-            f"X must hold {n_rois} regions and {n_features} features, "
-            f"as in fit; got {features.shape[1]} and {features.shape[2]}."
-        )
-
-
-def check_labels(y: np.ndarray, n_scans: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return classes and the code of every scan.
-
-    Raises
-    ------
-    ParameterError
-        If there is not one label a scan, or only one class.
+    Parameters
+    ----------
+    y : array of shape (n_scans,)
+        Class of every scan.
+    n_scans : int
+    classes : sequence or None
+        All classes in order of stage; None sorts them, as scikit-learn does.
+    head : {"ordinal", "softmax"}
+        With "ordinal", more than two classes must be given an order, or be numbers.
     """
     y = np.asarray(y)
     if y.shape != (n_scans,):
         raise ParameterError(
             f"y must have shape ({n_scans},), one label a scan, got {y.shape}."
         )
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
+    found, codes = np.unique(y, return_inverse=True)
+    if len(found) < 2:
         raise ParameterError(
-            f"y must hold at least two classes, got only {str(classes[0])!r}."
+            f"y must hold at least two classes, got only {str(found[0])!r}."
         )
-    return classes, codes
+    if classes is None:
+        if head == "ordinal" and len(found) > 2 and found.dtype.kind not in "biuf":
+            raise ParameterError(
+                "head='ordinal' needs the order of the classes, which is not known of "
+                f"{', '.join(map(str, found))}. Give all of them in order of stage: "
+                "classes= of the model or of load_cohort, --classes A,B,C on the "
+                "command line."
+            )
+        return found, codes
+    listed = list(classes)
+    unlisted = [str(one) for one in found if one not in listed]
+    if unlisted or len(set(listed)) < len(listed):
+        fault = f"{unlisted[0]!r} is missing" if unlisted else "one stands there twice"
+        raise ParameterError(
+            f"classes must list every class of y once, in order; {fault} in "
+            f"{', '.join(map(str, listed))}."
+        )
+    place = np.array([listed.index(one) for one in found])
+    return found[place.argsort()], place.argsort().argsort()[codes]
 
 
 def check_groups(
-    groups: np.ndarray | None, n_scans: int, settings: Settings
+    groups: np.ndarray | None, n_scans: int, consequence: str | None
 ) -> np.ndarray:
     """Return the participant of every scan; warn where that is a guess.
 
-    Raises
-    ------
-    ParameterError
-        If there is not one participant a scan.
+    Parameters
+    ----------
+    groups : array of shape (n_scans,) or None
+    n_scans : int
+    consequence : str or None
+        Where a person's visits may end up; without it nothing is said.
     """
     if groups is None:
-        if settings.patience:
+        if consequence:
             warnings.warn(
                 "fit without groups takes every scan for a person of its own: visits "
-                "of one person may be on both sides of the slice that stops training "
-                "early. Pass groups=participants.",
+                f"of one person may be on both sides of {consequence}. Pass "
+                "groups=participants.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -142,9 +176,8 @@ class InputScaler:
 
     `region`: minus the mean, over the standard deviation, of that region over the
     training scans; a region that does not vary gives 0, and what is a million
-    deviations away is no farther. `scan` (the paper): within
-    each scan and kind of measure, minus the mean over regions, over their range;
-    this erases global atrophy.
+    deviations away is no farther. `scan` (the paper): within each scan and kind of
+    measure, minus the mean over regions, over their range; this erases global atrophy.
 
     Attributes
     ----------
@@ -161,22 +194,15 @@ class InputScaler:
     measured: np.ndarray
 
     @classmethod
-    def learn(cls, features: np.ndarray, mode: str) -> "InputScaler":
-        """Learn from features of shape (n_scans, n_rois, n_features).
-
-        Raises
-        ------
-        ParameterError
-            If no region was measured in any scan.
-        """
+    def learn(cls, features: np.ndarray, mode: str = "region") -> "InputScaler":
+        """Learn from features of shape (n_scans, n_rois, n_features)."""
         known = ~np.isnan(features)
         if not known.any():
             raise ParameterError("features are NaN in every region of every scan.")
         count = np.maximum(known.sum(0), 1)
-        filled = np.where(known, features, 0.0)
-        mean = filled.sum(0) / count
+        mean = np.where(known, features, 0.0).sum(0) / count
         centred = np.where(known, features - mean, 0.0)
-        deviation = root_mean_square(centred, count)
+        deviation = np.sqrt((centred**2).sum(axis=0) / count)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
         flat = deviation <= 1e-9 * np.abs(mean) + 1e-300
         deviation = np.where(flat, np.inf, deviation)
@@ -197,14 +223,30 @@ class InputScaler:
         return np.where(known, (features - mean) / safe, 0.0)
 
 
+def all_equal(connectomes: np.ndarray) -> bool:
+    """Tell whether all connectomes are the same; the first that differs ends it."""
+    first = connectomes[0]
+    return connectomes.strides[0] == 0 or all(
+        np.array_equal(one, first) for one in connectomes
+    )
+
+
+def distinct_connectomes(
+    connectomes: np.ndarray, learned: LearnedPreparation
+) -> np.ndarray:
+    """Return every connectome, or a single one where all are made ready to the same."""
+    shared = learned.is_shared or all_equal(connectomes)
+    return connectomes[:1] if shared else connectomes
+
+
 def make_batch(
     connectomes: np.ndarray,
     scaled: np.ndarray,
     settings: Settings,
+    learned: LearnedPreparation,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
-    learned: LearnedPreparation | None = None,
-) -> GraphBatch:
+) -> GraphBatch | DenseGraphs:
     """Decompose the graphs (or find them in the cache) and precompute layer one.
 
     Parameters
@@ -214,18 +256,24 @@ def make_batch(
         From :class:`InputScaler`.
     settings : Settings
         With the degree settled.
+    learned : LearnedPreparation
+        Of the training scans.
     device : torch.device
     dtype : torch.dtype
-    learned : LearnedPreparation, optional
-        Of the training scans; may be left out where nothing is learned.
-
-    Returns
-    -------
-    GraphBatch
     """
-    learned = learned or learn_preparation(connectomes, None, None, settings)
     graphs = distinct_connectomes(connectomes, learned)
-    spectrum, graph_of = _SPECTRA.spectra(graphs, learned.apply, dtype)
+    if settings.inputs == "constant":
+        scaled = np.ones_like(scaled)
+    X = torch.from_numpy(scaled).to(device, dtype)
+    if settings.network != "heat":
+        kind = NETWORKS[settings.network]
+        if kind is None:
+            return DenseGraphs(X, ())
+        scale = float(settings.initial_scale)
+        parts = [kind.graphs(W, scale) for W in _prepared(graphs, learned)]
+        kept = (torch.cat(one) for one in zip(*parts, strict=True))
+        return DenseGraphs(X, tuple(one.to(device, dtype) for one in kept))
+    spectrum, graph_of = SPECTRA.spectra(graphs, learned.apply, dtype)
     if len(graph_of) < len(connectomes):
         graph_of = np.zeros(len(connectomes), dtype=np.int64)
     engine = SpectralEngine(
@@ -237,23 +285,26 @@ def make_batch(
         dtype=dtype,
         chunk=16 if device.type == "cpu" else 512,
     )
-    if settings.inputs == "constant":
-        scaled = np.ones_like(scaled)
     root = None
     if settings.normalization == "random_walk":
-        roots = [_degree_roots(one) for one in prepare_in_blocks(graphs, learned)]
+        roots = [_degree_roots(W) for W in _prepared(graphs, learned)]
         root = torch.from_numpy(np.concatenate(roots)).to(device, dtype)
         root = root.expand(len(scaled), -1, -1)
-    return GraphBatch.build(engine, torch.from_numpy(scaled).to(device, dtype), root)
+    return GraphBatch.build(engine, X, root)
+
+
+def _prepared(graphs: np.ndarray, learned: LearnedPreparation) -> Iterator[np.ndarray]:
+    for part in row_blocks(graphs):
+        yield learned.apply(graphs[part], part.start)
 
 
 def _degree_roots(prepared: np.ndarray) -> np.ndarray:
     """Return root degrees; any will do for isolated regions, rows of the identity."""
     degree = prepared.sum(axis=-1)
     largest = degree.max(axis=-1, keepdims=True)
-    root = np.sqrt(np.where(degree > 0, degree, np.where(largest > 0, largest, 1.0)))
-    # only their ratios count, and float32 ends where a unit may not
-    return (root / power_of_two(root.T)[:, None])[..., None]
+    return np.sqrt(np.where(degree > 0, degree, np.where(largest > 0, largest, 1.0)))[
+        ..., None
+    ]
 
 
 def summarize_connectomes(
@@ -261,26 +312,21 @@ def summarize_connectomes(
 ) -> dict[str, float]:
     """Return density, isolated regions and spectral gap of the prepared graphs."""
     graphs = distinct_connectomes(connectomes, learned)
-    spectrum, graph_of = _SPECTRA.spectra(graphs, learned.apply)
-    return connectome_summary(learned.apply(graphs), spectrum.eigenvalues[graph_of])
-
-
-def spectra_of(prepared: np.ndarray) -> tuple[Spectrum, np.ndarray]:
-    """Return the spectra of the distinct graphs, kept for later fits of the process.
-
-    Parameters
-    ----------
-    prepared : array of shape (n_scans, n_rois, n_rois)
-        From :func:`brainlsap.graph.prepare_connectomes`.
-
-    Returns
-    -------
-    spectrum : Spectrum
-        Of the distinct graphs, in float64.
-    graph_of : int array of shape (n_scans,)
-        Row of `spectrum` that belongs to each scan.
-    """
-    return _SPECTRA.spectra(prepared, dtype=torch.float64)
+    told, counts = [], []
+    for part in row_blocks(graphs):
+        spectrum, graph_of = SPECTRA.spectra(graphs[part], learned.apply, torch.float32)
+        prepared = learned.apply(graphs[part], part.start)
+        told.append(connectome_summary(prepared, spectrum.eigenvalues[graph_of]))
+        counts.append(len(prepared))
+    extremes = {"most_isolated": max, "smallest_gap": min}
+    return {
+        name: float(
+            extremes[name](one[name] for one in told)
+            if name in extremes
+            else np.average([one[name] for one in told], weights=counts)
+        )
+        for name in told[0]
+    }
 
 
 @contextmanager

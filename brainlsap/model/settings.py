@@ -1,11 +1,12 @@
-"""What a fit can be told, and the presets: the paper's, and one that holds up."""
+"""Every option of a fit, the presets, and the paper's hyperparameters."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import torch
 
-from brainlsap._arrays import check_at_least, check_choice
+from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     KERNELS,
@@ -46,7 +47,6 @@ class Settings:
     weight_decay: float = 0.0
     readout_penalty: float = 1e-2
     linear_penalty: float | str = AUTO
-    label_smoothing: float = 0.0
     class_weight: str = "balanced"
     n_epochs: int = 400
     patience: int = 40
@@ -60,6 +60,11 @@ class Settings:
     inputs: str = "features"
     head: str = "softmax"
     calibration: str = "none"
+    # what carries signals along the graph: heat, or the name of another network
+    network: str = "heat"
+    # a run whose training accuracy comes no farther from chance than this share of
+    # the way to 1 is started again; 0 asks only that its output varies
+    least_learned: float = 0.0
 
     def preparing(self) -> Preparation:
         """Return how connectomes are made ready."""
@@ -67,6 +72,13 @@ class Settings:
         return Preparation.of(
             **({"threshold": self.threshold, "weights": self.weights} | further)
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and text by name, as JSON takes them."""
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in asdict(self).items()
+        }
 
 
 PRESETS = {
@@ -91,6 +103,14 @@ PRESETS = {
         weights="binary",
     ),
 }
+
+OPTIONS = (
+    *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
+    *("penalty_weight", "readout_units", "standardize", "dropout", "learning_rate"),
+    *("weight_decay", "readout_penalty", "linear_penalty", "patience"),
+    *("validation_fraction", "batch_size", "preparation", "normalization", "inputs"),
+)
+"""Settings that stand in the `options` of :class:`LSAPClassifier`."""
 
 # The degrees of the paper's supplement; the error they bring at the start is kept.
 PAPER_DEGREES = {"exact": None, "chebyshev": 20, "hermite": 30, "laguerre": 20}
@@ -118,7 +138,6 @@ HIGHEST_DROPOUT = 0.9
 UNTRUSTED_ERROR = 1e-2
 
 LOWEST = {
-    "label_smoothing": 0.0,
     "scale_step": 0.0,
     "scale_clip": 0.0,
     "penalty_weight": 0.0,
@@ -136,31 +155,28 @@ LOWEST = {
     "threshold": 0.0,
 }
 
+_PAPER = {"hidden_units": 16, "learning_rate": 0.01, "dropout": 0.5}
+_PAPER_LSAP = {"preset": "paper", "hidden_units": 16}
+
+PAPER_HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
+    biomarker: {
+        "lsap": dict(_PAPER_LSAP),
+        "mlp": dict(_PAPER),
+        "gcn": dict(_PAPER),
+        "gat": {**_PAPER, "dropout": 0.1},
+        "gdc": dict(_PAPER),
+        "graphheat": {**_PAPER, "hidden_units": units},
+        "adc": dict(_PAPER),
+    }
+    for biomarker, units in (("thickness", 32), ("fdg", 16))
+}
+"""The paper's hyperparameters (supplement, table of graph classification) by biomarker
+and model; what LSAP's preset "paper" says already is left out. Its `b` of 1.2 is below
+the largest eigenvalue and is not used."""
+
 
 def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
-    """Return a preset with the settings that were given in place of its own.
-
-    Parameters
-    ----------
-    preset : {"default", "paper"}
-        Where the rest comes from.
-    given : dict
-        Settings by name; None means the preset's.
-
-    Returns
-    -------
-    Settings
-
-    Raises
-    ------
-    ParameterError
-        For unknown choices and numbers out of range.
-
-    Examples
-    --------
-    >>> resolve_settings("paper", {"n_epochs": 50}).n_epochs
-    50
-    """
+    """Return a preset with the settings that were given (not None) for its own."""
     check_choice("preset", preset, PRESETS)
     names = {field.name for field in fields(Settings)}
     chosen = {k: v for k, v in given.items() if k in names and v is not None}
@@ -207,12 +223,13 @@ def check_settings(settings: Settings) -> None:
 
 def candidates(settings: Settings) -> tuple[Settings, ...]:
     """Return the settings to choose from: without "auto", the one that was given."""
-    automatic = settings.initial_scale == AUTO
-    highest = MAX_SCALES[settings.kernel]
-    if settings.max_scale is not None:
-        highest = settings.max_scale
-    within = [scale for scale in CANDIDATES if scale <= highest] or [highest]
-    scales = within if automatic else [float(settings.initial_scale)]
+    highest = settings.max_scale
+    if highest is None:
+        highest = MAX_SCALES[settings.kernel]
+    if settings.initial_scale == AUTO:
+        scales = [scale for scale in CANDIDATES if scale <= highest] or [highest]
+    else:
+        scales = [float(settings.initial_scale)]
     found = []
     for scale in scales:
         one = replace(settings, initial_scale=scale)
@@ -227,27 +244,8 @@ def settle_kernel(settings: Settings) -> Settings:
 
     Without a degree, the lowest is taken that keeps the tolerance up to `max_scale`.
     With one, scales may go as far as that degree keeps the tolerance, or its error
-    at the start if that is larger (the paper's Laguerre-20: 2e-4 at scale 2).
-
-    Parameters
-    ----------
-    settings : Settings
-        As resolved.
-
-    Returns
-    -------
-    Settings
-        `degree` is None for the exact kernel only; `max_scale` is a number.
-
-    Raises
-    ------
-    ParameterError
-        If the start cannot be trusted, or lies above `max_scale`.
-
-    Examples
-    --------
-    >>> settle_kernel(Settings(kernel="hermite", degree=30)).max_scale < 4
-    True
+    at the start if that is larger (the paper's Laguerre-20: 2e-4 at scale 2). Raises
+    where the start cannot be trusted, or lies above `max_scale`.
     """
     kernel = settings.kernel
     start = max(float(one.initial_scale) for one in candidates(settings))
@@ -273,3 +271,28 @@ def settle_kernel(settings: Settings) -> Settings:
     tolerance = max(settings.tolerance, at_start)
     trusted = max(largest_scale(kernel, settings.degree, tolerance), start)
     return replace(settings, max_scale=min(wanted, trusted))
+
+
+def paper_settings(biomarker: str, model: str = "lsap") -> dict[str, Any]:
+    """Return the paper's hyperparameters of one model for one biomarker.
+
+    Parameters
+    ----------
+    biomarker : {"fdg", "thickness"}
+        What the features are.
+    model : {"lsap", "mlp", "gcn", "gat", "gdc", "graphheat", "adc"}
+        For :class:`LSAPClassifier`, or as its name in :data:`NETWORKS`.
+
+    Returns
+    -------
+    dict
+        Keyword arguments of the classifier.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown biomarker or model.
+    """
+    check_choice("biomarker", biomarker, PAPER_HYPERPARAMETERS)
+    check_choice("model", model, PAPER_HYPERPARAMETERS[biomarker])
+    return dict(PAPER_HYPERPARAMETERS[biomarker][model])

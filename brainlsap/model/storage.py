@@ -7,22 +7,37 @@ exchanged, or one byte of a weight, are noticed.
 
 import hashlib
 import json
+import re
 import struct
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from brainlsap._files import replace_when_whole
 from brainlsap.exceptions import BrainlsapError, FileFormatError, ParameterError
-from brainlsap.model.classifier import LSAPClassifier
-from brainlsap.model.fitted_state import restore_classifier, state_of
+from brainlsap.files import replace_when_whole
+from brainlsap.model.classifier import (
+    GraphClassifier,
+    LSAPClassifier,
+    NetworkClassifier,
+)
+from brainlsap.model.inputs import InputScaler
+from brainlsap.model.network import GraphNetwork
+from brainlsap.model.settings import Settings
+from brainlsap.model.training import History
 
 FORMAT = "brainlsap model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 HEADER = "brainlsap"
+
+_CLASSIFIERS = {one.__name__: one for one in (LSAPClassifier, NetworkClassifier)}
+_RECORDS = {one.__name__: one for one in (History, InputScaler, Settings)}
+# Networks have a form of their own; where the model comes from stands elsewhere.
+_ELSEWHERE = ("networks_", "origin_")
+# Arrays that stand in the text: of at most 9,999 characters, or of any objects of JSON.
+_TEXT_KIND = re.compile(r"[<>]U[0-9]{1,4}|\|O")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +59,6 @@ class ModelOrigin:
         a cohort to be predicted must be read with too. Expressible as JSON.
     facts : dict
         Further facts, such as how many people there were. Expressible as JSON.
-
-    Examples
-    --------
-    >>> ModelOrigin(("a", "b"), ("thickness",)).feature_names
-    ('thickness',)
     """
 
     region_names: tuple[str, ...]
@@ -59,9 +69,21 @@ class ModelOrigin:
     reading: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
+    def check(self, model: GraphClassifier) -> None:
+        """Raise unless regions and features are named, once each."""
+        wanted = {"region_names": model.n_rois_, "feature_names": model.n_features_}
+        for name, count in wanted.items():
+            given = getattr(self, name)
+            if len(given) != count or len(set(given)) != count:
+                raise ParameterError(
+                    f"{name} must be {count} different names, as many as the model "
+                    f"was fitted on; got {len(given)}, {len(set(given))} of them "
+                    "different."
+                )
+
 
 def save_model(
-    model: LSAPClassifier,
+    model: GraphClassifier,
     path: str | Path,
     *,
     region_names: tuple[str, ...] | list[str] | None = None,
@@ -70,9 +92,11 @@ def save_model(
 ) -> Path:
     """Write a fitted model to one file, whole or not at all.
 
+    A connectome that all its training scans shared (`shared_connectome_`) goes with it.
+
     Parameters
     ----------
-    model : LSAPClassifier
+    model : LSAPClassifier or NetworkClassifier
         Fitted.
     path : str or Path
         The file; an existing one is replaced. `.safetensors` is a fitting suffix.
@@ -92,10 +116,6 @@ def save_model(
     ------
     ParameterError
         Where the model is not fitted, or names are missing, doubled or too few.
-
-    Examples
-    --------
-    See :func:`brainlsap.model.load_model`.
     """
     from safetensors.numpy import save
 
@@ -104,14 +124,19 @@ def save_model(
     if region_names is not None and feature_names is not None:
         origin = ModelOrigin(tuple(region_names), tuple(feature_names))
     origin = origin or getattr(model, "origin_", None)
-    _check_names(model, origin)
+    if origin is None:
+        raise ParameterError(
+            "region_names and feature_names must say what the model was fitted on; "
+            "give cohort.region_names and cohort.feature_names."
+        )
+    origin.check(model)
     arrays: dict[str, np.ndarray] = {}
     about = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "versions": _versions(),
-        "origin": asdict(origin),  # type: ignore[arg-type]
-        "state": state_of(model, arrays),
+        "origin": _encode(asdict(origin), "origin", arrays),
+        "state": _state_of(model, arrays),
     }
     header = {"about": about, "sha256": _digest(about, arrays)}
     kept = {HEADER: json.dumps(header, sort_keys=True)}
@@ -120,7 +145,7 @@ def save_model(
     return Path(path)
 
 
-def load_model(path: str | Path) -> LSAPClassifier:
+def load_model(path: str | Path) -> GraphClassifier:
     """Read a model that :func:`save_model` wrote.
 
     Parameters
@@ -130,11 +155,10 @@ def load_model(path: str | Path) -> LSAPClassifier:
 
     Returns
     -------
-    LSAPClassifier
+    LSAPClassifier or NetworkClassifier
         As it was fitted, on the CPU; its attribute `origin_` is a
-        :class:`ModelOrigin`. What takes out sites and covariates is in `origin_.facts`;
-        :func:`brainlsap.study.predict_people` applies it, the model's own `predict`
-        takes arrays as they are.
+        :class:`ModelOrigin`. `predict` takes arrays as they are; what takes out sites
+        and covariates is in `origin_.facts`, for :mod:`brainlsap.prediction`.
 
     Raises
     ------
@@ -148,13 +172,9 @@ def load_model(path: str | Path) -> LSAPClassifier:
     >>> X = np.random.default_rng(0).uniform(size=(12, 3, 4))
     >>> model = LSAPClassifier("exact", n_epochs=2, n_starts=1)
     >>> _ = model.fit(X, np.arange(12) % 2, groups=np.arange(12))
+    >>> names = {"region_names": ["a", "b", "c"], "feature_names": ["thickness"]}
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     path = save_model(
-    ...         model,
-    ...         f"{place}/model.safetensors",
-    ...         region_names=["a", "b", "c"],
-    ...         feature_names=["thickness"],
-    ...     )
+    ...     path = save_model(model, f"{place}/model.safetensors", **names)
     ...     loaded = load_model(path)
     >>> bool((loaded.predict_proba(X) == model.predict_proba(X)).all())
     True
@@ -177,28 +197,17 @@ def load_model(path: str | Path) -> LSAPClassifier:
                 "settings or weights do not fit their checksum. Fit it again, or get "
                 "the file again."
             )
-        known = {one.name for one in fields(ModelOrigin)}
-        told = {key: value for key, value in about["origin"].items() if key in known}
-        names = ("region_names", "feature_names", "classes")
-        told |= {key: tuple(map(str, told[key])) for key in names}
-        model = restore_classifier(about["state"], arrays)
-        model.origin_ = ModelOrigin(**told)
-        _check_names(model, model.origin_)
+        model = _restore(about["state"], arrays)
+        model.origin_ = ModelOrigin(**_decode(about["origin"], arrays))
+        model.origin_.check(model)
     except FileFormatError:
         raise
     except (
-        BrainlsapError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
+        *(BrainlsapError, LookupError, TypeError, ValueError, AttributeError),
+        *(RuntimeError, OSError, MemoryError),
     ) as error:
         raise FileFormatError(
-            f"{path}: damaged model file ({error}). Fit the model again."
-        ) from error
-    except (RuntimeError, OSError, MemoryError) as error:
-        raise FileFormatError(
-            f"{path}: cannot be read as a model ({error})."
+            f"{path}: cannot be read as a model ({error}). Fit the model again."
         ) from error
     return model
 
@@ -239,27 +248,109 @@ def _check_version(path: Path, about: dict[str, Any]) -> None:
         )
 
 
-def _check_names(model: LSAPClassifier, origin: ModelOrigin | None) -> None:
-    if origin is None:
-        raise ParameterError(
-            "region_names and feature_names must say what the model was fitted on; "
-            "give cohort.region_names and cohort.feature_names."
-        )
-    wanted = {"region_names": model.n_rois_, "feature_names": model.n_features_}
-    for name, count in wanted.items():
-        given = getattr(origin, name)
-        if len(given) != count or len(set(given)) != count:
-            raise ParameterError(
-                f"{name} must be {count} different names, as many as the model was "
-                f"fitted on; got {len(given)}, {len(set(given))} of them different."
+def _state_of(model: GraphClassifier, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return all that a fitted classifier knows as JSON; its arrays go to `arrays`."""
+    for number, network in enumerate(model.networks_):
+        for name, tensor in network.state_dict().items():
+            values = tensor.detach().cpu().numpy()
+            arrays[f"networks.{number}.{name}"] = np.ascontiguousarray(values)
+    fitted = {
+        name: value
+        for name, value in vars(model).items()
+        if name.endswith("_") and name not in _ELSEWHERE
+    }
+    # in these "auto" is settled
+    settings = Settings(**model.fit_report_["settings"])
+    return {
+        "kind": type(model).__name__,
+        "parameters": _encode(model.get_params(deep=False), "parameters", arrays),
+        "fitted": _encode(fitted, "fitted", arrays),
+        "network_settings": _encode(settings, "network_settings", arrays),
+        "n_networks": len(model.networks_),
+    }
+
+
+def _restore(state: dict[str, Any], arrays: dict[str, np.ndarray]) -> GraphClassifier:
+    if state["kind"] not in _CLASSIFIERS:
+        raise ValueError(f"the model is a {state['kind']!r}")
+    parameters = _decode(state["parameters"], arrays) | {"device": "cpu"}
+    model = _CLASSIFIERS[state["kind"]](**parameters)
+    for name, value in _decode(state["fitted"], arrays).items():
+        setattr(model, name, value)
+    settings = _decode(state["network_settings"], arrays)
+    measured = torch.from_numpy(np.array(model.measured_))
+    model.networks_ = []
+    for number in range(state["n_networks"]):
+        start = f"networks.{number}."
+        tensors = {
+            name.removeprefix(start): torch.from_numpy(np.array(values))
+            for name, values in arrays.items()
+            if name.startswith(start)
+        }
+        if settings.n_layers > len(tensors):
+            raise ValueError(f"{settings.n_layers} layers, and weights of fewer")
+        # without memory, whatever sizes the file says; its arrays come in their place
+        with torch.device("meta"):
+            network = GraphNetwork(
+                *(model.n_rois_, model.n_features_, len(model.classes_)),
+                settings,
+                measured,
             )
+        network.load_state_dict(tensors, assign=True)
+        model.networks_.append(network.eval())
+    return model
+
+
+def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Turn a value into JSON; arrays of numbers go to `arrays` under the name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "biuf":
+            arrays[name] = np.ascontiguousarray(value)
+            return {"__array__": name}
+        listed = [_encode(one, name, arrays) for one in value.tolist()]
+        return {"__list_array__": listed, "dtype": value.dtype.str}
+    if type(value).__name__ in _RECORDS:
+        kept = _encode(vars(value), name, arrays)
+        return {"__record__": type(value).__name__} | kept
+    if isinstance(value, dict):
+        return {str(k): _encode(v, f"{name}.{k}", arrays) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        each = [_encode(one, f"{name}.{k}", arrays) for k, one in enumerate(value)]
+        return {"__tuple__": each} if isinstance(value, tuple) else each
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ParameterError(
+        f"{name} is a {type(value).__name__}, which a model file cannot hold; only "
+        "numbers, text, arrays and lists of them are stored."
+    )
+
+
+def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_decode(one, arrays) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "__array__" in value:
+        return arrays[value["__array__"]]
+    if "__tuple__" in value:
+        return tuple(_decode(one, arrays) for one in value["__tuple__"])
+    if "__list_array__" in value:
+        dtype = str(value["dtype"])
+        if not _TEXT_KIND.fullmatch(dtype):
+            raise ValueError(f"an array of {dtype!r}, which is no text")
+        return np.array(value["__list_array__"], dtype=np.dtype(dtype))
+    rest = {k: _decode(one, arrays) for k, one in value.items() if k != "__record__"}
+    kind = value.get("__record__")
+    return rest if kind is None else _RECORDS[kind](**rest)
 
 
 def _digest(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name in sorted(arrays):
-        told = f"{name} {arrays[name].dtype.str} {arrays[name].shape}"
-        digest.update(told.encode())
+        head = f"{name} {arrays[name].dtype.str} {arrays[name].shape}"
+        digest.update(head.encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())
     return digest.hexdigest()
 

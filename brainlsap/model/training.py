@@ -1,7 +1,15 @@
-"""The training loop: Adam for weights, plain clipped steps for scales."""
+"""The training loop of every network, and the starts that are averaged.
+
+Adam moves the weights, plain clipped steps the scales; validation on people who were
+left out chooses the epoch; a run that is dead, diverges or does not learn its training
+scans is started again.
+"""
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,9 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.model.network import HeatNetwork
-from brainlsap.model.records import History, Labelled, TrainedNetwork
-from brainlsap.model.settings import Settings
+from brainlsap.model.network import GraphNetwork
+from brainlsap.model.settings import Settings, candidates
 
 # Validation is looked at every few epochs: each look costs a forward pass.
 _LOOK_EVERY = 2
@@ -22,86 +29,197 @@ _LEAST_GAIN = 1e-4
 # What a layer holds of the scans that are gone through at once, where scans stand
 # alone: more leaves the cache and takes memory, less does not pay for its own steps.
 _LAYER_BYTES = 1 << 21
-# Logits that differ by less between scans tell nothing apart.
+# Logits that differ by less between scans are the same for all.
 _DEAD_SPREAD = 1e-6
+# With fewer people a validation slice is noise and is not cut.
+FEWEST_PEOPLE = 20
+# "auto" compares starting scales on so many slices of the training people.
+_PILOTS = 3
+_LARGEST_TEMPERATURE = 20.0
+
+Scans = tuple[Any, Tensor]
+"""A batch, and the class code of each of its scans."""
+
+
+@dataclass(eq=False)
+class History:
+    """What a training run went through, one entry a look.
+
+    Attributes
+    ----------
+    epoch : list of int
+        When it was looked, from 0.
+    train_loss, validation_loss : list of float
+        Mean cross-entropy of the epoch and of the validation slice (NaN without one).
+    scales : list of array of shape (n_rois,)
+        Heat scales at the look; empty for networks without.
+    """
+
+    epoch: list[int] = field(default_factory=list)
+    train_loss: list[float] = field(default_factory=list)
+    validation_loss: list[float] = field(default_factory=list)
+    scales: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, epoch: int, train: float, validation: float, heat: Any) -> None:
+        """Append one look; scales are copied."""
+        self.epoch.append(epoch)
+        self.train_loss.append(train)
+        self.validation_loss.append(validation)
+        if heat is not None:
+            self.scales.append(heat().detach().cpu().numpy().copy())
+
+    def scales_at(self, shares: np.ndarray, last: int) -> np.ndarray:
+        """Return the scales at shares of the epochs up to `last`, interpolated."""
+        epochs = np.asarray(self.epoch, dtype=float)
+        wanted = epochs[0] + shares * (max(last, epochs[0]) - epochs[0])
+        each = np.array(self.scales, dtype=np.float64).T
+        return np.stack([np.interp(wanted, epochs, one) for one in each], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One network at its chosen epoch, in evaluation mode.
+
+    Attributes
+    ----------
+    network : GraphNetwork
+        With the statistics of all training scans.
+    history : History
+    best_epoch : int
+        The chosen epoch, from 0.
+    best_loss : float
+        Validation loss there; training loss without a validation slice.
+    n_restarts : int
+        How often it was started again with another seed.
+    fault : str
+        Why the last attempt cannot be trusted; "" if it can.
+    diverged : bool
+        Whether its logits are not finite, so that it cannot predict.
+    """
+
+    network: GraphNetwork
+    history: History
+    best_epoch: int
+    best_loss: float
+    n_restarts: int
+    fault: str
+    diverged: bool
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not self.fault
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed the generators of the CPU and of one device; put both back afterwards.
+
+    Other devices' generators are left alone (`torch.manual_seed` sets them all).
+    """
+    used = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=used):
+        torch.default_generator.manual_seed(seed)
+        for one in used:
+            with torch.cuda.device(one):
+                torch.cuda.manual_seed(seed)
+        yield
+
+
+def inner_split(
+    codes: np.ndarray, groups: np.ndarray, fraction: float, start: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Divide training scans into those to learn from and those to watch, by person.
+
+    Starts of one fit watch different slices, so together they learn from everybody.
+    Nobody is watched with fewer than 20 people, or where a class has fewer than two.
+
+    Parameters
+    ----------
+    codes : int array of shape (n_scans,)
+        Class of every scan.
+    groups : array of shape (n_scans,)
+        Participant of every scan.
+    fraction : float
+        Share of the people to watch.
+    start : int
+        Which start of the fit, from 0.
+    seed : int
+
+    Returns
+    -------
+    learn, watch : int arrays
+        Rows.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    everybody = np.arange(len(codes))
+    _, people = np.unique(groups, return_inverse=True)
+    sizes = [len(set(people[codes == code])) for code in set(codes)]
+    if people.max() + 1 < FEWEST_PEOPLE or min(sizes) < 2:
+        return everybody, everybody[:0]
+    n_slices = min(max(2, round(1 / fraction)), max(sizes))
+    splitter = StratifiedGroupKFold(
+        n_slices, shuffle=True, random_state=seed + start // n_slices
+    )
+    with warnings.catch_warnings():
+        # a class with fewer people than slices is missing from some; that is fine
+        warnings.simplefilter("ignore", UserWarning)
+        slices = list(splitter.split(codes, codes, people))
+    learn, watch = slices[start % n_slices]
+    if len(set(codes[learn])) < len(set(codes)):
+        return everybody, everybody[:0]
+    return learn, watch
 
 
 def train_network(
-    make_network: Callable[[], HeatNetwork],
-    train: Labelled,
-    validation: Labelled | None,
+    make_network: Callable[[], GraphNetwork],
+    train: Scans,
+    validation: Scans | None,
     settings: Settings,
     seed: int,
-) -> TrainedNetwork:
-    """Train until validation stops improving; start dead runs again.
+) -> Run:
+    """Train until validation stops improving; start bad runs again.
 
     Parameters
     ----------
     make_network : callable
         Returns a network with fresh weights.
-    train : Labelled
+    train : (batch, codes)
         What is learned from.
-    validation : Labelled or None
+    validation : (batch, codes) or None
         What chooses the epoch; None trains for all epochs and takes the last.
     settings : Settings
-        Of the fit.
     seed : int
-        Of weights, dropout and batches. The global generator is left as it was.
-
-    Returns
-    -------
-    TrainedNetwork
-
-    Examples
-    --------
-    >>> from brainlsap.graph import SpectralEngine, decompose
-    >>> from brainlsap.model import GraphBatch, HeatNetwork, Labelled
-    >>> from brainlsap.model.settings import resolve_settings
-    >>> given = {"initial_scale": 1.0, "linear_penalty": 0.0, "n_epochs": 9}
-    >>> settings = resolve_settings("default", given)
-    >>> engine = SpectralEngine(decompose(torch.zeros(6, 3, 3)), kernel="exact")
-    >>> batch = GraphBatch.build(engine, torch.arange(36.0).reshape(6, 3, 2))
-    >>> scans = Labelled(batch, torch.tensor([0, 0, 0, 1, 1, 1]))
-    >>> measured = torch.tensor([True] * 3)
-    >>> run = train_network(
-    ...     lambda: HeatNetwork(3, 2, 2, settings, measured), scans, None, settings, 0
-    ... )
-    >>> run.network(batch).shape, run.healthy
-    (torch.Size([6, 2]), True)
+        Of weights, dropout and batches. The global generators are left as they were.
     """
     for attempt in range(_RESTARTS + 1):
-        with torch.random.fork_rng(devices=_cuda_devices(train.codes)):
-            # a stride no neighbour's seed lands on
-            torch.manual_seed(seed + 1_000_003 * attempt)
+        # a stride no neighbour's seed lands on
+        with seeded(seed + 1_000_003 * attempt, train[1].device):
             network = make_network()
-            history, best_epoch, best_loss = _run(network, train, validation, settings)
-        spread = _spread(network, train)
+            history, best_epoch, best_loss, accuracy = _run(
+                network, train, validation, settings
+            )
+        spread, n_classes = _spread(network, train[0]), network.n_classes
         diverged = not np.isfinite(spread)
-        healthy = not diverged and spread > _DEAD_SPREAD
-        if healthy or attempt == _RESTARTS:
+        least = 1 / n_classes + settings.least_learned * (1 - 1 / n_classes)
+        fault = ""
+        if diverged:
+            fault = "training diverged"
+        elif not spread > _DEAD_SPREAD:
+            fault = "every scan gets the same output"
+        elif accuracy < least:
+            fault = (
+                "the training scans themselves were not learned: balanced accuracy "
+                f"{accuracy:.2f}, chance {1 / n_classes:.2f}"
+            )
+        if not fault:
             break
-    return TrainedNetwork(
-        network, history, best_epoch, best_loss, attempt, healthy, diverged
-    )
+    return Run(network, history, best_epoch, best_loss, attempt, fault, diverged)
 
 
-def usable_runs(runs: list[TrainedNetwork]) -> list[TrainedNetwork]:
-    """Return the runs to average: healthy ones, else those that can predict.
-
-    Parameters
-    ----------
-    runs : list of TrainedNetwork
-        Of every start.
-
-    Returns
-    -------
-    list of TrainedNetwork
-
-    Raises
-    ------
-    ParameterError
-        If every run diverged.
-    """
+def usable_runs(runs: list[Run]) -> list[Run]:
+    """Return the runs to average: healthy ones, else those that can predict."""
     chosen = [run for run in runs if run.healthy]
     chosen = chosen or [run for run in runs if not run.diverged]
     if not chosen:
@@ -113,31 +231,14 @@ def usable_runs(runs: list[TrainedNetwork]) -> list[TrainedNetwork]:
 
 
 def make_epoch(
-    network: HeatNetwork, train: Labelled, settings: Settings
+    network: GraphNetwork, train: Scans, settings: Settings
 ) -> Callable[[], float]:
-    """Return a function that takes one training epoch and returns the mean loss.
-
-    Parameters
-    ----------
-    network : HeatNetwork
-        Trained in place.
-    train : Labelled
-        What is learned from.
-    settings : Settings
-        Of the fit.
-
-    Returns
-    -------
-    callable
-    """
+    """Return a function that takes one training epoch and returns the mean loss."""
     weights = [p for name, p in network.named_parameters() if "raw_scale" not in name]
     adam = torch.optim.Adam(
         weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
-    loss_of = nn.CrossEntropyLoss(
-        weight=_class_weights(network, train, settings),
-        label_smoothing=settings.label_smoothing,
-    )
+    loss_of = nn.CrossEntropyLoss(weight=_class_weights(network, train[1], settings))
 
     def epoch() -> float:
         network.train()
@@ -146,102 +247,106 @@ def make_epoch(
     return epoch
 
 
-def _cuda_devices(codes: Tensor) -> list[Any]:
-    return [codes.device] if codes.is_cuda else []
-
-
 def _run(
-    network: HeatNetwork,
-    train: Labelled,
-    validation: Labelled | None,
+    network: GraphNetwork,
+    train: Scans,
+    validation: Scans | None,
     settings: Settings,
-) -> tuple[History, int, float]:
+) -> tuple[History, int, float, float]:
+    """Return history, best epoch, its loss, and how well the training scans are known.
+
+    The last is the balanced accuracy in the last epoch, 1 where nobody asks.
+    """
     take_epoch = make_epoch(network, train, settings)
-    loss_of = nn.CrossEntropyLoss(weight=_class_weights(network, train, settings))
+    loss_of = nn.CrossEntropyLoss(weight=_class_weights(network, train[1], settings))
     history, best = History(), (float("inf"), -1, network.state_dict())
     for epoch in range(settings.n_epochs):
         loss = take_epoch()
         last = epoch == settings.n_epochs - 1
-        if not np.isfinite(loss) or not (epoch % _LOOK_EVERY or last):
-            if not np.isfinite(loss):
-                break
+        if not np.isfinite(loss):
+            break
+        if not (epoch % _LOOK_EVERY or last):
             continue
-        value = _look(network, train, validation, loss_of)
-        history.add(epoch, loss, value, network.heat())
+        value = _validation_loss(network, train, validation, loss_of)
+        history.add(epoch, loss, value, network.heat)
         if validation is None:
             best = (loss, epoch, best[2])
         elif value < best[0] - _LEAST_GAIN:
             best = (value, epoch, copy.deepcopy(network.state_dict()))
         elif settings.patience and epoch - best[1] >= settings.patience:
             break
+    accuracy = 1.0
+    if settings.least_learned:
+        accuracy = _training_accuracy(network, train)
     if validation is not None:
         network.load_state_dict(best[2])
     network.eval()
-    network.remember_statistics(train.batch)
-    return history, best[1], best[0]
+    network.remember_statistics(train[0])
+    return history, best[1], best[0], accuracy
 
 
 def _epoch(
-    network: HeatNetwork,
-    train: Labelled,
+    network: GraphNetwork,
+    train: Scans,
     settings: Settings,
     adam: torch.optim.Optimizer,
     loss_of: nn.CrossEntropyLoss,
 ) -> float:
     """Take one pass over the scans; return the mean loss."""
-    n_items = len(train.codes)
+    batch, codes = train
+    n_items = len(codes)
     size = settings.batch_size or n_items
-    order = torch.randperm(n_items, device=train.codes.device)
+    order = torch.randperm(n_items, device=codes.device)
     # equal parts: a last batch of one scan could not be standardised
     steps = torch.tensor_split(order, -(-n_items // size))
     total = 0.0
     for items in steps:
         whole = len(steps) == 1
-        batch = train.batch if whole else train.batch.select(items)
-        codes = train.codes if whole else train.codes[items]
+        some = train if whole else (batch.select(items), codes[items])
         network.zero_grad()
-        loss = _add_slopes(network, Labelled(batch, codes), loss_of)
+        loss = _add_slopes(network, some, loss_of)
         if not np.isfinite(loss):
             return float("nan")
-        network.penalty(settings).backward()
+        if settings.readout_penalty or network.linear is not None:
+            network.penalty(settings).backward()
         adam.step()
-        _penalize(network, settings)
-        network.heat.step_(settings.scale_step, settings.scale_clip)
-        total += loss * len(batch)
+        if network.heat is not None:
+            _penalize(network.heat.raw_scale, settings)
+            network.heat.step_(settings.scale_step, settings.scale_clip)
+        total += loss * len(items)
     return total / n_items
 
 
 def _add_slopes(
-    network: HeatNetwork, scans: Labelled, loss_of: nn.CrossEntropyLoss
+    network: GraphNetwork, scans: Scans, loss_of: nn.CrossEntropyLoss
 ) -> float:
     """Add the mean loss's slopes to the weights' and scales'; return the loss.
 
     Where no scan's output depends on another scan, some at a time: what layers keep
     for the way back is then small, and stays in cache.
     """
-    n_items = len(scans.codes)
-    size = n_items
+    batch, codes = scans
+    n_items = size = len(codes)
     if not network.joins_scans:  # equal parts: each costs the same beside its scans
         n_parts = -(-n_items * network.layer_bytes // _LAYER_BYTES)
         size = -(-n_items // n_parts)
     weight = loss_of.weight
-    counts = scans.codes.new_ones(n_items) if weight is None else weight[scans.codes]
+    counts = codes.new_ones(n_items) if weight is None else weight[codes]
     total = 0.0
     for start in range(0, n_items, size):
         part = slice(start, start + size)
         # the mean over all is the sum of the parts' means, each by what it counts
         share = counts[part].sum() / counts.sum()
-        batch = scans.batch if size >= n_items else scans.batch.select(part)
-        loss = loss_of(network(batch), scans.codes[part]) * share
+        some = batch if size >= n_items else batch.select(part)
+        loss = loss_of(network(some), codes[part]) * share
         loss.backward()
         total += float(loss.detach())
     return total
 
 
 @torch.no_grad()
-def _penalize(network: HeatNetwork, settings: Settings) -> None:
+def _penalize(scale: Tensor, settings: Settings) -> None:
     """Add the l1 term's slope, read literally, or as the released code's barrier."""
-    scale = network.heat.raw_scale
     if scale.grad is None or settings.scale_penalty == "none":
         return
     if settings.scale_penalty == "l1":
@@ -251,32 +356,186 @@ def _penalize(network: HeatNetwork, settings: Settings) -> None:
 
 
 @torch.no_grad()
-def _look(
-    network: HeatNetwork,
-    train: Labelled,
-    validation: Labelled | None,
-    loss_of: nn.Module,
+def _validation_loss(
+    network: GraphNetwork, train: Scans, validation: Scans | None, loss_of: nn.Module
 ) -> float:
     if validation is None:
         return float("nan")
     network.eval()
-    network.remember_statistics(train.batch)
-    return float(loss_of(network(validation.batch), validation.codes))
+    network.remember_statistics(train[0])
+    return float(loss_of(network(validation[0]), validation[1]))
 
 
 def _class_weights(
-    network: HeatNetwork, train: Labelled, settings: Settings
+    network: GraphNetwork, codes: Tensor, settings: Settings
 ) -> Tensor | None:
     if settings.class_weight == "none":
         return None
-    count = torch.bincount(train.codes, minlength=network.n_classes).float()
-    return len(train.codes) / (network.n_classes * count.clamp_min(1.0))
+    count = torch.bincount(codes, minlength=network.n_classes).float()
+    return len(codes) / (network.n_classes * count.clamp_min(1.0))
 
 
 @torch.no_grad()
-def _spread(network: HeatNetwork, train: Labelled) -> float:
+def _training_accuracy(network: GraphNetwork, train: Scans) -> float:
+    """Return the mean over classes of the share of training scans put there rightly."""
+    network.eval()
+    network.remember_statistics(train[0])
+    right = (network(train[0]).argmax(1) == train[1]).double()
+    return float(
+        torch.stack([right[train[1] == one].mean() for one in train[1].unique()]).mean()
+    )
+
+
+@torch.no_grad()
+def _spread(network: GraphNetwork, batch: Any) -> float:
     """Return the largest deviation of a logit over scans; NaN if one is not finite."""
-    logits = network(train.batch)
+    logits = network(batch)
     if not bool(torch.isfinite(logits).all()):
         return float("nan")
     return float(logits.double().std(0, correction=0).max())
+
+
+class Starts:
+    """Several networks of one fit, each watching other people of the training scans.
+
+    Parameters
+    ----------
+    batch : GraphBatch or DenseGraphs
+        All training scans.
+    codes : int array of shape (n_items,)
+    groups : array of shape (n_items,)
+        Participant of every scan.
+    measured : bool array of shape (n_rois,)
+        Regions to read out.
+    seed : int
+    settings : Settings
+        With kernel and degree settled; after :meth:`train`, those of the start that
+        was chosen.
+
+    Attributes
+    ----------
+    runs : list of Run
+        Every start from the chosen scale.
+    start_losses : dict of str to list of float
+        Validation loss by starting scale, where several were tried.
+    """
+
+    def __init__(
+        self,
+        batch: Any,
+        codes: np.ndarray,
+        groups: np.ndarray,
+        measured: np.ndarray,
+        seed: int,
+        settings: Settings,
+    ) -> None:
+        self.batch, self.codes, self.groups = batch, codes, groups
+        self.measured, self.seed, self.settings = measured, seed, settings
+        self.runs: list[Run] = []
+        self.start_losses: dict[str, list[float]] = {}
+
+    def split(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that a start learns from, and those that it watches."""
+        settings = self.settings
+        if settings.patience == 0:
+            everybody = np.arange(len(self.codes))
+            return everybody, everybody[:0]
+        fraction = settings.validation_fraction
+        return inner_split(self.codes, self.groups, fraction, number, self.seed)
+
+    def train(self) -> "Starts":
+        """Choose the starting scale if asked to, then train every start."""
+        choices, n_starts = candidates(self.settings), self.settings.n_starts
+        if len(self.split(0)[1]) == 0:
+            # nobody is left to choose by, and training loss favours memorising
+            choices = choices[-1:]
+        n_pilots = min(_PILOTS, n_starts) if len(choices) > 1 else 0
+        pilots = [[self._run(one, k) for k in range(n_pilots)] for one in choices]
+        losses = [
+            [run.best_loss for run in runs if np.isfinite(run.best_loss)]
+            for runs in pilots
+        ]
+        means = [float(np.mean(found)) if found else np.inf for found in losses]
+        best = int(np.argmin(means))
+        self.settings = choices[best]
+        self.runs = pilots[best] + [
+            self._run(self.settings, k) for k in range(n_pilots, n_starts)
+        ]
+        self.start_losses = {
+            f"{choice.initial_scale:g}": found
+            for choice, found in zip(choices, losses, strict=True)
+            if found
+        }
+        return self
+
+    def _run(self, settings: Settings, number: int) -> Run:
+        """Train one network, watching its own slice of the people."""
+        learn, watch = self.split(number)
+        device = self.batch.signal.device
+        target = torch.from_numpy(self.codes).to(device)
+        parts = [
+            (self.batch.select(rows), target[rows])
+            for rows in (torch.from_numpy(one).to(device) for one in (learn, watch))
+        ]
+        n_rois, n_channels = self.batch.signal.shape[-2:]
+        n_classes = int(self.codes.max()) + 1
+
+        def make_network() -> GraphNetwork:
+            measured = torch.from_numpy(self.measured)
+            network = GraphNetwork(n_rois, n_channels, n_classes, settings, measured)
+            return network.to(device)
+
+        watched = parts[1] if len(watch) else None
+        seed = self.seed + 7919 * number
+        run = train_network(make_network, parts[0], watched, settings, seed)
+        # prediction uses the statistics of everybody that was given
+        run.network.remember_statistics(self.batch)
+        return run
+
+    @torch.no_grad()
+    def temperature(self) -> float:
+        """Learn the number that logits are divided by, on the slices watched.
+
+        Each network is asked about its own slice only, which it did not learn from;
+        1 where nobody was left to watch.
+        """
+        logits, codes = [], []
+        for number, run in enumerate(self.runs):
+            watch = self.split(number)[1]
+            if len(watch) == 0 or not run.healthy:
+                continue
+            rows = torch.from_numpy(watch).to(self.batch.signal.device)
+            found = run.network(self.batch.select(rows)).double().cpu().numpy()
+            logits.append(found)
+            codes.append(self.codes[watch])
+        if not logits:
+            return 1.0
+        return fit_temperature(np.concatenate(logits), np.concatenate(codes))
+
+
+def fit_temperature(logits: np.ndarray, codes: np.ndarray) -> float:
+    r"""Return the T at which softmax(logits / T) has the lowest mean log loss.
+
+    Parameters
+    ----------
+    logits : array of shape (n_items, n_classes)
+    codes : int array of shape (n_items,)
+        True class of every item.
+
+    Returns
+    -------
+    float
+        Between 1/20 and 20; above 1 where the logits were overconfident.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax
+
+    rows = np.arange(len(codes))
+
+    def loss(log_temperature: float) -> float:
+        each = log_softmax(logits / np.exp(log_temperature), axis=1)
+        return float(-each[rows, codes].mean())
+
+    limit = np.log(_LARGEST_TEMPERATURE)
+    found = minimize_scalar(loss, bounds=(-limit, limit), method="bounded")
+    return float(np.exp(found.x))

@@ -24,8 +24,8 @@ from brainlsap.graph import (
     diffuse_recurrence,
     normalized_laplacian,
 )
-from brainlsap.model.dropout import drop
-from brainlsap.model.layers import HeatScale
+from brainlsap.model.network import drop
+from brainlsap.model.propagation import HeatScale
 from brainlsap.nodes.settings import NodeSettings
 
 Diffusion = Callable[[Tensor, Tensor], Tensor]

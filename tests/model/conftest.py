@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from brainlsap._arrays import pack
+from brainlsap.arrays import pack
 from brainlsap.graph import (
     SpectralEngine,
     decompose,
     exact_heat_kernel,
     normalized_laplacian,
 )
-from brainlsap.model import GraphBatch, HeatNetwork, Settings
-from brainlsap.model.settings import settle_kernel
+from brainlsap.model.network import GraphNetwork
+from brainlsap.model.propagation import GraphBatch
+from brainlsap.model.settings import Settings, settle_kernel
 
 PLANTED, UNMEASURED = 3, 5
 
@@ -70,7 +71,6 @@ def _settle(**given):
         "hidden_units": 4,
         "readout_units": 5,
         "dropout": 0.0,
-        "label_smoothing": 0.0,
         "linear_penalty": 0.0,
         "weight_decay": 0.0,
         "initial_scale": 1.0,
@@ -88,7 +88,7 @@ def _draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):
     measured[2] = False
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = HeatNetwork(n_rois, n_channels, n_classes, settings, measured)
+        network = GraphNetwork(n_rois, n_channels, n_classes, settings, measured)
         if network.linear is not None:
             torch.nn.init.normal_(network.linear.weight)
     network.double()

@@ -6,56 +6,87 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import expm
 
-from brainlsap._arrays import pack
+from brainlsap.arrays import pack
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import exact_heat_kernel, normalized_laplacian
-from brainlsap.model.inputs import InputScaler, check_packed, make_batch
+from brainlsap.graph import (
+    LearnedPreparation,
+    exact_heat_kernel,
+    normalized_laplacian,
+)
+from brainlsap.model import inputs
+from brainlsap.model.inputs import (
+    InputScaler,
+    check_packed,
+    make_batch,
+    order_labels,
+    summarize_connectomes,
+)
 
-CPU = torch.device("cpu")
+
+def batch_of(W, scaled, settings, dtype=torch.float64):
+    learned = LearnedPreparation(settings.preparing())
+    return make_batch(W, scaled, settings, learned, torch.device("cpu"), dtype)
 
 
-def test_packed_scans_come_apart(scans):
-    connectomes, features = check_packed(scans.X)
-    assert_array_equal(connectomes, scans.connectomes)
-    assert_array_equal(features, scans.features)
-
-
-def spoil(name, scans):
-    X = scans.X
-    if name == "nan edge":
-        X[4, 1, 2] = np.nan
-    elif name == "infinite edge":
-        X[5, 0, 3] = np.inf
-    elif name == "negative edge":
-        X[6, 2, 1] = -1e-3
-    elif name == "infinite feature":
-        X[3, 2, -1] = -np.inf
-    elif name == "no scan":
-        X = X[:0]
-    elif name == "no feature":
-        X = X[:, :, :7]
-    else:
-        X = X[0]
-    return X
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_packed_scans_come_apart_and_stay_as_they_were(scans, settle, dtype):
+    X = scans.X.astype(dtype)
+    before = X.copy()
+    connectomes, features = check_packed(X)
+    assert connectomes.base is not None  # a view: connectomes are not copied
+    assert features.dtype == np.float64
+    assert_allclose(connectomes, scans.connectomes, rtol=1e-6)
+    scaled = InputScaler.learn(features, "scan").apply(features)
+    batch_of(connectomes, scaled, settle(threshold=30.0, weights="binary"))
+    assert_array_equal(X, before)
 
 
 FAULTS = {
     "nan edge": r"connectomes must be finite.*row 4 of X is not\. Leave the scan out",
-    "infinite edge": r"not negative; that of row 5 of X",
     "negative edge": r"not negative; that of row 6 of X",
     "infinite feature": r"features must be finite, or NaN where not measured",
     "no scan": r"X holds no scan",
     "no feature": r"at least one feature, got \(32, 7, 7\)",
     "two axes": r"X must have shape .* got \(7, 9\)",
+    "other size": r"5 regions and 2 features, as in fit; got 7 and 2",
 }
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_scans_that_cannot_be_used_are_refused(scans, name):
-    X = spoil(name, scans)
+    X = scans.X
+    X[4, 1, 2] = np.nan if name == "nan edge" else X[4, 1, 2]
+    X[6, 2, 1] = -1e-3 if name == "negative edge" else X[6, 2, 1]
+    X[3, 2, -1] = -np.inf if name == "infinite feature" else X[3, 2, -1]
+    chosen = {"no scan": X[:0], "no feature": X[:, :, :7], "two axes": X[0]}
     with pytest.raises(ParameterError, match=FAULTS[name]):
-        check_packed(X)
+        check_packed(chosen.get(name, X), (5, 2) if name == "other size" else None)
+
+
+def test_classes_are_taken_in_the_order_given():
+    y = np.array(["CN", "AD", "MCI", "CN"])
+    found, codes = order_labels(y, 4, ("CN", "SMC", "MCI", "AD"), "ordinal")
+    assert (found.tolist(), codes.tolist()) == (["CN", "MCI", "AD"], [0, 2, 1, 0])
+    found, codes = order_labels(np.array([7, 1, 4]), 3, None, "ordinal")
+    assert (found.tolist(), codes.tolist()) == ([1, 4, 7], [2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        # ADNI's usual three would sort to AD, CN, MCI
+        (("CN", "MCI", "AD"), None, "not known of AD, CN, MCI.*--classes A,B,C"),
+        (("CN", "MCI", "AD"), ("CN", "AD"), "'MCI' is missing in CN, AD"),
+        (("CN", "MCI", "AD"), ("CN", "CN", "MCI", "AD"), "one stands there twice"),
+        (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
+        (("CN", "AD"), None, r"shape \(3,\), one label a scan, got \(2,\)"),
+    ],
+)
+def test_without_an_order_the_ordinal_head_is_refused(y, classes, message):
+    with pytest.raises(ParameterError, match=message):
+        order_labels(np.array(y), 3, classes, "ordinal")
 
 
 @pytest.fixture
@@ -68,35 +99,32 @@ def features():
     return values
 
 
-def test_region_mode_standardises_each_region_over_scans(features):
-    scaler = InputScaler.learn(features, "region")
+def test_region_mode_standardises_over_the_training_scans_only(features):
+    scaler = InputScaler.learn(features[:8])
     got = scaler.apply(features)
     for region in (0, 2, 4, 5):
         for kind in range(2):
             column = features[:, region, kind]
             known = ~np.isnan(column)
-            expected = (column - column[known].mean()) / column[known].std()
+            train = column[:8][known[:8]]
+            expected = (column - train.mean()) / train.std()
             assert_allclose(got[known, region, kind], expected[known], atol=1e-12)
             assert not got[~known, region, kind].any()
-    assert not got[:, [1, 3]].any()
+    # constant and never measured regions stay 0 whatever comes later
+    assert not scaler.apply(np.full((1, 6, 2), 9.0))[0, [1, 3]].any()
     assert scaler.measured.tolist() == [True, True, True, False, True, True]
-
-
-def test_region_mode_uses_the_training_scans_only(features):
-    scaler = InputScaler.learn(features[:6], "region")
-    later = np.full((1, 6, 2), 9.0)
-    expected = (9.0 - features[:6, 5].mean(axis=0)) / features[:6, 5].std(axis=0)
-    got = scaler.apply(later)
-    assert_allclose(got[0, 5], expected)
-    # constant and never measured regions stay silent whatever comes later
-    assert not got[0, [1, 3]].any()
+    with pytest.raises(ParameterError, match="NaN in every region of every scan"):
+        InputScaler.learn(np.full((4, 3, 2), np.nan))
 
 
 def test_scan_mode_is_the_papers(features):
+    features[1] = 4.0  # no range
+    features[5] = np.nan  # nothing measured
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         got = InputScaler.learn(features, "scan").apply(features)
-    for scan in range(10):
+    assert not got[[1, 5]].any()
+    for scan in (0, 2, 7):
         for kind in range(2):
             values = features[scan, :, kind]
             known = ~np.isnan(values)
@@ -105,39 +133,20 @@ def test_scan_mode_is_the_papers(features):
             assert not got[scan, ~known, kind].any()
 
 
-def test_scan_mode_gives_zero_where_a_scan_tells_nothing(features):
-    features[1] = 4.0  # no range
-    features[5] = np.nan  # nothing measured
-    got = InputScaler.learn(features, "scan").apply(features)
-    assert not got[[1, 5]].any()
-    assert np.isfinite(got).all()
-
-
-def test_features_that_are_all_missing_are_refused():
-    with pytest.raises(ParameterError, match=r"NaN in every region of every scan"):
-        InputScaler.learn(np.full((4, 3, 2), np.nan), "region")
-
-
-def slow_batch(scans, settings, scaled, scale):
-    out = []
-    for W, signal in zip(scans.connectomes, scaled, strict=True):
-        kept = np.where(settings.threshold > W, 0, W)
-        each = {"weighted": kept, "log": np.log(1 + kept), "binary": kept > 0}
-        L = normalized_laplacian(each[settings.weights].astype(float))
-        out.append(exact_heat_kernel(L, scale).numpy() @ signal)
-    return np.array(out)
-
-
 @pytest.mark.parametrize("weights", ["weighted", "log", "binary"])
 def test_batch_diffuses_over_the_prepared_graphs(scans, settle, weights):
     settings = settle(kernel="exact", weights=weights, threshold=25.0)
-    scaled = InputScaler.learn(scans.features, "region").apply(scans.features)
+    scaled = InputScaler.learn(scans.features).apply(scans.features)
     scale = torch.linspace(0.2, 2.0, 7, dtype=torch.float64)
-    batch = make_batch(scans.connectomes, scaled, settings, CPU, torch.float64)
-    expected = slow_batch(scans, settings, scaled, scale)
+    expected = []
+    for W, signal in zip(scans.connectomes, scaled, strict=True):
+        kept = np.where(W < 25.0, 0, W)
+        each = {"weighted": kept, "log": np.log(1 + kept), "binary": kept > 0}
+        L = normalized_laplacian(each[weights].astype(float))
+        expected.append(exact_heat_kernel(L, scale).numpy() @ signal)
+    batch = batch_of(scans.connectomes, scaled, settings)
     assert_allclose(batch.diffuse(scale), expected, atol=1e-10)
-    single = make_batch(scans.connectomes, scaled, settings, CPU)
-    assert single.signal.dtype == torch.float32
+    single = batch_of(scans.connectomes, scaled, settings, torch.float32)
     assert_allclose(single.diffuse(scale.float()), expected, atol=1e-5)
 
 
@@ -146,31 +155,58 @@ def test_one_connectome_for_all_is_decomposed_once(scans, settle):
     shared = np.broadcast_to(scans.connectomes[2], scans.connectomes.shape)
     scaled = np.nan_to_num(scans.features)
     scale = torch.linspace(0.2, 2.0, 7, dtype=torch.float64)
-    found = []
-    for connectomes in (shared, shared.copy(), pack(shared, scaled)[..., :7]):
-        batch = make_batch(connectomes, scaled, settings, CPU, torch.float64)
-        assert batch.engine.shared
-        assert len(batch.engine.vectors) == 1
-        found.append(batch.diffuse(scale))
     L = normalized_laplacian(scans.connectomes[2])
     truth = exact_heat_kernel(L, scale).numpy() @ scaled
-    for one in found:
-        assert_allclose(one, truth, atol=1e-8)
-
-
-def test_visits_with_the_same_connectome_share_a_graph(scans, settle):
-    connectomes = scans.connectomes.copy()
-    connectomes[1] = connectomes[0]
-    scaled = np.nan_to_num(scans.features)
-    batch = make_batch(connectomes, scaled, settle(kernel="exact"), CPU)
-    assert len(batch.engine.vectors) == len(connectomes) - 1
+    for connectomes in (shared, shared.copy(), pack(shared, scaled)[..., :7]):
+        batch = batch_of(connectomes, scaled, settings)
+        assert len(batch.engine.vectors) == 1
+        exact = connectomes.dtype == np.float64
+        assert_allclose(batch.diffuse(scale), truth, atol=1e-8 if exact else 1e-5)
+    twice = scans.connectomes.copy()
+    twice[1] = twice[0]  # two visits
+    batch = batch_of(twice, scaled, settings)
     assert batch.engine.graph_of[:3].tolist() == [0, 0, 1]
 
 
-def test_scans_are_left_as_they_were(scans, settle):
-    X = scans.X
-    before = X.copy()
-    connectomes, features = check_packed(X)
-    scaled = InputScaler.learn(features, "scan").apply(features)
-    make_batch(connectomes, scaled, settle(threshold=30.0, weights="binary"), CPU)
-    assert_array_equal(X, before)
+def slow_random_walk(W, scale):
+    """Row p of expm(-s_p (I - D^-1 W)); an isolated region keeps its own value."""
+    degree = W.sum(1)
+    walk = np.divide(
+        W, degree[:, None], out=np.zeros_like(W), where=degree[:, None] > 0
+    )
+    L = np.diag((degree > 0).astype(float)) - walk
+    return np.stack([expm(-s * L)[row] for row, s in enumerate(scale)])
+
+
+@pytest.mark.parametrize("kernel", ["exact", "laguerre"])
+def test_random_walk_is_the_slow_one(settle, kernel):
+    rng = np.random.default_rng(0)
+    half = np.triu(rng.gamma(1.0, 40.0, (5, 6, 6)), 1)
+    W = half + half.transpose(0, 2, 1)
+    W[0, 4], W[0, :, 4] = 0, 0  # an isolated region
+    X = np.concatenate([rng.normal(size=(5, 6, 1)), np.ones((5, 6, 1))], axis=2)
+    settings = settle(kernel=kernel, normalization="random_walk", tolerance=1e-6)
+    batch = batch_of(W, X, settings)
+    scale = torch.linspace(0.1, 2.3, 6).double()
+    pairs = zip(W, X, strict=True)
+    truth = np.stack([slow_random_walk(one, scale.numpy()) @ x for one, x in pairs])
+    assert_allclose(truth[:, :, 1], 1, atol=1e-12)  # rows sum to 1
+    signal = torch.from_numpy(X)
+    for some in (batch.diffuse(scale), batch.diffuse(scale, signal)):
+        assert_allclose(some.numpy(), truth, atol=1e-5)
+    some = batch.select(torch.tensor([3, 0]))
+    assert_allclose(some.diffuse(scale).numpy(), truth[[3, 0]], atol=1e-5)
+    scale.requires_grad_()
+    signal.requires_grad_()
+    assert torch.autograd.gradcheck(batch.diffuse, (scale, signal))
+
+
+def test_summary_of_connectomes_does_not_depend_on_blocks(scans, settle, monkeypatch):
+    learned = LearnedPreparation(settle(threshold=90.0).preparing())
+    whole = summarize_connectomes(scans.connectomes, learned)
+    edges = scans.connectomes >= 90
+    assert whole["density"] == pytest.approx(edges.sum() / (32 * 42))
+    assert whole["isolated_regions"] == (~edges.any(axis=2)).sum(axis=1).mean() > 0
+    blocks = [slice(k, k + 5) for k in range(0, 32, 5)]
+    monkeypatch.setattr(inputs, "row_blocks", lambda _: blocks)
+    assert summarize_connectomes(scans.connectomes, learned) == pytest.approx(whole)

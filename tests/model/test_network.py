@@ -13,8 +13,14 @@ from brainlsap.graph import (
     decompose,
     exact_heat_kernel,
 )
-from brainlsap.model import GraphBatch
-from brainlsap.model import network as network_module
+from brainlsap.model import propagation
+from brainlsap.model.network import (
+    RegionStandardizer,
+    drop,
+    ordinal_log_probabilities,
+    rectify_and_drop,
+)
+from brainlsap.model.propagation import GraphBatch, HeatScale
 
 EXPANDED = sorted(set(KERNELS) - {"exact"})
 CODES = torch.arange(9) % 3
@@ -137,11 +143,10 @@ def test_gradients_of_weights_are_those_of_the_exact_kernel(
     class SlowBatch:
         """Every diffusion by the exact kernel, differentiated by autograd."""
 
-        def diffuse(self, scale):
-            return self.diffuse_signal(X, scale)
+        signal = X
 
-        def diffuse_signal(self, H, scale):
-            return exact_heat_kernel(L, scale) @ H
+        def propagate(self, heat, H=None):
+            return exact_heat_kernel(L, heat()) @ (X if H is None else H)
 
     for name, gradient in loss_and_gradients(network, SlowBatch()).items():
         assert_allclose(found[name], gradient, atol=1e-8, err_msg=name)
@@ -154,7 +159,7 @@ def test_kept_terms_change_nothing(
     settings = settle(kernel=kernel, tolerance=1e-9)
     network = draw_network(settings)
     kept, L, X = draw_batch(settings)
-    monkeypatch.setattr(network_module, "_TERMS_BYTES", 0)
+    monkeypatch.setattr(propagation, "_TERMS_BYTES", 0)
     made_anew, _, _ = draw_batch(settings)
     assert kept.has_terms
     assert not made_anew.has_terms
@@ -254,3 +259,109 @@ def test_dropout_is_for_training_only(settle, draw_batch, draw_network):
     network.remember_statistics(batch)
     network.eval()
     assert torch.equal(network(batch), network(batch))
+
+
+# --- parts ----------------------------------------------------------------------
+
+
+def with_slope(scale, slope):
+    scale.raw_scale.grad = torch.tensor(slope)
+    return scale
+
+
+def test_a_step_is_plain_clipped_and_projected_onto_what_is_trusted():
+    scale = with_slope(HeatScale(3, 2.0, largest=9.0), [0.03, -0.5, 800.0])
+    scale.step_(2.0, clip=0.25)
+    assert_allclose(scale().detach(), [1.94, 2.25, 1.75], rtol=1e-6)
+    scale = with_slope(HeatScale(5, 1.0, largest=1.2), [-1.0, -1.0, 0.1, 1.5, -0.1])
+    scale.step_(1.0, clip=3.0)
+    assert_allclose(scale().detach(), [1.2, 1.2, 0.9, 0.0, 1.1], rtol=1e-6)
+    assert scale.n_projected == 2  # those pushed to 0 are not counted
+    scale = with_slope(HeatScale(2, 1.0, largest=9.0), [float("nan"), float("inf")])
+    scale.step_(1.0, clip=0.5)
+    assert scale().tolist() == [1.0, 0.5]
+
+
+def test_global_and_frozen_scales():
+    scale = HeatScale(3, 2.0, largest=9.0, mode="global")
+    (scale() * torch.tensor([0.1, 0.2, 0.3])).sum().backward()
+    scale.step_(1.0, clip=10.0)
+    assert_allclose(scale().detach(), [1.4] * 3, rtol=1e-6)
+    frozen = HeatScale(3, 2.0, largest=9.0, mode="frozen")
+    frozen.step_(1.0, clip=1.0)
+    assert frozen().tolist() == [2.0] * 3
+
+
+def test_standardising_by_the_batch_and_by_what_was_remembered():
+    rng = torch.Generator().manual_seed(4)
+    Z = torch.randn(11, 3, 2, generator=rng, dtype=torch.float64)
+    Z = Z * torch.tensor([1.0, 50.0, 0.02])[:, None] + 7.0
+    Z[:, 1, 0] = 123.456  # this region does not vary
+    standardizer = RegionStandardizer(3, 2)
+    spread = Z.numpy().std(axis=0)
+    spread[1, 0] = np.inf
+    expected = (Z.numpy() - Z.numpy().mean(axis=0)) / spread
+    assert_allclose(standardizer(Z), expected, atol=1e-10)
+    standardizer.remember(Z)
+    standardizer.eval()
+    assert_allclose(standardizer(Z[[4, 2]]), expected[[4, 2]], atol=1e-6)
+    Z.requires_grad_()
+    out = RegionStandardizer(3, 2)(Z)
+    (out * torch.arange(6.0).reshape(3, 2)).square().sum().backward()
+    assert torch.isfinite(Z.grad).all()
+    assert not Z.grad[:, 1, 0].any()
+    assert Z.grad[:, 1, 1].abs().min() > 0
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.875])
+def test_dropping_keeps_the_mean_and_the_share_asked_for(rate):
+    x = torch.ones(101, 67, 3, dtype=torch.float64, requires_grad=True)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        kept = drop(x, rate, training=True)
+    values = kept.unique().tolist()
+    assert values[0] == 0.0
+    assert values[1:] == pytest.approx([1 / (1 - round(rate * 256) / 256)])
+    silent = (kept == 0).double()
+    assert silent.mean().item() == pytest.approx(rate, abs=0.015)
+    # neighbours are dropped independently of each other, in every direction
+    for axis in range(3):
+        pairs = silent.narrow(axis, 1, silent.shape[axis] - 1) * silent.narrow(
+            axis, 0, silent.shape[axis] - 1
+        )
+        assert pairs.mean().item() == pytest.approx(rate**2, abs=0.02)
+    kept.sum().backward()
+    assert torch.equal(x.grad, kept.detach())
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_rectify_and_drop_is_both_in_turn(rate):
+    x = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
+    weight = torch.arange(35.0).reshape(7, 5)
+    got, slopes = [], []
+    for step in (
+        lambda z: rectify_and_drop(z, rate, True),
+        lambda z: drop(torch.relu(z), rate, True),
+    ):
+        leaf = x.clone().requires_grad_()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(3)
+            out = step(leaf * 1.0)
+        (out * weight).sum().backward()
+        got.append(out.detach())
+        slopes.append(leaf.grad)
+    assert torch.equal(*got)
+    torch.testing.assert_close(*slopes)
+
+
+def test_ordinal_log_probabilities_are_corns():
+    logits = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 3)))
+    got = ordinal_log_probabilities(logits).exp().numpy()
+    beyond = 1 / (1 + np.exp(-logits.numpy()))
+    for row, f in zip(got, beyond, strict=True):
+        truth = [1 - f[0], f[0] * (1 - f[1]), f[0] * f[1] * (1 - f[2]), f.prod()]
+        assert_allclose(row, truth, atol=1e-12)
+    extreme = torch.tensor([[300.0, -300.0], [-300.0, 300.0]])
+    assert torch.isfinite(ordinal_log_probabilities(extreme)).all()
+    logits.requires_grad_()
+    assert torch.autograd.gradcheck(ordinal_log_probabilities, logits)

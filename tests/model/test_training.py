@@ -7,9 +7,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.model import HeatNetwork, Labelled, train_network, training
+from brainlsap.graph import LearnedPreparation
+from brainlsap.model import training
 from brainlsap.model.inputs import InputScaler, make_batch
-from brainlsap.model.training import make_epoch, usable_runs
+from brainlsap.model.network import GraphNetwork
+from brainlsap.model.training import (
+    Starts,
+    fit_temperature,
+    inner_split,
+    make_epoch,
+    train_network,
+    usable_runs,
+)
 
 N_ROIS = 7
 
@@ -22,18 +31,19 @@ class Task:
         self.spoilt, self.spoil = spoilt, spoil
         scaler = InputScaler.learn(scans.features, settings.standardize)
         self.measured = torch.from_numpy(scaler.measured)
-        scaled = scaler.apply(scans.features)
-        whole = make_batch(scans.connectomes, scaled, settings, torch.device("cpu"))
+        self.scaled = scaler.apply(scans.features)
+        learned, cpu = LearnedPreparation(settings.preparing()), torch.device("cpu")
+        whole = make_batch(scans.connectomes, self.scaled, settings, learned, cpu)
         codes = torch.from_numpy(np.unique(scans.y, return_inverse=True)[1])
         self.n_classes = int(codes.max()) + 1
         rows = torch.arange(len(codes))
         self.learn, self.watch = (
-            Labelled(whole.select(some), codes[some])
+            (whole.select(some), codes[some])
             for some in (rows[rows % 4 > 0], rows[rows % 4 == 0])
         )
 
     def make(self):
-        network = HeatNetwork(N_ROIS, 2, self.n_classes, self.settings, self.measured)
+        network = GraphNetwork(N_ROIS, 2, self.n_classes, self.settings, self.measured)
         self.n_made += 1
         if self.n_made in self.spoilt:
             self.spoil(network)
@@ -56,7 +66,7 @@ def blow_up(network):
 
 def class_loss(network, part):
     with torch.no_grad():
-        return float(nn.functional.cross_entropy(network(part.batch), part.codes))
+        return float(nn.functional.cross_entropy(network(part[0]), part[1]))
 
 
 def test_training_learns_the_planted_region(scans, settle):
@@ -65,8 +75,8 @@ def test_training_learns_the_planted_region(scans, settle):
         found = Task(scans, settle())
         labelled = getattr(found, part)
         with torch.no_grad():
-            guess = run.network(labelled.batch).argmax(1)
-        assert float((guess == labelled.codes).double().mean()) > 0.85
+            guess = run.network(labelled[0]).argmax(1)
+        assert float((guess == labelled[1]).double().mean()) > 0.85
     assert run.healthy
     assert not run.diverged
     assert run.n_restarts == 0
@@ -86,15 +96,13 @@ def test_same_seed_same_bytes_and_the_global_generator_is_left_alone(scans, sett
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", "none"])
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
 def test_scans_in_parts_have_the_slopes_of_all_at_once(
-    scans, settle, monkeypatch, class_weight, label_smoothing
+    scans, settle, monkeypatch, class_weight
 ):
     settings = settle(
         standardize="scan",
         dropout=0.0,
         class_weight=class_weight,
-        label_smoothing=label_smoothing,
     )
     found, sizes = [], []
     for size in (1000, 5):
@@ -106,7 +114,7 @@ def test_scans_in_parts_have_the_slopes_of_all_at_once(
         loss = make_epoch(network, task.learn, settings)()
         slopes = {name: p.grad for name, p in network.named_parameters()}
         found.append((loss, slopes))
-    assert sizes[0] == len(task.learn.codes)
+    assert sizes[0] == len(task.learn[1])
     assert len(set(sizes[1:])) > 1  # unequal parts
     assert max(sizes[1:]) == 5
     (whole, slopes), (parts, others) = found
@@ -126,19 +134,9 @@ def test_only_scans_that_stand_alone_are_taken_in_parts(
     monkeypatch.setattr(training, "_LAYER_BYTES", 7 * network.layer_bytes)
     network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     make_epoch(network, task.learn, task.settings)()
-    n_items = len(task.learn.codes)
+    n_items = len(task.learn[1])
     assert sum(sizes) == n_items
     assert (max(sizes) == n_items) == (standardize == "region")
-
-
-def test_global_generator_does_not_reach_the_run(scans, settle):
-    settings = settle(dropout=0.4)
-    losses = []
-    for seed in (1, 2):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            losses.append(Task(scans, settings).run().history.train_loss)
-    assert losses[0] == losses[1]
 
 
 def test_early_stopping_returns_the_best_epoch(scans, settle):
@@ -173,35 +171,15 @@ def test_without_a_slice_to_watch_all_epochs_run_and_the_last_is_taken(scans, se
     assert_array_equal(run.network.heat().detach(), run.history.scales[-1])
 
 
-def test_history_holds_every_look(scans, settle):
-    run = Task(scans, settle(n_epochs=12, patience=50)).run()
-    seen = run.history
-    assert seen.epoch[-1] == 11
-    assert len(seen.epoch) == len(seen.train_loss) == len(seen.validation_loss)
-    assert np.shape(seen.scales) == (len(seen.epoch), N_ROIS)
-    moved = np.abs(np.diff(seen.scales, axis=0))
-    steps = np.diff(seen.epoch)[:, None]
-    assert (moved <= 0.1 * steps + 1e-6).all()
-
-
 @pytest.mark.parametrize("watch", [True, False])
 def test_prediction_statistics_are_those_of_the_chosen_epoch(scans, settle, watch):
     task = Task(scans, settle(n_epochs=20))
     run = task.run(watch=watch)
     with torch.no_grad():
-        Z = task.learn.batch.diffuse(run.network.heat())
+        Z = task.learn[0].diffuse(run.network.heat())
     standardizer = run.network.standardize[0]
     assert_allclose(standardizer.mean, Z.mean(0), atol=1e-6)
     assert_allclose(standardizer.deviation, Z.std(0, correction=0), atol=1e-6)
-
-
-@pytest.mark.parametrize("mode", ["region", "global", "frozen"])
-def test_scale_modes(scans, settle, mode):
-    run = Task(scans, settle(scale_mode=mode, scale_step=10.0)).run()
-    scale = run.network.heat().detach().numpy()
-    assert scale.shape == (N_ROIS,)
-    assert len(np.unique(scale)) == (N_ROIS if mode == "region" else 1)
-    assert np.all(scale == 1.0) == (mode == "frozen")
 
 
 def test_literal_l1_term_drives_every_scale_to_zero_in_twenty_steps(scans, settle):
@@ -254,9 +232,9 @@ def test_whole_batch_is_the_limit_of_mini_batches(scans, settle):
 def test_an_epoch_of_mini_batches_takes_every_scan_once(scans, settle, monkeypatch):
     task = Task(scans, settle(batch_size=7, n_epochs=1, standardize="scan"))
     taken = []
-    select = type(task.learn.batch).select
+    select = type(task.learn[0]).select
     monkeypatch.setattr(
-        type(task.learn.batch),
+        type(task.learn[0]),
         "select",
         lambda self, items: taken.append(items) or select(self, items),
     )
@@ -264,15 +242,6 @@ def test_an_epoch_of_mini_batches_takes_every_scan_once(scans, settle, monkeypat
     assert [len(items) for items in taken] == [6, 6, 6, 6]  # no tail of one scan
     assert sorted(torch.cat(taken).tolist()) == list(range(24))
     assert torch.cat(taken).tolist() != list(range(24))
-
-
-def test_mini_batches_learn_too(scans, settle):
-    settings = settle(batch_size=8, n_epochs=30, patience=30, learning_rate=0.02)
-    task = Task(scans, settings)
-    run = task.run()
-    with torch.no_grad():
-        guess = run.network(task.learn.batch).argmax(1)
-    assert float((guess == task.learn.codes).double().mean()) > 0.85
 
 
 def test_balanced_weights_count_classes_alike(draw_scans, settle):
@@ -291,8 +260,8 @@ def test_balanced_weights_count_classes_alike(draw_scans, settle):
         # the network has not moved; its loss by hand
         run.network.train()
         with torch.no_grad():
-            logits = run.network(task.learn.batch)
-        codes = task.learn.codes
+            logits = run.network(task.learn[0])
+        codes = task.learn[1]
         each = nn.functional.cross_entropy(logits, codes, reduction="none").numpy()
         share = np.ones(len(each))
         if weight == "balanced":
@@ -301,26 +270,6 @@ def test_balanced_weights_count_classes_alike(draw_scans, settle):
         first[weight] = run.history.train_loss[0]
         assert first[weight] == pytest.approx(expected, rel=1e-5)
     assert abs(first["balanced"] - first["none"]) > 1e-3
-
-
-def test_label_smoothing_is_for_training_only(scans, settle):
-    still = {"n_epochs": 1, "learning_rate": 0.0, "scale_step": 0.0, "dropout": 0.0}
-    plain, smooth = (
-        Task(scans, settle(**still, label_smoothing=share)).run()
-        for share in (0.0, 0.4)
-    )
-    assert smooth.history.validation_loss == plain.history.validation_loss
-    task = Task(scans, settle())
-    plain.network.train()
-    with torch.no_grad():
-        logs = torch.log_softmax(plain.network(task.learn.batch), 1)
-    share = 1.0 / torch.bincount(task.learn.codes)[task.learn.codes]
-    own = logs.gather(1, task.learn.codes[:, None])[:, 0]
-    # torch weighs the spread part by the class it is spread to
-    weight = 1.0 / torch.bincount(task.learn.codes)
-    spread = (weight * logs).sum(1) / 2
-    expected = -(0.6 * share * own + 0.4 * spread).sum() / share.sum()
-    assert smooth.history.train_loss[0] == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_readout_penalty_shrinks_the_readout(scans, settle):
@@ -398,3 +347,121 @@ def test_dead_runs_are_averaged_only_if_none_is_healthy(scans, settle):
         ParameterError, match=r"diverged in every start \(2\).*Lower learning_rate"
     ):
         usable_runs([lost, lost])
+
+
+def test_other_devices_generators_are_left_alone(scans, settle, monkeypatch):
+    """`torch.manual_seed` would seed every graphics card, for good."""
+    seeded = []
+    for name in ("manual_seed_all", "manual_seed"):
+        monkeypatch.setattr(torch.cuda, name, seeded.append)
+    before = torch.random.get_rng_state()
+    Task(scans, settle(n_epochs=2, dropout=0.4)).run()
+    assert seeded == []
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_network_that_does_not_learn_starts_again_and_says_so(scans, settle):
+    # a read-out that never moves from where it began
+    settings = settle(n_epochs=4, learning_rate=0.0, scale_step=0.0, least_learned=0.9)
+    task = Task(scans, settings)
+    run = task.run()
+    assert (task.n_made, run.n_restarts, run.healthy) == (4, 3, False)
+    assert "training scans themselves were not learned" in run.fault
+    assert not run.diverged
+    well = Task(scans, settle(n_epochs=40, learning_rate=0.02, least_learned=0.2)).run()
+    assert (well.n_restarts, well.fault) == (0, "")
+
+
+# --- the slice that chooses the epoch -------------------------------------------
+
+
+def draw_people(n_people=31, n_classes=3, seed=0):
+    """Codes of one to three visits a person, in a shuffled order; odd names."""
+    people = np.repeat(np.arange(n_people), 1 + np.arange(n_people) % 3)
+    people = np.random.default_rng(seed).permutation(people)
+    return people % n_classes, np.array([f"sub-{7 * one}" for one in people])
+
+
+def test_people_stay_whole_and_starts_watch_everybody_once():
+    codes, people = draw_people()
+    watched = []
+    for start in range(5):
+        learn, watch = inner_split(codes, people, 0.2, start, seed=3)
+        assert not set(people[learn]) & set(people[watch])
+        assert sorted([*learn, *watch]) == list(range(len(codes)))
+        assert set(codes[learn]) == set(codes[watch]) == {0, 1, 2}
+        watched += watch.tolist()
+    assert sorted(watched) == list(range(len(codes)))
+    again = inner_split(codes, people, 0.2, 5, seed=3)[1]
+    assert again.tolist() != inner_split(codes, people, 0.2, 0, seed=3)[1].tolist()
+
+
+def test_few_people_are_not_divided():
+    codes, people = draw_people(19)
+    assert len(inner_split(codes, people, 0.2, 0, 0)[1]) == 0
+    codes, people = draw_people()
+    codes = np.where(people == "sub-7", 3, codes)  # a class of one person
+    assert len(inner_split(codes, people, 0.2, 0, 0)[1]) == 0
+
+
+# --- starts ---------------------------------------------------------------------
+
+
+def starts_of(scans, settings):
+    task = Task(scans, settings)
+    learned, cpu = LearnedPreparation(settings.preparing()), torch.device("cpu")
+    batch = make_batch(scans.connectomes, task.scaled, settings, learned, cpu)
+    codes = np.unique(scans.y, return_inverse=True)[1]
+    measured = task.measured.numpy()
+    return Starts(batch, codes, scans.people, measured, 5, settings)
+
+
+def same(one, other):
+    states = one.network.state_dict(), other.network.state_dict()
+    return all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+
+
+def test_every_start_has_its_own_seed_and_slice(scans, settle, monkeypatch):
+    seen = []
+    train = training.train_network
+
+    def watching(make_network, learn, watch, settings, seed):
+        seen.append((seed, len(learn[1]), 0 if watch is None else len(watch[1])))
+        return train(make_network, learn, watch, settings, seed)
+
+    monkeypatch.setattr(training, "train_network", watching)
+    found = starts_of(scans, settle(n_starts=3)).train()
+    assert len({seed for seed, *_ in seen}) == 3
+    assert all(learn + watch == 32 and watch > 0 for _, learn, watch in seen)
+    assert not same(*found.runs[:2])
+    # prediction uses the statistics of everybody
+    network = found.runs[1].network
+    with torch.no_grad():
+        Z = found.batch.diffuse(network.heat())
+    assert_allclose(network.standardize[0].mean, Z.mean(0), atol=1e-6)
+    seen.clear()
+    starts_of(scans, settle(n_starts=2, patience=0)).train()
+    assert [one[1:] for one in seen] == [(32, 0), (32, 0)]
+
+
+def test_auto_takes_the_start_of_lowest_validation_loss(scans, settle):
+    given = {"linear_penalty": "auto", "n_starts": 4}
+    found = starts_of(scans, settle(initial_scale="auto", **given)).train()
+    means = {float(scale): np.mean(loss) for scale, loss in found.start_losses.items()}
+    chosen = found.settings.initial_scale
+    assert len(means) == 3
+    assert chosen == min(means, key=means.get)
+    again = starts_of(scans, found.settings).train()
+    assert len(found.runs) == 4
+    assert all(same(*pair) for pair in zip(found.runs, again.runs, strict=True))
+
+
+def test_temperature_is_what_logits_were_multiplied_by():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(400, 3))
+    share = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    codes = np.array([rng.choice(3, p=row) for row in share])
+    own = fit_temperature(logits, codes)
+    for factor in (0.5, 4.0):
+        found = fit_temperature(factor * logits, codes)
+        assert_allclose(found, factor * own, rtol=1e-3)

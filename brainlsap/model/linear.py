@@ -1,20 +1,21 @@
-"""Controls that need the graph: diffuse at one tuned scale, then a linear model."""
+"""Linear control that needs the graph: diffuse at one tuned scale, then regress."""
 
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from brainlsap.graph import LearnedPreparation
-from brainlsap.model.connectome_inputs import learn_preparation
 from brainlsap.model.inputs import (
     InputScaler,
+    PackedClassifier,
     check_groups,
-    check_labels,
     check_packed,
     make_batch,
+    order_labels,
+    threads,
 )
 from brainlsap.model.settings import Settings, settle_kernel
 
@@ -23,7 +24,7 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _ROUNDING = 1e-12
 
 
-class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
+class DiffusedLogisticRegression(PackedClassifier):
     """Diffuse every region's features at one scale, then logistic regression.
 
     Cheap and strong: a learned scale for every region must beat it to be worth its
@@ -43,7 +44,7 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         What becomes of the edges that stay.
     preparation : dict, optional
         Further options of :class:`brainlsap.graph.Preparation`.
-    random_state : int
+    random_state : int, optional
         Seed of the inner folds.
 
     Attributes
@@ -82,6 +83,8 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         self.preparation = preparation
         self.random_state = random_state
 
+    # one BLAS thread: the same bytes whatever their number
+    @threadpool_limits.wrap(limits=1)
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "DiffusedLogisticRegression":
@@ -106,8 +109,8 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
             For arrays that cannot be used, or a single class.
         """
         connectomes, features = check_packed(X)
-        self.classes_, codes = check_labels(y, len(features))
-        y = self.classes_[codes]
+        self.classes_, codes = order_labels(y, len(features))
+        y, people = self.classes_[codes], check_groups(groups, len(features), None)
         self.settings_ = settle_kernel(
             Settings(
                 initial_scale=0.0,
@@ -117,30 +120,27 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
                 preparation=self.preparation,
             )
         )
-        people = np.arange(len(y))
-        if groups is not None:
-            people = check_groups(groups, len(y), self.settings_)
-        best = max(
+        self.n_rois_, self.n_features_ = features.shape[1:]
+        score, self.scale_, self.C_ = max(
             self._tune(connectomes, features, y, people),
             # between equals the smaller scale, then the stronger penalty
             key=lambda one: (round(one[0], 9), -one[1], -one[2]),
         )
-        self.scale_, self.C_ = best[1], best[2]
-        self.scaler_ = InputScaler.learn(features, "region")
-        scaled = self.scaler_.apply(features)
-        learned = learn_preparation(connectomes, features, people, self.settings_)
+        self.scaler_ = InputScaler.learn(features)
+        learned = self._learn(connectomes, features, people)
         self.preparation_ = learned.to_dict()
+        scaled = self.scaler_.apply(features)
         diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
-        self.after_ = InputScaler.learn(diffused, "region")
-        self.model_ = self._linear(self.C_)
-        self.model_.fit(self._flat(self.after_.apply(diffused)), y)
+        self.after_ = InputScaler.learn(diffused)
+        self.model_ = _linear(self.C_).fit(_flat(self.after_.apply(diffused)), y)
         self.fit_report_ = {
             "scale": self.scale_,
             "C": self.C_,
-            "inner_balanced_accuracy": best[0],
+            "inner_balanced_accuracy": score,
         }
         return self
 
+    @threadpool_limits.wrap(limits=1)
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of every class.
 
@@ -154,26 +154,17 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         array of shape (n_scans, n_classes)
         """
         check_is_fitted(self, "model_")
-        connectomes, features = check_packed(X)
-        scaled = self.scaler_.apply(features)
+        connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         learned = LearnedPreparation.from_dict(self.preparation_)
+        scaled = self.scaler_.apply(features)
         diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
-        return self.model_.predict_proba(self._flat(self.after_.apply(diffused)))
+        return self.model_.predict_proba(_flat(self.after_.apply(diffused)))
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class of highest probability.
-
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-            With the regions and features of the fit.
-
-        Returns
-        -------
-        array of shape (n_scans,)
-        """
-        probability = self.predict_proba(X)  # first, so that an unfitted model says so
-        return self.classes_[probability.argmax(1)]
+    def _learn(
+        self, connectomes: np.ndarray, features: np.ndarray, people: np.ndarray
+    ) -> LearnedPreparation:
+        options = self.settings_.preparing()
+        return LearnedPreparation.learn(connectomes, features, people, options)
 
     def _tune(
         self,
@@ -189,22 +180,16 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
         rarest = min(len(set(people[y == one])) for one in self.classes_)
         if rarest < 2:
             return [(float("nan"), float(self.scales[0]), 0.01)]
-        dealer = StratifiedGroupKFold(
-            min(self.n_inner_folds, rarest),
-            shuffle=True,
-            random_state=self.random_state or 0,
-        )
+        n_folds, seed = min(self.n_inner_folds, rarest), self.random_state or 0
+        splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
         scores: dict[tuple[float, float], list[float]] = {}
-        for learn, watch in dealer.split(features[:, :, 0], y, people):
-            before = InputScaler.learn(features[learn], "region")
-            prepared = learn_preparation(
-                connectomes[learn], features[learn], people[learn], self.settings_
-            )
+        for learn, watch in splitter.split(features[:, :, 0], y, people):
+            before = InputScaler.learn(features[learn])
+            prepared = self._learn(connectomes[learn], features[learn], people[learn])
             each = self._diffused(connectomes, before.apply(features), prepared)
             for scale, diffused in each.items():
-                after = InputScaler.learn(diffused[learn], "region")
-                Z = self._flat(after.apply(diffused))
-                model = self._linear(PENALTIES[0])
+                Z = _flat(InputScaler.learn(diffused[learn]).apply(diffused))
+                model = _linear(PENALTIES[0])
                 for C in PENALTIES:
                     model.set_params(C=C).fit(Z[learn], y[learn])
                     score = balanced_accuracy_score(y[watch], model.predict(Z[watch]))
@@ -214,29 +199,29 @@ class DiffusedLogisticRegression(ClassifierMixin, BaseEstimator):
     def _diffused(
         self, connectomes: np.ndarray, scaled: np.ndarray, learned: LearnedPreparation
     ) -> dict[float, np.ndarray]:
-        device = torch.device("cpu")
-        batch = make_batch(
-            connectomes, scaled, self.settings_, device, torch.float64, learned
-        )
-        n_rois = scaled.shape[1]
-        found = {}
-        for scale in map(float, self.scales):
-            same = torch.full((n_rois,), scale, dtype=torch.float64)
-            signals = batch.diffuse(same).numpy()
-            # rounding in a region that heat does not reach is no signal: scaled to
-            # unit spread it would be one
-            found[scale] = np.where(np.abs(signals) < _ROUNDING, 0.0, signals)
+        """Return the features diffused at every candidate scale, float64."""
+        device, dtype, found = torch.device("cpu"), torch.float64, {}
+        with threads(1):
+            batch: Any = make_batch(
+                connectomes, scaled, self.settings_, learned, device, dtype
+            )
+            for scale in map(float, self.scales):
+                same = torch.full((scaled.shape[1],), scale, dtype=dtype)
+                signals = batch.diffuse(same).numpy()
+                # rounding in a region that heat does not come to is no signal: scaled
+                # to unit spread it would be one
+                found[scale] = np.where(np.abs(signals) < _ROUNDING, 0.0, signals)
         return found
 
-    @staticmethod
-    def _flat(Z: np.ndarray) -> np.ndarray:
-        return Z.reshape(len(Z), -1)
 
-    @staticmethod
-    def _linear(C: float) -> Any:
-        from sklearn.linear_model import LogisticRegression
+def _flat(Z: np.ndarray) -> np.ndarray:
+    return Z.reshape(len(Z), -1)
 
-        # along the grid every fit starts from the one before
-        return LogisticRegression(
-            C=C, class_weight="balanced", max_iter=2000, warm_start=True
-        )
+
+def _linear(C: float) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    # along the grid every fit starts from the one before
+    return LogisticRegression(
+        C=C, class_weight="balanced", max_iter=2000, warm_start=True
+    )

@@ -1,0 +1,327 @@
+"""How signals travel along a graph: heat with a scale for every region, and others'.
+
+A network asks its batch to `propagate` a signal by one of its layers: heat by the
+spectral engine (:class:`GraphBatch`), everything else by matrices kept of each graph
+(:class:`DenseGraphs`). A further baseline is one entry of :data:`NETWORKS`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from brainlsap.graph import SpectralEngine, SpectrumCache
+
+# Folds, kernels and starts of one process see the same graphs again and again.
+SPECTRA = SpectrumCache()
+
+# A first layer's kept terms may take this much memory; beyond, they are made anew.
+_TERMS_BYTES = 1_000_000_000
+_BLOCK_BYTES = 1 << 26
+# Dense graphs that are gone through at once where no gradient is needed.
+_AT_ONCE = 256
+
+
+def row_blocks(array: np.ndarray) -> Iterator[slice]:
+    """Yield slices of rows of at most 64 MB."""
+    step = max(1, _BLOCK_BYTES // max(1, array[:1].nbytes))
+    for start in range(0, len(array), step):
+        yield slice(start, min(start + step, len(array)))
+
+
+class HeatScale(nn.Module):
+    """The learnable scale of every region, kept where the kernel can be trusted.
+
+    Parameters
+    ----------
+    n_rois : int
+    initial_scale : float
+        Where every scale starts; dimensionless.
+    largest : float
+        Largest scale that the kernel is trusted at.
+    mode : {"region", "global", "frozen"}
+        One scale for each region, one for all, or the start for ever.
+    """
+
+    def __init__(
+        self, n_rois: int, initial_scale: float, largest: float, mode: str = "region"
+    ) -> None:
+        super().__init__()
+        self.n_rois, self.initial_scale = n_rois, initial_scale
+        self.largest, self.mode = largest, mode
+        size = n_rois if mode == "region" else 1
+        self.raw_scale = nn.Parameter(torch.empty(size), mode != "frozen")
+        self.n_projected = 0
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Put every scale back to its start."""
+        nn.init.constant_(self.raw_scale, self.initial_scale)
+
+    def forward(self) -> Tensor:
+        """Return the scale of every region, shape `(n_rois,)`."""
+        return self.raw_scale.expand(self.n_rois)
+
+    @torch.no_grad()
+    def step_(self, size: float, clip: float) -> None:
+        """Take one plain gradient step, clipped, and project onto what is trusted."""
+        if self.raw_scale.grad is None:
+            return
+        # clamp lets NaN through, and no kernel can be made at a scale of NaN
+        slope = torch.nan_to_num(self.raw_scale.grad, nan=0.0)
+        self.raw_scale.sub_((size * slope).clamp(-clip, clip))
+        self.project_()
+
+    @torch.no_grad()
+    def project_(self) -> None:
+        """Bring scales back into [0, largest]; count those above."""
+        self.n_projected += int((self.raw_scale > self.largest).sum())
+        self.raw_scale.clamp_(0.0, self.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """Scans ready for heat: decomposed graphs, and what layer one can precompute.
+
+    Attributes
+    ----------
+    engine : SpectralEngine
+        Over these scans.
+    signal : Tensor
+        Terms of shape `(n_items, order + 1, n_rois, n_channels)` if `has_terms`,
+        else the transform of shape `(n_items, n_rois, n_channels)`.
+    has_terms : bool
+        Which of the two `signal` is.
+    root : Tensor of shape (n_items, n_rois, 1), optional
+        Square root of every region's degree. With it rows of the kernel sum to 1
+        (random walk): :math:`D^{-1/2} K D^{1/2}`.
+    """
+
+    engine: SpectralEngine
+    signal: Tensor
+    has_terms: bool
+    root: Tensor | None = None
+
+    @classmethod
+    def build(
+        cls, engine: SpectralEngine, X: Tensor, root: Tensor | None = None
+    ) -> "GraphBatch":
+        """Return the batch of standardised features (n_items, n_rois, n_channels)."""
+        X_hat = engine.to_spectrum(X if root is None else X * root)
+        n_terms = 0 if engine.order is None else engine.order + 1
+        small = X.numel() * n_terms * X.element_size() <= _TERMS_BYTES
+        has_terms = n_terms > 0 and small
+        signal = engine.terms(X_hat) if has_terms else X_hat
+        return cls(engine, signal, has_terms, root)
+
+    def __len__(self) -> int:
+        return len(self.signal)
+
+    def select(self, items: Tensor | slice) -> "GraphBatch":
+        """Return the batch of some items; a slice copies nothing."""
+        root = None if self.root is None else self.root[items]
+        engine = self.engine.select(items)
+        return GraphBatch(engine, self.signal[items], self.has_terms, root)
+
+    def propagate(self, layer: HeatScale, H: Tensor | None = None) -> Tensor:
+        """Diffuse the features, or a signal H, at a layer's scales."""
+        return self.diffuse(layer(), H)
+
+    def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
+        """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
+        if H is not None:
+            signal = H if self.root is None else H * self.root
+            Z = self.engine.diffuse(signal, scale)
+        elif self.has_terms:
+            Z = self.engine.combine(self.signal, scale)
+        else:
+            Z = self.engine.diffuse_spectrum(self.signal, scale)
+        return Z if self.root is None else Z / self.root
+
+
+@dataclass(frozen=True, eq=False)
+class DenseGraphs:
+    """Scans for the other networks: signals, and matrices kept of each graph.
+
+    Attributes
+    ----------
+    signal : Tensor of shape (n_items, n_rois, n_channels)
+    graphs : tuple of Tensor
+        Each of shape (n_items, ...), or (1, ...) where all scans share one graph.
+    """
+
+    signal: Tensor
+    graphs: tuple[Tensor, ...]
+
+    def __len__(self) -> int:
+        return len(self.signal)
+
+    def select(self, items: Tensor | slice) -> "DenseGraphs":
+        """Return the batch of some items; a slice copies nothing."""
+        graphs = tuple(one if len(one) == 1 else one[items] for one in self.graphs)
+        return DenseGraphs(self.signal[items], graphs)
+
+    def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
+        """Return what a layer makes of the features, or of a signal H."""
+        H = self.signal if H is None else H
+        if torch.is_grad_enabled() or len(H) <= _AT_ONCE:
+            return layer(H, *self.graphs)
+        parts = [slice(k, k + _AT_ONCE) for k in range(0, len(H), _AT_ONCE)]
+        return torch.cat([layer(H[p], *self.select(p).graphs) for p in parts])
+
+
+class MatrixProduct(nn.Module):
+    r"""One smoothing matrix a graph: :math:`Z = S H` (GCN, GDC)."""
+
+    def __init__(self, n_channels: int) -> None:
+        super().__init__()
+        self.width = n_channels
+
+    def forward(self, H: Tensor, matrix: Tensor) -> Tensor:
+        """Return `(n_items, n_rois, width)`."""
+        return matrix @ H
+
+
+class GraphAttention(nn.Module):
+    r"""Neighbours weighed by attention (GAT, Velickovic et al. 2018), two heads.
+
+    .. math:: \alpha_{ij} = \mathrm{softmax}_j \mathrm{LeakyReLU}
+              (t \cdot h_i + r \cdot h_j), \qquad Z_i = \sum_j \alpha_{ij} h_j
+
+    over the neighbours j of i and itself. The linear map comes after the sum, which
+    is the same, and gives every unit both heads.
+    """
+
+    n_heads, slope = 2, 0.2
+
+    def __init__(self, n_channels: int) -> None:
+        super().__init__()
+        self.width = self.n_heads * n_channels
+        self.target = nn.Linear(n_channels, self.n_heads, bias=False)
+        self.source = nn.Linear(n_channels, self.n_heads, bias=False)
+
+    def forward(self, H: Tensor, closed: Tensor) -> Tensor:
+        """Return `(n_items, n_rois, width)`; `closed` is -inf where no link is."""
+        target, source = self.target(H).mT[..., None], self.source(H).mT[..., None, :]
+        alpha = nn.functional.leaky_relu(target + source, self.slope)
+        seen = (alpha + closed[:, None]).softmax(-1) @ H[:, None]
+        return seen.transpose(1, 2).flatten(2)
+
+
+class OwnAndDiffused(nn.Module):
+    r"""Own signal beside the diffused one (GraphHeat, Xu et al. 2019).
+
+    With the linear map after it, :math:`H W_0 + e^{-sL} H W_1 + b` at one fixed s.
+    """
+
+    def __init__(self, n_channels: int) -> None:
+        super().__init__()
+        self.width = 2 * n_channels
+
+    def forward(self, H: Tensor, kernel: Tensor) -> Tensor:
+        """Return `(n_items, n_rois, width)`."""
+        return torch.cat([H, kernel @ H], dim=-1)
+
+
+class AdaptiveDiffusion(nn.Module):
+    r"""A learned radius for every channel (ADC, Zhao et al. 2021).
+
+    .. math:: Z_{:, f} = e^{-|t_f| L} H_{:, f}
+    """
+
+    def __init__(self, n_channels: int) -> None:
+        super().__init__()
+        self.width = n_channels
+        # one layer then already gets to the neighbours, and its slope has not vanished
+        self.raw_radius = nn.Parameter(torch.ones(n_channels))
+
+    def forward(self, H: Tensor, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor:
+        """Return `(n_items, n_rois, width)`."""
+        response = torch.exp(-eigenvalues[..., None] * self.raw_radius.abs())
+        return eigenvectors @ (response * (eigenvectors.mT @ H))
+
+
+def _with_loops(W: np.ndarray) -> Tensor:
+    """Return connectomes over their mean strength, with self loops of weight 1.
+
+    Streamline counts go into the thousands: beside them a loop of 1 would be nothing,
+    and a region's own value lost in the first layer. Over the mean strength, a region
+    weighs as much as all its neighbours together; binary networks, which the methods
+    were written for, are left as they are.
+    """
+    binary = bool(np.isin(W, (0.0, 1.0)).all())
+    strength = W.sum(-1).mean(-1)
+    unit = np.where((strength > 0) & (not binary), strength, 1.0)
+    return torch.from_numpy(W / unit[:, None, None] + np.eye(W.shape[-1]))
+
+
+def _normalized(A: Tensor) -> Tensor:
+    root = A.sum(-1).rsqrt()
+    return root[:, :, None] * A * root[:, None, :]
+
+
+def gcn_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
+    """Return :math:`D^{-1/2} (W + I) D^{-1/2}` (Kipf and Welling 2017)."""
+    return (_normalized(_with_loops(W)),)
+
+
+def gdc_graphs(
+    W: np.ndarray,
+    scale: float = 0.0,  # noqa: ARG001
+    teleport: float = 0.15,
+    n_neighbours: int = 64,
+) -> tuple[Tensor, ...]:
+    r"""Return graphs rewired by personalised PageRank (GDC, Gasteiger et al. 2019).
+
+    .. math:: S = \alpha \left(I - (1 - \alpha) T\right)^{-1}, \qquad
+              T = D^{-1/2} (W + I) D^{-1/2}
+
+    The largest entries of each column are kept and summed to 1; symmetrised and
+    normalised again, as an undirected GCN takes it.
+    """
+    T = _normalized(_with_loops(W))
+    S = teleport * torch.linalg.inv(torch.eye(T.shape[-1]) - (1 - teleport) * T)
+    rows = S.argsort(dim=1, descending=True)[:, : min(n_neighbours, S.shape[-1])]
+    S = torch.zeros_like(S).scatter(1, rows, S.gather(1, rows))
+    S = S / S.sum(1, keepdim=True)
+    return (_normalized((S + S.mT) / 2),)
+
+
+def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
+    """Return 0 where a region sees another or itself, else -inf."""
+    A = _with_loops(W)
+    return (torch.zeros_like(A).masked_fill(A == 0, -torch.inf),)
+
+
+def spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
+    """Return eigenvalues and eigenvectors of every normalised Laplacian."""
+    spectrum, graph_of = SPECTRA.spectra(W, dtype=torch.float64)
+    rows = torch.from_numpy(graph_of)
+    return spectrum.eigenvalues[rows], spectrum.eigenvectors[rows]
+
+
+def heat_kernels(W: np.ndarray, scale: float) -> tuple[Tensor, ...]:
+    """Return the heat kernel of every graph at one scale for all regions."""
+    eigenvalues, vectors = spectra(W)
+    return ((vectors * torch.exp(-scale * eigenvalues)[:, None]) @ vectors.mT,)
+
+
+class NetworkKind(NamedTuple):
+    """A layer of so many channels, and what it needs of prepared connectomes."""
+
+    layer: Callable[[int], Any]
+    graphs: Callable[[np.ndarray, float], tuple[Tensor, ...]]
+
+
+NETWORKS: dict[str, NetworkKind | None] = {
+    "mlp": None,
+    "gcn": NetworkKind(MatrixProduct, gcn_graphs),
+    "gat": NetworkKind(GraphAttention, gat_graphs),
+    "gdc": NetworkKind(MatrixProduct, gdc_graphs),
+    "graphheat": NetworkKind(OwnAndDiffused, heat_kernels),
+    "adc": NetworkKind(AdaptiveDiffusion, spectra),
+}
+"""Networks to compare LSAP with, by name; None sees no graph."""

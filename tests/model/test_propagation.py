@@ -1,0 +1,116 @@
+"""Every baseline's way along a graph against a slow truth."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy.linalg import expm
+
+from brainlsap.graph import normalized_laplacian
+from brainlsap.model.propagation import (
+    NETWORKS,
+    AdaptiveDiffusion,
+    DenseGraphs,
+    GraphAttention,
+    gat_graphs,
+    gcn_graphs,
+    gdc_graphs,
+    heat_kernels,
+    spectra,
+)
+
+
+@pytest.fixture
+def W():
+    rng = np.random.default_rng(0)
+    half = np.triu(rng.gamma(1.0, 40.0, (3, 7, 7)), 1)
+    half[half < 20] = 0
+    return half + half.transpose(0, 2, 1)
+
+
+def signal(*shape):
+    return torch.from_numpy(np.random.default_rng(1).normal(size=shape))
+
+
+def slow_gcn(A):
+    root = 1 / np.sqrt(A.sum(1))
+    return root[:, None] * A * root[None]
+
+
+def with_loops(W):
+    """A region weighs as much as all its neighbours together, in the mean."""
+    return W / W.sum(1).mean() + np.eye(len(W))
+
+
+def test_gcn_is_the_normalised_adjacency_with_loops(W):
+    for one, found in zip(W, gcn_graphs(W)[0], strict=True):
+        assert_allclose(found, slow_gcn(with_loops(one)), atol=1e-12)
+    binary = (W > 0).astype(float)
+    assert_allclose(gcn_graphs(binary)[0][1], slow_gcn(binary[1] + np.eye(7)))
+    assert torch.isfinite(gcn_graphs(np.zeros((1, 4, 4)))[0]).all()
+
+
+def test_gdc_is_personalised_pagerank_of_the_strongest(W):
+    T = slow_gcn(with_loops(W[1]))
+    walk = sum(0.15 * 0.85**k * np.linalg.matrix_power(T, k) for k in range(400))
+    for column in walk.T:
+        column[np.argsort(column)[:-3]] = 0
+    walk = walk / walk.sum(0)
+    found = gdc_graphs(W, n_neighbours=3)[0][1]
+    assert_allclose(found, slow_gcn((walk + walk.T) / 2), atol=1e-10)
+    assert_allclose(gdc_graphs(W[1:2], n_neighbours=3)[0][0], found)
+
+
+def test_attention_is_the_slow_one(W):
+    layer = GraphAttention(3).double()
+    H, closed = signal(3, 7, 3), gat_graphs(W)[0]
+    got = layer(H, closed).detach().numpy()
+    target, source = (
+        one.weight.detach().numpy() for one in (layer.target, layer.source)
+    )
+    for graph, head, i in np.ndindex(3, 2, 7):
+        seen = [j for j in range(7) if W[graph, i, j] > 0 or i == j]
+        h = H[graph].numpy()
+        logits = np.array([target[head] @ h[i] + source[head] @ h[j] for j in seen])
+        share = np.exp(np.where(logits > 0, logits, 0.2 * logits))
+        truth = (share / share.sum()) @ h[seen]
+        assert_allclose(got[graph, i, 3 * head : 3 * head + 3], truth, atol=1e-12)
+
+
+def test_heat_kernels_and_adaptive_diffusion_are_matrix_exponentials(W):
+    laplacians = normalized_laplacian(W).numpy()
+    kernels = heat_kernels(W, 1.7)[0]
+    assert_allclose(kernels, [expm(-1.7 * L) for L in laplacians], atol=1e-10)
+    layer = AdaptiveDiffusion(3).double()
+    layer.raw_radius.data = torch.tensor([0.2, -1.1, 2.5], dtype=torch.float64)
+    H, truth = signal(3, 7, 3), np.empty((3, 7, 3))
+    for graph, L in enumerate(laplacians):
+        for channel, radius in enumerate([0.2, 1.1, 2.5]):
+            truth[graph, :, channel] = expm(-radius * L) @ H[graph, :, channel].numpy()
+    assert_allclose(layer(H, *spectra(W)).detach(), truth, atol=1e-10)
+    radius = torch.tensor([0.3, 1.2, 2.4], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda one: torch.func.functional_call(
+            layer, {"raw_radius": one}, (H, *spectra(W))
+        ),
+        radius,
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(NETWORKS) - {"mlp"}))
+def test_a_shared_graph_and_parts_of_a_batch_are_the_same(W, name, monkeypatch):
+    kind = NETWORKS[name]
+    layer, H = kind.layer(2).double(), signal(3, 7, 2)
+    same = np.repeat(W[:1], 3, axis=0)
+    one, copies = (DenseGraphs(H, kind.graphs(graphs, 1.0)) for graphs in (W[:1], same))
+    with torch.no_grad():
+        whole = one.propagate(layer)
+        assert whole.shape == (3, 7, layer.width)
+        assert_allclose(copies.propagate(layer), whole, atol=1e-12)
+        own = DenseGraphs(H, kind.graphs(W, 1.0))
+        expected = own.propagate(layer)
+        rows = torch.tensor([2, 0])
+        assert_allclose(own.select(rows).propagate(layer), expected[rows])
+        monkeypatch.setattr("brainlsap.model.propagation._AT_ONCE", 2)
+        assert_allclose(own.propagate(layer), expected, atol=1e-12)
+        assert_allclose(one.propagate(layer), whole, atol=1e-12)
