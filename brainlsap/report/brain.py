@@ -137,7 +137,7 @@ def plot_regions(
     Returns
     -------
     Figure
-        One axes a drawing, labelled with the name of its view.
+        Each drawing is an image that is labelled with the name of its view.
 
     Raises
     ------
@@ -467,9 +467,9 @@ class _Page:
         height = header + 0.16 + (0.2 if title else 0) + 0.02
         self.figure.set_size_inches(self.width, height)
         self.size = self.width, height
-        page = self.axes(0, 0, *self.size, "page")
-        page.set(xlim=(0, self.width), ylim=(0, height), zorder=2)
-        page.patch.set_visible(False)
+        page = self.page = self.axes(0, 0, *self.size, "page")
+        page.set(xlim=(0, self.width), ylim=(0, height), autoscale_on=False)
+        page.set_axis_off()
         middle: dict[str, Any] = {"ha": "center", "va": "center"}
         for column, view in enumerate(self.views):
             x = self.left[column] + self.sizes[column, 0] / 2
@@ -486,34 +486,36 @@ class _Page:
         self, x: float, y: float, width: float, height: float, label: str
     ) -> "Axes":
         w, h = self.size
-        ax = self.figure.add_axes((x / w, y / h, width / w, height / h), label=label)
-        ax.set_axis_off()
-        return ax
+        return self.figure.add_axes((x / w, y / h, width / w, height / h), label=label)
 
     def draw(
         self, row: int, column: int, image: np.ndarray, numbers: Sequence[tuple]
     ) -> None:
         """Put one brain into its place, with the letters and numbers on it."""
         width, height = self.sizes[column]
-        view = self.views[column]
+        view, text = self.views[column], self.page.text
+        left, right = self.left[column], self.left[column] + width
         bottom = self.tops[row] - (self.row_height + height) / 2
-        ax = self.axes(self.left[column], bottom, width, height, view)
-        ax.imshow(image, aspect="auto")
-        on_axes: dict[str, Any] = {"transform": ax.transAxes}
+        top = bottom + height
+        where = (left, right, bottom, top)
+        self.page.imshow(image, extent=where, aspect="auto", label=view)
         sides = list(dict.fromkeys(side for line in VIEWS[view] for side, _ in line))
         if len(sides) > 1:
             up = "bottom" if view == "subcortex" else "top"  # clear of the caudates
-            ax.text(0, 1, sides[0], ha="left", va=up, **on_axes)
-            ax.text(1, 1, sides[1], ha="right", va=up, **on_axes)
+            text(left, top, sides[0], ha="left", va=up)
+            text(right, top, sides[1], ha="right", va=up)
         if view == "subcortex":
-            on_axes.update(ha="right", va="center", rotation=90)
             centres = self.pictures[column].line_centres
             for centre, name in zip(centres, ("lateral", "medial"), strict=True):
-                ax.text(-0.01, 1 - centre, name, **on_axes)
+                y = top - centre * height
+                text(left - 0.01, y, name, ha="right", va="center", rotation=90)
         halo = [withStroke(linewidth=1.6, foreground=self.theme.paper)]
         bold: dict[str, Any] = {"fontweight": "bold", "path_effects": halo}
-        for number, _, _, y, x in numbers:
-            ax.text(x, y, str(number), ha="center", va="center_baseline", **bold)
+        rows, columns = image.shape[:2]
+        for number, _, _, down, across in numbers:
+            x = left + (across + 0.5) / columns * width
+            y = top - (down + 0.5) / rows * height
+            text(x, y, str(number), ha="center", va="center_baseline", **bold)
 
     def add_color_bar(self, scale: ScalarMappable, extend: str, any_grey: bool) -> None:
         """Put the one colour bar to the right of all rows."""
@@ -521,7 +523,6 @@ class _Page:
         height = min(_TALLEST_BAR, top - foot - 0.06)
         x, y = self.left[-1] + self.sizes[-1, 0] + _GAP, (foot + top - height) / 2
         ax = self.axes(x, y, 0.09, height, "colour bar")
-        ax.set_axis_on()
         # Very small and very large numbers as 2.5 with "1e-4" above, for want of width.
         numbers = ScalarFormatter()
         numbers.set_powerlimits((-2, 4))
@@ -534,7 +535,6 @@ class _Page:
         bar.set_label(self.bar_label)
         if any_grey:
             patch = self.axes(x, y - 0.2, 0.09, 0.09, "no value")
-            patch.set_axis_on()
             patch.set(facecolor=self.theme.no_value, xticks=[], yticks=[])
             patch.text(1.5, 0.45, "no value", transform=patch.transAxes, va="center")
 

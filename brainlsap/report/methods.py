@@ -452,7 +452,7 @@ def _design(evaluation: Evaluation) -> list[str]:
     if not evaluation.scales.empty:
         sentences.append(
             "Regions were ranked by their learned scale relative to the median of the "
-            "measured regions in the same fold (geometric mean over folds), smallest "
+            "measured regions in the same fold (mean over folds), smallest "
             "first."
         )
     ranking = evaluation.ranking

@@ -26,6 +26,7 @@ from brainlsap.report.methods import headline, methods_text
 from brainlsap.report.plots import (
     plot_calibration,
     plot_confusion,
+    plot_ranks,
     plot_scales,
     plot_scores,
 )
@@ -358,7 +359,7 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         "regions",
         made.region_table(ranking, atlas),
         f"Regions of smallest heat scale, {first}. Relative scale: to the median of "
-        "the measured regions in its fit, geometric mean over folds [middle 95% of "
+        "the measured regions in its fit, mean over folds [middle 95% of "
         "folds and starts]; spread: its s.d.; scale: median over folds."
         + (f" {NULL_HEADING[:1].upper()}{NULL_HEADING[1:]}." if "p" in ranking else ""),
     )
@@ -367,6 +368,11 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         "scales",
         plot_scales(ranking, atlas).figure,
         f"Regions of smallest relative heat scale, {first}.",
+    )
+    page.figure(
+        "ranks",
+        plot_ranks(ranking).figure,
+        f"Relative heat scales of all measured regions in order, {first}.",
     )
     if atlas is None:
         page.text(
@@ -382,7 +388,7 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
             "brain",
             plot_regions(maps, atlas, colorbar_label="relative heat scale"),
             "Heat scale of every region relative to the median region (1), by model, "
-            "geometric mean over folds; small scales are dark.",
+            "mean over folds; small scales are dark.",
             wide=True,
         )
         write_interactive(maps, page.folder / "brain.html", atlas)

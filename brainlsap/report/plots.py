@@ -205,7 +205,7 @@ def plot_calibration(
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.set_xlabel("probability of the predicted class")
     axes.set_ylabel("accuracy")
-    _bare(axes)
+    axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
@@ -300,7 +300,7 @@ def plot_ranks(ranking: pd.DataFrame, *, axes: "Axes | None" = None) -> "Axes":
     axes.set_ylabel("relative heat scale\n(bars: 95% of folds and starts)")
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
-    _key(axes, ranked.assign(learned=True))
+    _key(axes, ranked.assign(learned=True), "lower right")
     return axes
 
 
@@ -313,7 +313,7 @@ def _ranked(ranking: pd.DataFrame) -> pd.DataFrame:
     return ranked.assign(planted=planted, learned=~(ranked["moved"] < 0.5))
 
 
-def _key(axes: "Axes", shown: pd.DataFrame) -> None:
+def _key(axes: "Axes", shown: pd.DataFrame, place: str = "best") -> None:
     from matplotlib.lines import Line2D
 
     marks = []
@@ -327,7 +327,7 @@ def _key(axes: "Axes", shown: pd.DataFrame) -> None:
         for m, edge, face, text in marks
     ]
     if handles:
-        axes.legend(handles=handles, frameon=False, fontsize=8, loc="best")
+        axes.legend(handles=handles, frameon=False, fontsize=8, loc=place)
 
 
 def _predictions(evaluation: Evaluation, model: str | None) -> pd.DataFrame:

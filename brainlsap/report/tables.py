@@ -463,7 +463,7 @@ def region_table(
     -------
     DataFrame
         rank, region, anatomical name, hemisphere, lobe; relative scale (to the median
-        of the fold; geometric mean over folds) with the middle 95% of all fits, and
+        of the fold; mean over folds) with the middle 95% of all fits, and
         of their ranks;
         spread over folds and starts (s.d.); scale (median over folds); p
         where a null was made; remark (planted, tied, not learned: a scale that kept
