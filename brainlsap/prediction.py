@@ -124,8 +124,9 @@ def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Co
     _check_reading(wanted, options)
     if isinstance(wanted.get("frames"), list):
         wanted["frames"] = tuple(wanted["frames"])
-    if model.origin_.connectome is not None:
-        wanted["connectome"] = model.origin_.connectome
+    if model.shared_connectome_ is not None:
+        names = list(model.origin_.region_names)
+        wanted["connectome"] = pd.DataFrame(model.shared_connectome_, names, names)
     return load_cohort(folder, **(wanted | {"label": None} | options))
 
 
@@ -170,7 +171,7 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
         )
     columns = [cohort.feature_names.index(name) for name in origin.feature_names]
     connectomes = cohort.connectomes[:, rows][:, :, rows]
-    shared = origin.connectome
+    shared = model.shared_connectome_
     if shared is not None and not np.array_equal(
         connectomes, np.broadcast_to(shared, connectomes.shape)
     ):

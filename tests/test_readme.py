@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from brainlsap.commands import COMMANDS
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(

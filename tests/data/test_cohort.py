@@ -205,9 +205,7 @@ def test_what_is_not_a_cohort_is_refused(tmp_path):
     path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
     with h5py.File(path, "a") as file:
         file.attrs["format_version"] = 99
-    with pytest.raises(
-        FileFormatError, match=r"version are .*99.*, expected"
-    ):
+    with pytest.raises(FileFormatError, match=r"version are .*99.*, expected"):
         Cohort.load(path)
 
 

@@ -9,9 +9,7 @@ import pytest
 from brainlsap.data import (
     check_cohort,
     load_cohort,
-    make_cohort,
     shared_connectome,
-    write_subject_folders,
 )
 from brainlsap.data.load import group_faults
 from brainlsap.exceptions import (
@@ -20,6 +18,7 @@ from brainlsap.exceptions import (
     ParameterError,
     RegionNameError,
 )
+from brainlsap.simulation import make_cohort, write_study_folder
 
 SCANS = [
     "sub-01_ses-M00",
@@ -310,7 +309,7 @@ def test_a_bar_is_shown_on_standard_error(study, tiny, capsys):
 def test_simulated_folders_come_back(tmp_path, atlas, style):
     features = ["fdg", "thickness", "volume"]
     made = make_cohort(6, atlas=atlas, feature=features, random_state=2)
-    folder = write_subject_folders(made, tmp_path / "study", style=style)
+    folder = write_study_folder(made, tmp_path / "study", style=style)
     read = load_cohort(folder, atlas, features)
     np.testing.assert_array_equal(read.connectomes, made.connectomes)
     np.testing.assert_allclose(read.features, made.features, rtol=1e-8)
@@ -561,7 +560,7 @@ def test_a_tractogram_is_no_connectome(cohort):
 
 
 def test_cohort_without_any_connectome_can_be_loaded(cohort, tmp_path):
-    folder = write_subject_folders(cohort, tmp_path / "study")
+    folder = write_study_folder(cohort, tmp_path / "study")
     for path in folder.rglob("*connectivity*"):
         path.unlink()
     loaded = load_cohort(

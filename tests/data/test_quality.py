@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from brainlsap.data import Cohort, make_cohort, quality_table, region_quality_table
+from brainlsap.data import Cohort, quality_table, region_quality_table
 from brainlsap.data.quality import robust_deviation
+from brainlsap.simulation import make_cohort
 
 
 @pytest.fixture(scope="module")
