@@ -718,10 +718,8 @@ def unusual_scans_table(
     table = evaluation.cohort.table
     codes = {one: one for one in table["scan"]} if codes is None else codes
     flagged = table[table["quality"].astype(str) != ""]
-    longest = sorted(codes, key=len, reverse=True)
-    any_scan = re.compile("|".join(map(re.escape, longest)))
     flags = [
-        any_scan.sub(lambda match: codes[match[0]], str(one))
+        re.sub(r"[^\s,;()]+", lambda word: codes.get(word[0], word[0]), str(one))
         for one in flagged["quality"]
     ]
     told = {"scan": flagged["scan"].map(codes), "what is unusual": flags}
