@@ -28,12 +28,6 @@ from brainlsap.report.brain_raster import (
 ATLAS = load_atlas("destrieux160")
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 def draw_values(atlas=ATLAS, seed=0):
     rng = np.random.default_rng(seed)
     return pd.Series(rng.uniform(0.2, 1.7, size=len(atlas)), index=atlas.names)
