@@ -236,26 +236,28 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
             "people (Nadeau and Bengio 2003). Holm p: corrected for the number of "
             "comparisons as well; the verdict of the summary is this one."
         )
+    told = evaluation.predictions
+    if told.empty:
+        return
     page.heading("Classes")
+    model = told["model"].iloc[0]
     page.figure(
         "confusion",
-        plot_confusion(evaluation).figure,
-        f"Confusion matrix of {evaluation.models[0]}, all test scans.",
+        plot_confusion(evaluation, model).figure,
+        f"Confusion matrix of {model}, all test scans.",
     )
-    told = evaluation.predictions
     known = told.loc[told[f"p_{evaluation.cohort.classes[0]}"].notna(), "model"]
     if len(known):
-        model = known.iloc[0]
         page.figure(
             "calibration",
-            plot_calibration(evaluation, model).figure,
-            f"Calibration of {model}, all test scans: dots on the dashed line are "
+            plot_calibration(evaluation, known.iloc[0]).figure,
+            f"Calibration of {known.iloc[0]}, all test scans: dots on the dashed line are "
             "calibrated, below it the model is overconfident; 95% Wilson intervals.",
         )
     page.table(
         "classes",
-        made.class_rate_table(evaluation),
-        f"Rates of every class, {evaluation.models[0]}, with 95% intervals over "
+        made.class_rate_table(evaluation, model),
+        f"Rates of every class, {model}, with 95% intervals over "
         "people. Predictive value holds at the shares of this cohort.",
     )
 

@@ -21,7 +21,6 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import fill_folder, lock_folder
-from brainlsap.report.page import render_page
 from brainlsap.report.tables import audit_table, feature_text
 
 __all__ = ["check_results_folder", "read_results", "write_report"]
@@ -300,6 +299,8 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
 def _write_shareable(
     evaluation: Evaluation, folder: Path, atlas: Atlas | None, identified: bool
 ) -> None:
+    from brainlsap.report.page import render_page  # brings matplotlib and plotly
+
     table, settings = evaluation.cohort.table, evaluation.settings
     scans = list(table["scan"])
     codes = dict(zip(scans, scans if identified else table["code"], strict=True))

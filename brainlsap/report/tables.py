@@ -622,7 +622,7 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
 def fold_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return people and scans of every fold's test part, by class."""
     told = evaluation.predictions
-    told = told[told["model"] == told["model"].iloc[0]]
+    told = told[told["model"] == next(iter(told["model"]), "")]
     rows = []
     for (repeat, fold), test in told.groupby(["repeat", "fold"]):
         row = {"repeat": repeat, "fold": fold}
