@@ -252,7 +252,8 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
             "calibration",
             plot_calibration(evaluation, known.iloc[0]).figure,
             f"Calibration of {known.iloc[0]}, all test scans: dots on the dashed line "
-            "are calibrated, below it the model is overconfident; 95% Wilson intervals.",
+            "are calibrated, below it the model is overconfident; bars are 95% Wilson "
+            "intervals.",
         )
     page.table(
         "classes",

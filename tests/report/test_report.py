@@ -12,7 +12,12 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation import (
+    NULL_HEADING,
+    Evaluation,
+    rank_regions,
+    ranking_verdict,
+)
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, page, read_results, write_report
@@ -216,14 +221,18 @@ def test_an_evaluation_without_much(evaluation, tmp_path):
     assert 'id="regions"' not in text
 
 
-def test_a_brain_is_drawn_where_the_atlas_is_known(make_evaluation, tmp_path):
+def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     names = list(load_atlas("destrieux160").names)
     one = make_evaluation(models=("LSAP-C",), regions=names, atlas_name="destrieux160")
-    folder = write_report(one, tmp_path / "out").parent
-    assert {one.stem for one in (folder / "figures").iterdir()} >= {
-        *("brain", "scales", "scales_at_quarters", "scores", "confusion"),
+    ranking = rank_regions(one).assign(p=0.5, n_permutations=99)
+    page = write_report(replace(one, ranking=ranking), tmp_path / "out")
+    text = page.read_text("utf-8")
+    assert ranking_verdict(ranking) in html.unescape(text)
+    assert NULL_HEADING[1:] in html.unescape(text)
+    assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
+        *("brain", "scales", "ranks", "scales_at_quarters", "scores", "confusion"),
     }
-    assert "Plotly" in (folder / "brain.html").read_text("utf-8")
+    assert "Plotly" in (page.parent / "brain.html").read_text("utf-8")
 
 
 def test_short_names_are_withheld_behind_a_word():
