@@ -98,7 +98,9 @@ class _Page:
             text = made.table_text(frame, style)
             (self.folder / "tables" / f"{name}.{ending}").write_text(text, "utf-8")
         cells = frame.astype(str)
-        number = r"(?:n/a|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
+        number = (
+            r"(?:n/a|failed|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
+        )
         numeric = [one for one in frame if cells[one].str.fullmatch(number).all()]
         long = [one for one in frame if cells[one].map(len).max() > 40]
         self._add("table", frame=frame, caption=caption, numeric=numeric, long=long)
@@ -364,7 +366,7 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         f"Regions of smallest heat scale, {first}. Relative scale: to the median of "
         "the measured regions in its fit, mean over folds [middle 95% of "
         "folds and starts]; spread: its s.d.; scale: median over folds."
-        + (f" {NULL_HEADING[:1].upper()}{NULL_HEADING[1:]}." if "p" in ranking else ""),
+        + (f" {NULL_HEADING}." if "p" in ranking else ""),
     )
     write_tsv(ranking, page.folder / "tables" / "ranking.tsv")
     page.figure(

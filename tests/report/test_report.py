@@ -228,7 +228,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     page = write_report(replace(one, ranking=ranking), tmp_path / "out")
     text = page.read_text("utf-8")
     assert ranking_verdict(ranking) in html.unescape(text)
-    assert NULL_HEADING[1:] in html.unescape(text)
+    assert NULL_HEADING in html.unescape(text)
     assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
         *("brain", "scales", "ranks", "scales_at_quarters", "scores", "confusion"),
     }

@@ -114,7 +114,8 @@ def test_stage_scores_need_an_order(make_evaluation):
 
 def test_no_interval_excludes_its_estimate(evaluation):
     found = interval_table(evaluation).set_index("model").replace("n/a", np.nan)
-    for text in found.stack().dropna():
+    regions = region_table(rank_regions(evaluation))["relative scale"]
+    for text in [*found.stack().dropna(), *regions]:
         estimate, low, high = map(
             float, text.replace("[", "").strip("]").replace(",", "").split()
         )
