@@ -486,8 +486,9 @@ def region_table(
             columns["anatomical name"] = list(own["long_name"])
         columns |= {one: list(own[one]) for one in ("hemisphere", "lobe") if one in own}
     columns["relative scale"] = [
-        interval_text(*row, digits=2)
-        for row in ranked[
+        # the estimate is of means over starts, the bounds of single starts
+        interval_text(mean, min(low, mean), max(high, mean), digits=2)
+        for mean, low, high in ranked[
             ["relative_scale", "relative_low", "relative_high"]
         ].to_numpy()
     ]
