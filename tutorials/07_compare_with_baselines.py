@@ -8,10 +8,9 @@
 # %%
 from pathlib import Path
 
-from brainlsap import make_cohort
-from brainlsap.evaluation import compare_models as compare_scores
+from brainlsap import cross_validate, make_cohort, score_table
+from brainlsap.evaluation import MODELS, compare_models, make_models
 from brainlsap.report import interval_table, plot_scores, table_text
-from brainlsap.study import COMPARED, compare_models
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -19,13 +18,12 @@ figures.mkdir(exist_ok=True)
 # %% [markdown]
 # ## What there is
 #
-# Models and controls by name. `brainlsap compare study --models all` runs them all;
-# some need PyTorch Geometric (`pip install "brainlsap[baselines]"`), and are left out
-# and named where it is not installed.
+# Models, baselines and controls by name. `brainlsap run study --models all` runs them
+# all.
 
 # %%
-for name, entry in COMPARED.items():
-    print("control" if entry.is_control else "model  ", name)
+for name, entry in MODELS.items():
+    print(f"{entry.role:9}", name)
 
 # %% [markdown]
 # ## Run a few
@@ -35,28 +33,26 @@ for name, entry in COMPARED.items():
 
 # %%
 cohort = make_cohort(36, atlas="desikan82", random_state=1)
-names = ["LSAP-C", "GraphHeat", "MLP", "linear SVM", "covariates only"]
-names = [name for name in names if name in COMPARED]
-comparison = compare_models(
-    cohort, names, n_folds=3, fast=True, n_epochs=25, random_state=0
-)
-print(table_text(comparison.table, "markdown"))
-print(comparison.settings)
+names = ["LSAP-C", "GraphHeat", "MLP", "linear SVM", "confounds only"]
+models = make_models(names, fast=True, n_epochs=25)
+evaluation = cross_validate(models, cohort, cv=3, baselines=False)
+print(table_text(score_table(evaluation), "markdown"))
 
 # %% [markdown]
-# The p-values are of the corrected resampled t-test: folds share their training people,
-# so the usual paired t-test finds differences that are not there.
+# The p-values are of the corrected resampled t test, by Holm for the number of models:
+# folds share their training people, so the usual paired test finds differences that are
+# not there.
 
 # %%
-print(compare_scores(comparison.evaluation).round(3).to_string(index=False))
+print(compare_models(evaluation).round(3).to_string(index=False))
 
 # %% [markdown]
 # Intervals over people answer another question than the s.d. over folds: how the score
 # would vary with other people of this kind.
 
 # %%
-print(interval_table(comparison.evaluation).iloc[:, :3].to_string(index=False))
-ax = plot_scores(comparison.evaluation)
+print(interval_table(evaluation).iloc[:, :3].to_string(index=False))
+ax = plot_scores(evaluation)
 ax.figure.savefig(figures / "07_scores.png", dpi=110)
 
 # %% [markdown]

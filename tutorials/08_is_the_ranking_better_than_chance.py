@@ -10,16 +10,18 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from brainlsap import LSAPClassifier, cross_validate, make_cohort, rank_regions
+from brainlsap import cross_validate, make_cohort, rank_regions
 from brainlsap.evaluation import (
+    NULL_HEADING,
+    agreement_table,
     confound_table,
-    fold_agreement,
+    make_models,
+    permutation_null,
     ranking_auc,
-    ranking_notes,
+    ranking_verdict,
     region_properties,
     spin_test,
 )
-from brainlsap.study import gather_evidence
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -30,43 +32,37 @@ figures.mkdir(exist_ok=True)
 # Thirty people with disease in six known regions, and the same people without any.
 
 # %%
-brief = {"initial_scale": 1.0, "n_epochs": 30, "n_starts": 1, "random_state": 0}
-models = {"LSAP-C": LSAPClassifier(**brief)}
+models = make_models("LSAP-C", initial_scale=1.0, n_epochs=30, n_starts=1)
 with_disease = make_cohort(30, atlas="desikan82", effect=0.4, random_state=0)
 without = make_cohort(30, atlas="desikan82", effect=0.0, random_state=0)
 
-rankings = {}
+rankings, evaluations = {}, {}
 for name, cohort in (("disease", with_disease), ("no disease", without)):
-    evaluation = cross_validate(
-        models, cohort, n_folds=3, random_state=0, baselines=False
-    )
-    evidence = gather_evidence(
-        models, cohort, evaluation, n_permutations=9, refits=False
-    )
-    rankings[name] = rank_regions(evaluation, truth=cohort.truth, evidence=evidence)
+    evaluations[name] = cross_validate(models, cohort, cv=3, baselines=False)
+    ranking = rank_regions(evaluations[name])
+    rankings[name] = permutation_null(ranking, models, cohort, n_permutations=9)
     first = rankings[name].sort_values("rank").head(6)
     print(f"{name}: {', '.join(first['region'])}")
-    print("  " + ranking_notes(rankings[name])[0])
+    print("  " + ranking_verdict(rankings[name]))
 
 # %% [markdown]
 # Both lists have six regions, and both look plausible. What tells them apart is the
-# null: the smallest scale of each refit to labels that were permuted between people.
-# With nine refits no p-value can be below 0.1, so neither list is to be believed yet; a
-# paper wants 999. `brainlsap rank study --permutations 999 --out ranked` does it.
+# null: refits to labels that were permuted between people. With nine of them no p-value
+# can be below 0.1, so neither list is to be believed yet; a paper wants 999, as
+# `brainlsap run study --permutations 999 --out results` makes them.
 
 # %%
 ranking = rankings["disease"]
-print(*ranking.columns, sep=", ")
-columns = [c for c in ranking.columns if c == "region" or c.startswith("p_")]
+print(NULL_HEADING)
+columns = ["region", "rank", "relative_scale", "rank_low", "rank_high", "p", "planted"]
 print(ranking.sort_values("rank")[columns].head(6).round(3).to_string(index=False))
-auc = ranking_auc(ranking, with_disease.truth)
-print(f"AUC of the planted regions: {auc:.2f}")
+print(f"AUC of the planted regions: {ranking_auc(ranking):.2f}")
 
 # %%
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for name, table in rankings.items():
-    ax.plot(table.sort_values("rank")["scale"].to_numpy(), label=name)
-ax.set(xlabel="regions by rank", ylabel="mean scale over folds")
+    ax.plot(table.sort_values("rank")["relative_scale"].to_numpy(), label=name)
+ax.set(xlabel="regions by rank", ylabel="scale over the median of its fit")
 ax.legend()
 fig.savefig(figures / "08_scales.png", dpi=110)
 
@@ -76,10 +72,7 @@ fig.savefig(figures / "08_scales.png", dpi=110)
 # Do folds agree? Is the scale only the degree of the region in disguise?
 
 # %%
-evaluation = cross_validate(
-    models, with_disease, n_folds=3, random_state=0, baselines=False
-)
-agreement = fold_agreement(evaluation.main.scales())
+agreement = agreement_table(evaluations["disease"])["kendall_w"][0]
 print(f"Kendall's W of the folds: {agreement:.2f} (1: the same order in all)")
 table = confound_table(ranking, region_properties(with_disease))
 print(table.round(2).to_string(index=False))
@@ -90,7 +83,7 @@ print(table.round(2).to_string(index=False))
 
 # %%
 effect = with_disease.truth.set_index("region")["effect"]
-scale = ranking.set_index("region")["scale"]
+scale = ranking.set_index("region")["relative_scale"]
 spins = spin_test(scale, effect, with_disease.atlas, n_spins=99, random_state=0)
 print(f"correlation {spins.correlation:.2f}, p = {spins.p_value:.2f}")
 

@@ -225,21 +225,14 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         return max(choices, key=lambda one: (round(one[0], 9), -one[1], one[2] is None))
 
     def _linear(self, C: float, class_weight: str | None) -> Any:
-        if self.kind == "logistic":
-            from sklearn.linear_model import LogisticRegression
-
-            return LogisticRegression(
-                C=C, class_weight=class_weight, max_iter=2000, warm_start=True
-            )
+        from sklearn.linear_model import LogisticRegression
         from sklearn.svm import LinearSVC
 
-        return LinearSVC(
-            C=C,
-            class_weight=class_weight,
-            dual="auto",
-            max_iter=20000,
-            random_state=self.random_state,
-        )
+        given: dict[str, Any] = {"C": C, "class_weight": class_weight}
+        if self.kind == "logistic":
+            return LogisticRegression(**given, max_iter=2000, warm_start=True)
+        given |= {"dual": "auto", "random_state": self.random_state}
+        return LinearSVC(**given, max_iter=20000)
 
 
 class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
@@ -266,9 +259,8 @@ class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
     ) -> "ConfoundsOnlyClassifier":
         """Learn columns and levels from training scans, then tune and fit."""
         self.columns_: dict[str, tuple[str, ...] | None] = {}
-        for name, values in (
-            pd.DataFrame() if covariates is None else covariates
-        ).items():
+        table = pd.DataFrame() if covariates is None else covariates
+        for name, values in table.items():
             if name in KEY_COLUMNS or renames_label(values, y):
                 continue
             numbers = pd.to_numeric(values, errors="coerce")

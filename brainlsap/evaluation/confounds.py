@@ -73,7 +73,9 @@ class Deconfounder(BaseEstimator):
             "handle_unknown": self.handle_unknown,
         }
 
-    def check(self, table: pd.DataFrame, splits: Sequence[tuple] = ()) -> None:
+    def check(
+        self, table: pd.DataFrame, splits: Sequence[tuple] = ((slice(None), []),)
+    ) -> None:
         """Raise for columns that cannot be taken out, before anything is fitted.
 
         Parameters
@@ -81,7 +83,8 @@ class Deconfounder(BaseEstimator):
         table : DataFrame
             Of the cohort.
         splits : sequence of (train, test)
-            Folds; every site needs two people in each training part it is in.
+            Folds, by default all scans for training; every site needs two people in
+            each training part that it is in.
 
         Raises
         ------

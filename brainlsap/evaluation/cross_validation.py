@@ -267,7 +267,10 @@ def run_fits(
                 kept = _read_result(paths[number])
                 results |= {} if kept is None else {number: kept}
     todo = [number for number in range(len(tasks)) if number not in results]
-    scans = (cohort.connectomes, cohort.features, tuple(cohort.classes))
+    # one matrix for everybody travels to the workers once, not once a scan
+    n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
+    matrices = cohort.connectomes[:n_matrices]
+    scans = (matrices, cohort.features, tuple(cohort.classes))
     calls = (delayed(_fit_numbered)(k, *tasks[k], steps, *scans) for k in todo)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     with tqdm(
@@ -305,7 +308,8 @@ def fit_fold(
     from sklearn.base import clone
     from threadpoolctl import threadpool_limits
 
-    model = seeded(clone(model), seed)
+    model, shape = seeded(clone(model), seed), (len(table), *connectomes.shape[1:])
+    connectomes = np.broadcast_to(connectomes, shape)
     (train, test), y = split, table["label"].to_numpy(dtype=object)
     covariates = [table.iloc[rows] for rows in split]
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):

@@ -114,26 +114,21 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
         *_label_in_features(cohort),
         *_label_from_columns(cohort),
     ]
-    rows = []
-    for check, finding, *more in found:
-        severity, advice = CHECKS[check]
-        given = dict(zip(("scans", "severity", "advice"), more, strict=False))
-        rows.append(
-            {
-                "check": check,
-                "severity": given.get("severity", severity),
-                "finding": finding,
-                "what_to_do": given.get("advice", advice),
-                "scans": given.get("scans", ""),
-            }
-        )
     columns = ["check", "severity", "finding", "what_to_do", "scans"]
-    table = pd.DataFrame(rows, columns=columns, dtype=object)
+    table = pd.DataFrame(found, columns=columns, dtype=object)
     order = table["severity"].map(SEVERITIES.index).to_numpy(dtype=int)
     return table.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
 
 
-def _crossing(cohort: Cohort, splits: Sequence[Split]) -> list[tuple]:
+def _found(
+    check: str, finding: str, scans: str = "", severity: str = "", advice: str = ""
+) -> tuple[str, ...]:
+    """Return a row of the audit; severity and advice are the check's unless given."""
+    usual, what_to_do = CHECKS[check]
+    return check, severity or usual, finding, advice or what_to_do, scans
+
+
+def _crossing(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]]:
     """Look for people, families and sites on both sides of a fold."""
     looked_at = [("participant", "person in two folds", "people")]
     for column in _covariate_columns(cohort):
@@ -154,11 +149,11 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> list[tuple]:
                 f"{number} {noun} in training and test scans of {folds} of "
                 f"{len(splits)} folds"
             )
-            found.append((check, finding))
+            found.append(_found(check, finding))
     return found
 
 
-def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple]:
+def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]]:
     """Look for connectomes and features that two participants share."""
     side = np.zeros((len(splits), cohort.n_scans), dtype=np.int8)
     for fold, (train, test) in enumerate(splits):
@@ -167,7 +162,7 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple]:
     arrays = {"features": cohort.features.reshape(cohort.n_scans, -1)}
     if not cohort.shares_connectome:
         arrays["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
-    found: list[tuple] = []
+    found = []
     for kind, values in arrays.items():
         pairs = [
             (i, j)
@@ -182,12 +177,11 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple]:
                 f"participants, {'' if apart else 'not '}on two sides of a fold"
             )
             severity = "error" if apart else "warning"
-            found.append(
-                ("duplicate scans", finding, f"{names[i]}, {names[j]}", severity)
-            )
+            scans = f"{names[i]}, {names[j]}"
+            found.append(_found("duplicate scans", finding, scans, severity))
         if len(pairs) > MOST_PAIRS:
             more = f"{len(pairs) - MOST_PAIRS} more pairs with the same {kind}"
-            found.append(("duplicate scans", more))
+            found.append(_found("duplicate scans", more))
     return found
 
 
@@ -232,10 +226,10 @@ def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
     return pairs
 
 
-def _label_in_features(cohort: Cohort) -> list[tuple]:
+def _label_in_features(cohort: Cohort) -> list[tuple[str, ...]]:
     """Look for features and edges that are a function of the label."""
-    found: list[tuple] = [
-        ("clinical score as feature", f"the feature is named {name!r}")
+    found = [
+        _found("clinical score as feature", f"the feature is named {name!r}")
         for name in cohort.feature_names
         if CLINICAL.search(name)
     ]
@@ -254,7 +248,7 @@ def _label_in_features(cohort: Cohort) -> list[tuple]:
                 f"classes explain {share.max():.1%} of the variance of {places.size} "
                 f"{kind}: {', '.join(shown)}{' ...' * (places.size > 3)}"
             )
-            found.append(("label in the features", finding))
+            found.append(_found("label in the features", finding))
     return found
 
 
@@ -279,49 +273,41 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
     return np.where(varies, (between - centre) / np.where(varies, spread, 1), 0)
 
 
-def _label_from_columns(cohort: Cohort) -> list[tuple]:
+def _label_from_columns(cohort: Cohort) -> list[tuple[str, ...]]:
     """Ask what covariates, and what was not measured, tell of the label alone."""
     table, label = cohort.table, cohort.y
-    columns = _covariate_columns(cohort)
-    tried: dict[str, tuple[str, np.ndarray]] = {}
-    found: list[tuple] = []
-    for column in columns:
+    tried: dict[str, np.ndarray] = {}
+    found = []
+    for column in _covariate_columns(cohort):
         values = table[column]
         if _kind_of(column) not in (None, "family"):
-            tried[f"{column} alone"] = "label from one column", values.to_numpy(object)
+            tried[f"{column} alone"] = values.to_numpy(object)
         elif 1 < values.nunique() <= max(2, cohort.n_scans // 3):
             kinds = pd.Series(label).groupby(values.astype(str).to_numpy()).nunique()
             if kinds.max() == 1:
                 finding = f"{column} determines the label"
-                found.append(("column that is the label", finding))
-        tried[f"missing {column}"] = (
-            "missing values tell the label",
-            values.isna().to_numpy(),
-        )
+                found.append(_found("column that is the label", finding))
+        tried[f"missing {column}"] = values.isna().to_numpy()
     gaps = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
     gaps = gaps[:, gaps.any(axis=0) & ~gaps.all(axis=0)]
-    check = "missing values tell the label"
-    tried["the number of missing values"] = check, gaps.sum(axis=1)
-    patterns = np.unique(gaps, axis=0, return_inverse=True)[1].reshape(-1)
-    tried["which values are missing"] = check, patterns.astype(str)
-    tried = {k: v for k, v in tried.items() if len(pd.unique(v[1])) > 1}
-    scores = [
-        column_score(values, label, cohort.groups) for _, values in tried.values()
-    ]
+    tried["the number of missing values"] = gaps.sum(axis=1)
+    patterns = np.unique(gaps, axis=0, return_inverse=True)[1]
+    tried["which values are missing"] = patterns.reshape(-1).astype(str)
+    tried = {name: one for name, one in tried.items() if len(pd.unique(one)) > 1}
+    scores = [column_score(one, label, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
-    for (name, (check, _)), (score, chance, _), p in zip(
-        tried.items(), scores, corrected, strict=True
-    ):
-        tells = p < 0.05 and score >= chance + LEAST_GAIN
+    for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f} "
             f"corrected for {len(tried)} columns)"
         )
-        if tells:
-            found.append((check, finding))
-        elif check == "label from one column":
+        alone = name.endswith(" alone")
+        check = "label from one column" if alone else "missing values tell the label"
+        if p < 0.05 and score >= chance + LEAST_GAIN:
+            found.append(_found(check, finding))
+        elif alone:
             advice = "No step is needed; report it with the demographics."
-            found.append((check, finding, "", "note", advice))
+            found.append(_found(check, finding, severity="note", advice=advice))
     return found
 
 
@@ -339,10 +325,8 @@ def column_score(
     first = ~pd.Series(np.asarray(groups)).duplicated().to_numpy()
     given = pd.Series(np.asarray(values, dtype=object))[first]
     numbers = pd.to_numeric(given, errors="coerce")
-    if (
-        numbers.notna().sum() >= 0.9 * given.notna().sum()
-        and numbers.nunique() > N_BINS
-    ):
+    numeric = numbers.notna().sum() >= 0.9 * given.notna().sum()
+    if numeric and numbers.nunique() > N_BINS:
         cut = np.nanquantile(numbers, np.linspace(0, 1, N_BINS + 1)[1:-1])
         code = np.searchsorted(cut, numbers.to_numpy(dtype=float))
         code = np.where(numbers.isna(), N_BINS, code)

@@ -144,6 +144,7 @@ class Evaluation:
     Examples
     --------
     >>> from sklearn.dummy import DummyClassifier
+    >>> from brainlsap.evaluation import cross_validate
     >>> from brainlsap.simulation import make_cohort
     >>> cohort = make_cohort(60, atlas="desikan82", random_state=0)
     >>> evaluation = cross_validate(

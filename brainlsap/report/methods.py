@@ -24,8 +24,8 @@ ALPHA = 0.05
 Phrase = str | Mapping[Any, str] | Callable[[Any], str]
 
 
-def _unless_zero(text: str) -> Callable[[Any], str]:
-    return lambda value: text.format(_as_text(value)) if value else ""
+def _unless_zero(text: str, zero: str = "") -> Callable[[Any], str]:
+    return lambda value: text.format(_as_text(value)) if value else zero
 
 
 MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
@@ -45,7 +45,7 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "random_walk": "the random-walk normalised Laplacian",
             },
             "inputs": {"features": "", "constant": "a constant in place of features"},
-            "n_layers": lambda value: count(value, "convolution layer"),
+            "n_layers": "convolution layers: {}",
             "hidden_units": "{} hidden units a layer",
             "readout_units": "a read-out of {} units",
             "head": {
@@ -68,12 +68,7 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "global": "one learned for all regions",
                 "frozen": "fixed, not learned",
             },
-            "initial_scale": lambda value: (
-                "started where the loss on inner validation people was lowest (0.2, "
-                "1 or 2)"
-                if value == "auto"
-                else f"started at {_as_text(value)}"
-            ),
+            "initial_scale": "started at {}",
             "max_scale": "kept at or below {}",
             "scale_step": "gradient steps of size {}",
             "scale_clip": "each step clipped at {}",
@@ -99,22 +94,13 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "none": "all scans weighted alike",
             },
             "n_epochs": "at most {} epochs",
-            "patience": lambda value: (
-                f"stopped after {value} epochs without a lower validation loss"
-                if value
-                else "no early stopping"
+            "patience": _unless_zero(
+                "stopped after {} epochs without a lower validation loss",
+                "no early stopping",
             ),
-            "validation_fraction": lambda value: (
-                f"{value:.0%} of the training people for validation"
-            ),
-            "batch_size": lambda value: (
-                f"batches of {value} scans" if value else "all scans in each step"
-            ),
-            "n_starts": lambda value: (
-                f"the mean of {value} networks from different seeds"
-                if value > 1
-                else "one network"
-            ),
+            "validation_fraction": "a share of {} of training people for validation",
+            "batch_size": _unless_zero("batches of {} scans", "all scans in each step"),
+            "n_starts": "networks of different seeds averaged: {}",
             "least_learned": _unless_zero(
                 "networks trained again whose training accuracy came less than {} of "
                 "the way from chance to 1"
@@ -431,9 +417,8 @@ def _design(evaluation: Evaluation) -> list[str]:
         else "in which all scans of a participant were kept in one fold"
     )
     sentences = [
-        f"Performance was estimated by {design}, {apart};"
-        " everything, standardisation included, was fitted on training folds "
-        "alone."
+        f"Performance was estimated by {design}, {apart}; everything, standardisation "
+        "included, was fitted on training folds alone."
     ]
     roles = evaluation.fits.drop_duplicates("model").set_index("model")["role"]
     others = list(roles.index[roles != "model"])
@@ -452,8 +437,7 @@ def _design(evaluation: Evaluation) -> list[str]:
     if not evaluation.scales.empty:
         sentences.append(
             "Regions were ranked by their learned scale relative to the median of the "
-            "measured regions in the same fold (mean over folds), smallest "
-            "first."
+            "measured regions in the same fold (mean over folds), smallest first."
         )
     ranking = evaluation.ranking
     if ranking is not None and "p" in ranking:

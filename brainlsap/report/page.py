@@ -98,7 +98,9 @@ class _Page:
             text = made.table_text(frame, style)
             (self.folder / "tables" / f"{name}.{ending}").write_text(text, "utf-8")
         cells = frame.astype(str)
-        number = r"(?:n/a|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
+        number = (
+            r"(?:n/a|failed|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
+        )
         numeric = [one for one in frame if cells[one].str.fullmatch(number).all()]
         long = [one for one in frame if cells[one].map(len).max() > 40]
         self._add("table", frame=frame, caption=caption, numeric=numeric, long=long)
@@ -236,26 +238,29 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
             "people (Nadeau and Bengio 2003). Holm p: corrected for the number of "
             "comparisons as well; the verdict of the summary is this one."
         )
+    told = evaluation.predictions
+    if told.empty:
+        return
     page.heading("Classes")
+    model = told["model"].iloc[0]
     page.figure(
         "confusion",
-        plot_confusion(evaluation).figure,
-        f"Confusion matrix of {evaluation.models[0]}, all test scans.",
+        plot_confusion(evaluation, model).figure,
+        f"Confusion matrix of {model}, all test scans.",
     )
-    told = evaluation.predictions
     known = told.loc[told[f"p_{evaluation.cohort.classes[0]}"].notna(), "model"]
     if len(known):
-        model = known.iloc[0]
         page.figure(
             "calibration",
-            plot_calibration(evaluation, model).figure,
-            f"Calibration of {model}, all test scans: dots on the dashed line are "
-            "calibrated, below it the model is overconfident; 95% Wilson intervals.",
+            plot_calibration(evaluation, known.iloc[0]).figure,
+            f"Calibration of {known.iloc[0]}, all test scans: dots on the dashed line "
+            "are calibrated, below it the model is overconfident; bars are 95% Wilson "
+            "intervals.",
         )
     page.table(
         "classes",
-        made.class_rate_table(evaluation),
-        f"Rates of every class, {evaluation.models[0]}, with 95% intervals over "
+        made.class_rate_table(evaluation, model),
+        f"Rates of every class, {model}, with 95% intervals over "
         "people. Predictive value holds at the shares of this cohort.",
     )
 
@@ -361,7 +366,7 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         f"Regions of smallest heat scale, {first}. Relative scale: to the median of "
         "the measured regions in its fit, mean over folds [middle 95% of "
         "folds and starts]; spread: its s.d.; scale: median over folds."
-        + (f" {NULL_HEADING[:1].upper()}{NULL_HEADING[1:]}." if "p" in ranking else ""),
+        + (f" {NULL_HEADING}." if "p" in ranking else ""),
     )
     write_tsv(ranking, page.folder / "tables" / "ranking.tsv")
     page.figure(

@@ -313,7 +313,7 @@ def _ranked(ranking: pd.DataFrame) -> pd.DataFrame:
     return ranked.assign(planted=planted, learned=~(ranked["moved"] < 0.5))
 
 
-def _key(axes: "Axes", shown: pd.DataFrame, place: str = "best") -> None:
+def _key(axes: "Axes", shown: pd.DataFrame, place: Any = "best") -> None:
     from matplotlib.lines import Line2D
 
     marks = []

@@ -21,7 +21,6 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import fill_folder, lock_folder
-from brainlsap.report.page import render_page
 from brainlsap.report.tables import audit_table, feature_text
 
 __all__ = ["check_results_folder", "read_results", "write_report"]
@@ -273,14 +272,10 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
     names |= {one.removeprefix("sub-") for one in names}
     sessions |= {one.removeprefix("ses-") for one in sessions}
     before = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
-    patterns = [
-        re.escape(one) if len(one) > 3 else before + re.escape(one)
+    patterns = {
+        one.lower(): re.escape(one) if len(one) > 3 else before + re.escape(one)
         for one in sorted((names | sessions) - {""}, key=lambda one: (-len(one), one))
-    ]
-    known = re.compile(
-        rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{'|'.join(patterns) or '(?!)'})(?![0-9A-Za-z])",
-        re.IGNORECASE,
-    )
+    }
     day = re.compile(
         r"(?<![0-9A-Za-z])(?:19|20)\d{2}([-/.]?)(?:0[1-9]|1[0-2])\1"
         r"(?:0[1-9]|[12]\d|3[01])(?![0-9A-Za-z])"
@@ -291,8 +286,12 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
     )
 
     def withhold(text: str) -> str:
-        text = path.sub("[path withheld]", text)
-        return day.sub("[day withheld]", known.sub("[name withheld]", text))
+        text, lower = path.sub("[path withheld]", text), text.lower()
+        there = "|".join(known for name, known in patterns.items() if name in lower)
+        if there:
+            whole = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{there})(?![0-9A-Za-z])"
+            text = re.sub(whole, "[name withheld]", text, flags=re.IGNORECASE)
+        return day.sub("[day withheld]", text)
 
     return withhold
 
@@ -300,6 +299,8 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
 def _write_shareable(
     evaluation: Evaluation, folder: Path, atlas: Atlas | None, identified: bool
 ) -> None:
+    from brainlsap.report.page import render_page  # brings matplotlib and plotly
+
     table, settings = evaluation.cohort.table, evaluation.settings
     scans = list(table["scan"])
     codes = dict(zip(scans, scans if identified else table["code"], strict=True))
@@ -321,6 +322,7 @@ def _write_shareable(
     }
     files = sorted({*_files_in(folder.parent), f"{SHAREABLE}/settings.json"})
     about = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
+    about["title"] = clean(about["title"])
     record = about | _cleaned(record, clean) | {"files": files}
     told = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(told + "\n", "utf-8")

@@ -486,8 +486,9 @@ def region_table(
             columns["anatomical name"] = list(own["long_name"])
         columns |= {one: list(own[one]) for one in ("hemisphere", "lobe") if one in own}
     columns["relative scale"] = [
-        interval_text(*row, digits=2)
-        for row in ranked[
+        # the estimate is of means over starts, the bounds of single starts
+        interval_text(mean, min(low, mean), max(high, mean), digits=2)
+        for mean, low, high in ranked[
             ["relative_scale", "relative_low", "relative_high"]
         ].to_numpy()
     ]
@@ -622,7 +623,7 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
 def fold_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return people and scans of every fold's test part, by class."""
     told = evaluation.predictions
-    told = told[told["model"] == told["model"].iloc[0]]
+    told = told[told["model"] == next(iter(told["model"]), "")]
     rows = []
     for (repeat, fold), test in told.groupby(["repeat", "fold"]):
         row = {"repeat": repeat, "fold": fold}
@@ -718,10 +719,8 @@ def unusual_scans_table(
     table = evaluation.cohort.table
     codes = {one: one for one in table["scan"]} if codes is None else codes
     flagged = table[table["quality"].astype(str) != ""]
-    longest = sorted(codes, key=len, reverse=True)
-    any_scan = re.compile("|".join(map(re.escape, longest)))
     flags = [
-        any_scan.sub(lambda match: codes[match[0]], str(one))
+        re.sub(r"[^\s,;()]+", lambda word: codes.get(word[0], word[0]), str(one))
         for one in flagged["quality"]
     ]
     told = {"scan": flagged["scan"].map(codes), "what is unusual": flags}

@@ -39,10 +39,7 @@ for n_jobs in json.loads(sys.argv[1]):
 """
 
 # Locale, hash seed and threads of a process, then the processes it starts.
-COMBINATIONS = (
-    ("C", "0", "1", [1, 2]),
-    ("de_DE.UTF-8", "1", "2", [1]),
-)
+COMBINATIONS = (("C", "0", "1", [1, 2]), ("de_DE.UTF-8", "1", "2", [1]))
 
 
 def or_plain(name):

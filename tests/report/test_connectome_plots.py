@@ -1,6 +1,5 @@
 import dataclasses
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,12 +10,6 @@ from brainlsap.report.connectome_plots import plot_connectome, plot_matrix
 
 ATLAS = load_atlas("desikan82")
 N_ROIS = len(ATLAS)
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def draw_connectome(seed=0):

@@ -155,17 +155,15 @@ def test_names_that_would_collide_are_refused_before_anything_is_written(
 
 
 def test_an_evaluation_is_exported_by_model_relative_to_the_median(
-    example_evaluation, tmp_path
+    make_evaluation, tmp_path
 ):
-    export_maps(example_evaluation, tmp_path)
-    (name,) = example_evaluation.scales["model"].unique()
-    found = pd.read_csv(tmp_path / "regions.tsv", sep="\t", index_col="name")[name]
-    scales = example_evaluation.scales
-    final = scales[(scales["start"] == "mean") & (scales["share"] == 1)]
-    measured = list(np.array(ATLAS.names)[example_evaluation.cohort.measured])
-    final = final[final["region"].isin(measured)]
-    fit = final.groupby(["repeat", "fold"])["scale"]
-    relative = final["scale"] / fit.transform("median")
-    expected = relative.groupby(final["region"]).mean()
-    np.testing.assert_allclose(found[expected.index], expected)
-    assert found.drop(expected.index).isna().all()
+    evaluation = make_evaluation(regions=list(ATLAS.names), atlas_name="desikan82")
+    export_maps(evaluation, tmp_path)
+    table = pd.read_csv(tmp_path / "regions.tsv", sep="\t", index_col="name")
+    scales = evaluation.scales.query("start == 'mean' and share == 1")
+    scales = scales[scales["region"] != ATLAS.names[5]]  # not measured
+    for name, own in scales.groupby("model"):
+        relative = own["scale"] / own.groupby("fold")["scale"].transform("median")
+        expected = relative.groupby(own["region"]).mean()
+        np.testing.assert_allclose(table.loc[expected.index, name], expected)
+        assert np.isnan(table.loc[ATLAS.names[5], name])

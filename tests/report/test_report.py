@@ -5,11 +5,19 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from threading import Thread
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.evaluation import Evaluation
+from brainlsap.atlas import load_atlas
+from brainlsap.evaluation import (
+    NULL_HEADING,
+    Evaluation,
+    rank_regions,
+    ranking_verdict,
+)
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, page, read_results, write_report
@@ -96,18 +104,16 @@ def test_tables_on_the_page_are_those_of_the_files(written):
             assert all(cell in page_text for cell in last), one.name
 
 
-def test_names_are_escaped(make_evaluation, tmp_path):
-    one = make_evaluation(models=("<script>alert(1)</script>", "Exact"))
-    made = write_report(one, tmp_path / "out", title="A <b>bold</b> title")
+def test_names_are_escaped_and_shown_on_demand(make_evaluation, tmp_path):
+    one = make_evaluation(models=("<script>alert(1)</script>",))
+    made = write_report(
+        one, tmp_path / "out", title="A <b>bold</b> title", with_identifiers=True
+    )
     text = made.read_text("utf-8")
     assert "<script>" not in text
     assert "<b>bold" not in text
     assert "R&amp;D_&lt;50%&gt;" in text
-
-
-def test_names_are_shown_on_demand(make_evaluation, tmp_path):
-    made = write_report(make_evaluation(), tmp_path / "out", with_identifiers=True)
-    assert "This report names people" in made.read_text("utf-8")
+    assert "This report names people" in text
     assert "anna003_v0" in (made.parent / "predictions.tsv").read_text("utf-8")
 
 
@@ -164,7 +170,7 @@ def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypat
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(page, "methods_text", stop)
+    monkeypatch.setattr(page, "plot_confusion", stop)
     with pytest.raises(KeyboardInterrupt):
         write_report(evaluation, results)
     assert bytes_below(results) == before
@@ -174,9 +180,7 @@ def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypat
 def test_one_run_at_a_time(results):
     before = bytes_below(results)
     with lock_folder(results):
-        # in one process the same thread may hold it twice, another may not
-        from threading import Thread
-
+        # the thread that holds it may write, as a study does; another may not
         found = []
 
         def write():
@@ -200,23 +204,35 @@ def test_settings_and_versions_are_kept(written):
     assert "report/report.html" in told["files"]
 
 
-def test_an_evaluation_without_scales_or_audit(evaluation, tmp_path):
-    one = replace(evaluation, scales=evaluation.scales.iloc[:0], audit=None)
+def test_an_evaluation_without_much(evaluation, tmp_path):
+    told = evaluation.predictions  # and whose first model failed in every fold
+    one = replace(
+        evaluation,
+        predictions=told[told["model"] != "LSAP-C"],
+        scales=evaluation.scales.iloc[:0],
+        fits=evaluation.fits.assign(
+            failed=np.where(evaluation.fits["model"] == "LSAP-C", "diverged", "")
+        ),
+        audit=None,
+    )
     text = write_report(one, tmp_path / "out").read_text("utf-8")
     assert "No audit was made" in text
+    assert "LSAP-C could not be trained in every fold: no score" in text
     assert 'id="regions"' not in text
 
 
-def test_a_brain_is_drawn_where_the_atlas_is_known(make_evaluation, tmp_path):
-    from brainlsap.atlas import load_atlas
-
-    names = list(load_atlas("desikan82").names)
-    one = make_evaluation(models=("LSAP-C",), regions=names, atlas_name="desikan82")
-    folder = write_report(one, tmp_path / "out").parent
-    assert {one.stem for one in (folder / "figures").iterdir()} >= {
-        *("brain", "scales", "scales_at_quarters", "scores", "confusion"),
+def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
+    names = list(load_atlas("destrieux160").names)
+    one = make_evaluation(models=("LSAP-C",), regions=names, atlas_name="destrieux160")
+    ranking = rank_regions(one).assign(p=0.5, n_permutations=99)
+    page = write_report(replace(one, ranking=ranking), tmp_path / "out")
+    text = page.read_text("utf-8")
+    assert ranking_verdict(ranking) in html.unescape(text)
+    assert NULL_HEADING in html.unescape(text)
+    assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
+        *("brain", "scales", "ranks", "scales_at_quarters", "scores", "confusion"),
     }
-    assert "Plotly" in (folder / "brain.html").read_text("utf-8")
+    assert "Plotly" in (page.parent / "brain.html").read_text("utf-8")
 
 
 def test_short_names_are_withheld_behind_a_word():
