@@ -50,26 +50,39 @@ _SKIPPED = ("label", "mri", "scripts", "stats", "surf", "tmp", "touch", "trash")
 
 
 class BuiltStudy(NamedTuple):
-    """What was built of a study."""
+    """What was built of a study.
+
+    Attributes
+    ----------
+    folder
+        Where it stands.
+    made
+        Files that were made now.
+    kept
+        Files that were there already, of the same inputs and parameters.
+    """
 
     folder: Path
-    """Where it stands."""
     made: tuple[Path, ...]
-    """Files that were made now."""
     kept: tuple[Path, ...]
-    """Files that were there already, of the same inputs and parameters."""
     faults: tuple[str, ...]
     """One line for each scan that failed."""
 
 
 class ScanImages(NamedTuple):
-    """The images of one scan, by what they are; or what keeps it from being built."""
+    """The images of one scan, by what they are; or what keeps it from being built.
+
+    Attributes
+    ----------
+    files
+        `tractogram`, `streamline_weights`, `parcellation`, and for each tracer (such
+        as `trc-18FFDG`, empty where not said) `pet <tracer>` and `transform
+        <tracer>`.
+    """
 
     participant: str
     session: str
     files: dict[str, Path]
-    """`tractogram`, `streamline_weights`, `parcellation`, and for each tracer (such as
-    `trc-18FFDG`, empty where not said) `pet <tracer>` and `transform <tracer>`."""
     fault: str
 
     @property

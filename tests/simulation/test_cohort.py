@@ -13,7 +13,6 @@ from brainlsap.simulation.cohort import (
     DEMOGRAPHICS,
     STAGES,
     divide,
-    find_homotopic,
     make_people,
     random_stream,
 )
@@ -126,7 +125,7 @@ def test_networks_fall_with_distance_and_join_homotopic_regions(cohort):
     assert mean[within & near].mean() > 5 * mean[within & far].mean()
     across = sides[:, None] != sides[None, :]
     paired = np.zeros_like(across)
-    paired[np.arange(160), find_homotopic(cohort.atlas)] = True
+    paired[np.arange(160), cohort.atlas.homotopic] = True
     assert np.median(mean[paired]) > 5 * np.median(mean[across & ~paired])
 
 

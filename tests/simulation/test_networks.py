@@ -60,7 +60,7 @@ def test_base_network_matches_the_formula_without_noise(positions, homotopic):
 
 
 def test_base_network_falls_with_distance(positions):
-    alone = np.full(2 * HALF, -1)
+    alone = np.arange(2 * HALF)
     network = base_network(positions, alone, draw_rng())
     assert np.array_equal(network, network.T)
     upper = np.triu_indices(len(network), 1)
