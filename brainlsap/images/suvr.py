@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
@@ -86,6 +87,8 @@ class RegionalUptake:
         return pd.DataFrame(columns, index=pd.Index(self.names, name="region"))
 
 
+# sums in one order, so that the last digit does not follow the number of threads
+@threadpool_limits.wrap(limits=1)
 def extract_suvr(
     pet: str | Path,
     parcellation: str | Path,

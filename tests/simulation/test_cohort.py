@@ -1,10 +1,12 @@
 """make_cohort and make_benchmark_cohort: kept draws, and the effects they state."""
 
 import hashlib
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.linalg import expm
+from threadpoolctl import threadpool_limits
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, RegionNameError
@@ -74,6 +76,18 @@ def test_draws_of_benchmark_cohorts_are_those_fixed_at_first(
     assert made.features.sum() == pytest.approx(features, rel=1e-12)
     assert made.truth["effect"].sum() == pytest.approx(effect, rel=1e-12)
     assert "".join(label[0] for label in made.y) == labels
+
+
+@pytest.mark.parametrize(
+    "make", [make_cohort, partial(make_benchmark_cohort, "combinatorial")]
+)
+def test_bytes_do_not_depend_on_the_number_of_threads(make):
+    made = []
+    for n_threads in (1, 2, 3):
+        with threadpool_limits(n_threads):
+            cohort = make(n_people=6, random_state=4)
+        made.append((cohort.features.tobytes(), cohort.connectomes.tobytes()))
+    assert made[0] == made[1] == made[2]
 
 
 def test_shapes_names_and_units(cohort):
