@@ -117,7 +117,7 @@ def build_cohort(
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
-    files = CohortFiles(folder, derivatives, subjects_dir)
+    files = CohortFiles(folder, (), derivatives, subjects_dir)
     scans = find_inputs(files, atlas, patterns or {})
     place = folder / FOLDER if out is None else Path(out)
     settings = dict(connectome or {}), dict(suvr or {})

@@ -6,14 +6,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from brainlsap.data.atlas import Atlas
-from brainlsap.data.find_files import StudyFiles as CohortFiles
 from brainlsap.data.find_files import (
-    is_folder_name,
+    FOLDER_NAME,
+    ScanName,
     parse_scan_name,
-    person_key,
-    visit_key,
+    visit_order,
 )
-from brainlsap.data.participants import people_file, read_people
+from brainlsap.data.find_files import StudyFiles as CohortFiles
+from brainlsap.data.participants import PEOPLE_FILES, read_people
 from brainlsap.data.streamline_files import FORMATS
 from brainlsap.exceptions import CohortError
 
@@ -90,12 +90,17 @@ def find_inputs(
     found = []
     for person, name in sorted(_people(files, segmented).items()):
         visits = {visit for key, visit in segmented if key == person and visit}
-        sessions = files.sessions(name) or sorted(visits) or [""]
+        sessions = sorted(files.sessions.get(person, {}).values(), key=visit_order)
+        sessions = sessions or sorted(visits) or [""]
         for session in sessions:
-            own = set(files.files(name, session, is_only=len(sessions) == 1))
+            own = set(
+                files.of_scan(
+                    (person, ScanName("", session).key[1]), len(sessions) == 1
+                )
+            )
             if session:  # a person's anatomy may serve all visits
-                own.update(files.files(name, ""))
-            image = _of_scan(segmented, (person, visit_key(session)))
+                own.update(files.of_scan((person, ""), False))
+            image = _of_scan(segmented, (person, ScanName("", session).key[1]))
             if image is not None:  # dwi and pet may lie in FreeSurfer's folder, too
                 own.update(p for p in image.parents[1].rglob("*") if p.is_file())
             scan = _find_scan(name, session, sorted(own), atlas, patterns, image)
@@ -120,15 +125,16 @@ def _people(
         for path in sorted(root.glob("sub-*"))
         if path.is_dir() and "_" not in path.name
     ]
-    if (table := people_file(files.folder)) is not None:
-        names += [person.participant for person in read_people(table)]
+    for table in (files.folder / name for name in PEOPLE_FILES):
+        if table.is_file():
+            names += [person.participant for person in read_people(table).values()]
     names += [
         parse_scan_name(path.parents[1].name).participant for path in segmented.values()
     ]
     found: dict[str, str] = {}
     for name in names:
-        if is_folder_name(name):
-            found.setdefault(person_key(name), name)
+        if FOLDER_NAME.fullmatch(name):
+            found.setdefault(ScanName(name).key[0], name)
     return found
 
 
@@ -171,7 +177,7 @@ def _find_scan(
             f"{FREESURFER.get(atlas.name, 'segmentation')}, or an image chosen by "
             "parcellation="
         )
-    name = f"ses-{visit_key(session)}" if session else ""
+    name = f"ses-{ScanName(person, session).key[1]}" if session else ""
     return ScanInputs(person, name, chosen, "; ".join(faults))
 
 
@@ -196,7 +202,7 @@ def _freesurfer_images(files: CohortFiles, atlas: Atlas) -> dict[tuple[str, str]
     wanted = FREESURFER.get(atlas.name)
     if wanted is None:
         return {}
-    roots = files.roots if files.subjects is None else [files.subjects]
+    roots = files.roots if files.subjects_dir is None else [files.subjects_dir]
     found: dict[tuple[str, str], Path] = {}
     for root in roots:
         for path in sorted(root.glob(f"*/mri/{wanted}")):
