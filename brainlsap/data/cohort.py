@@ -372,9 +372,10 @@ class Cohort:
                         raise ValueError(f"{name} holds less than its header promises")
                 about = json.loads(file["about"][()])
                 W, X = file["connectomes"][()], file["features"][()]
+            given = {name: about.pop(name) for name in ("table", "regions", "truth")}
             tables = {
-                name: pd.DataFrame(about.pop(name)) if about[name] else None
-                for name in ("table", "regions", "truth")
+                name: None if columns is None else pd.DataFrame(columns)
+                for name, columns in given.items()
             }
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):

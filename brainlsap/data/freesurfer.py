@@ -151,9 +151,9 @@ def _read_file(  # noqa: C901 (one branch a line of the header)
         elif line.startswith("# hemi "):
             header["side"] = line.split()[-1]
         elif line.startswith("# Measure Cortex, NumVert"):
-            header["vertices"] = line.split(",")[3]
+            header["vertices"] = line
         elif line.startswith(_HEAD_SIZES):
-            header["head"] = line.split(",")[-2]
+            header["head"] = line
     if "StructName" not in heads or not rows:
         raise FileFormatError(
             f"{path}: expected a FreeSurfer stats file with a line '# ColHeaders' that "
@@ -169,7 +169,9 @@ def _read_file(  # noqa: C901 (one branch a line of the header)
         )
     with reading(path, "a stats file"):
         said = {
-            key: float(header[key]) for key in ("vertices", "head") if key in header
+            key: float(header[key].split(",")[-2])
+            for key in ("vertices", "head")
+            if key in header
         }
     columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
     side = header.get("side")

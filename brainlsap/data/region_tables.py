@@ -246,7 +246,7 @@ def read_region_values(
         table = read_table(path)
         if is_time_series(list(table.columns)):
             heads, cells = average_frames(path, table, frames, reference)
-            names = [_without_measure(head) for head in heads]
+            names = [_split_head(head, atlas)[1] for head in heads]
         else:
             names, cells = _read_plain(path, table, measure, atlas)
             beside = other_side(path)
@@ -340,7 +340,7 @@ def _read_wide(
         is_stranger = place is None and _kind_of_head(head, atlas) == "strangers"
         if word not in ranks or (place is None and not is_stranger):
             continue
-        name = _without_measure(head) if place is None else atlas.names[place]
+        name = _split_head(head, atlas)[1] if place is None else atlas.names[place]
         rank, known = chosen.get(name, (99, ""))
         if rank == ranks[word]:
             doubled.append(f"{known!r} and {head!r} ({name})")
@@ -395,20 +395,24 @@ def find_region(
     place = atlas.find(head, side)
     if place is not None:
         return "", place
+    measure, name = _split_head(head, atlas)
+    return measure, None if name == head else atlas.find(name, side)
+
+
+def _split_head(head: str, atlas: Atlas) -> tuple[str, str]:
+    """Return the measure that a column's head says, and the name of its region."""
     structures = atlas.settings.get("ucsf_structures", {})
     found = _UCSF.fullmatch(head)
     if found and found[1].upper() in structures:
         measure = _UCSF_MEASURES.get(found[2].upper(), "other")
-        return measure, atlas.find(structures[found[1].upper()])
+        return measure, structures[found[1].upper()]
     found = _SUFFIX.fullmatch(head)
-    if found is None:
-        return "", None
-    return WORDS[found[2].lower()], atlas.find(found[1], side)
+    return (WORDS[found[2].lower()], found[1]) if found else ("", head)
 
 
 def unknown_columns(table: ScanTable, atlas: Atlas) -> str:
     """Return a sentence on the columns that name a side but no region of the atlas."""
-    names = [_without_measure(head) for head in table.strangers]
+    names = [_split_head(head, atlas)[1] for head in table.strangers]
     hint = atlas.settings.get("remake_values", "") if atlas.other_atlas(names) else ""
     try:
         atlas.match(names)
@@ -461,19 +465,11 @@ def _measure_of_file(path: Path) -> str:
     return said.pop() if len(said) == 1 else ""
 
 
-def _without_measure(head: str) -> str:
-    found = _SUFFIX.fullmatch(head)
-    return found[1] if found else head
-
-
 def _kind_of_head(head: str, atlas: Atlas) -> str:
     """Return what a column is that is no region: outside, strangers or others."""
-    ucsf = _UCSF.fullmatch(head)
-    structures = atlas.settings.get("ucsf_structures", {})
-    if ucsf and ucsf[1].upper() in structures and head.lower() not in _HEAD_SIZES:
-        return "outside"
+    name = _split_head(head, atlas)[1]
     if head.lower() in _HEAD_SIZES:
         return "others"
-    if is_outside(head) or is_outside(_without_measure(head)):
+    if is_outside(head) or is_outside(name):
         return "outside"
-    return "others" if split_name(head)[0] is None else "strangers"
+    return "others" if split_name(name)[0] is None else "strangers"

@@ -21,10 +21,9 @@ from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import read_table
 from brainlsap.data.find_files import (
+    ScanName,
     StudyFiles,
     parse_scan_name,
-    person_key,
-    visit_key,
     visit_order,
 )
 from brainlsap.exceptions import BrainlsapError, CohortError, WritingError
@@ -129,11 +128,12 @@ def build_study(
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
-    files = StudyFiles(folder, derivatives, subjects_dir)
     place = folder / FOLDER if out is None else Path(out)
-    own = [] if files.subjects is None else [files.subjects]
-    roots = [r for r in (*files.roots, *own) if r.resolve() != place.resolve()]
-    tasks, faults = find_tasks(folder, roots, atlas, dict(patterns or {}))
+    listed: list[str] = []
+    if (folder / "participants.tsv").is_file():
+        listed = [*read_table(folder / "participants.tsv").iloc[:, 0].dropna()]
+    files = StudyFiles(folder, listed, derivatives, subjects_dir)
+    tasks, faults = find_tasks(files, place, atlas, dict(patterns or {}))
     settings = {"tractogram": dict(connectome or {}), "pet": dict(suvr or {})}
     # a Dask cluster, which the caller may have chosen, gives all results at once
     in_turn = getattr(get_active_backend()[0], "supports_return_generator", False)
@@ -184,52 +184,44 @@ def _describe(place: Path) -> None:
 
 
 def find_tasks(
-    folder: Path, roots: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    files: StudyFiles, place: Path, atlas: Atlas, patterns: Mapping[str, str]
 ) -> tuple[list[Task], dict[str, list[str]]]:
     """Return what can be built, and what keeps scans from being built, by name.
 
-    A file is of the person and the visit whose folders (`sub-X/ses-Y`, a FreeSurfer
-    subject named `sub-X_ses-Y`, or a name of participants.tsv) it lies in; a person's
-    files outside of visits, such as one anatomy, serve all visits.
+    A person's files outside of visits, such as one anatomy, serve all visits. What
+    lies in `place` was built before.
     """
-    listed = set()
-    if (folder / "participants.tsv").is_file():
-        table = read_table(folder / "participants.tsv")
-        listed = {person_key(str(name)) for name in table.iloc[:, 0].dropna()}
-    names: dict[str, str] = {}
-    found: dict[tuple[str, str], list[Path]] = {}
+    found, names = dict(files.files), dict[str, str]()
     segmented: dict[tuple[str, str], Path] = {}
-    for place in (place for root in roots for place in sorted(root.glob("*/"))):
-        name = parse_scan_name(place.name)
-        key = person_key(name.participant)
-        image = place / "mri" / atlas.settings.get("segmentation", "none")
-        is_person = place.name.startswith("sub-") or key in listed
-        # the longitudinal stream has spaces of its own
-        if name.base or not (is_person or image.is_file()):
-            continue
-        names.setdefault(key, name.participant)
-        if image.is_file():
-            segmented.setdefault((key, visit_key(name.session)), image)
-        for path in _walk(place):
-            first = path.relative_to(place).parts[0]
-            visit = first if first.startswith("ses-") else name.session
-            found.setdefault((key, visit_key(visit)), []).append(path)
+    roots = files.roots if files.subjects_dir is None else [files.subjects_dir]
+    glob = f"*/mri/{atlas.settings.get('segmentation', 'none')}"
+    for image in (image for root in roots for image in sorted(root.glob(glob))):
+        name = parse_scan_name(image.parents[1].name)
+        if not name.base:  # the longitudinal stream has spaces of its own
+            names.setdefault(name.key[0], name.participant)
+            segmented.setdefault(name.key, image)
+            found[name.key] = [*found.get(name.key, []), *_walk(image.parents[1])]
+    for (person, _), paths in found.items():
+        for part in (part for path in paths[:1] for part in path.parts):
+            if ScanName(part).key[0] == person:
+                names.setdefault(person, part)
     tasks: list[Task] = []
     faults: dict[str, list[str]] = {}
     for key, person in sorted(names.items(), key=lambda item: item[1]):
         visits = {visit for one, visit in (*found, *segmented) if one == key}
         for visit in sorted(visits - {""}, key=visit_order) or [""]:
             own = {*found.get((key, visit), []), *found.get((key, ""), [])}
+            images = sorted(path for path in own if place not in path.parents)
             brain = segmented.get((key, visit), segmented.get((key, "")))
             session = f"ses-{visit}" if visit else ""
-            chosen, wrong = _choose_images(sorted(own), atlas, patterns, brain)
+            chosen, wrong = _choose_images(images, atlas, patterns, brain)
             if wrong:
                 faults[f"{person}_{session}".rstrip("_")] = wrong
             else:
                 tasks += _plan(person, session, chosen, atlas)
     if not tasks and not faults:
         raise CohortError(
-            f"{folder}: no tractogram ({', '.join(FORMATS)}) and no PET "
+            f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no PET "
             "(*_pet.nii.gz) was found below sub-* of it, its derivatives, or the "
             "folders of derivatives="
         )
@@ -237,11 +229,10 @@ def find_tasks(
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        is_freesurfer = "stats" in folders or "mri" in folders
-        skipped = _SKIPPED if is_freesurfer else ()
-        folders[:] = [f for f in folders if f not in skipped and f[0] != "."]
-        yield from (Path(place, name) for name in files if name[0] != ".")
+    """Yield the files of a FreeSurfer subject that are not FreeSurfer's."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        yield from (Path(place, name) for name in names if name[0] != ".")
 
 
 def _choose_images(  # noqa: C901

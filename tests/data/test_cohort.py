@@ -1,15 +1,12 @@
-"""Cohort: one door, one list of faults, one file."""
-
-import json
+"""Cohort: checked once, one list of faults, one file, and plain arrays."""
 
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data.atlas import Atlas, load_atlas
-from brainlsap.data.classes import order_classes
-from brainlsap.data.cohort import Cohort
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data import Cohort
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 N_SCANS, N_ROIS, N_FEATURES = 6, 5, 2
@@ -84,7 +81,7 @@ def test_pack_keeps_the_order():
     X = cohort.to_array()
     assert X.shape == (6, 5, 7)
     np.testing.assert_array_equal(X[..., :5], cohort.connectomes)
-    np.testing.assert_array_equal(X[..., 5:], cohort.features)
+    np.testing.assert_array_equal(X[..., 5:], cohort.features.astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +151,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("changes", "message"), FAULTS)
-def test_door_refuses(changes, message):
+def test_parts_that_do_not_fit_are_refused(changes, message):
     with pytest.raises(CohortError, match=message):
         Cohort(**draw_parts(**changes))
 
@@ -166,162 +163,135 @@ def test_all_faults_in_one_list():
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("factor", [1, 1e5, 1e10, 0.5, 1 / 3])
+@pytest.mark.parametrize("factor", [1, 1e10, 1 / 3])
 def test_file_round_trip(tmp_path, shared, factor):
     connectomes = W * factor
     if shared:
         connectomes = np.broadcast_to(connectomes[0], connectomes.shape)
-    truth = pd.DataFrame({"region": ["region-1"], "seed": [True], "effect": [-0.5]})
-    cohort = Cohort(**draw_parts(connectomes=connectomes, truth=truth))
-    path = cohort.write(tmp_path / "new" / "cohort.h5")
-    back = Cohort.read(path)
+    truth = pd.DataFrame({"region": ["region-1"], "seed": [True], "effect": [-1 / 3]})
+    cohort = Cohort(
+        **draw_parts(connectomes=connectomes, truth=truth, classes_ordered=False)
+    )
+    path = cohort.save(tmp_path / "new" / "cohort.h5")
+    back = Cohort.load(path)
+    assert back.connectomes.dtype == np.float32
     np.testing.assert_array_equal(back.connectomes, cohort.connectomes)
     np.testing.assert_array_equal(back.features, cohort.features)
     pd.testing.assert_frame_equal(back.table, cohort.table)
     pd.testing.assert_frame_equal(back.truth, truth)
     assert back.shares_connectome == shared
-    for name in ("feature_names", "classes", "label_name", "notes", "provenance"):
+    for name in ("feature_names", "classes", "classes_ordered", "label_name", "notes"):
         assert getattr(back, name) == getattr(cohort, name)
+    assert back.provenance == cohort.provenance
     assert back.region_names == cohort.region_names
     assert list(tmp_path.rglob("*partial*")) == []
 
 
 def test_file_finds_the_shipped_atlas_again(tmp_path):
     atlas = load_atlas("desikan82")
-    n_rois = len(atlas)
-    cohort = Cohort(
-        **draw_parts(
-            atlas=atlas,
-            connectomes=np.ones((N_SCANS, n_rois, n_rois)),
-            features=np.ones((N_SCANS, n_rois, N_FEATURES)),
-        )
-    )
-    back = Cohort.read(cohort.write(tmp_path / "cohort.h5"))
+    W, X = np.ones((82, 82)), np.ones((2, 82))
+    cohort = Cohort.from_arrays(W, X, ["CN", "AD"], atlas=atlas)
+    back = Cohort.load(cohort.save(tmp_path / "cohort.h5"))
     assert back.atlas.folder == atlas.folder
 
 
-def test_read_refuses_what_is_not_a_cohort(tmp_path):
+def test_what_is_not_a_cohort_is_refused(tmp_path):
     with pytest.raises(FileFormatError, match=r"absent\.h5: no such file"):
-        Cohort.read(tmp_path / "absent.h5")
+        Cohort.load(tmp_path / "absent.h5")
     text = tmp_path / "text.h5"
     text.write_text("no HDF5")
     with pytest.raises(FileFormatError, match=r"text\.h5: not a whole cohort file"):
-        Cohort.read(text)
-    foreign = tmp_path / "foreign.h5"
-    with h5py.File(foreign, "w") as file:
-        file["x"] = 1
-    with pytest.raises(FileFormatError, match="HDF5 file, but not a cohort"):
-        Cohort.read(foreign)
-
-
-def test_read_refuses_other_versions(tmp_path):
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
+        Cohort.load(text)
+    path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
     with h5py.File(path, "a") as file:
         file.attrs["format_version"] = 99
-    with pytest.raises(FileFormatError, match="version 99; this brainlsap reads"):
-        Cohort.read(path)
+    with pytest.raises(
+        FileFormatError, match=r"version are .*99.*, expected"
+    ):
+        Cohort.load(path)
 
 
-@pytest.mark.parametrize("name", ["about", "connectomes", "features", "table"])
-def test_read_refuses_missing_parts(tmp_path, name):
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
+@pytest.mark.parametrize("name", ["about", "connectomes", "features"])
+def test_missing_parts_are_refused(tmp_path, name):
+    path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
     with h5py.File(path, "a") as file:
         del file[name]
     with pytest.raises(FileFormatError, match="not a whole cohort file"):
-        Cohort.read(path)
-
-
-def test_read_refuses_parts_that_do_not_fit(tmp_path):
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
-    with h5py.File(path, "a") as file:
-        about = json.loads(file["about"][()])
-        del file["about"]
-        file["about"] = json.dumps({**about, "classes": ["CN"]})
-    with pytest.raises(FileFormatError, match=r"(?s)damaged cohort file .*'EMCI'"):
-        Cohort.read(path)
+        Cohort.load(path)
 
 
 def test_cut_or_damaged_files_never_give_other_numbers(tmp_path):
     cohort = Cohort(**draw_parts())
-    whole = cohort.write(tmp_path / "cohort.h5").read_bytes()
+    whole = cohort.save(tmp_path / "cohort.h5").read_bytes()
     path = tmp_path / "cut.h5"
     for share in (0.1, 0.5, 0.9, 0.999):
         path.write_bytes(whole[: int(len(whole) * share)])
         with pytest.raises(FileFormatError, match=r"cut\.h5"):
-            Cohort.read(path)
-    place = whole.index(cohort.features.tobytes())
+            Cohort.load(path)
+    place = whole.index(cohort.features[0].tobytes())
     path.write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
     with pytest.raises(FileFormatError, match="not a whole cohort file"):
-        Cohort.read(path)
+        Cohort.load(path)
 
 
-def test_nothing_is_pickled(tmp_path):
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
-    with h5py.File(path) as file:
-        kinds = []
-        file.visititems(
-            lambda _, item: kinds.append(item.dtype) if hasattr(item, "dtype") else None
-        )
-    assert all(kind.kind in "uifb" or h5py.check_string_dtype(kind) for kind in kinds)
-
-
-@pytest.mark.parametrize(
-    ("labels", "classes", "expected"),
-    [
-        (["AD", "CN", "EMCI"], None, ("CN", "EMCI", "AD")),
-        (["MCI", "CN", "AD"], None, ("AD", "CN", "MCI")),
-        (["1", "0", "10", "2"], None, ("0", "1", "2", "10")),
-        (["b", "a"], ("b", "a"), ("b", "a")),
-    ],
-)
-def test_order_of_classes(labels, classes, expected):
-    assert order_classes(labels, classes) == expected
-
-
-def test_order_of_classes_refuses_doubles():
-    with pytest.raises(ParameterError, match="classes names 'CN' more than once"):
-        order_classes(["CN"], ("CN", "CN"))
-
-
-def test_read_refuses_arrays_that_are_promised_and_not_there(tmp_path):
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
+def test_arrays_that_are_promised_and_not_there_are_refused(tmp_path):
+    path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
     with h5py.File(path, "a") as file:
         del file["connectomes"]
         one = (1, N_ROIS, N_ROIS)
         # a header of 200 terabytes costs nothing
         file.create_dataset("connectomes", (10**12, *one[1:]), float, chunks=one)
     with pytest.raises(FileFormatError, match="holds less than its header promises"):
-        Cohort.read(path)
+        Cohort.load(path)
 
 
-def test_read_refuses_columns_that_are_promised_and_not_there(tmp_path):
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
-    with h5py.File(path, "a") as file:
-        texts = next(k for k in file["table"] if f"{k}-missing" in file["table"])
-        del file["table"][texts]
-        kind = h5py.string_dtype()
-        file["table"].create_dataset(texts, (10**14,), kind, chunks=(1000,))
-    with pytest.raises(FileFormatError, match=r"/table/\d+ holds less than its header"):
-        Cohort.read(path)
+def test_data_may_hold_any_bytes(tmp_path):
+    """Bytes that look like HDF5's own once made a valid file unreadable."""
+    notes = ("GCOL\x01", "TREE", "a" * 100_000)
+    cohort = Cohort(**draw_parts(notes=notes))
+    assert Cohort.load(cohort.save(tmp_path / "cohort.h5")).notes == notes
 
 
-@pytest.mark.parametrize("name", ["about", "table/0", "table/5", "regions/0-missing"])
-def test_read_refuses_parts_of_another_kind(tmp_path, name):
-    """HDF5 died of lists of any length where texts were expected."""
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
-    with h5py.File(path, "a") as file:
-        size = file[name].shape
-        del file[name]
-        file.create_dataset(name, size, h5py.vlen_dtype(np.uint8))
-    with pytest.raises(FileFormatError, match=rf"/{name} holds .*expected (text|num)"):
-        Cohort.read(path)
+def test_arrays_make_a_cohort():
+    labels = ["MCI", "CN", "AD", "CN", "MCI", "AD"]
+    cohort = Cohort.from_arrays(
+        W,
+        F,
+        labels,
+        groups=list("aabcde"),
+        covariates={"age": range(60, 66), "sex": list("FMFMFM")},
+        feature_names=["thickness", "fdg"],
+        atlas=[f"area{i}_{side}" for i, side in enumerate("LRLRL")],
+    )
+    assert cohort.classes == ("CN", "MCI", "AD")
+    assert cohort.classes_ordered
+    assert cohort.groups.tolist() == list("aabcde")
+    assert cohort.table["age"].tolist() == list(range(60, 66))
+    np.testing.assert_array_equal(cohort.connectomes, W)
+    np.testing.assert_array_equal(cohort.features, F)
+    assert not Cohort.from_arrays(
+        W, F, list("xyzxyz"), atlas=cohort.atlas
+    ).classes_ordered
+    one = Cohort.from_arrays(W[0], F[..., 1], labels, atlas=cohort.atlas)
+    assert one.shares_connectome
+    assert one.feature_names == ("feature",)
 
 
-def test_read_refuses_attributes_of_another_kind(tmp_path):
-    path = Cohort(**draw_parts()).write(tmp_path / "cohort.h5")
-    with h5py.File(path, "a") as file:
-        lists = np.empty(1, dtype=object)
-        lists[0] = np.arange(3, dtype=np.uint8)
-        file.attrs.create("format", lists, dtype=h5py.vlen_dtype(np.uint8))
-    with pytest.raises(FileFormatError, match=r"not a cohort; .* got None"):
-        Cohort.read(path)
+def test_negative_weights_of_correlations_need_an_option():
+    signed = W * np.where(np.add.outer(range(5), range(5)) % 2, -1, 1)
+    names = list("abcde")
+    with pytest.raises(CohortError, match=r"not negative.*negative='drop'"):
+        Cohort.from_arrays(signed, F, list("xyzxyz"), atlas=names)
+    for how, expected in (("drop", np.maximum(signed, 0)), ("absolute", W)):
+        cohort = Cohort.from_arrays(
+            signed, F, list("xyzxyz"), atlas=names, negative=how
+        )
+        np.testing.assert_array_equal(cohort.connectomes, expected)
+        assert "negative weights" in cohort.notes[1]
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    with pytest.raises(ParameterError, match="one entry per scan, got 6, 5 and 6"):
+        Cohort.from_arrays(W, F, list("xyzxy"), atlas=list("abcde"))
+    with pytest.raises(CohortError, match=r"must have shape \(6, 3, 3\)"):
+        Cohort.from_arrays(W, F, list("xyzxyz"), atlas=list("abc"))

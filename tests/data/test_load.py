@@ -1,18 +1,24 @@
 """A whole cohort from a folder: what is read, and everything that is refused."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data.atlas import load_atlas
-from brainlsap.data.load import load_cohort
-from brainlsap.data.simulate import make_cohort
-from brainlsap.data.subject_folders import write_subject_folders
+from brainlsap.data import (
+    check_cohort,
+    load_cohort,
+    make_cohort,
+    shared_connectome,
+    write_subject_folders,
+)
+from brainlsap.data.load import group_faults
 from brainlsap.exceptions import (
-    BrainlsapError,
     CohortError,
     FileFormatError,
     ParameterError,
+    RegionNameError,
 )
 
 SCANS = [
@@ -61,20 +67,9 @@ def test_study_is_read(study, tiny, matrix):
 def test_several_features(study, tiny, matrix):
     cohort = load_cohort(study, tiny, ["strength", "fdg"])
     assert cohort.feature_names == ("strength", "fdg")
+    # a region's links to itself are no links to others
     np.testing.assert_array_equal(cohort.features[2, :, 0], 3 * matrix.sum(axis=0))
     assert cohort.features[2, 0, 1] == 3
-
-
-def test_strength_leaves_the_diagonal_out(study, tiny, matrix):
-    given = matrix + 5 * np.eye(7)
-    cohort = load_cohort(study, tiny, "strength", connectome=given)
-    np.testing.assert_array_equal(cohort.features[0, :, 0], matrix.sum(axis=0))
-    np.testing.assert_array_equal(cohort.connectomes[0], given)
-
-
-def test_baseline_is_the_first_visit(study, tiny):
-    cohort = load_cohort(study, tiny, "fdg", scans="baseline")
-    assert cohort.table["scan"].tolist() == [s for s in SCANS if s.endswith("M00")]
 
 
 def test_classes_choose_and_order(study, tiny):
@@ -107,15 +102,7 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     assert cohort.table["age"].tolist()[:2] == [70, 71]
     assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
-    assert "1 visit is listed but has no folder ses-...: left out" in cohort.notes
-
-
-def test_label_may_be_any_column(study, tiny):
-    cohort = load_cohort(study, tiny, "fdg", "age")
-    assert cohort.classes == ("70", "71", "72", "73", "74")
-    assert cohort.label_name == "age"
-    assert "diagnosis" in cohort.table
-    assert "age" not in cohort.table
+    assert "1 listed visits have no folder ses-...: left out" in cohort.notes
 
 
 @pytest.mark.parametrize("form", ["path", "inside", "array"])
@@ -181,9 +168,9 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
     assert "study cannot be loaded, 5 faults" in message
     expected = [
         "sub-05_ses-M00: no diagnosis (n/a); give one",
-        "sub-02_ses-M00: no table of regions for fdg; expected a file *18FFDG*regions",
         "sub-01_ses-M12: no connectome; expected one file *connectivity.*",
         "sub-03_ses-M00_connectivity.csv: 1 weights are NaN, first nan between lh_a",
+        "sub-02_ses-M00: no table of regions for fdg; expected a file *_trc-18FFDG*",
         "sub-04_ses-M00_trc-18FFDG_regions.tsv: 1 of 7 names unknown to atlas tiny",
     ]
     for fault, start in zip(faults, expected, strict=True):
@@ -248,9 +235,9 @@ def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
 def test_folder_refused(tmp_path, tiny, write):
     with pytest.raises(CohortError, match="absent: no such folder"):
         load_cohort(tmp_path / "absent", tiny)
-    with pytest.raises(CohortError, match=r"x\.h5 is a file; .* Cohort\.read"):
+    with pytest.raises(CohortError, match=r"x\.h5 is a file; .* Cohort\.load"):
         load_cohort(write("x.h5", ""), tiny)
-    with pytest.raises(CohortError, match=r"no participants\.tsv, and no table"):
+    with pytest.raises(CohortError, match=r"no participants\.tsv .*, and no table"):
         load_cohort(tmp_path, tiny)
     write("participants.tsv", "participant_id\tdiagnosis\n")
     with pytest.raises(
@@ -292,8 +279,15 @@ def test_a_feature_that_is_nowhere(study, tiny):
 
 def test_a_pattern_that_finds_nothing_is_a_fault(study, tiny):
     _, faults = faults_of(study, tiny, pattern={"fdg": "*PiB*"})
-    assert len(faults) == 7
-    assert "expected a file *PiB*" in faults[0]
+    assert faults == [
+        "fdg: the pattern '*PiB*' (pattern=, --pattern) fits no file of any of 7 "
+        "scans; their files are sub-01_ses-M00_connectivity.csv, "
+        "sub-01_ses-M00_trc-18FFDG_regions.tsv, sub-01_ses-M12_connectivity.csv, "
+        "sub-01_ses-M12_trc-18FFDG_regions.tsv, sub-02_ses-M00_connectivity.csv ..."
+    ]
+    _, faults = faults_of(study, tiny, pattern="*_sift2.csv")
+    assert len(faults) == 1
+    assert "the pattern '*_sift2.csv' (pattern=, --pattern) fits no file" in faults[0]
 
 
 def test_ambiguous_files_are_faults(study, tiny):
@@ -304,10 +298,10 @@ def test_ambiguous_files_are_faults(study, tiny):
     assert "sub-03_ses-M00: 2 files could be its fdg" in faults[0]
 
 
-def test_progress_is_shown_on_standard_error(study, tiny, capsys):
-    load_cohort(study, tiny, "fdg", progress=True)
+def test_a_bar_is_shown_on_standard_error(study, tiny, capsys):
+    load_cohort(study, tiny, "fdg", verbose=True)
     shown = capsys.readouterr()
-    assert "reading: 100%" in shown.err
+    assert "reading connectomes: 100%" in shown.err
     assert shown.out == ""
 
 
@@ -342,7 +336,237 @@ def test_real_table_of_1078_people(shared):
     np.testing.assert_allclose(raw.features, cohort.features, atol=1e-3)
 
 
-def test_errors_are_of_one_family():
-    assert issubclass(CohortError, BrainlsapError)
-    assert issubclass(FileFormatError, BrainlsapError)
-    assert len(load_atlas("desikan82")) == 82
+def test_a_sound_folder(study, tiny):
+    check = check_cohort(study, tiny, ["fdg", "strength"])
+    assert check.is_sound
+    assert check.found == (
+        "5 people, 7 scans",
+        "diagnosis: CN (4), AD (3)",
+        "covariates: age",
+        "connectome: 7 of 7 scans",
+        "fdg: 7 of 7 scans",
+        "strength: 7 of 7 scans",
+    )
+    assert "connectomes: read by name (7 of 7)" in check.mapped
+    assert check.dropped == ()
+    assert check.cohort is not None
+    assert check.cohort.n_scans == 7
+    text = check.text()
+    assert text.startswith(f"{study}\nFound:\n  5 people, 7 scans\n")
+    assert text.endswith("No faults: the cohort can be loaded.\n")
+    assert "Faults" not in text
+
+
+def test_every_fault_is_listed_beside_what_was_found(study, tiny):
+    files = sorted(study.glob("sub-*/ses-*/dwi/*"))
+    files[0].unlink()
+    files[1].write_text("not a matrix")
+    table = next(study.glob("sub-05/ses-*/pet/*"))
+    table.write_text("region\tsuvr\nlh_a\t1\n")
+    check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
+    assert not check.is_sound
+    assert check.cohort is None
+    assert len(check.faults) == 3
+    assert "sub-01_ses-M00: no connectome" in check.faults[0]
+    assert check.found[3:5] == ("connectome: 5 of 7 scans", "fdg: 6 of 7 scans")
+    assert "Faults:\n  sub-01_ses-M00: no connectome" in check.text()
+
+
+def test_what_was_dropped_is_told_apart(study, tiny):
+    check = check_cohort(study, tiny, "fdg", classes=["CN", "SMC", "AD"])
+    assert check.faults == (
+        "no scan has the diagnosis 'SMC' of classes; found AD (3), CN (4)",
+    )
+    people = study / "participants.tsv"
+    people.write_text(people.read_text().replace("sub-05\tCN", "sub-05\tother"))
+    check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
+    assert check.dropped == ("left out, diagnosis is not among the classes: other (1)",)
+
+
+def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
+    check = check_cohort(tmp_path / "nowhere", tiny)
+    assert check.faults == (f"{tmp_path / 'nowhere'}: no such folder",)
+    assert check.found == ()
+    (study / "participants.tsv").write_text("participant_id\tdiagnosis\n../x\tCN\n")
+    check = check_cohort(study, tiny)
+    assert "must be the name of a subject" in check.faults[0]
+    with pytest.raises(ParameterError, match="scans must be one of"):
+        check_cohort(study, tiny, scans="some")
+
+
+def test_strength_with_one_connectome_for_everybody_is_refused(study, tiny, matrix):
+    with pytest.raises(CohortError, match=r"strength: with one .* same for every scan"):
+        load_cohort(study, tiny, ["fdg", "strength"], connectome=matrix)
+    own = load_cohort(study, tiny, ["fdg", "strength"])
+    with pytest.raises(ParameterError, match="strength is of every scan's own"):
+        shared_connectome(own, matrix)
+
+
+def test_what_many_scans_share_is_said_once(study, tiny):
+    """As the check says it; a wrong atlas once was 112 lines."""
+    for path in study.glob("sub-*/ses-*/pet/*.tsv"):
+        path.write_text(path.read_text().replace("lh_a", "lh_q"))
+    with pytest.raises(CohortError) as error:
+        load_cohort(study, tiny, "fdg")
+    assert error.value.faults == check_cohort(study, tiny, "fdg").faults
+    assert error.value.faults[0].startswith("7 files: 1 of 7 names unknown to atlas")
+    assert len(error.value.faults) == 8
+    for path in study.glob("sub-0[1-4]/ses-*/pet/*.tsv"):
+        path.unlink()
+    faults = check_cohort(study, tiny, "fdg").faults
+    assert faults[0].startswith("6 scans: no table of regions for fdg; expected")
+    assert faults[1].startswith("  sub-01_ses-M00, sub-01_ses-M12, sub-02_ses-M00")
+
+
+def test_groups_of_faults(tmp_path):
+    faults = [f"{tmp_path}/a/x.csv: cut", "sub-01: none", f"{tmp_path}/y.csv: cut"]
+    assert group_faults(faults, tmp_path) == [
+        "2 files: cut",
+        "  a/x.csv",
+        "  y.csv",
+        "sub-01: none",
+    ]
+
+
+def test_a_cohort_without_connectomes_is_one_line(study, tiny):
+    for path in study.glob("sub-*/ses-*/dwi/*connectivity*"):
+        path.unlink()
+    _, faults = faults_of(study, tiny, feature="fdg")
+    assert len(faults) == 1
+    assert faults[0].startswith("no connectome: none of 7 scans has a file *con")
+    assert "connectome= (--connectome FILE)" in faults[0]
+
+
+def test_symmetrize_reaches_the_files(study, tiny):
+    replace(study, CONNECTOME.format("sub-03", "ses-M00"), ",5,", ",7,")
+    _, faults = faults_of(study, tiny)
+    assert "not symmetric" in faults[0]
+    mean = load_cohort(study, tiny, "fdg", symmetrize="mean").connectomes[4]
+    largest = load_cohort(study, tiny, "fdg", symmetrize="max").connectomes[4]
+    assert mean.max() == largest.max()
+    assert (largest - mean).max() == 1
+    np.testing.assert_array_equal(mean, mean.T)
+
+
+def test_a_table_of_another_tracer_is_named(study, tiny):
+    for path in study.glob("sub-*/ses-*/pet/*.tsv"):
+        path.rename(path.with_name(path.name.replace("18FFDG", "18FAV45")))
+    assert load_cohort(study, tiny, "amyloid").n_scans == 7
+    _, faults = faults_of(study, tiny)
+    assert "fdg: found nowhere" in faults[0]
+    assert "is of trc-18FAV45 (florbetapir)" in faults[0]
+
+
+def test_subjects_seen_elsewhere_are_named(study, tiny, write):
+    write("freesurfer/sub-01/stats/aseg.stats", "")
+    _, faults = faults_of(study, tiny, feature="thickness")
+    place = study.parent / "freesurfer"
+    assert f"--subjects-dir {place}" in faults[0]
+
+
+def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
+    write("odd.csv", "a,b\n1\n")
+    write("people.csv", "id,sex\ns1,F\n")
+    with pytest.raises(CohortError, match=r"no table that holds ids") as error:
+        load_cohort(tmp_path, tiny)
+    assert len(error.value.faults) == 2
+    assert "odd.csv: row 1 below the header" in error.value.faults[0]
+    assert "people.csv: has no column 'diagnosis'" in error.value.faults[1]
+
+
+def test_what_was_asked_is_kept_as_json(study, tiny):
+    cohort = load_cohort(study, tiny, "fdg", classes=("CN", "AD"), verbose=False)
+    asked = json.loads(json.dumps(cohort.provenance))["asked"]
+    assert asked["folder"] == str(study.resolve())
+    assert asked["classes"] == ["CN", "AD"]
+    assert "verbose" not in asked
+
+
+def test_without_a_label_everybody_is_listed(study, tiny):
+    labelled = load_cohort(study, tiny, "fdg")
+    people = study / "participants.tsv"
+    kept = [line.split("\t")[0] for line in people.read_text().splitlines()]
+    people.write_text("\n".join(kept) + "\n")
+    cohort = load_cohort(study, tiny, "fdg", label=None)
+    assert (cohort.classes, cohort.label_name) == (("unlabelled",), "none")
+    np.testing.assert_array_equal(cohort.features, labelled.features)
+
+
+def truth_file(write, tiny, seed="true", head="region\tseed\teffect\teffect_fdg"):
+    rows = [f"{name}\t{seed}\t{-i}\t{i / 4}" for i, name in enumerate(tiny.names)]
+    write("study/truth.tsv", "\n".join([head, *rows[::-1]]) + "\n")
+
+
+def test_truth_comes_in_the_order_of_the_atlas(study, tiny, write):
+    assert load_cohort(study, tiny, "fdg").truth is None
+    truth_file(write, tiny)
+    truth = load_cohort(study, tiny, "fdg").truth
+    assert truth["region"].tolist() == list(tiny.names)
+    assert truth["effect"].tolist() == [-i for i in range(7)]
+    assert truth["effect_fdg"].tolist() == [i / 4 for i in range(7)]
+    assert truth["seed"].dtype == bool
+    truth_file(write, tiny, seed="maybe")
+    with pytest.raises(FileFormatError, match="seed must be true or false"):
+        load_cohort(study, tiny, "fdg")
+    truth_file(write, tiny, head="region\tx\teffect\ty")
+    with pytest.raises(FileFormatError, match=r"truth\.tsv: no column seed; expected"):
+        load_cohort(study, tiny, "fdg")
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort(5, atlas="desikan82", random_state=3)
+
+
+@pytest.fixture
+def template(cohort):
+    names = list(cohort.region_names)
+    return pd.DataFrame(cohort.connectomes[2] + 1.0, names, names)
+
+
+def check(cohort, shared, template):
+    assert shared.shares_connectome
+    np.testing.assert_array_equal(shared.connectomes[3], template)
+    np.testing.assert_array_equal(shared.features, cohort.features)
+    assert shared.table.equals(cohort.table)
+
+
+def test_named_template_is_put_in_order(cohort, template):
+    order = np.random.default_rng(0).permutation(len(template))
+    mixed = template.iloc[order, order[::-1]]
+    check(cohort, shared_connectome(cohort, mixed), template)
+    with pytest.raises(RegionNameError, match=r"1 of the 82 regions .* are missing"):
+        shared_connectome(cohort, template.iloc[1:, 1:])
+
+
+def test_template_is_read_from_a_file(cohort, template, tmp_path):
+    path = tmp_path / "template.csv"
+    template.iloc[::-1, ::-1].to_csv(path)
+    shared = shared_connectome(cohort, path)
+    check(cohort, shared, template)
+    assert f"one connectome for everybody: {path}" in shared.notes
+    assert shared.provenance["connectome"] == str(path)
+
+
+def test_matrix_of_another_size_is_refused(cohort):
+    with pytest.raises(
+        ParameterError, match=r"shape \(82, 82\) for desikan82, got \(3, 3"
+    ):
+        shared_connectome(cohort, np.ones((3, 3)))
+
+
+def test_a_tractogram_is_no_connectome(cohort):
+    with pytest.raises(ParameterError, match=r"template.tck is a tractogram; make"):
+        shared_connectome(cohort, "template.tck")
+
+
+def test_cohort_without_any_connectome_can_be_loaded(cohort, tmp_path):
+    folder = write_subject_folders(cohort, tmp_path / "study")
+    for path in folder.rglob("*connectivity*"):
+        path.unlink()
+    loaded = load_cohort(
+        folder, "desikan82", cohort.feature_names[0], connectome="none"
+    )
+    assert loaded.shares_connectome
+    assert not loaded.connectomes.any()
+    assert any("none was read" in note for note in loaded.notes)
