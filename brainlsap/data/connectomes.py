@@ -182,7 +182,6 @@ def check_connectome(
     """
     atlas = load_atlas(atlas)
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
-    names = atlas.names
     if isinstance(values, pd.DataFrame):
         rows, columns = tuple(map(str, values.index)), tuple(map(str, values.columns))
         if not are_counts(rows) or not are_counts(columns):
@@ -194,7 +193,10 @@ def check_connectome(
             f"{where} must have shape {(len(atlas), len(atlas))} for {atlas.name}, "
             f"got {matrix.shape}."
         )
-    return ConnectomeFile(*_check_and_mirror(matrix, matrix, names, where, symmetrize))
+    order = np.arange(len(atlas))
+    return ConnectomeFile(
+        *_check_and_mirror(matrix, order, atlas.names, where, symmetrize)
+    )
 
 
 def _choose(
@@ -283,9 +285,7 @@ def _in_atlas_order(
             values[absent], values[:, absent] = 0, 0
             names = ", ".join(np.array(atlas.names)[absent])
             notes += (f"absent from the file, without connections: {names}",)
-    # triangles are found in the order of the file, where rows and columns share one
-    kept = np.sort(to_row[to_row >= 0])
-    in_file = raw.values[np.ix_(kept, kept)] if rows == columns else values
+    in_file = np.argsort(to_row) if rows == columns else np.arange(len(atlas))
     matrix, note = _check_and_mirror(
         values, in_file, atlas.names, str(path), symmetrize, named=named
     )
@@ -303,7 +303,7 @@ def _check_and_mirror(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return a matrix with both triangles, and what was done; the only place for it.
 
-    `in_file` has the order of the file, where one triangle can be seen to be empty;
+    `in_file` is the order of the file, in which one triangle can be seen to be empty;
     named rows may come in any order, which scatters it. Raises where weights are NaN,
     infinite or negative, or all of them 0.
     """
@@ -326,7 +326,8 @@ def _check_and_mirror(
         )
     if np.array_equal(values, values.T):
         return values.astype(np.float32), ()
-    lower, upper = np.tril(in_file, -1).any(), np.triu(in_file, 1).any()
+    filled = values[np.ix_(in_file, in_file)]
+    lower, upper = np.tril(filled, -1).any(), np.triu(filled, 1).any()
     one_way = named and not np.triu((values != 0) & (values.T != 0), 1).any()
     if lower != upper or one_way:
         mirrored = values + values.T
@@ -447,7 +448,7 @@ def _parse_numbers(
     except ValueError as error:
         separator = DELIMITERS.get(delimiter or "", "white space")
         below = " below the names" if below_names else ""
-        reason = str(error).split("; use `usecols`")[0]
+        reason = str(error).split("; use `usecols`")[0].rstrip(".")
         raise FileFormatError(
             f"{path}: not a matrix of numbers between {separator}: {reason}{below}. "
             "The file may be cut short, or have other delimiters."
@@ -601,10 +602,7 @@ def _matrices_of(path: Path, arrays: Mapping[str, Any]) -> list[RawMatrix]:
     }
     found = []
     for key, values in squares.items():
-        names = _names_of(path, key, squares, texts)
-        names = names or _names_of(path, key, squares, numbers)
-        if names is None:
-            _check_other_lists(path, key, squares, texts)
+        names = _names_of(path, key, squares, (texts, numbers))
         prefixes = [p for name in texts if key.startswith(p := _prefix(name))]
         measure = key.removeprefix(max(prefixes, key=len, default=""))
         measure = measure.removesuffix("_connectivity").removesuffix(" r2r")
@@ -624,42 +622,37 @@ def _names_of(
     path: Path,
     key: str,
     squares: Mapping[str, np.ndarray],
-    lists: Mapping[str, tuple[str, ...]],
+    kinds: Sequence[Mapping[str, tuple[str, ...]]],
 ) -> tuple[str, ...] | None:
-    """Return the one list that names a matrix: by its prefix, or by its length."""
-    n = len(squares[key])
-    fitting = {k: v for k, v in lists.items() if len(v) == n == len(set(v))}
-    own = {k: v for k, v in fitting.items() if (p := _prefix(k)) and key.startswith(p)}
-    others = {
-        k: v
-        for k, v in fitting.items()
-        if not any((p := _prefix(k)) and other.startswith(p) for other in squares)
-    }
-    chosen = own or others
-    if len(set(chosen.values())) > 1:
-        raise FileFormatError(
-            f"{path}: {', '.join(map(repr, chosen))} could each name the {n} rows; "
-            f"expected one such list. Keep one, under the key {_NAME_KEYS[0]!r}."
-        )
-    return next(iter(chosen.values()), None)
+    """Return the one list that names a matrix: by its prefix, or by its length.
 
-
-def _check_other_lists(
-    path: Path,
-    key: str,
-    squares: Mapping[str, np.ndarray],
-    texts: Mapping[str, tuple[str, ...]],
-) -> None:
-    """Refuse a matrix beside names that are of another number than any rows."""
-    sizes = {len(values) for values in squares.values()}
-    for name, names in texts.items():
-        mine = name.lower().endswith(_NAME_KEYS) and key.startswith(_prefix(name))
-        if mine and len(names) > 1 and len(names) not in sizes:
+    Raises where several could, or where its list has another length.
+    """
+    n, sizes = len(squares[key]), {len(values) for values in squares.values()}
+    for lists in kinds:
+        fitting = {k: v for k, v in lists.items() if len(v) == n == len(set(v))}
+        own = [k for k in fitting if (p := _prefix(k)) and key.startswith(p)]
+        others = [
+            k
+            for k in fitting
+            if not any((p := _prefix(k)) and other.startswith(p) for other in squares)
+        ]
+        chosen = own or others
+        if len({fitting[k] for k in chosen}) > 1:
             raise FileFormatError(
-                f"{path}: {len(squares[key])} rows of {key!r}, but {name!r} names "
-                f"{len(names)}; expected one name for each row. Correct the list, or "
-                "leave it out."
+                f"{path}: {', '.join(map(repr, chosen))} could each name the {n} rows; "
+                f"expected one such list. Keep one, under the key {_NAME_KEYS[0]!r}."
             )
+        if chosen:
+            return fitting[chosen[0]]
+    for name, names in kinds[0].items():
+        is_mine = name.lower().endswith(_NAME_KEYS) and key.startswith(_prefix(name))
+        if is_mine and len(names) > 1 and len(names) not in sizes:
+            raise FileFormatError(
+                f"{path}: {n} rows of {key!r}, but {name!r} names {len(names)}; "
+                "expected one name for each row. Correct the list, or leave it out."
+            )
+    return None
 
 
 def _texts(value: np.ndarray) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from brainlsap.data.find_files import (
     ScanName,
     StudyFiles,
     parse_scan_name,
-    visit_key,
     visit_order,
 )
 from brainlsap.data.freesurfer import read_stats
@@ -170,7 +169,7 @@ class FeatureSources:
                 path = inside if is_inside else Path(given)
                 found.append(read_scan_table(path, self.atlas))
             return found
-        for path in self.files.tables():
+        for path in self.files.tables:
             if path.name not in (*PEOPLE_FILES, TRUTH_FILE):
                 try:
                     found.append(read_scan_table(path, self.atlas))
@@ -226,7 +225,7 @@ class FeatureSources:
     @cached_property
     def sessions(self) -> dict[str, list[str]]:
         """Visits of people that FreeSurfer or tables know, in time, by person."""
-        names = [name for known in self.files.freesurfer.values() for name, _ in known]
+        names = [name for known in self.files.subjects.values() for name, _ in known]
         if not names or self.given is not None:
             tables = [table for table in self.tables if table.heads]
             names = [name for table in tables for name in _scan_names(table)]
@@ -341,20 +340,17 @@ class FeatureSources:
 
     def _subjects_of(self, scan: Scan) -> tuple[list[Path], list[Path]]:
         """Return a scan's cross-sectional and longitudinal FreeSurfer subjects."""
-        (person, visit), subjects = scan.key, self.files.freesurfer
-        known = subjects.get((person, visit), [])
+        (person, visit), subjects = scan.key, self.files.subjects
+        known = subjects.get(scan.key, [])
         if not known and visit and scan.is_only:
             known = subjects.get((person, ""), [])
         if not known and not visit:
-            known = [
-                entry
-                for session in ("", *map(visit_key, self.sessions.get(person, [])))
-                for entry in subjects.get((person, session), [])
-            ]
+            names = [ScanName(person, name) for name in self.sessions.get(person, [])]
+            known = [e for name in names for e in subjects.get(name.key, [])]
         found: tuple[set[Path], set[Path]] = (set(), set())
         for name, path in known:
             found[bool(name.base)].add(path)
-        for path in scan.files if self.files.subjects is None else ():
+        for path in scan.files if self.files.subjects_dir is None else ():
             if path.suffix == ".stats" and path.name.startswith("lh.aparc"):
                 folder = path.parent
                 folder = folder.parent if folder.name == "stats" else folder
@@ -377,7 +373,7 @@ class FeatureSources:
         unused = [*refused[:5], *self.skipped, *others]
         message += f" in {self.files.folder}"
         message += "".join(f"; not used: {reason}" for reason in unused)
-        if measure.in_stats and self.files.subjects is None:
+        if measure.in_stats and self.files.subjects_dir is None:
             message += self._seen_elsewhere()
         return message
 

@@ -35,8 +35,8 @@ from brainlsap.data.features import (
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import (
+    PEOPLE_FILES,
     list_scans,
-    people_file,
     people_of_table,
     read_people,
 )
@@ -79,7 +79,7 @@ class _UnreadableError(CohortError):
     log = _Log()
 
 
-def load_cohort(  # noqa: C901 (the way itself, one step after the other)
+def load_cohort(
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     feature: str | Sequence[str] = "thickness",
@@ -184,14 +184,18 @@ def load_cohort(  # noqa: C901 (the way itself, one step after the other)
     atlas, folder = load_atlas(atlas), _existing(folder)
     log = _Log()
 
-    files = StudyFiles(folder, derivatives, subjects_dir, pattern)
+    found = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    people = read_people(found[0]) if found else {}
+    names_of_people = [person.participant for person in people.values()]
+    files = StudyFiles(folder, names_of_people, derivatives, subjects_dir, pattern)
     sources = FeatureSources(files, atlas, subcortex, features_table)
-    path = people_file(folder)
-    if path is not None:
-        people, source = read_people(path, files), path.name
-    else:
+    source = found[0].name if found else ""
+    if not found:
         table = sources.people_table([n for n in names if n != STRENGTH], label)
         people, source = people_of_table(table), table.path.name
+        names_of_people = [person.participant for person in people.values()]
+        files = StudyFiles(folder, names_of_people, derivatives, subjects_dir, pattern)
+        sources.files = files
     listed = list_scans(
         people,
         files,
@@ -204,15 +208,9 @@ def load_cohort(  # noqa: C901 (the way itself, one step after the other)
     log.notes += listed.notes
     log.faults += listed.faults
     log.found |= _who(listed.table, listed.label, listed.classes)
-    if path is not None:
-        known = {
-            name for p in people for name in (p.participant, f"sub-{p.participant}")
-        }
-        spare = set(files.people()) & set(files.list_folder(folder)[0]) - known
-        if spare:
-            log.notes.append(
-                f"{len(spare)} subject folders are not in {source}: left out"
-            )
+    spare = {person for person, _ in files.files} - set(people) if found else ()
+    if spare:
+        log.notes.append(f"{len(spare)} subject folders are not in {source}: left out")
 
     if isinstance(labels, str | Path):
         inside = folder / labels
@@ -320,11 +318,11 @@ def _connectome_paths(
             path = files.connectome(scan, atlas)
             if path is None and scan.files:
                 missing[scan.name] = f"no connectome; expected one file {wanted}"
-            elif path is None and files.flat_paths:
-                beside = min(files.flat_paths)
+            elif path is None and files.flat:
+                beside = min(files.flat)
                 missing[scan.name] = f"no files; expected them beside {beside}"
             elif path is None:
-                place = files.folder / scan.participant / scan.session
+                place = files.folder / scan.name.replace("_ses-", "/ses-")
                 missing[scan.name] = f"no files; expected them below {place}"
         except CohortError as error:
             log.fault(error, scan)

@@ -1,8 +1,7 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data.find_files import (
+    FOLDER_NAME,
     Scan,
+    ScanName,
     StudyFiles,
-    is_folder_name,
     parse_scan_name,
-    person_key,
-    visit_key,
     visit_order,
 )
 from brainlsap.data.region_tables import ScanTable, find_id, find_session
@@ -112,89 +110,86 @@ class Person:
         What the person's other visits say one by one is not taken from the person for
         a visit that is not listed: it may be listed under another name.
         """
-        visit = self.visits.get(visit_key(session))
+        visit = self.visits.get(session.removeprefix("ses-"))
         if visit is not None:
             return {**self.facts, **visit[1]}
         by_visit = {head for _, facts in self.visits.values() for head in facts}
         return {h: fact for h, fact in self.facts.items() if h not in by_visit}
 
 
-def people_file(folder: Path) -> Path | None:
-    """Return the table of people of a study, None where there is none."""
-    return next((folder / n for n in PEOPLE_FILES if (folder / n).is_file()), None)
+def read_people(path: Path) -> dict[str, Person]:
+    """Read the table of people, and the sessions file beside it of every person.
 
-
-def read_people(path: Path, files: StudyFiles | None = None) -> list[Person]:
-    """Read the table of people, and the sessions file of every person.
-
-    Raises a CohortError with every row that cannot be used: no name, a name that is
-    no name of a folder, one person twice, a sessions file that cannot be read.
+    Returns people by their key. Raises a CohortError with every row that cannot be
+    used: no name, one person twice, a sessions file that cannot be read.
     """
     table = read_table(path)
     id_column, session = find_id(path, list(table)), find_session(list(table))
-    people, faults = _collect(path, _any_case(table), id_column, session, safe=True)
-    for person in people if files is not None else ():
-        names = (person.participant, f"sub-{person.participant}")
-        path_of = [
-            files.folder / name / f"{name}_sessions.tsv"
-            for name in names
-            if name in files.list_folder(files.folder)[0]
-        ]
-        for own in (file for file in path_of if file.is_file()):
+    people, faults = collect_people(path, table, id_column, session)
+    for person in people.values():
+        names = {person.participant, f"sub-{person.participant}"}
+        for name in names if FOLDER_NAME.fullmatch(person.participant) else ():
+            own = path.parent / name / f"{name}_sessions.tsv"
+            if not own.is_file() or own.parent.is_symlink():
+                continue
             try:
-                _add_sessions(own, person)
+                visits = read_table(own)
+                if "session_id" not in visits or visits["session_id"].isna().any():
+                    found = ", ".join(map(str, visits))
+                    raise FileFormatError(
+                        f"{own}: every row needs a 'session_id'; the columns are "
+                        f"{found}."
+                    )
+                visits.insert(0, "participant", person.participant)
+                more, wrong = collect_people(own, visits, "participant", "session_id")
+                faults += wrong
             except FileFormatError as error:
                 faults.append(str(error))
+                continue
+            for one in more.values():
+                for key, (said, facts) in one.visits.items():
+                    known = person.visits.get(key, (said, {}))[1]
+                    person.visits[key] = said, {**known, **facts}
     if faults:
         raise CohortError(f"{path} cannot be used", faults)
     return people
 
 
-def people_of_table(scans: ScanTable) -> list[Person]:
-    """Return the people of a table that holds labels and regions in one."""
-    names = [parse_scan_name(name) for name in scans.scans["scan"]]
-    table = scans.scans.drop(columns=["scan", "session"])
-    table["participant"] = [name.participant for name in names]
-    table["session"] = [
-        session or name.session or None
-        for session, name in zip(scans.scans["session"], names, strict=True)
-    ]
-    table = _any_case(table)
-    people, faults = _collect(scans.path, table, "participant", "session", safe=False)
+def people_of_table(table: ScanTable) -> dict[str, Person]:
+    """Return the people of a table that holds labels and regions in one, by key."""
+    names = [parse_scan_name(name) for name in table.scans["scan"]]
+    sessions = zip(table.scans["session"], names, strict=True)
+    rows = table.scans.drop(columns=["scan", "session"])
+    rows["participant"] = [name.participant for name in names]
+    rows["session"] = [session or name.session or None for session, name in sessions]
+    people, faults = collect_people(table.path, rows, "participant", "session")
     if faults:
-        raise CohortError(f"{scans.path} cannot be used", faults)
+        raise CohortError(f"{table.path} cannot be used", faults)
     return people
 
 
-def _any_case(table: pd.DataFrame) -> pd.DataFrame:
-    """Write the heads of usual covariates in lower case (ADNI has AGE, SEX, SITE)."""
-    lower = {head: str(head).lower() for head in table}
-    return table.rename(
-        columns={
-            head: name
-            for head, name in lower.items()
-            if name in _COVARIATES and list(lower.values()).count(name) == 1
-        }
-    )
-
-
-def _collect(
-    path: Path, table: pd.DataFrame, id_column: str, session: str | None, *, safe: bool
-) -> tuple[list[Person], list[str]]:
-    """Gather the rows of every person; list the rows that cannot be used."""
+def collect_people(
+    path: Path, table: pd.DataFrame, id_column: str, session: str | None
+) -> tuple[dict[str, Person], list[str]]:
+    """Gather the rows of every person, by key; list the rows that cannot be used."""
     people: dict[str, Person] = {}
     faults = []
-    for number, row in enumerate(table.to_dict("records"), start=1):
+    # ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case
+    lower = {head: str(head).lower() for head in table}
+    heads = list(lower.values())
+    usual = {h: n for h, n in lower.items() if n in _COVARIATES and heads.count(n) == 1}
+    for number, row in enumerate(table.rename(columns=usual).to_dict("records"), 1):
         name = row.pop(id_column)
         visit = row.pop(session) if session else None
-        if name is None or (safe and not is_folder_name(name)):
+        if name is None or ("/" in name or name.startswith(".")):
             faults.append(
                 f"{path}: row {number} below the header: {id_column} must be the name "
                 f"of a subject, of letters, digits, '_', '-' and '.', got {name!r}"
             )
             continue
-        is_new = person_key(name) not in people
-        person = people.setdefault(person_key(name), Person(name))
+        key, visit_key = ScanName(name, visit or "").key
+        is_new = key not in people
+        person = people.setdefault(key, Person(name))
         if not is_new and visit is None and not person.visits:
             faults.append(
                 f"{path}: {name} stands more than once; expected one row for a person, "
@@ -207,28 +202,11 @@ def _collect(
             )
         elif visit is None:
             person.facts = row
-        elif visit_key(visit) in person.visits:
+        elif visit_key in person.visits:
             faults.append(f"{path}: {name} stands more than once at visit {visit}")
         else:
-            person.visits[visit_key(visit)] = visit, row
-    return list(people.values()), faults
-
-
-def _add_sessions(path: Path, person: Person) -> None:
-    table = _any_case(read_table(path))
-    if "session_id" not in table:
-        found = ", ".join(map(str, table))
-        raise FileFormatError(f"{path}: no column 'session_id'; found {found}.")
-    names = [None if name is None else visit_key(name) for name in table["session_id"]]
-    if None in names or len(set(names)) < len(names):
-        raise FileFormatError(
-            f"{path}: session_id must name every visit once, got "
-            f"{', '.join(map(str, names))}."
-        )
-    for row in table.to_dict("records"):
-        session = row.pop("session_id")
-        known = person.visits.get(visit_key(session), (session, {}))[1]
-        person.visits[visit_key(session)] = session, {**known, **row}
+            person.visits[visit_key] = visit, row
+    return people, faults
 
 
 class ScanList(NamedTuple):
@@ -244,191 +222,151 @@ class ScanList(NamedTuple):
     faults: list[str]
 
 
-def list_scans(  # noqa: C901
-    people: Sequence[Person],
+def list_scans(
+    people: Mapping[str, Person],
     files: StudyFiles,
     label: str | None,
     *,
     source: str,
     classes: Sequence[str] | None = None,
     which: str = "all",
-    known_sessions: dict[str, list[str]],
+    known_sessions: Mapping[str, list[str]],
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
-    `known_sessions` are visits by person, for people without folders of their own;
-    `source` is the name of the table of people.
+    `source` is the name of the table of people; `known_sessions` are visits by person,
+    for people without folders of their own.
     """
+    rows: list[tuple[Person, str, Scan]] = []
     notes: list[str] = []
-    faults: list[str] = []
-    label = _label_column(people, label, files, source)
-    rows: list[tuple[Person, str, int]] = []
     n_unscanned, n_without_baseline = 0, 0
-    for person in people:
-        sessions = files.sessions(person.participant)
-        if not sessions and not files.visits(person.participant):
-            sessions = known_sessions.get(person_key(person.participant), [])
+    for key, person in people.items():
+        sessions = list(files.sessions.get(key, {}).values())
+        if not sessions and (key, "") not in files.files:
+            sessions = known_sessions.get(key, [])
+        listed = [name for name, _ in person.visits.values()]
         if sessions:
-            scanned = {visit_key(session) for session in sessions}
+            scanned = {session.removeprefix("ses-") for session in sessions}
             n_unscanned += len(set(person.visits) - scanned)
-        elif person.visits:
-            listed = [name for name, _ in person.visits.values()]
-            sessions = sorted(listed, key=visit_order)
-        else:
-            sessions = [""]
-        chosen = _baseline(person, sessions) if which == "baseline" else sessions
-        n_without_baseline += not chosen
-        rows += [(person, session, len(sessions)) for session in chosen]
+        sessions = sorted(sessions or listed or [""], key=visit_order)
+        chosen = sessions
+        if which == "baseline" and listed:
+            # what the table calls baseline, or its earliest; if it was scanned
+            wanted = {n for n in listed if n.removeprefix("ses-").lower() in _BASELINE}
+            wanted = wanted or {min(listed, key=visit_order)}
+            keys = {name.removeprefix("ses-") for name in wanted}
+            chosen = [name for name in sessions if name.removeprefix("ses-") in keys]
+            n_without_baseline += not chosen
+        for session in chosen[: 1 if which == "baseline" else None]:
+            is_only = len(sessions) == 1
+            visit = key, session.removeprefix("ses-")
+            name = f"{person.participant}_{session}".rstrip("_")
+            scan = Scan(name, visit, is_only, files.of_scan(visit, is_only))
+            rows.append((person, session, scan))
     if n_unscanned:
-        have = (
-            "visits are listed but have"
-            if n_unscanned > 1
-            else "visit is listed but has"
-        )
-        notes.append(f"{n_unscanned} {have} no folder ses-...: left out")
+        notes.append(f"{n_unscanned} listed visits have no folder ses-...: left out")
     if n_without_baseline:
         notes.append(
             f"{n_without_baseline} people without a scan at baseline: left out"
         )
-    labels = [person.facts_at(session).get(label) for person, session, _ in rows]
-    order: tuple[str, ...] = (UNLABELLED,)
-    ordered = False
-    if label is not None:
-        found = Counter(name for name in labels if name is not None)
-        if classes is None:
-            _refuse_continuous(label, found, len(rows))
-        order, ordered = order_classes(list(found), classes)
-        left: Counter[str] = Counter()
-        kept = []
-        for row, name in zip(rows, labels, strict=True):
-            if name in order:
-                kept.append(row)
-            elif classes is not None:
-                left[name or "n/a"] += 1
-            else:
-                faults.append(
-                    f"{_scan_name(*row[:2])}: no {label} (n/a"
-                    f"{_other_visits(*row[:2])}); give one, leave the scan out, or "
-                    "keep those with a label by classes= (--classes)"
-                )
-        rows = kept
-        counted = ", ".join(f"{name} ({n})" for name, n in sorted(found.items()))
-        for name in order:
-            if name not in found:
-                meant = [known for known in found if known.lower() == name.lower()]
-                faults.append(
-                    f"no scan has the {label} {name!r} of classes; found "
-                    f"{counted or 'none'}"
-                    + (f". Did you mean {meant[0]!r}?" if meant else "")
-                )
-        if left:
-            counted = ", ".join(f"{name} ({n})" for name, n in sorted(left.items()))
-            notes.append(f"left out, {label} is not among the classes: {counted}")
-        notes += _contradictions(rows, label, source)
+    order, ordered, faults = (UNLABELLED,), False, list[str]()
+    if label is not None and people:
+        label = _find_label(people, label, files.folder, source)
+        rows, order, ordered, more, faults = _choose_by_label(
+            rows, label, classes, source
+        )
+        notes += more
     if not rows and not faults:
         raise CohortError(
             f"{files.folder}: no scan is left; {source} lists none"
             + ("".join(f"; {note}" for note in notes))
         )
-    scans = [
-        Scan(
-            _scan_name(person, session),
-            person.participant,
-            session,
-            n == 1,
-            files.files(person.participant, session, n == 1),
-        )
-        for person, session, n in rows
-    ]
-    facts = [person.facts_at(session) for person, session, _ in rows]
-    table = _table(scans, facts, label)
+    table = _scan_table(rows, label)
+    scans = [scan for _, _, scan in rows]
     return ScanList(scans, table, label, order, ordered, notes, faults)
 
 
-def _scan_name(person: Person, session: str) -> str:
-    return f"{person.participant}_{session}" if session else person.participant
-
-
-def _label_column(
-    people: Sequence[Person], label: str | None, files: StudyFiles, source: str
-) -> str | None:
+def _find_label(
+    people: Mapping[str, Person], label: str, folder: Path, source: str
+) -> str:
     """Return the head of the label's column, which may be written in another case."""
     heads: dict[object, None] = {}
-    for person in people:
-        heads.update(dict.fromkeys(person.facts))
-        for _, facts in person.visits.values():
+    for person in people.values():
+        for facts in (person.facts, *(facts for _, facts in person.visits.values())):
             heads.update(dict.fromkeys(facts))
-    if label is None or label in heads or not people:
-        return label
     same = [str(head) for head in heads if str(head).lower() == label.lower()]
-    if len(same) == 1:
-        return same[0]
+    if label in heads or len(same) == 1:
+        return label if label in heads else same[0]
     found = ", ".join(map(str, heads)) or "none besides the id"
     raise CohortError(
-        f"{files.folder}: the label {label!r} is no column of {source}; found {found}. "
-        "Name the column by label= (--label)"
+        f"{folder}: the label {label!r} is no column of {source}; found {found}. Name "
+        "the column by label= (--label)"
     )
 
 
-def _baseline(person: Person, sessions: list[str]) -> list[str]:
-    """Return the visit that the table calls baseline, or its earliest, if scanned."""
-    if not person.visits:
-        return sessions[:1]
-    listed = [name for name, _ in person.visits.values()]
-    wanted = [name for name in listed if visit_key(name).lower() in _BASELINE]
-    wanted = wanted or sorted(listed, key=visit_order)[:1]
-    keys = {visit_key(name) for name in wanted}
-    return [session for session in sessions if visit_key(session) in keys][:1]
+_Row = tuple[Person, str, Scan]
 
 
-def _refuse_continuous(label: str, found: Counter[str], n_scans: int) -> None:
-    try:
-        values = [float(name) for name in found]
-    except ValueError:
-        return
-    whole = all(value.is_integer() for value in values if math.isfinite(value))
-    if values and (not whole or len(values) > _MOST_NUMBERS or label.lower() == "age"):
+def _choose_by_label(
+    rows: Sequence[_Row], label: str, classes: Sequence[str] | None, source: str
+) -> tuple[list[_Row], tuple[str, ...], bool, list[str], list[str]]:
+    """Return the rows of the classes, the classes, whether ordered, notes, faults."""
+    labels = [person.facts_at(session).get(label) for person, session, _ in rows]
+    found = Counter(name for name in labels if name is not None)
+    counted = ", ".join(f"{name} ({n})" for name, n in sorted(found.items())) or "none"
+    numbers = pd.to_numeric(pd.Series(list(found), dtype=object), errors="coerce")
+    whole = (numbers == numbers.round()).all()
+    many = not whole or len(found) > _MOST_NUMBERS or label.lower() == "age"
+    if classes is None and found and numbers.notna().all() and many:
         raise CohortError(
-            f"{label} is continuous ({len(values)} values from {min(values):g} to "
-            f"{max(values):g} in {n_scans} scans), and labels are classes. Name a "
+            f"{label} is continuous ({len(found)} values from {numbers.min():g} to "
+            f"{numbers.max():g} in {len(rows)} scans), and labels are classes. Name a "
             "column of classes by label= (--label), or say which values are classes by "
             "classes= (--classes)"
         )
-
-
-def _other_visits(person: Person, session: str) -> str:
-    """Return the visits of a person that are listed, where this one is not."""
-    if not person.visits or visit_key(session) in person.visits:
-        return ""
-    names = ", ".join(name for name, _ in person.visits.values())
-    return f"; its visits are listed as {names}"
-
-
-def _contradictions(
-    rows: Sequence[tuple[Person, str, int]], label: str, source: str
-) -> list[str]:
-    """Say where a person's label and that of the visit differ, and which counts."""
-    n_differ = 0
-    for person, session, _ in rows:
-        by_visit = person.visits.get(visit_key(session), ("", {}))[1].get(label)
-        n_differ += None not in (by_visit, person.facts.get(label)) and (
-            by_visit != person.facts[label]
+    order, ordered = order_classes(list(found), classes)
+    kept, left, faults, n_differ = [], Counter[str](), list[str](), 0
+    for row, name in zip(rows, labels, strict=True):
+        person, _, scan = row
+        visit = person.visits.get(scan.key[1], ("", {}))[1].get(label)
+        both = None not in (visit, person.facts.get(label))
+        n_differ += both and visit != person.facts[label]
+        if name in order:
+            kept.append(row)
+        elif classes is not None:
+            left[name or "n/a"] += 1
+        else:
+            names = ", ".join(name for name, _ in person.visits.values())
+            unlisted = names and scan.key[1] not in person.visits
+            but = f"; its visits are listed as {names}" if unlisted else ""
+            faults.append(
+                f"{scan.name}: no {label} (n/a{but}); give one, leave the scan out, or "
+                "keep those with a label by classes= (--classes)"
+            )
+    for name in (name for name in order if name not in found):
+        meant = [known for known in found if known.lower() == name.lower()]
+        hint = f". Did you mean {meant[0]!r}?" if meant else ""
+        faults.append(
+            f"no scan has the {label} {name!r} of classes; found {counted}{hint}"
         )
-    if not n_differ:
-        return []
-    return [
-        f"{label} of {n_differ} scans differs between {source} and sub-*_sessions.tsv: "
-        "that of the visit, in sub-*_sessions.tsv, was taken"
-    ]
+    notes = []
+    if left:
+        counted = ", ".join(f"{name} ({n})" for name, n in sorted(left.items()))
+        notes.append(f"left out, {label} is not among the classes: {counted}")
+    if n_differ:
+        notes.append(
+            f"{label} of {n_differ} scans differs between {source} and "
+            "sub-*_sessions.tsv: that of the visit, in sub-*_sessions.tsv, was taken"
+        )
+    return kept, order, ordered, notes, faults
 
 
-def _table(
-    scans: Sequence[Scan], facts: Sequence[dict[Any, str | None]], label: str | None
-) -> pd.DataFrame:
+def _scan_table(rows: Sequence[_Row], label: str | None) -> pd.DataFrame:
+    facts = [person.facts_at(session) for person, session, _ in rows]
     columns: dict[str, Any] = {
-        "scan": [scan.name for scan in scans],
-        "participant": [scan.participant for scan in scans],
-        "session": [scan.session for scan in scans],
+        "scan": [scan.name for _, _, scan in rows],
+        "participant": [person.participant for person, _, _ in rows],
+        "session": [session for _, session, _ in rows],
         "label": [UNLABELLED if label is None else fact[label] for fact in facts],
     }
     for head in dict.fromkeys(head for fact in facts for head in fact):

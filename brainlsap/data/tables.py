@@ -166,11 +166,6 @@ def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
     return Path(path)
 
 
-def is_missing(cell: object) -> bool:
-    """Return whether a cell says that there is no value."""
-    return cell is None or str(cell).strip().lower() in MISSING
-
-
 def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:
     """Return a table of text as numbers, NaN where missing.
 

@@ -9,7 +9,6 @@ same ones is not made again.
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from importlib.metadata import version
@@ -17,18 +16,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data import read_table
 from brainlsap.data.find_files import (
+    ScanName,
     StudyFiles,
     parse_scan_name,
-    person_key,
-    visit_key,
     visit_order,
 )
-from brainlsap.data.tables import read_table
 from brainlsap.exceptions import BrainlsapError, CohortError, WritingError
 from brainlsap.files import lock_folder, replace_when_whole
 from brainlsap.images.streamlines import FORMATS
@@ -50,37 +47,20 @@ _SKIPPED = ("label", "mri", "scripts", "stats", "surf", "tmp", "touch", "trash")
 
 
 class BuiltStudy(NamedTuple):
-    """What was built of a study."""
+    """What was built of a study, where, and a line for each scan that failed."""
 
     folder: Path
-    """Where it stands."""
     made: tuple[Path, ...]
-    """Files that were made now."""
     kept: tuple[Path, ...]
-    """Files that were there already, of the same inputs and parameters."""
     faults: tuple[str, ...]
-    """One line for each scan that failed."""
 
 
-class ScanImages(NamedTuple):
-    """The images of one scan, by what they are; or what keeps it from being built."""
+class Task(NamedTuple):
+    """One file to build, of which scan, and of which images by their parameter."""
 
-    participant: str
-    session: str
-    files: dict[str, Path]
-    """`tractogram`, `streamline_weights`, `parcellation`, and for each tracer (such as
-    `trc-18FFDG`, empty where not said) `pet <tracer>` and `transform <tracer>`."""
-    fault: str
-
-    @property
-    def name(self) -> str:
-        """Name of the scan, such as `sub-01_ses-M00`."""
-        return f"{self.participant}_{self.session}".rstrip("_")
-
-    @property
-    def tracers(self) -> list[str]:
-        """Tracers of which there is a PET image."""
-        return [key[4:] for key in self.files if key.startswith("pet ")]
+    scan: str
+    path: Path
+    inputs: dict[str, Path]
 
 
 def build_study(
@@ -127,7 +107,7 @@ def build_study(
     Returns
     -------
     BuiltStudy
-        Where it stands, files made and kept, and a line for each scan that failed.
+        `folder`, files `made` and `kept`, and a line of `faults` a scan that failed.
 
     Raises
     ------
@@ -148,30 +128,23 @@ def build_study(
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
-    files = StudyFiles(folder, derivatives, subjects_dir)
     place = folder / FOLDER if out is None else Path(out)
-    own = [] if files.subjects is None else [files.subjects]
-    roots = [r for r in (*files.roots, *own) if r.resolve() != place.resolve()]
-    scans = find_scans(folder, roots, atlas, dict(patterns or {}))
-    settings = dict(connectome or {}), dict(suvr or {})
+    listed: list[str] = []
+    if (folder / "participants.tsv").is_file():
+        listed = [*read_table(folder / "participants.tsv").iloc[:, 0].dropna()]
+    files = StudyFiles(folder, listed, derivatives, subjects_dir)
+    tasks, faults = find_tasks(files, place, atlas, dict(patterns or {}))
+    settings = {"tractogram": dict(connectome or {}), "pet": dict(suvr or {})}
     # a Dask cluster, which the caller may have chosen, gives all results at once
     in_turn = getattr(get_active_backend()[0], "supports_return_generator", False)
     order = "generator_unordered" if in_turn else "list"
-    calls = (delayed(build_scan)(scan, atlas, place, *settings) for scan in scans)
+    calls = (delayed(build_file)(task, atlas, place, settings) for task in tasks)
     with lock_folder(place):
         _remove_partials(place)
         try:
             _describe(place)
             results = Parallel(n_jobs=n_jobs, return_as=order)(calls)
-            bar = tqdm(
-                results,
-                total=len(scans),
-                desc="building",
-                unit="scan",
-                file=sys.stderr,
-                disable=not verbose,
-            )
-            done = sorted(bar, key=lambda outcome: outcome[0])
+            done = sorted(tqdm(results, "building", len(tasks), disable=not verbose))
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 "stopped. Run the same command again to continue: what is finished is "
@@ -179,12 +152,15 @@ def build_study(
             ) from None
         finally:
             _remove_partials(place)  # of processes that were ended with this one
-    return BuiltStudy(
-        place,
-        tuple(path for _, made, _, _ in done for path in made),
-        tuple(path for _, _, kept, _ in done for path in kept),
-        tuple(f"{name}: {fault}" for name, _, _, fault in done if fault),
+    for scan, _, outcome in done:
+        if outcome not in ("made", "kept"):
+            faults.setdefault(scan, []).append(outcome)
+    made, kept = (
+        tuple(path for _, path, outcome in done if outcome == what)
+        for what in ("made", "kept")
     )
+    lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
+    return BuiltStudy(place, made, kept, tuple(lines))
 
 
 def _remove_partials(place: Path) -> None:
@@ -207,259 +183,183 @@ def _describe(place: Path) -> None:
             partial.write_text(text, encoding="utf-8")
 
 
-def find_scans(
-    folder: Path, roots: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
-) -> list[ScanImages]:
-    """Return the images of all scans that have a tractogram or PET, sorted by name.
+def find_tasks(
+    files: StudyFiles, place: Path, atlas: Atlas, patterns: Mapping[str, str]
+) -> tuple[list[Task], dict[str, list[str]]]:
+    """Return what can be built, and what keeps scans from being built, by name.
 
-    A file is of the person and the visit whose folders (`sub-X/ses-Y`, a FreeSurfer
-    subject named `sub-X_ses-Y`, or a name of participants.tsv) it lies in; a person's
-    files outside of visits, such as one anatomy, serve all visits.
+    A person's files outside of visits, such as one anatomy, serve all visits. What
+    lies in `place` was built before.
     """
-    listed = set()
-    if (folder / "participants.tsv").is_file():
-        table = read_table(folder / "participants.tsv")
-        listed = {person_key(str(name)) for name in table.iloc[:, 0].dropna()}
-    names: dict[str, str] = {}
-    found: dict[tuple[str, str], list[Path]] = {}
+    found, names = dict(files.files), dict[str, str]()
     segmented: dict[tuple[str, str], Path] = {}
-    for place in (place for root in roots for place in sorted(root.glob("*/"))):
-        name = parse_scan_name(place.name)
-        key = person_key(name.participant)
-        image = place / "mri" / atlas.settings.get("segmentation", "none")
-        is_person = place.name.startswith("sub-") or key in listed
-        # the longitudinal stream has spaces of its own
-        if name.base or not (is_person or image.is_file()):
-            continue
-        names.setdefault(key, name.participant)
-        if image.is_file():
-            segmented.setdefault((key, visit_key(name.session)), image)
-        for path in _walk(place):
-            first = path.relative_to(place).parts[0]
-            visit = first if first.startswith("ses-") else name.session
-            found.setdefault((key, visit_key(visit)), []).append(path)
-    scans = []
-    for key in sorted(names, key=names.__getitem__):
-        visits = {visit for person, visit in (*found, *segmented) if person == key}
+    roots = files.roots if files.subjects_dir is None else [files.subjects_dir]
+    glob = f"*/mri/{atlas.settings.get('segmentation', 'none')}"
+    for image in (image for root in roots for image in sorted(root.glob(glob))):
+        name = parse_scan_name(image.parents[1].name)
+        if not name.base:  # the longitudinal stream has spaces of its own
+            names.setdefault(name.key[0], name.participant)
+            segmented.setdefault(name.key, image)
+            found[name.key] = [*found.get(name.key, []), *_walk(image.parents[1])]
+    for (person, _), paths in found.items():
+        for part in (part for path in paths[:1] for part in path.parts):
+            if ScanName(part).key[0] == person:
+                names.setdefault(person, part)
+    tasks: list[Task] = []
+    faults: dict[str, list[str]] = {}
+    for key, person in sorted(names.items(), key=lambda item: item[1]):
+        visits = {visit for one, visit in (*found, *segmented) if one == key}
         for visit in sorted(visits - {""}, key=visit_order) or [""]:
             own = {*found.get((key, visit), []), *found.get((key, ""), [])}
+            images = sorted(path for path in own if place not in path.parents)
             brain = segmented.get((key, visit), segmented.get((key, "")))
-            scans.append(
-                _choose(names[key], visit, sorted(own), atlas, patterns, brain)
-            )
-    scans = [s for s in scans if "tractogram" in s.files or s.tracers or s.fault]
-    if not scans:
+            session = f"ses-{visit}" if visit else ""
+            chosen, wrong = _choose_images(images, atlas, patterns, brain)
+            if wrong:
+                faults[f"{person}_{session}".rstrip("_")] = wrong
+            else:
+                tasks += _plan(person, session, chosen, atlas)
+    if not tasks and not faults:
         raise CohortError(
-            f"{folder}: no tractogram ({', '.join(FORMATS)}) and no PET "
+            f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no PET "
             "(*_pet.nii.gz) was found below sub-* of it, its derivatives, or the "
             "folders of derivatives="
         )
-    return scans
+    return tasks, faults
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        is_freesurfer = "stats" in folders or "mri" in folders
-        skipped = _SKIPPED if is_freesurfer else ()
-        folders[:] = [f for f in folders if f not in skipped and f[0] != "."]
-        yield from (Path(place, name) for name in files if name[0] != ".")
+    """Yield the files of a FreeSurfer subject that are not FreeSurfer's."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        yield from (Path(place, name) for name in names if name[0] != ".")
 
 
-def _choose(
-    person: str,
-    visit: str,
+def _choose_images(  # noqa: C901
     files: Sequence[Path],
     atlas: Atlas,
     patterns: Mapping[str, str],
-    image: Path | None,
-) -> ScanImages:
-    """Choose one file of each kind, and one PET of each tracer."""
-    chosen: dict[str, Path] = {}
+    brain: Path | None,
+) -> tuple[dict[str, dict[str, Path]], list[str]]:
+    """Choose one file of each kind, for "" (tractogram) and each tracer; and faults."""
     faults = []
 
     def choose(
-        key: str, what: str, among: Sequence[Path], usual: Sequence[str]
-    ) -> None:
-        globs = (patterns[what],) if what in patterns else usual
-        fitting = next((fits for g in globs if (fits := _fitting(among, g, what))), [])
-        if len(fitting) > 1:
-            shown = ", ".join(path.name for path in fitting)
-            faults.append(
-                f"{len(fitting)} files could be its {what}: {shown}; choose by {what}="
-            )
-        elif fitting:
-            chosen[key] = fitting[0]
+        what: str, among: Sequence[Path], usual: Sequence[str]
+    ) -> dict[str, Path]:
+        for glob in (patterns[what],) if what in patterns else usual:
+            fitting = [
+                path
+                for path in among
+                if fnmatch(str(path), f"*/{glob}")
+                and path.suffix != ".json"
+                and (what != "parcellation" or path.name.lower().endswith(_IMAGES))
+            ]
+            if len(fitting) > 1:
+                shown = ", ".join(path.name for path in fitting)
+                faults.append(
+                    f"{len(fitting)} files could be its {what}: {shown}; choose by "
+                    f"{what}="
+                )
+            if fitting:
+                return {what: fitting[0]}
+        return {}
 
     usual = tuple(atlas.settings.get("image_patterns", (f"*{atlas.name}*",)))
-    choose("parcellation", "parcellation", files, usual)
-    choose("tractogram", "tractogram", files, PATTERNS["tractogram"])
-    choose("streamline_weights", "streamline_weights", files, ())
-    if "parcellation" not in chosen and image is not None:
-        chosen["parcellation"] = image
+    labels = choose("parcellation", files, usual)
+    if not labels and brain is not None:
+        labels = {"parcellation": brain}
+    chosen = {}
+    if lines := choose("tractogram", files, PATTERNS["tractogram"]):
+        weights = choose("streamline_weights", files, ())
+        chosen["tractogram"] = {**lines, **labels, **weights}
     by_tracer: dict[str, list[Path]] = {}
     for path in files:
-        by_tracer.setdefault(_tracer(path), []).append(path)
+        found = _TRACER.search(path.name)
+        by_tracer.setdefault(found[1] if found else "", []).append(path)
     for tracer, own in by_tracer.items():
-        choose(f"pet {tracer}", "pet", own, PATTERNS["pet"])
+        pet = choose("pet", own, PATTERNS["pet"])
+        if not pet:
+            continue
+        moves: dict[str, Path] = {}
         # it has been applied where the PET's name says a space
-        is_moved = "space-" in chosen.get(f"pet {tracer}", Path()).name
-        if f"pet {tracer}" in chosen and ("transform" in patterns or not is_moved):
+        if "transform" in patterns or "space-" not in pet["pet"].name:
             among = own if not tracer else [*own, *by_tracer.get("", [])]
-            choose(f"transform {tracer}", "transform", among, PATTERNS["transform"])
-    session = f"ses-{visit}" if visit else ""
-    scan = ScanImages(person, session, chosen, "; ".join(faults))
-    has_images = "tractogram" in chosen or scan.tracers
-    if has_images and "parcellation" not in chosen and not faults:
+            moves = choose("transform", among, PATTERNS["transform"])
+        chosen[tracer] = {**pet, **labels, **moves}
+    if chosen and not labels and not faults:
         expected = atlas.settings.get("segmentation", "segmentation")
-        fault = (
+        faults.append(
             f"no parcellation of {atlas.name}; expected FreeSurfer's mri/{expected}, "
             "or an image chosen by parcellation="
         )
-        return scan._replace(fault=fault)
-    return scan
+    return chosen, faults
 
 
-def _tracer(path: Path) -> str:
-    found = _TRACER.search(path.name)
-    return found[1] if found else ""
-
-
-def _fitting(files: Sequence[Path], glob: str, what: str) -> list[Path]:
-    suffixes = _IMAGES if what == "parcellation" else ("",)
-    return [
-        path
-        for path in files
-        if fnmatch(str(path), f"*/{glob}")
-        and path.suffix != ".json"
-        and path.name.lower().endswith(suffixes)
-    ]
-
-
-def build_scan(
-    scan: ScanImages,
-    atlas: Atlas,
-    place: Path,
-    connectome: Mapping[str, Any],
-    suvr: Mapping[str, Any],
-) -> tuple[str, list[Path], list[Path], str]:
-    """Build what is missing of one scan; return its name, made, kept, and its fault.
-
-    A fault is returned, not raised: other scans go on.
-    """
-    made: list[Path] = []
-    kept: list[Path] = []
-    if scan.fault:
-        return scan.name, made, kept, scan.fault
-    folder = place / scan.participant / scan.session
+def _plan(
+    person: str, session: str, chosen: Mapping[str, dict[str, Path]], atlas: Atlas
+) -> Iterator[Task]:
+    """Yield a task for the connectome of a scan and for the uptake of each tracer."""
+    scan = f"{person}_{session}".rstrip("_")
     word = atlas.settings.get("file_words", [atlas.name])[0]
-    steps: list[tuple[Path, str, Mapping[str, Any]]] = []
-    if "tractogram" in scan.files:
-        name = f"{scan.name}_atlas-{word}_connectivity.csv"
-        steps.append((folder / "dwi" / name, "tractogram", connectome))
-    for tracer in scan.tracers:
-        name = f"{scan.name}_{tracer}".rstrip("_")
-        name = f"{name}_atlas-{word}_desc-suvr_regions.tsv"
-        steps.append((folder / "pet" / name, f"pet {tracer}", suvr))
-    faults = []
-    for path, what, settings in steps:
-        record = _fingerprint(scan, what, atlas, settings)
-        try:
-            if _is_done(path, record):
-                kept.append(path)
-                continue
-            if what == "tractogram":
-                table, facts = _make_connectome(scan, atlas, settings)
-            else:
-                table, facts = _make_suvr(scan, what, atlas, settings)
-            sidecar = path.with_suffix(".json")
-            sidecar.unlink(missing_ok=True)
-            with replace_when_whole(path) as partial:
-                sep = "," if path.suffix == ".csv" else "\t"
-                table.to_csv(partial, sep=sep, na_rep="n/a", index_label="region")
-            with replace_when_whole(sidecar) as partial:
-                text = json.dumps({**facts, **record}, indent=2) + "\n"
-                partial.write_text(text, encoding="utf-8")
-            made.append(path)
-        except WritingError:  # it would be the same for every other scan
-            raise
-        except (BrainlsapError, OSError, MemoryError) as error:
-            faults.append(" ".join(str(error).split()))
-    return scan.name, made, kept, "; ".join(faults)
+    for what, inputs in chosen.items():
+        if what == "tractogram":
+            path = Path("dwi", f"{scan}_atlas-{word}_connectivity.csv")
+        else:
+            name = f"{scan}_{what}".rstrip("_")
+            path = Path("pet", f"{name}_atlas-{word}_desc-suvr_regions.tsv")
+        yield Task(scan, Path(person, session, path), inputs)
 
 
-def _make_connectome(
-    scan: ScanImages, atlas: Atlas, settings: Mapping[str, Any]
-) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return a connectome with names, and what its sidecar says."""
-    files = scan.files
-    more: dict[str, Any] = {"n_threads": 1}  # scans are built side by side
-    if "streamline_weights" in files:
-        more["streamline_weights"] = files["streamline_weights"]
-    made = build_connectome(
-        files["tractogram"], files["parcellation"], atlas, **(more | dict(settings))
-    )
-    frame = made.to_frame()
-    if np.array_equal(made.matrix, np.rint(made.matrix)):
-        frame = frame.astype(np.int64)
-    facts = {
-        "Description": "Connectome from streamlines; symmetric, regions by name",
-        "Parameters": made.parameters,
-        "Streamlines": {
-            "Total": made.n_streamlines,
-            "Kept": made.n_kept,
-            "Unassigned": made.n_unassigned,
-            "OutsideAtlas": made.n_outside,
-        },
-        "Notes": list(made.notes),
+def build_file(
+    task: Task, atlas: Atlas, place: Path, settings: Mapping[str, dict[str, Any]]
+) -> tuple[str, Path, str]:
+    """Build one file if it is missing; return its scan, and "made", "kept" or why not.
+
+    A fault is returned, not raised: others go on.
+    """
+    path, is_pet = place / task.path, "pet" in task.inputs
+    sidecar = path.with_suffix(".json")
+    asked = settings["pet" if is_pet else "tractogram"]
+    facts = {name: (file.name, file.stat()) for name, file in task.inputs.items()}
+    record = {  # what must be the same for a file not to be made again
+        "Inputs": {n: [f, s.st_size, s.st_mtime_ns] for n, (f, s) in facts.items()},
+        "Asked": {"atlas": atlas.name, **{k: str(asked[k]) for k in sorted(asked)}},
     }
-    return frame, facts
-
-
-def _make_suvr(
-    scan: ScanImages, what: str, atlas: Atlas, settings: Mapping[str, Any]
-) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Return a table of regions, and what its sidecar says."""
-    files = scan.files
-    transform = files.get(what.replace("pet", "transform", 1))
-    more = {} if transform is None else {"transform": transform}
-    made = extract_suvr(
-        files[what], files["parcellation"], atlas, **(more | dict(settings))
-    )
-    is_known = np.isfinite(made.shift_mm)
-    facts = {
-        "Description": "Standardised uptake value ratio of every region",
-        "Parameters": made.parameters,
-        "Reference": {
-            "Mean": made.reference_mean,
-            "Coverage": made.reference_coverage,
-        },
-        "Overlap": made.overlap,
-        "BestShift_mm": made.shift_mm if is_known else None,
-        "Notes": list(made.notes),
-    }
-    return made.to_frame()[["suvr", "n_voxels", "coverage"]], facts
-
-
-def _fingerprint(
-    scan: ScanImages, what: str, atlas: Atlas, settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what must be the same for a file not to be made again."""
-    beside = what.replace("pet", "transform", 1)
-    if what == "tractogram":
-        beside = "streamline_weights"
-    inputs = {}
-    for name in (what, "parcellation", beside):
-        path = scan.files.get(name)
-        if path is not None and path.is_file():
-            facts = path.stat()
-            inputs[name] = [path.name, facts.st_size, facts.st_mtime_ns]
-    given = {key: str(value) for key, value in sorted(settings.items())}
-    return {"Inputs": inputs, "Asked": {"atlas": atlas.name, **given}}
-
-
-def _is_done(path: Path, record: dict[str, Any]) -> bool:
     try:
-        said = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        return path.is_file() and {key: said[key] for key in record} == record
+        if path.is_file() and _says(sidecar, record):
+            return task.scan, path, "kept"
+        told: Any
+        if is_pet:
+            told = extract_suvr(atlas=atlas, **(task.inputs | asked))
+            frame = told.to_frame()[["suvr", "n_voxels", "coverage"]]
+        else:  # files are built side by side
+            inputs = {"n_threads": 1} | task.inputs | asked
+            told = build_connectome(atlas=atlas, **inputs)
+            is_whole = np.array_equal(told.matrix, np.rint(told.matrix))
+            frame = told.to_frame().astype(np.int64 if is_whole else float)
+        sidecar.unlink(missing_ok=True)
+        with replace_when_whole(path) as partial:
+            sep = "," if path.suffix == ".csv" else "\t"
+            frame.to_csv(partial, sep=sep, na_rep="n/a", index_label="region")
+        numbers = {
+            name: value
+            for name, value in vars(told).items()
+            if isinstance(value, int | float) and np.isfinite(value)
+        }
+        said = {"Parameters": told.parameters, "Notes": told.notes, **numbers, **record}
+        with replace_when_whole(sidecar) as partial:
+            partial.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        return task.scan, path, "made"
+    except WritingError:  # it would be the same for every other scan
+        raise
+    except (BrainlsapError, OSError, MemoryError) as error:
+        return task.scan, path, " ".join(str(error).split())
+
+
+def _says(sidecar: Path, record: dict[str, Any]) -> bool:
+    try:
+        said = json.loads(sidecar.read_text(encoding="utf-8"))
+        return {key: said[key] for key in record} == record
     except (OSError, ValueError, KeyError, TypeError):
         return False

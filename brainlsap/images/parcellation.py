@@ -48,19 +48,28 @@ def freesurfer_labels() -> dict[int, str]:
 
 @dataclass(frozen=True, eq=False)
 class LabelImage:
-    """Labels of voxels, and what they mean."""
+    """Labels of voxels, and what they mean.
+
+    Attributes
+    ----------
+    values
+        (n_x, n_y, n_z) whole numbers, 0 for background; the part that holds labels.
+    affine
+        From voxel to RAS in mm.
+    names
+        Of every label in the image but 0.
+    places
+        Position in the atlas of every label that is one of its regions.
+    counts
+        Voxels of every label.
+    """
 
     path: Path
     values: np.ndarray
-    """(n_x, n_y, n_z) whole numbers, 0 for background; the part that holds labels."""
     affine: np.ndarray
-    """From voxel to RAS in mm."""
     names: dict[int, str]
-    """Of every label in the image but 0."""
     places: dict[int, int]
-    """Position in the atlas of every label that is one of its regions."""
     counts: dict[int, int]
-    """Voxels of every label."""
     notes: tuple[str, ...]
 
     def with_cores(self, cores: Collection[str]) -> tuple[int, ...]:

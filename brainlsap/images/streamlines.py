@@ -29,16 +29,24 @@ _TRX_KINDS = {
 
 @dataclass(frozen=True, eq=False)
 class StreamlineBlock:
-    """Some streamlines of a file, one after the other."""
+    """Some streamlines of a file, one after the other.
+
+    Attributes
+    ----------
+    first
+        Number of the first streamline in its file, from 0.
+    points
+        (n_points, 3) RAS in mm; rows of no streamline may stand between them.
+    starts
+        (n_streamlines,) row of the first point of every streamline.
+    stops
+        (n_streamlines,) row behind its last point.
+    """
 
     first: int
-    """Number of the first streamline in its file, from 0."""
     points: np.ndarray
-    """(n_points, 3) RAS in mm; rows of no streamline may stand between them."""
     starts: np.ndarray
-    """(n_streamlines,) row of the first point of every streamline."""
     stops: np.ndarray
-    """(n_streamlines,) row behind its last point."""
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
@@ -39,30 +40,45 @@ _SMALLEST_BRAIN = 80.0
 
 @dataclass(frozen=True, eq=False)
 class RegionalUptake:
-    """Uptake of every region, and how well the image covers it."""
+    """Uptake of every region, and how well the image covers it.
+
+    Attributes
+    ----------
+    values
+        (n_rois,) mean of the region over the mean of the reference; NaN: not measured
+    names
+        Of the regions.
+    notes
+        What the labels were taken for, and what is not measured.
+    means
+        (n_rois,) in the unit of the image.
+    coverage
+        (n_rois,) share of the region's voxels that the image covers.
+    n_voxels
+        (n_rois,) covered voxels that were averaged.
+    reference_mean
+        Of the reference region, in the unit of the image.
+    reference_coverage
+        Share of the reference's voxels that the image covers.
+    overlap
+        Share of the voxels of all regions that the image covers.
+    shift_mm
+        How far the image would have to be moved to fit the labels best; NaN: no brain
+    parameters
+        How it was made.
+    """
 
     values: np.ndarray
-    """(n_rois,) mean of the region over the mean of the reference; NaN: not measured"""
     names: tuple[str, ...]
-    """Of the regions."""
     notes: tuple[str, ...]
-    """What the labels were taken for, and what is not measured."""
     means: np.ndarray
-    """(n_rois,) in the unit of the image."""
     coverage: np.ndarray
-    """(n_rois,) share of the region's voxels that the image covers."""
     n_voxels: np.ndarray
-    """(n_rois,) covered voxels that were averaged."""
     reference_mean: float
-    """Of the reference region, in the unit of the image."""
     reference_coverage: float
-    """Share of the reference's voxels that the image covers."""
     overlap: float
-    """Share of the voxels of all regions that the image covers."""
     shift_mm: float
-    """How far the image would have to be moved to fit the labels best; NaN: no brain"""
     parameters: dict[str, Any]
-    """How it was made."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each region: suvr, mean, n_voxels and coverage."""
@@ -71,6 +87,8 @@ class RegionalUptake:
         return pd.DataFrame(columns, index=pd.Index(self.names, name="region"))
 
 
+# sums in one order, so that the last digit does not follow the number of threads
+@threadpool_limits.wrap(limits=1)
 def extract_suvr(
     pet: str | Path,
     parcellation: str | Path,

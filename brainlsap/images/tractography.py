@@ -52,24 +52,36 @@ EndFinder = Callable[[StreamlineBlock], tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class BuiltConnectome:
-    """A connectome made from streamlines, and what became of them."""
+    """A connectome made from streamlines, and what became of them.
+
+    Attributes
+    ----------
+    matrix
+        (n_rois, n_rois) symmetric, in atlas order; diagonal: within a region.
+    names
+        Of the regions.
+    notes
+        What the labels were taken for, and what was dropped.
+    n_streamlines
+        In the tractogram.
+    n_kept
+        Both ends lie in regions of the atlas.
+    n_unassigned
+        An end at least lies in no node.
+    n_outside
+        Both lie in nodes, but one is left out by the atlas (cerebellum, accumbens).
+    parameters
+        How it was made.
+    """
 
     matrix: np.ndarray
-    """(n_rois, n_rois) symmetric, in atlas order; diagonal: within a region."""
     names: tuple[str, ...]
-    """Of the regions."""
     notes: tuple[str, ...]
-    """What the labels were taken for, and what was dropped."""
     n_streamlines: int
-    """In the tractogram."""
     n_kept: int
-    """Both ends lie in regions of the atlas."""
     n_unassigned: int
-    """An end at least lies in no node."""
     n_outside: int
-    """Both lie in nodes, but one is left out by the atlas (cerebellum, accumbens)."""
     parameters: dict[str, Any] = field(default_factory=dict)
-    """How it was made."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return the matrix with the regions' names on both sides."""

@@ -358,15 +358,6 @@ def structure_names(atlas: Atlas) -> list[str]:
     return [split_name(name)[1] for name in atlas.names]
 
 
-def find_homotopic(atlas: Atlas) -> np.ndarray:
-    """Return the place of every region's counterpart on the other side; -1: none."""
-    sides = atlas.regions["hemisphere"].tolist()
-    keys = list(zip(sides, structure_names(atlas), strict=True))
-    position = {key: i for i, key in enumerate(keys)}
-    other = {"L": "R", "R": "L"}
-    return np.array([position.get((other.get(s, ""), name), -1) for s, name in keys])
-
-
 def choose_seeds(
     atlas: Atlas, seeds: Sequence[str] | int | None, random_state: int
 ) -> np.ndarray:
@@ -394,9 +385,8 @@ def choose_seeds(
 
 def _atlas_network(atlas: Atlas, random_state: int) -> np.ndarray:
     """Draw the base network of an atlas' regions, of STREAMLINES streamlines."""
-    columns = [axis for axis in "xyz" if axis in atlas.regions]
-    positions = atlas.regions[columns].to_numpy(dtype=float)
-    if len(columns) < 3 or not np.isfinite(positions).all():
+    positions = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
+    if not np.isfinite(positions).all():
         raise ParameterError(
             f"atlas {atlas.name!r} has no centroid for every region, and simulated "
             "connectomes need distances. Add columns x, y, z (mm) to its regions.tsv."
@@ -408,7 +398,7 @@ def _atlas_network(atlas: Atlas, random_state: int) -> np.ndarray:
     across = np.where(side[:, None] * side[None, :] < 0, ACROSS_HEMISPHERES, 1.0)
     base = base_network(
         positions,
-        find_homotopic(atlas),
+        atlas.homotopic,
         random_stream(random_state, "base network"),
         factors=(np.outer(hubs, hubs), across),
     )
@@ -459,11 +449,10 @@ def _healthy_means(atlas: Atlas, feature: str, random_state: int) -> np.ndarray:
     cortex = model.cortex_mean + model.cortex_spread * draws
     sizes = model.subcortex
     usual = float(np.median(list(sizes.values()))) if sizes else np.nan
-    is_cortex = (atlas.regions["structure"] == "cortex").tolist()
     return np.array(
         [
             cortex[names.index(name)] if on_cortex else sizes.get(name, usual)
-            for name, on_cortex in zip(structures, is_cortex, strict=True)
+            for name, on_cortex in zip(structures, atlas.cortex, strict=True)
         ]
     )
 
@@ -615,23 +604,8 @@ def _ellipsoid_atlas(random_state: int) -> Atlas:
     left = directions * SEMI_AXES
     left[:, 0] = -np.abs(left[:, 0])
     positions = np.concatenate([left, left * [-1, 1, 1]])
-    number = [f"{i + 1:03d}" for i in range(half)]
-    regions = pd.DataFrame(
-        {
-            "name": [f"ctx_{side}_{n}" for side in ("lh", "rh") for n in number],
-            "freesurfer_id": np.arange(BENCHMARK_ROIS) + 1,
-            "hemisphere": ["L"] * half + ["R"] * half,
-            "structure": "cortex",
-            "annot_name": number * 2,
-            "long_name": [f"region {n}" for n in number * 2],
-            "lobe": "none",
-            "short_name": [f"({side}) {n}" for side in "LR" for n in number],
-            "x": positions[:, 0],
-            "y": positions[:, 1],
-            "z": positions[:, 2],
-        }
-    )
-    return Atlas(name="ellipsoid160", regions=regions, folder=None)
+    names = [f"ctx_{s}_{i + 1:03d}" for s in ("lh", "rh") for i in range(half)]
+    return Atlas.from_names(names, coordinates=positions, name="ellipsoid160")
 
 
 def _draw_benchmark_networks(
@@ -640,7 +614,7 @@ def _draw_benchmark_networks(
     """Return observed networks (n_people, n_rois, n_rois) and pi (n_people, n_rois)."""
     base = base_network(
         atlas.regions[["x", "y", "z"]].to_numpy(),
-        find_homotopic(atlas),
+        atlas.homotopic,
         random_stream(random_state, "decisive base"),
     )
     connectomes = np.empty((n_people, *base.shape), dtype=np.float32)

@@ -70,14 +70,14 @@ def base_network(
 ) -> np.ndarray:
     """Draw the network B that a cohort shares; `factors` are h_i h_j and q_ij.
 
-    `homotopic` is each region's counterpart in the other hemisphere, -1 for none.
+    `homotopic` is each region's counterpart in the other hemisphere, itself for none.
     """
     decay = strength * np.exp(-pairwise_distance(positions) / length)
     network = decay * np.exp(spread * symmetric_normal(len(positions), rng))
     for factor in factors:
         network = network * factor
-    paired = np.flatnonzero(homotopic >= 0)
-    network[paired, homotopic[paired]] += homotopic_weight
+    rows = np.arange(len(positions))
+    network[rows, homotopic] += homotopic_weight
     np.fill_diagonal(network, 0.0)
     return network
 

@@ -17,7 +17,6 @@ has the same subcortical sizes); people without sessions have no `ses-` folder.
 """
 
 import json
-import sys
 from pathlib import Path
 from zlib import crc32
 
@@ -40,12 +39,10 @@ KEY_COLUMNS = ("scan", "participant", "session", "label")
 FREESURFER_FEATURES = ("thickness", "volume")
 # Feature -> folder, end of the file's name, and heading of its values.
 REGION_FILES = {"fdg": ("pet", "trc-18FFDG_desc-suvr_regions.tsv", "suvr")}
-README = """Simulated data: nobody's brain.
+README = """Simulated data: nobody's brain. Everything was drawn at random by brainlsap.
 
-Written by brainlsap. People, connectomes and regional values were drawn at random
-by the model that brainlsap.simulation describes; no value was measured. truth.tsv says
-in which regions disease was planted (seed), and the change from CN to AD that is
-expected in each (effect).
+truth.tsv says in which regions disease was planted (seed), and the change from CN to AD
+that is expected in each (effect).
 """
 
 
@@ -92,14 +89,8 @@ def write_study_folder(
         raise ParameterError(f"{folder} is a file; name a new or empty folder.")
     with fill_folder(folder) as whole:
         _write_dataset(cohort, whole)
-        bar = tqdm(
-            range(cohort.n_scans),
-            desc="writing",
-            unit="scan",
-            file=sys.stderr,
-            disable=not verbose,
-        )
-        for row in bar:
+        rows = range(cohort.n_scans)
+        for row in tqdm(rows, "writing", unit="scan", disable=not verbose):
             _write_scan(cohort, row, whole, nodes)
     return folder
 
@@ -228,21 +219,16 @@ OTHER_STRUCTURES = (
     (8, "Left-Cerebellum-Cortex", 52000),
     (16, "Brain-Stem", 21000),
     (26, "Left-Accumbens-area", 500),
-    (28, "Left-VentralDC", 3900),
-    (43, "Right-Lateral-Ventricle", 11000),
-    (46, "Right-Cerebellum-White-Matter", 15000),
     (47, "Right-Cerebellum-Cortex", 53000),
     (58, "Right-Accumbens-area", 520),
-    (60, "Right-VentralDC", 3900),
-    (85, "Optic-Chiasm", 180),
 )
 APARC_COLUMNS = (
-    *("StructName", "NumVert", "SurfArea", "GrayVol", "ThickAvg", "ThickStd"),
-    *("MeanCurv", "GausCurv", "FoldInd", "CurvInd"),
+    "StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCurv FoldInd "
+    "CurvInd"
 )
 ASEG_COLUMNS = (
-    *("Index", "SegId", "NVoxels", "Volume_mm3", "StructName"),
-    *("normMean", "normStdDev", "normMin", "normMax", "normRange"),
+    "Index SegId NVoxels Volume_mm3 StructName normMean normStdDev normMin normMax "
+    "normRange"
 )
 
 
@@ -275,8 +261,7 @@ def aparc_text(
         f"# AnnotationFile ../label/{side}.{atlas.settings['annotation']}.annot",
         "# Measure Cortex, NumVert, Number of Vertices, "
         f"{vertices[found].sum()}, unitless",
-        f"# NTableCols {len(APARC_COLUMNS)}",
-        "# ColHeaders " + " ".join(APARC_COLUMNS),
+        f"# ColHeaders {APARC_COLUMNS}",
     ]
     names = rows["annot_name"].tolist()
     lines += [
@@ -308,9 +293,7 @@ def aseg_text(atlas: Atlas, scan: str, volume: np.ndarray | None) -> str:
         "# anatomy_type volume",
         f"# subjectname {scan}",
         "# VoxelVolume_mm3 1",
-        f"# NRows {len(found)}",
-        f"# NTableCols {len(ASEG_COLUMNS)}",
-        "# ColHeaders " + " ".join(ASEG_COLUMNS),
+        f"# ColHeaders {ASEG_COLUMNS}",
     ]
     lines += [
         f"{index:3d} {number:3d} {size:9.0f} {size:18.9f}  {name:<32s}"

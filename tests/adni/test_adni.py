@@ -12,7 +12,7 @@ from brainlsap.adni.tables import read_adni_tables
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
 from brainlsap.data import load_cohort
-from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.exceptions import CohortError
 from tests.adni import adni_files as made
 
 VISIT = ["participant_id", "session_id", "modality"]
@@ -336,17 +336,6 @@ def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
     refused(r"I100 stands in .* and in ", images)
     made.write_image(alone, "005_S_4010", "Axial_DTI", "someday", "I1")
     refused(r"'someday' is no day such as 2006-04-18", alone)
-
-
-def test_arguments_that_cannot_be_used_are_refused(tables, images, out):
-    for given, match in (
-        ({"window": -1}, r"window must be at least 0"),
-        ({"stages": "all"}, r"stages must be one of 'baseline', 'carry'"),
-        ({"require": ("mri",)}, r"modality must be one of 'amyloid'"),
-        ({"files": "move"}, r"files must be one of"),
-    ):
-        with pytest.raises(ParameterError, match=match):
-            import_adni(tables, images, out, **given)
 
 
 def read_texts(folder, **texts):

@@ -3,14 +3,13 @@
 import pytest
 
 from brainlsap.data import load_cohort, order_classes
-from brainlsap.data.find_files import StudyFiles
-from brainlsap.data.participants import people_file, people_of_table, read_people
+from brainlsap.data.participants import people_of_table, read_people
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 
 def read(folder):
-    return read_people(people_file(folder), StudyFiles(folder))
+    return list(read_people(folder / "participants.tsv").values())
 
 
 def people(write, text):
@@ -73,9 +72,9 @@ def test_all_faults_at_once(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("visit\nM0\n", "no column 'session_id'; found visit"),
-        ("session_id\tx\nses-1\t1\nses-1\t2\n", "every visit once, got 1, 1"),
-        ("session_id\tx\nn/a\t1\n", "every visit once, got None"),
+        ("visit\nM0\n", "every row needs a 'session_id'; the columns are vis"),
+        ("session_id\tx\nses-1\t1\nses-1\t2\n", "stands more than once at visit ses-1"),
+        ("session_id\tx\nn/a\t1\n", "every row needs a 'session_id'"),
     ],
 )
 def test_sessions_refused(write, text, message):
@@ -93,7 +92,7 @@ def test_id_column_refused(write):
 
 def test_people_of_a_table(write, tiny):
     path = write("t.csv", "id,lh_a,sex,left_handed,CSF\ns1,1,F,0,9\ns2,2,M,1,9\n")
-    found = people_of_table(read_scan_table(path, tiny))
+    found = list(people_of_table(read_scan_table(path, tiny)).values())
     assert found[1].facts_at("") == {"sex": "M", "left_handed": "1"}
     path = write("t.csv", "id,lh_a,sex\ns1,1,F\ns1,2,M\n")
     with pytest.raises(CohortError, match="s1 stands more than once"):

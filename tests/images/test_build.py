@@ -84,8 +84,8 @@ def test_what_is_built_is_loaded_by_name(study):
     assert cohort.region_names == tuple(f"lh_{r}" for r in REGIONS)
     assert np.isfinite(cohort.features).all()
     said = json.loads(built.made[0].with_suffix(".json").read_text())
-    assert said["Streamlines"]["Total"] == 10
-    kept = said["Streamlines"]["Kept"]
+    assert said["n_streamlines"] == 10
+    kept = said["n_kept"]
     assert np.triu(cohort.connectomes[0]).sum() == kept > 0
     assert said["Parameters"]["assignment"] == "radial"
     described = json.loads((built.folder / "dataset_description.json").read_text())
@@ -234,17 +234,17 @@ def test_two_builds_in_one_folder_are_refused(study, capsys):
 
 
 def test_a_build_that_is_stopped_says_how_to_continue(study, monkeypatch):
-    real, seen = build.build_scan, []
+    real, seen = build.build_file, []
 
-    def stop_at_third(scan, *rest):
-        seen.append(scan.name)
+    def stop_at_third(task, *rest):
+        seen.append(task.scan)
         if len(seen) == 3:
             raise KeyboardInterrupt
-        return real(scan, *rest)
+        return real(task, *rest)
 
-    monkeypatch.setattr(build, "build_scan", stop_at_third)
+    monkeypatch.setattr(build, "build_file", stop_at_third)
     with pytest.raises(KeyboardInterrupt, match="same command again to continue"):
         build_study(study, **arguments(study))
     place = study / "derivatives" / "brainlsap"
-    assert len(list(place.rglob("*.csv"))) == 2
+    assert len([*place.rglob("*.csv"), *place.rglob("*.tsv")]) == 2
     assert list(place.parent.rglob(".*")) == []

@@ -15,7 +15,7 @@ from brainlsap.simulation import (
     study_folder,
     write_study_folder,
 )
-from brainlsap.simulation.study_folder import mrtrix_matrix, mrtrix_nodes
+from brainlsap.simulation.study_folder import mrtrix_nodes
 
 
 @pytest.fixture(scope="module")
@@ -190,14 +190,3 @@ def test_nodes_stand_where_mrtrix_puts_them(name, n_nodes, some):
     assert sorted(nodes[nodes >= 0]) == list(range(len(atlas)))
     for number, region in some.items():
         assert (atlas.find(region) if region else -1) == nodes[number - 1]
-
-
-def test_nodes_outside_the_atlas_get_plausible_counts():
-    upper = np.triu(np.random.default_rng(0).poisson(30.0, (160, 160)), 1)
-    nodes = mrtrix_nodes(load_atlas("destrieux160"))
-    matrix = mrtrix_matrix((upper + upper.T).astype(float), nodes, "sub-01")
-    whole = matrix + matrix.T
-    for node in (74, 81, 88, 163):
-        assert np.array_equal(whole[node], np.rint(whole[node]))
-        assert whole[node, node] == 0
-        assert 0.2 < whole[node].sum() / whole[node - 1].sum() < 0.5
