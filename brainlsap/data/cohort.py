@@ -373,7 +373,7 @@ class Cohort:
                 about = json.loads(file["about"][()])
                 W, X = file["connectomes"][()], file["features"][()]
             given = {name: about.pop(name) for name in ("table", "regions", "truth")}
-            tables = {
+            tables: dict[str, Any] = {
                 name: None if columns is None else pd.DataFrame(columns)
                 for name, columns in given.items()
             }

@@ -270,11 +270,11 @@ class StudyFiles:
                 match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
                 if match and path.is_file():
                     said = match.groupdict()
-                    name = ScanName(
+                    scan = ScanName(
                         said.get("participant", ""), said.get("session", "")
                     )
-                    name = parse_scan_name(said["scan"]) if "scan" in said else name
-                    found.append((path, name))
+                    scan = parse_scan_name(said["scan"]) if "scan" in said else scan
+                    found.append((path, scan))
         for path, scan in sorted(found):
             person, visit = scan.key
             self.flat.add(path)

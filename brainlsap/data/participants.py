@@ -269,7 +269,8 @@ def list_scans(
         notes.append(
             f"{n_without_baseline} people without a scan at baseline: left out"
         )
-    order, ordered, faults = (UNLABELLED,), False, list[str]()
+    order: tuple[str, ...] = (UNLABELLED,)
+    ordered, faults = False, list[str]()
     if label is not None and people:
         label = _find_label(people, label, files.folder, source)
         rows, order, ordered, more, faults = _choose_by_label(
