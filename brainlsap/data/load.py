@@ -200,6 +200,8 @@ def load_cohort(
     people = read_people(tables[0]) if tables else {}
     places = (derivatives, subjects_dir, pattern)
     files = StudyFiles(folder, [p.participant for p in people.values()], *places)
+    if isinstance(features_table, str | Path):
+        features_table = [features_table]
     sources = FeatureSources(files, atlas, subcortex, features_table)
     if not tables:
         table = sources.people_table([n for n in names if n != STRENGTH], label)
