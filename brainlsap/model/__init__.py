@@ -15,7 +15,7 @@ from brainlsap.model.linear import DiffusedLogisticRegression
 from brainlsap.model.node_baselines import NODE_BASELINES, NodeBaseline
 from brainlsap.model.node_classifier import LSAPNodeClassifier
 from brainlsap.model.propagation import NETWORKS
-from brainlsap.model.settings import PAPER_HYPERPARAMETERS, PRESETS, paper_settings
+from brainlsap.model.settings import PAPER_HYPERPARAMETERS, PRESETS
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
 from brainlsap.model.tuning import SPACES, TunedClassifier, tuned
 
@@ -33,7 +33,6 @@ __all__ = [
     "NodeBaseline",
     "TunedClassifier",
     "load_model",
-    "paper_settings",
     "save_model",
     "tuned",
 ]
