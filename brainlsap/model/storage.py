@@ -7,7 +7,7 @@ exchanged, or one byte of a weight, are noticed.
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ HEADER = "brainlsap"
 _CLASSIFIERS = {one.__name__: one for one in (LSAPClassifier, NetworkClassifier)}
 _RECORDS = {one.__name__: one for one in (History, InputScaler, Settings)}
 # Networks have a form of their own; where the model comes from stands elsewhere.
-_ELSEWHERE = ("networks_", "origin_")
+_ELSEWHERE = ("networks_", "origin_", "shared_connectome_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,8 @@ class ModelOrigin:
         a cohort to be predicted must be read with too. Expressible as JSON.
     facts : dict
         Further facts, such as how many people there were. Expressible as JSON.
+    connectome : array of shape (n_rois, n_rois), optional
+        The connectome, where one served everybody; :func:`save_model` fills it in.
     """
 
     region_names: tuple[str, ...]
@@ -64,6 +66,7 @@ class ModelOrigin:
     atlas_name: str = ""
     reading: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    connectome: np.ndarray | None = None
 
     def check(self, model: GraphClassifier) -> None:
         """Raise unless regions and features are named, once each."""
@@ -88,7 +91,7 @@ def save_model(
 ) -> Path:
     """Write a fitted model to one file, whole or not at all.
 
-    A connectome that all its training scans shared (`shared_connectome_`) goes with it.
+    A connectome that all its training scans shared goes with it.
 
     Parameters
     ----------
@@ -126,6 +129,8 @@ def save_model(
             "give cohort.region_names and cohort.feature_names."
         )
     origin.check(model)
+    if origin.connectome is None:
+        origin = replace(origin, connectome=model.shared_connectome_)
     arrays: dict[str, np.ndarray] = {}
     about = {
         "format": FORMAT,
@@ -196,6 +201,7 @@ def load_model(path: str | Path) -> GraphClassifier:
         model = _restore(about["state"], arrays)
         model.origin_ = ModelOrigin(**_decode(about["origin"], arrays))
         model.origin_.check(model)
+        model.shared_connectome_ = model.origin_.connectome
     except FileFormatError:
         raise
     except Exception as error:

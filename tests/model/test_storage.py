@@ -81,7 +81,8 @@ def test_a_shared_connectome_goes_with_the_model(tmp_path):
     X, y = draw(shared=True)
     model = LSAPClassifier(initial_scale=1.0, **SHORT).fit(X, y, groups=np.arange(26))
     loaded = load_model(save_model(model, tmp_path / "m", **NAMES))
-    W = loaded.shared_connectome_
+    W = loaded.origin_.connectome
+    assert_array_equal(loaded.shared_connectome_, W)
     assert_array_equal(W, X[0, :, :7])
     new = np.concatenate([np.broadcast_to(W, (3, 7, 7)), X[:3, :, 7:]], axis=2)
     expected = model.predict_proba(X)[:3]

@@ -1,7 +1,5 @@
 """Every model and control on the same folds of a tiny cohort."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +16,6 @@ from brainlsap.study import (
     write_comparison,
 )
 from brainlsap.study.compared_models import Settings, full_work
-from brainlsap.study.comparing import NOT_RUN
 
 BRIEF = ["LSAP-C", "logistic regression", "GraphHeat", "covariates only"]
 
@@ -83,20 +80,6 @@ def test_processes_change_nothing_and_the_reference_can_be_chosen(cohort):
     table = found[1].table.set_index("model")
     assert table.loc["majority class", "p (Holm)"] == "reference"
     assert table.loc["LSAP-C", "difference"] != ""
-
-
-def test_missing_extra_is_no_error_with_all(cohort, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
-    monkeypatch.setattr(
-        "brainlsap.study.comparing.find_names",
-        lambda _: ("logistic regression", "GCN", "GAT"),
-    )
-    found = compare_models(cohort, "all", n_folds=2)
-    assert found.not_run == {"GCN": NOT_RUN, "GAT": NOT_RUN}
-    told = found.table.set_index("model")["accuracy"]
-    assert told["GCN"] == "not run (install brainlsap[baselines])"
-    with pytest.raises(ParameterError, match=r"Install brainlsap\[baselines\]"):
-        compare_models(cohort, ["GCN"], n_folds=2)
 
 
 def test_names_are_found_whatever_their_case():

@@ -16,7 +16,7 @@ def cohort():
 
 @pytest.fixture
 def model():
-    return LSAPClassifier(n_epochs=6, patience=0, scale_step=50.0)
+    return LSAPClassifier(n_epochs=6, options={"patience": 0, "scale_step": 50.0})
 
 
 def test_permuted_fits_differ_from_the_true_one_but_repeat(cohort, model):
