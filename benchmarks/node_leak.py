@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from brainlsap.model.layers import HeatScale
 
 from brainlsap.data import NodeGraph, load_nodes
-from brainlsap.model.layers import HeatScale
 from brainlsap.model.node_graph_inputs import NodeInputs, prepare_nodes
 from brainlsap.model.node_labels import check_node_labels, check_nodes
 from brainlsap.model.node_network import NodeNetwork

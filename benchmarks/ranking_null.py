@@ -42,8 +42,7 @@ CHEAP = {
     "n_starts": 1,
     "initial_scale": 1.0,
     "n_epochs": 12,
-    "patience": 0,
-    "learning_rate": 0.05,
+    "options": {"patience": 0, "learning_rate": 0.05},
 }
 # Enough to find what is planted; what the default settings find is in quality.md.
 BRIEF = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 80}

@@ -279,7 +279,7 @@ MODELS = {
         "laguerre",
         head="ordinal",
         weights="log",
-        normalization="random_walk",
+        options={"normalization": "random_walk"},
         calibration="temperature",
         n_epochs=2,
         n_starts=1,

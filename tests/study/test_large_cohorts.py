@@ -10,7 +10,7 @@ import brainlsap._scratch as scratch
 from brainlsap.data import Cohort, make_cohort
 from brainlsap.evaluation import audit, baseline_models, cross_validate
 from brainlsap.model import DiffusedLogisticRegression, LSAPClassifier
-from brainlsap.model.inputs import _SPECTRA
+from brainlsap.model.propagation import SPECTRA as _SPECTRA
 
 MODELS = {
     "one layer": LSAPClassifier(n_epochs=3, n_starts=2),
@@ -19,9 +19,11 @@ MODELS = {
         n_layers=2,
         n_epochs=3,
         n_starts=1,
-        batch_size=8,
-        normalization="random_walk",
-        preparation={"consensus": 0.5, "isolated": "strongest"},
+        options={
+            "batch_size": 8,
+            "normalization": "random_walk",
+            "preparation": {"consensus": 0.5, "isolated": "strongest"},
+        },
     ),
     "diffused": DiffusedLogisticRegression(scales=(0.5, 1.0), n_inner_folds=2),
     "linear": baseline_models()["logistic regression"],
