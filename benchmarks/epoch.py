@@ -33,7 +33,8 @@ from brainlsap.graph import (
     diffuse_recurrence,
     normalized_laplacian,
 )
-from brainlsap.model import GraphBatch, HeatNetwork, Labelled
+from brainlsap.model.network import GraphNetwork
+from brainlsap.model.propagation import GraphBatch
 from brainlsap.model.settings import Settings, resolve_settings, settle_kernel
 from brainlsap.model.training import make_epoch
 
@@ -83,7 +84,7 @@ def settings_of(kernel: str, **changed: object) -> Settings:
 
 def prepare(
     settings: Settings, data: tuple[torch.Tensor, ...], overwrite: bool = False
-) -> tuple[HeatNetwork, GraphBatch, Callable[[], float]]:
+) -> tuple[GraphNetwork, GraphBatch, Callable[[], float]]:
     """Return network, batch, and the function that takes an epoch."""
     L, X, codes = data
     engine = SpectralEngine(
@@ -95,11 +96,11 @@ def prepare(
     batch = GraphBatch.build(engine, X)
     torch.manual_seed(0)
     measured = torch.ones(X.shape[1], dtype=torch.bool)
-    network = HeatNetwork(X.shape[1], 1, N_CLASSES, settings, measured)
-    return network, batch, make_epoch(network, Labelled(batch, codes), settings)
+    network = GraphNetwork(X.shape[1], 1, N_CLASSES, settings, measured)
+    return network, batch, make_epoch(network, (batch, codes), settings)
 
 
-def kernel_work(network: HeatNetwork, batch: GraphBatch, hidden: int = HIDDEN) -> None:
+def kernel_work(network: GraphNetwork, batch: GraphBatch, hidden: int = HIDDEN) -> None:
     """Run the epoch's diffusions alone, forward and backward."""
     scale = network.heat()
     Z = batch.diffuse(scale)
@@ -281,8 +282,8 @@ def long_run() -> str:
         train = torch.arange(1323)[torch.arange(1323) % 5 != fold]
         torch.manual_seed(fold)
         measured = torch.ones(N_ROIS, dtype=torch.bool)
-        network = HeatNetwork(N_ROIS, 1, N_CLASSES, settings, measured)
-        some = Labelled(batch.select(train), codes[train])
+        network = GraphNetwork(N_ROIS, 1, N_CLASSES, settings, measured)
+        some = (batch.select(train), codes[train])
         epoch = make_epoch(network, some, settings)
         for _ in range(300):
             epoch()

@@ -33,7 +33,7 @@ train, test = make_splits(y, people, n_folds=3, random_state=0)[0]
 model = LSAPClassifier(initial_scale=1.0, n_epochs=40, n_starts=1, random_state=0)
 model.fit(X[train], y[train], groups=people[train])
 print("X", X.shape, "-> scales", model.scales_.shape)
-print("error of the kernel at most", model.fit_report_["approximation_error"])
+print("error of the kernel at most", model.fit_report_["error_bound"])
 settings = model.settings()
 print({name: settings[name] for name in ("kernel", "tolerance", "scale_clip")})
 

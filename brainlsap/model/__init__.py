@@ -13,7 +13,7 @@
 from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
 from brainlsap.model.linear import DiffusedLogisticRegression
 from brainlsap.model.propagation import NETWORKS
-from brainlsap.model.settings import PAPER_HYPERPARAMETERS, PRESETS, paper_settings
+from brainlsap.model.settings import PAPER_HYPERPARAMETERS, PRESETS
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
 from brainlsap.model.tuning import SPACES, TunedClassifier, tuned
 
@@ -28,7 +28,6 @@ __all__ = [
     "NetworkClassifier",
     "TunedClassifier",
     "load_model",
-    "paper_settings",
     "save_model",
     "tuned",
 ]

@@ -156,11 +156,10 @@ LOWEST = {
 }
 
 _PAPER = {"hidden_units": 16, "learning_rate": 0.01, "dropout": 0.5}
-_PAPER_LSAP = {"preset": "paper", "hidden_units": 16}
 
 PAPER_HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
     biomarker: {
-        "lsap": dict(_PAPER_LSAP),
+        "lsap": {"preset": "paper", "hidden_units": 16},
         "mlp": dict(_PAPER),
         "gcn": dict(_PAPER),
         "gat": {**_PAPER, "dropout": 0.1},
@@ -171,8 +170,8 @@ PAPER_HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
     for biomarker, units in (("thickness", 32), ("fdg", 16))
 }
 """The paper's hyperparameters (supplement, table of graph classification) by biomarker
-and model; what LSAP's preset "paper" says already is left out. Its `b` of 1.2 is below
-the largest eigenvalue and is not used."""
+and model, as arguments of the classifiers; LSAP's preset "paper" has the rest. Its `b`
+of 1.2 is below the largest eigenvalue and is not used."""
 
 
 def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
@@ -271,28 +270,3 @@ def settle_kernel(settings: Settings) -> Settings:
     tolerance = max(settings.tolerance, at_start)
     trusted = max(largest_scale(kernel, settings.degree, tolerance), start)
     return replace(settings, max_scale=min(wanted, trusted))
-
-
-def paper_settings(biomarker: str, model: str = "lsap") -> dict[str, Any]:
-    """Return the paper's hyperparameters of one model for one biomarker.
-
-    Parameters
-    ----------
-    biomarker : {"fdg", "thickness"}
-        What the features are.
-    model : {"lsap", "mlp", "gcn", "gat", "gdc", "graphheat", "adc"}
-        For :class:`LSAPClassifier`, or as its name in :data:`NETWORKS`.
-
-    Returns
-    -------
-    dict
-        Keyword arguments of the classifier.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown biomarker or model.
-    """
-    check_choice("biomarker", biomarker, PAPER_HYPERPARAMETERS)
-    check_choice("model", model, PAPER_HYPERPARAMETERS[biomarker])
-    return dict(PAPER_HYPERPARAMETERS[biomarker][model])

@@ -41,16 +41,8 @@ SPACES: dict[str, dict[str, dict[str, Sequence[Any]]]] = {
 that the paper's table of hyperparameters has for any of its data sets."""
 
 
-def tuned(
-    model: Any,
-    space: str | Mapping[str, Sequence[Any]] = "default",
-    *,
-    n_candidates: int | None = None,
-    n_inner_folds: int = 3,
-    scoring: str = "balanced_accuracy",
-    random_state: int | None = None,
-) -> "TunedClassifier":
-    """Return a model that chooses its settings inside every fit.
+class TunedClassifier(PackedClassifier):
+    """A model that chooses its settings by inner folds of every fit.
 
     Parameters
     ----------
@@ -69,57 +61,6 @@ def tuned(
     random_state : int, optional
         Seed of inner folds and random search.
 
-    Returns
-    -------
-    TunedClassifier
-
-    Raises
-    ------
-    ParameterError
-        Where the space is unknown, or says nothing of this model.
-
-    Examples
-    --------
-    >>> from brainlsap.model import LSAPClassifier
-    >>> tuned(LSAPClassifier(), {"dropout": (0.1, 0.5)}).space
-    {'dropout': (0.1, 0.5)}
-    """
-    check_at_least("n_inner_folds", n_inner_folds, 2)
-    if n_candidates is not None:
-        check_at_least("n_candidates", n_candidates, 1)
-    last, prefix = model, ""
-    if hasattr(model, "steps"):
-        name, last = model.steps[-1]
-        prefix = f"{name}__"
-    if isinstance(space, str):
-        check_choice("space", space, SPACES)
-        kind = type(last).__name__
-        if kind not in SPACES[space]:
-            raise ParameterError(
-                f"the space {space!r} says nothing of {kind}; it knows "
-                f"{', '.join(SPACES[space])}. Give a mapping of settings to values."
-            )
-        space = {prefix + name: one for name, one in SPACES[space][kind].items()}
-    known = set(model.get_params(deep=True))
-    if isinstance(last, LSAPClassifier):
-        known |= {prefix + name for name in OPTIONS}
-    unknown = [name for name in space if name not in known]
-    if unknown or not space:
-        got = f"got {unknown[0]!r}" if unknown else "got none"
-        raise ParameterError(f"space must name settings of the model, {got}.")
-    return TunedClassifier(
-        model,
-        dict(space),
-        n_candidates=n_candidates,
-        n_inner_folds=n_inner_folds,
-        scoring=scoring,
-        random_state=random_state,
-    )
-
-
-class TunedClassifier(PackedClassifier):
-    """A classifier that chooses settings by inner folds; parameters as for `tuned`.
-
     Attributes
     ----------
     best_estimator_ : classifier
@@ -129,12 +70,23 @@ class TunedClassifier(PackedClassifier):
     best_score_ : float
         Their mean inner score; NaN where a class has too few people to tune.
     classes_ : array of shape (n_classes,)
+
+    Examples
+    --------
+    >>> from brainlsap.model import NetworkClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(1.0, size=(30, 4, 5))
+    >>> y = np.where(np.arange(30) % 2, "AD", "CN")
+    >>> X[y == "AD", 2, 4] += 5
+    >>> model = tuned(NetworkClassifier(n_epochs=20), {"dropout": (0.0, 0.9)})
+    >>> model.fit(X, y, groups=np.arange(30)).best_params_
+    {'dropout': 0.0}
     """
 
     def __init__(
         self,
         model: Any,
-        space: Mapping[str, Sequence[Any]],
+        space: str | Mapping[str, Sequence[Any]] = "default",
         *,
         n_candidates: int | None = None,
         n_inner_folds: int = 3,
@@ -172,6 +124,11 @@ class TunedClassifier(PackedClassifier):
         -------
         TunedClassifier
             The same object.
+
+        Raises
+        ------
+        ParameterError
+            Where the space is unknown, or says nothing of this model.
         """
         from sklearn import config_context
         from sklearn.base import clone
@@ -184,7 +141,8 @@ class TunedClassifier(PackedClassifier):
 
         y, seed = np.asarray(y), self.random_state or 0
         groups = check_groups(groups, len(y), "an inner fold")
-        space = {name: list(values) for name, values in self.space.items()}
+        space = find_space(self.model, self.space)
+        check_at_least("n_inner_folds", self.n_inner_folds, 2)
         n_folds = min(
             self.n_inner_folds, *(len(set(groups[y == one])) for one in np.unique(y))
         )
@@ -224,3 +182,33 @@ class TunedClassifier(PackedClassifier):
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probabilities of the model with the chosen settings."""
         return self.best_estimator_.predict_proba(X)
+
+
+tuned = TunedClassifier
+
+
+def find_space(
+    model: Any, space: str | Mapping[str, Sequence[Any]]
+) -> dict[str, list[Any]]:
+    """Return the values that each setting of a model may have, by name, checked."""
+    last, prefix = model, ""
+    if hasattr(model, "steps"):
+        name, last = model.steps[-1]
+        prefix = f"{name}__"
+    if isinstance(space, str):
+        check_choice("space", space, SPACES)
+        kind = type(last).__name__
+        if kind not in SPACES[space]:
+            raise ParameterError(
+                f"the space {space!r} says nothing of {kind}; it knows "
+                f"{', '.join(SPACES[space])}. Give a mapping of settings to values."
+            )
+        space = {prefix + name: one for name, one in SPACES[space][kind].items()}
+    known = set(model.get_params(deep=True))
+    if isinstance(last, LSAPClassifier):
+        known |= {prefix + name for name in OPTIONS}
+    unknown = [name for name in space if name not in known]
+    if unknown or not space:
+        got = f"got {unknown[0]!r}" if unknown else "got none"
+        raise ParameterError(f"space must name settings of the model, {got}.")
+    return {name: list(values) for name, values in space.items()}

@@ -14,8 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap import make_cohort
 from brainlsap.arrays import pack
@@ -191,14 +189,6 @@ def test_grid_search_finds_rare_options_and_hands_people_on(scans, monkeypatch):
     assert search.best_params_["dropout"] in (0.1, 0.3)
     best = search.best_estimator_
     assert best.settings_.dropout == search.best_params_["dropout"]
-
-
-def test_pipeline_hands_people_on(scans):
-    double = FunctionTransformer(lambda X: 2 * X)
-    model = make_pipeline(double, make(n_starts=1, n_epochs=4))
-    model.fit(scans.X, scans.y, lsapclassifier__groups=scans.people)
-    alone = make(n_starts=1, n_epochs=4).fit(2 * scans.X, scans.y, groups=scans.people)
-    assert_array_equal(model.predict_proba(scans.X), alone.predict_proba(2 * scans.X))
 
 
 def test_settings_are_known_before_a_fit_and_rare_ones_checked():
@@ -415,12 +405,6 @@ def test_a_start_that_stays_dead_is_left_out_and_named(scans, monkeypatch, value
     assert np.isfinite(model.predict_proba(scans.X)).all()
 
 
-def test_a_start_that_comes_back_is_counted(scans, monkeypatch):
-    monkeypatch.setattr(training, "GraphNetwork", type("S", (Spoilt,), {"n_spoilt": 2}))
-    report = fit(scans, n_epochs=6).fit_report_
-    assert (report["n_unhealthy"], report["n_restarts"]) == (0, 2)
-
-
 # --- what cannot be used --------------------------------------------------------
 
 
@@ -465,12 +449,6 @@ def test_a_network_that_cannot_learn_is_a_failed_fit(scans):
     assert model.fit_report_["n_restarts"] == 6
     assert "every start failed" in model.fit_report_["failed"]
     assert "chance 0.50" in model.fit_report_["failed"]
-
-
-def test_perceptron_never_sees_the_connectome(scans, draw_scans):
-    model = fit_network(scans, "mlp", n_epochs=3, patience=0)
-    X = pack(draw_scans(seed=5).connectomes, scans.features)
-    assert_array_equal(model.predict_proba(X), model.predict_proba(scans.X))
 
 
 def test_networks_get_standardised_inputs_and_watch_other_people(scans, monkeypatch):

@@ -22,6 +22,7 @@ from brainlsap.model import (
     NetworkClassifier,
     tuned,
 )
+from brainlsap.model.tuning import find_space
 
 
 def fit(scans, *given, **named):
@@ -193,8 +194,8 @@ def test_rare_options_are_searched_also_in_a_pipeline(scans):
 def test_spaces_name_settings_that_there_are():
     for space, kinds in SPACES.items():
         for model in (LSAPClassifier(), NetworkClassifier()):
-            found = tuned(model, space).space
-            assert found == kinds[type(model).__name__]
+            found = find_space(model, space)
+            assert set(found) == set(kinds[type(model).__name__])
             chosen = {name: values[-1] for name, values in found.items()}
             clone(model).set_params(**chosen).settings()
     for model, space, message in (
@@ -203,4 +204,4 @@ def test_spaces_name_settings_that_there_are():
         (LSAPClassifier(), {}, "got none"),
     ):
         with pytest.raises(ParameterError, match=message):
-            tuned(model, space)
+            find_space(model, space)

@@ -5,7 +5,12 @@ import torch
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import KERNELS, choose_degree, error_bound
-from brainlsap.model import NETWORKS, NetworkClassifier, paper_settings
+from brainlsap.model import (
+    NETWORKS,
+    PAPER_HYPERPARAMETERS,
+    LSAPClassifier,
+    NetworkClassifier,
+)
 from brainlsap.model.settings import (
     Settings,
     candidates,
@@ -118,9 +123,9 @@ def test_auto_keeps_to_scales_that_are_allowed():
 
 
 def test_papers_hyperparameters_by_biomarker_can_be_used():
-    assert paper_settings("fdg", "gat")["dropout"] == 0.1
-    assert paper_settings("thickness", "graphheat")["hidden_units"] == 32
-    for network in NETWORKS:
-        NetworkClassifier(network, **paper_settings("fdg", network)).settings()
-    with pytest.raises(ParameterError, match="biomarker must be one of"):
-        paper_settings("tau")
+    assert PAPER_HYPERPARAMETERS["fdg"]["gat"]["dropout"] == 0.1
+    assert PAPER_HYPERPARAMETERS["thickness"]["graphheat"]["hidden_units"] == 32
+    for models in PAPER_HYPERPARAMETERS.values():
+        LSAPClassifier(**models["lsap"]).settings()
+        for network in NETWORKS:
+            NetworkClassifier(network, **models[network]).settings()

@@ -81,7 +81,8 @@ def test_a_shared_connectome_goes_with_the_model(tmp_path):
     X, y = draw(shared=True)
     model = LSAPClassifier(initial_scale=1.0, **SHORT).fit(X, y, groups=np.arange(26))
     loaded = load_model(save_model(model, tmp_path / "m", **NAMES))
-    W = loaded.shared_connectome_
+    W = loaded.origin_.connectome
+    assert_array_equal(loaded.shared_connectome_, W)
     assert_array_equal(W, X[0, :, :7])
     new = np.concatenate([np.broadcast_to(W, (3, 7, 7)), X[:3, :, 7:]], axis=2)
     expected = model.predict_proba(X)[:3]
@@ -142,7 +143,6 @@ def setter(value, *keys):
 
 
 SETTINGS = "state", "network_settings"
-DTYPE = "state", "fitted", "classes_", "dtype"
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,7 @@ DTYPE = "state", "fitted", "classes_", "dtype"
         (dict.clear, False, r"cannot be read as a model \('format'\)"),
         (setter(9, "format_version"), False, f"reads .* version {FORMAT_VERSION}"),
         (setter("99.3.1", "versions", "brainlsap"), False, "fitted by brainlsap 99"),
-        (setter("<V9", *DTYPE), True, "which is no text"),
-        (setter(10**9, *SETTINGS, "hidden_units"), True, "size mismatch"),
-        (setter(10**9, *SETTINGS, "n_layers"), True, "layers, and weights of fewer"),
+        (setter(9, *SETTINGS, "hidden_units"), True, "size mismatch"),
         (setter("Stranger", "state", "kind"), True, "the model is a 'Stranger'"),
         (setter(["a"], "origin", "region_names"), True, "must be 7 different names"),
     ],
