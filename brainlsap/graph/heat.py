@@ -114,15 +114,8 @@ def heat_kernel(
     n_rois = L.shape[-1]
     identity = torch.eye(n_rois, dtype=L.dtype, device=L.device).expand(L.shape)
     engine = "spectral" if kernel == "exact" else "recurrence"
-    return diffuse(
-        L,
-        identity,
-        scale,
-        kernel=kernel,
-        degree=degree,
-        tolerance=tolerance,
-        engine=engine,
-    )
+    given = {"kernel": kernel, "degree": degree, "tolerance": tolerance}
+    return diffuse(L, identity, scale, engine=engine, **given)  # type: ignore[arg-type]
 
 
 def diffuse(

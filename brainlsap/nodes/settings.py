@@ -91,11 +91,17 @@ _CHOICES = {
     "normalize": ("row", "none"),
     "watch": ("accuracy", "loss"),
 }
-_AT_LEAST_0 = (
-    *("scale_step", "scale_clip", "scale_smoothness", "penalty_weight", "consistency"),
-    *("learning_rate", "weight_decay", "patience"),
-)
-_AT_LEAST_1 = ("max_exact_nodes", "n_layers", "hidden_units", "n_views", "n_epochs")
+# The lowest and the highest value.
+_RANGES: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("dropout", "input_dropout", "node_dropout"), (0.0, 0.95)),
+    **dict.fromkeys(("tolerance", "temperature"), (1e-12, 1.0)),
+    **dict.fromkeys(("n_layers", "hidden_units", "n_views", "n_epochs"), (1, 1e9)),
+    **dict.fromkeys(("initial_scale", "max_scale", "scale_step"), (0.0, 1e9)),
+    **dict.fromkeys(("scale_clip", "scale_smoothness", "consistency"), (0.0, 1e9)),
+    **dict.fromkeys(("penalty_weight", "weight_decay", "patience"), (0.0, 1e9)),
+    "learning_rate": (0.0, 1e38),
+    "max_exact_nodes": (1, 1e9),
+}
 
 
 def resolve_node_settings(
@@ -123,23 +129,11 @@ def check_node_settings(settings: NodeSettings) -> None:
     """Raise for the first setting that cannot be used."""
     for name, choices in _CHOICES.items():
         check_choice(name, getattr(settings, name), choices)
-    for name in _AT_LEAST_0:
-        check_at_least(name, getattr(settings, name), 0.0)
-    for name in _AT_LEAST_1:
-        check_at_least(name, getattr(settings, name), 1)
-    for name in ("dropout", "input_dropout", "node_dropout"):
-        if not 0 <= getattr(settings, name) <= 0.95:
-            raise ParameterError(
-                f"{name} must lie between 0 and 0.95, got {getattr(settings, name)!r}."
-            )
-    for name in ("tolerance", "temperature"):
-        if not 0 < getattr(settings, name) <= 1:
-            raise ParameterError(
-                f"{name} must lie above 0 and at most at 1, got "
-                f"{getattr(settings, name)!r}."
-            )
-    check_at_least("initial_scale", settings.initial_scale or 0.0, 0.0)
-    check_at_least("max_scale", settings.max_scale or 0.0, 0.0)
+    for name, (lowest, highest) in _RANGES.items():
+        value = getattr(settings, name)
+        check_at_least(name, lowest if value is None else value, lowest)
+        if value is not None and value > highest:
+            raise ParameterError(f"{name} must be at most {highest:g}, got {value!r}.")
     if settings.scale_mode == "descriptors" and settings.max_scale == 0:
         raise ParameterError(
             "max_scale must be above 0 where scale_mode is 'descriptors', whose scales "

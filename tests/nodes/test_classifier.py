@@ -266,8 +266,8 @@ class TestSettings:
         [
             ({"kernel": "fourier"}, "kernel must be one of"),
             ({"scale_mode": "region"}, "scale_mode must be one of"),
-            ({"dropout": 1.0}, r"dropout must lie between 0 and 0\.95"),
-            ({"temperature": 0.0}, "temperature must lie above 0"),
+            ({"dropout": 1.0}, r"dropout must be at most 0\.95, got 1"),
+            ({"temperature": 0.0}, "temperature must be at least 1e-12"),
             ({"n_layers": 0}, "n_layers must be at least 1"),
             ({"initial_scale": -1.0}, "initial_scale must be at least 0"),
             ({"initial_scale": 9.0, "max_scale": 8.0}, "initial_scale 9 lies above 8"),
