@@ -54,9 +54,7 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     """
     if sparse.issparse(W):
         return _sparse_laplacian(sparse.csr_array(W))
-    if isinstance(W, np.ndarray) and not W.flags.writeable:
-        W = W.copy()  # PyTorch warns of arrays that it may not write to
-    W = torch.as_tensor(W)
+    W = as_tensor(W)
     W = W if W.is_floating_point() else W.double()
     W = W.float() if W.element_size() < 4 else W  # halves end at 65504
     if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
@@ -121,11 +119,18 @@ def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
         )
 
 
+def as_tensor(values: Tensor | np.ndarray | float) -> Tensor:
+    """Return a Tensor; a copy of read-only arrays, which PyTorch warns of."""
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        values = values.copy()
+    return torch.as_tensor(values)
+
+
 def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     """Return a square operator as a Tensor, sparse ones as CSR, float32 at least."""
     if sparse.issparse(L):
         L = sparse_tensor(sparse.csr_array(L))
-    L = torch.as_tensor(L)
+    L = as_tensor(L)
     if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
         raise ParameterError(
             f"L must have shape (..., n_rois, n_rois), got {tuple(L.shape)}."

@@ -83,6 +83,7 @@ def test_read_only_connectomes_give_no_warning(draw_graph):
         try:
             for one in (W, shared):
                 L = normalized_laplacian(one)
+            diffuse(L, np.broadcast_to(1.0, (3, 4, 2)), np.broadcast_to(0.5, 4))
         finally:
             torch.set_warn_always(False)
     assert L.shape == (3, 4, 4)
