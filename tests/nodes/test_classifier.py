@@ -20,11 +20,7 @@ from brainlsap.nodes.networks import (
     make_diffusion,
     node_descriptors,
 )
-from brainlsap.nodes.settings import (
-    PAPER_BY_DATASET,
-    NodeSettings,
-    resolve_node_settings,
-)
+from brainlsap.nodes.settings import TABLES, NodeSettings, resolve_node_settings
 
 N_NODES, N_CLASSES = 60, 3
 TRAIN, VALIDATION, TEST = np.arange(15), np.arange(15, 30), np.arange(30, N_NODES)
@@ -248,12 +244,11 @@ class TestDiffusion:
 
 
 class TestSettings:
-    @pytest.mark.parametrize("dataset", sorted(PAPER_BY_DATASET))
+    @pytest.mark.parametrize("dataset", sorted(TABLES["datasets"]))
     def test_the_papers_hyperparameters_by_data_set(self, dataset):
         settings = resolve_node_settings("paper", {}, dataset)
-        units, rate, *scales = PAPER_BY_DATASET[dataset]
-        assert (settings.hidden_units, settings.learning_rate) == (units, rate)
-        assert [settings.penalty_weight, settings.scale_step] == scales
+        for name, value in TABLES["datasets"][dataset]["paper"].items():
+            assert getattr(settings, name) == value
         assert (settings.degree, settings.n_layers) == (20, 2)
         assert (settings.initial_scale, settings.dropout) == (2.0, 0.5)
 

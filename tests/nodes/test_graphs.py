@@ -198,7 +198,7 @@ def test_data_sets_are_found_by_name_and_counted(tmp_path):
     for name in ("Photo", "amazon photo", "AMAZON_PHOTO"):
         assert load_nodes(name, tmp_path, check=False).name == "amazon-photo"
     for call, error, said in [
-        (lambda: load_nodes("photo", tmp_path), FileFormatError, r"\(4, 6, 2, 6\)"),
+        (lambda: load_nodes("photo", tmp_path), FileFormatError, r"\[4, 6, 2, 6\]"),
         (lambda: load_nodes("karate"), ParameterError, "'amazon-photo', .*'karate'"),
         (lambda: load_nodes("cora", tmp_path), FileFormatError, r"hold ind\.cora"),
         (lambda: load_nodes("cs", tmp_path), FileFormatError, r"ms_academic_cs\.npz"),
