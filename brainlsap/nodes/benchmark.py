@@ -18,30 +18,14 @@ from brainlsap.nodes.classifier import LSAPNodeClassifier, NodeClassifier
 from brainlsap.nodes.graphs import NodeGraph, make_node_split
 from brainlsap.nodes.settings import TABLES
 
-# As the command takes them, and as the paper prints them.
 _KERNELS = {
     "lsap-c": "chebyshev",
     "lsap-h": "hermite",
     "lsap-l": "laguerre",
     "exact": "exact",
 }
-NODE_MODELS = {
-    "mlp": "MLP",
-    "gcn": "GCN",
-    "gat": "GAT",
-    "appnp": "APPNP",
-    "gdc": "GDC",
-    "sgc": "SGC",
-    "graphheat": "GraphHeat",
-    "gcnii": "GCNII",
-    "grand": "GRAND (random propagation)",
-    "dagnn": "DAGNN",
-    "adc": "ADC",
-    "lsap-c": "LSAP-C",
-    "lsap-h": "LSAP-H",
-    "lsap-l": "LSAP-L",
-    "exact": "Exact",
-}
+NODE_MODELS: dict[str, str] = TABLES["models"]
+"""Printed names of the models, as in the paper, by the names that are asked for."""
 _ALIASES = {"lsap": "lsap-c", **{kernel: key for key, kernel in _KERNELS.items()}}
 
 # How scales are learned without any label of a test node.
@@ -226,14 +210,10 @@ def _digest(graph: NodeGraph, split: str | Path) -> str:
 
 
 def _remembered(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise FileFormatError(
-            f"{path} holds no finished seed ({error}); remove it."
-        ) from None
+        return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+    except ValueError:
+        raise FileFormatError(f"{path} holds no finished seed; remove it.") from None
 
 
 def _run(
