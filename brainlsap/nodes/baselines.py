@@ -91,20 +91,13 @@ class Attend(nn.Module):
     leaky_relu(a . h_i + b . h_j).
     """
 
-    source: Tensor
-    target: Tensor
-
     def __init__(
         self, adjacency: sparse.csr_array, n_heads: int, n_out: int, rate: float
     ) -> None:
         super().__init__()
         edges = sparse.coo_array(with_loops(adjacency))
-        self.register_buffer(
-            "target", torch.from_numpy(edges.row.astype(np.int64)), False
-        )
-        self.register_buffer(
-            "source", torch.from_numpy(edges.col.astype(np.int64)), False
-        )
+        ends = (edges.row, edges.col)
+        self.target, self.source = (torch.from_numpy(i.astype(np.int64)) for i in ends)
         self.here = nn.Parameter(torch.empty(n_heads, n_out))
         self.there = nn.Parameter(torch.empty(n_heads, n_out))
         for weight in (self.here, self.there):
@@ -114,10 +107,8 @@ class Attend(nn.Module):
     def forward(self, H: Tensor) -> Tensor:
         """Return channels of shape `(n_nodes, n_heads * n_out)`."""
         heads = H.view(len(H), *self.here.shape)
-        raw = (heads * self.here).sum(-1)[self.target] + (heads * self.there).sum(-1)[
-            self.source
-        ]
-        raw = nn.functional.leaky_relu(raw, 0.2)
+        here, there = (heads * self.here).sum(-1), (heads * self.there).sum(-1)
+        raw = nn.functional.leaky_relu(here[self.target] + there[self.source], 0.2)
         index = self.target[:, None].expand_as(raw)
         largest = raw.new_full((len(H), raw.shape[1]), -torch.inf)
         largest = largest.scatter_reduce(0, index, raw.detach(), "amax")
@@ -125,10 +116,8 @@ class Attend(nn.Module):
         total = torch.zeros_like(largest).index_add(0, self.target, weight)
         weight = drop(weight / total[self.target], self.rate, self.training)
         sent = weight[..., None] * heads[self.source]
-        return (
-            torch.zeros_like(heads).index_add(0, self.target, sent).flatten(1)
-            + self.bias
-        )
+        mixed = torch.zeros_like(heads).index_add(0, self.target, sent)
+        return mixed.flatten(1) + self.bias
 
 
 class Propagate(nn.Module):

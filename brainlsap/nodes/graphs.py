@@ -13,11 +13,8 @@ from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.nodes.settings import TABLES
 
 NODE_DATASETS: dict[str, dict[str, Any]] = TABLES["datasets"]
-_ALIASES = {
-    "computers": "amazon-computers",
-    "photo": "amazon-photo",
-    "cs": "coauthor-cs",
-}
+_ALIASES = {"cs": "coauthor-cs", "photo": "amazon-photo"}
+_ALIASES["computers"] = "amazon-computers"
 NODE_SPLITS = ("public", "per-class", "60-20-20")
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
