@@ -46,7 +46,7 @@ autosummary_generate = True
 # Class and function differ in case alone, which some file systems do not tell apart.
 autosummary_filename_map = {
     "brainlsap.evaluation.audit": "brainlsap.evaluation.audit-function",
-    "brainlsap.study.node_model": "brainlsap.study.node_model-function",
+    "brainlsap.nodes.node_model": "brainlsap.nodes.node_model-function",
 }
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
