@@ -39,7 +39,7 @@ from brainlsap.nodes import (
     run_nodes,
     summarize_nodes,
 )
-from brainlsap.nodes.benchmark import CHOSEN_VARIANT, VARIANTS, chosen_variant
+from brainlsap.nodes.benchmark import VARIANTS, chosen_variant
 from brainlsap.nodes.classifier import read_labels, take_epoch
 from brainlsap.report import table_text
 
@@ -72,9 +72,7 @@ def run_missing(
 ) -> None:
     split = split_of(graph.name)
     for name in models:
-        mine = (
-            CHOSEN_VARIANT.get(graph.name, "global") if variant == "chosen" else variant
-        )
+        mine = chosen_variant(graph.name) if variant == "chosen" else variant
         mine = mine if name in ("lsap-c", "lsap-h", "lsap-l", "exact") else ""
         done = known(RUNS)
         if len(done):
@@ -328,7 +326,7 @@ def write_report() -> Path:
         "All variants that were run with the final settings; the one in the tables "
         "above was chosen by mean validation accuracy, among these and in short trials "
         "of one or two seeds that are not kept here: "
-        + ", ".join(f"{name} {one}" for name, one in CHOSEN_VARIANT.items())
+        + ", ".join(f"{name} {chosen_variant(name)}" for name in PLANETOID)
         + ".",
         variants_table(table),
     ]
@@ -378,7 +376,7 @@ def time_part() -> list[str]:
         "the kernel formed from them in every layer; where it has no time, the stack "
         "(gigabytes) does not fit into half the memory of this machine."
     )
-    sizes = (NODE_DATASETS[name][0] for name in PLANETOID)
+    sizes = (NODE_DATASETS[name]["counts"][0] for name in PLANETOID)
     stacks = ", ".join(f"{stack_bytes(n, 20) / 1e9:.1f}" for n in sizes)
     text += f" The stacks of Cora, Citeseer and Pubmed take {stacks} GB."
     return ["## Time of an epoch", text, table_text(rows.drop(columns="date").round(3))]

@@ -9,6 +9,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph.kernels import EXPANSIONS, KERNELS, choose_degree, error_bound
 from brainlsap.graph.laplacian import (
     as_operator,
+    as_tensor,
     check_spectrum,
     check_symmetric,
     decompose,
@@ -114,15 +115,8 @@ def heat_kernel(
     n_rois = L.shape[-1]
     identity = torch.eye(n_rois, dtype=L.dtype, device=L.device).expand(L.shape)
     engine = "spectral" if kernel == "exact" else "recurrence"
-    return diffuse(
-        L,
-        identity,
-        scale,
-        kernel=kernel,
-        degree=degree,
-        tolerance=tolerance,
-        engine=engine,
-    )
+    given = {"kernel": kernel, "degree": degree, "tolerance": tolerance}
+    return diffuse(L, identity, scale, engine=engine, **given)  # type: ignore[arg-type]
 
 
 def diffuse(
@@ -175,7 +169,7 @@ def diffuse(
             [0.31...]])
     """
     L, scale = _check(L, scale)
-    X = torch.as_tensor(X, device=L.device)
+    X = as_tensor(X).to(L.device)
     L, X = (one.to(working_type(L, X)) for one in (L, X))
     if X.ndim != L.ndim or X.shape[:-1] != L.shape[:-1]:
         raise ParameterError(
@@ -223,7 +217,7 @@ def _check(
     L: Tensor | np.ndarray, scale: Tensor | float | np.ndarray
 ) -> tuple[Tensor, Tensor]:
     L = as_operator(L)
-    s = torch.as_tensor(scale, device=L.device)
+    s = as_tensor(scale).to(L.device)
     s = s if s.is_floating_point() else s.to(L.dtype)
     if s.ndim == 0:
         s = s.expand(L.shape[-1])

@@ -54,9 +54,7 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     """
     if sparse.issparse(W):
         return _sparse_laplacian(sparse.csr_array(W))
-    if isinstance(W, np.ndarray) and not W.flags.writeable:
-        W = W.copy()  # PyTorch warns of arrays that it may not write to
-    W = torch.as_tensor(W)
+    W = as_tensor(W)
     W = W if W.is_floating_point() else W.double()
     W = W.float() if W.element_size() < 4 else W  # halves end at 65504
     if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
@@ -121,11 +119,18 @@ def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
         )
 
 
+def as_tensor(values: Tensor | np.ndarray | float) -> Tensor:
+    """Return a Tensor; a copy of read-only arrays, which PyTorch warns of."""
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        values = values.copy()
+    return torch.as_tensor(values)
+
+
 def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     """Return a square operator as a Tensor, sparse ones as CSR, float32 at least."""
     if sparse.issparse(L):
         L = sparse_tensor(sparse.csr_array(L))
-    L = torch.as_tensor(L)
+    L = as_tensor(L)
     if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
         raise ParameterError(
             f"L must have shape (..., n_rois, n_rois), got {tuple(L.shape)}."
@@ -273,7 +278,7 @@ class SpectrumCache:
     Parameters
     ----------
     max_bytes : int
-        Memory for eigenvectors between calls.
+        Memory for eigenvectors between calls; what does not fit is made again.
 
     Examples
     --------
@@ -285,7 +290,8 @@ class SpectrumCache:
 
     def __init__(self, max_bytes: int = 1_000_000_000) -> None:
         self.max_bytes = max_bytes
-        self._kept: OrderedDict[tuple[bytes, torch.dtype], Spectrum] = OrderedDict()
+        self._kept: OrderedDict[bytes, Spectrum] = OrderedDict()
+        self._held = 0
 
     def spectra(
         self,
@@ -314,37 +320,42 @@ class SpectrumCache:
         """
         shared = len(W) > 1 and W.strides[0] == 0
         looked_at = W[:1] if shared else W
-        found: dict[bytes, Spectrum] = {}
-        keys: list[bytes] = []
-        starts = range(0, len(looked_at), _AT_ONCE)
+        n_graphs, n_rois = looked_at.shape[:2]
+        # as many as there may be: rows that stay empty take no memory
+        values = torch.empty(n_graphs, n_rois, dtype=torch.float64)
+        vectors = torch.empty(n_graphs, n_rois, n_rois, dtype=dtype)
+        row_of: dict[bytes, int] = {}
+        graph_of = []
+        starts = range(0, n_graphs, _AT_ONCE)
         # shown, at a terminal, to those who wait longer than five seconds
         bar = {"delay": 5.0, "leave": False, "disable": None}
         for start in tqdm(starts, "decomposing", unit="graph", unit_scale=16, **bar):
             some = looked_at[start : start + _AT_ONCE]
             some = some if prepare is None else prepare(some, start)
             for one in some:
-                content = np.ascontiguousarray(one).tobytes()
+                content = np.ascontiguousarray(one).tobytes() + str(dtype).encode()
                 key = hashlib.blake2b(content, digest_size=16).digest()
-                keys.append(key)
-                if key not in found:
-                    found[key] = self._look_up(key, one, dtype)
-        self._forget()
-        spectrum = Spectrum(
-            torch.cat([one.eigenvalues for one in found.values()]),
-            torch.cat([one.eigenvectors for one in found.values()]),
-        )
-        row_of = {key: row for row, key in enumerate(found)}
-        graph_of = np.array([row_of[key] for key in keys])
-        return spectrum, np.zeros(len(W), dtype=np.int64) if shared else graph_of
+                if key not in row_of:
+                    row = row_of[key] = len(row_of)
+                    found = self._look_up(key, one, dtype, row_of)
+                    values[row], vectors[row] = found.eigenvalues, found.eigenvectors
+                graph_of.append(row_of[key])
+        spectrum = Spectrum(values[: len(row_of)], vectors[: len(row_of)])
+        return spectrum, np.zeros(len(W), int) if shared else np.array(graph_of)
 
-    def _look_up(self, key: bytes, W: np.ndarray, dtype: torch.dtype) -> Spectrum:
-        if (key, dtype) not in self._kept:
-            L = normalized_laplacian(np.array(W)[None])
-            self._kept[key, dtype] = decompose(L, dtype)
-        self._kept.move_to_end((key, dtype))
-        return self._kept[key, dtype]
-
-    def _forget(self) -> None:
-        held = sum(one.eigenvectors.nbytes for one in self._kept.values())
-        while held > self.max_bytes:
-            held -= self._kept.popitem(last=False)[1].eigenvectors.nbytes
+    def _look_up(
+        self, key: bytes, W: np.ndarray, dtype: torch.dtype, used: dict[bytes, int]
+    ) -> Spectrum:
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        spectrum = decompose(normalized_laplacian(np.array(W)[None]), dtype)
+        size = spectrum.eigenvectors.nbytes
+        # those used now come last: where the first is one of them, all are
+        while self._held + size > self.max_bytes and self._kept:
+            if next(iter(self._kept)) in used:
+                return spectrum
+            self._held -= self._kept.popitem(last=False)[1].eigenvectors.nbytes
+        self._kept[key] = spectrum
+        self._held += size
+        return spectrum

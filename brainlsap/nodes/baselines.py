@@ -5,7 +5,6 @@ with one logit a class: (n_nodes, n_views, n_classes).
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,12 @@ from brainlsap.nodes.networks import (
     heat_network,
     with_loops,
 )
-from brainlsap.nodes.settings import NodeSettings, check_node_settings, settle_kernel
+from brainlsap.nodes.settings import (
+    TABLES,
+    NodeSettings,
+    check_node_settings,
+    settle_kernel,
+)
 
 # Nearest nodes by personalised PageRank that GDC keeps of each column.
 _GDC_NEIGHBOURS, _GDC_TELEPORT = 64, 0.05
@@ -87,20 +91,13 @@ class Attend(nn.Module):
     leaky_relu(a . h_i + b . h_j).
     """
 
-    source: Tensor
-    target: Tensor
-
     def __init__(
         self, adjacency: sparse.csr_array, n_heads: int, n_out: int, rate: float
     ) -> None:
         super().__init__()
         edges = sparse.coo_array(with_loops(adjacency))
-        self.register_buffer(
-            "target", torch.from_numpy(edges.row.astype(np.int64)), False
-        )
-        self.register_buffer(
-            "source", torch.from_numpy(edges.col.astype(np.int64)), False
-        )
+        ends = (edges.row, edges.col)
+        self.target, self.source = (torch.from_numpy(i.astype(np.int64)) for i in ends)
         self.here = nn.Parameter(torch.empty(n_heads, n_out))
         self.there = nn.Parameter(torch.empty(n_heads, n_out))
         for weight in (self.here, self.there):
@@ -110,10 +107,8 @@ class Attend(nn.Module):
     def forward(self, H: Tensor) -> Tensor:
         """Return channels of shape `(n_nodes, n_heads * n_out)`."""
         heads = H.view(len(H), *self.here.shape)
-        raw = (heads * self.here).sum(-1)[self.target] + (heads * self.there).sum(-1)[
-            self.source
-        ]
-        raw = nn.functional.leaky_relu(raw, 0.2)
+        here, there = (heads * self.here).sum(-1), (heads * self.there).sum(-1)
+        raw = nn.functional.leaky_relu(here[self.target] + there[self.source], 0.2)
         index = self.target[:, None].expand_as(raw)
         largest = raw.new_full((len(H), raw.shape[1]), -torch.inf)
         largest = largest.scatter_reduce(0, index, raw.detach(), "amax")
@@ -121,10 +116,8 @@ class Attend(nn.Module):
         total = torch.zeros_like(largest).index_add(0, self.target, weight)
         weight = drop(weight / total[self.target], self.rate, self.training)
         sent = weight[..., None] * heads[self.source]
-        return (
-            torch.zeros_like(heads).index_add(0, self.target, sent).flatten(1)
-            + self.bias
-        )
+        mixed = torch.zeros_like(heads).index_add(0, self.target, sent)
+        return mixed.flatten(1) + self.bias
 
 
 class Propagate(nn.Module):
@@ -275,61 +268,7 @@ def _network(
     return Sequence(inputs, units, settings, *steps[name])
 
 
-# One setting for every data set unless named: that of each publication for Cora.
-_COMMON = NodeSettings(
-    n_views=1,
-    consistency=0.0,
-    node_dropout=0.0,
-    self_loops=True,
-    hidden_units=16,
-    scale_mode="frozen",
-)
-_WIDE = replace(_COMMON, hidden_units=64)
-_HEAT = replace(_COMMON, n_layers=2, head="convolution", initial_scale=2.0)
-
-NODE_BASELINES = {
-    "mlp": _WIDE,
-    "gcn": _COMMON,
-    "gat": replace(
-        _COMMON, hidden_units=8, dropout=0.6, input_dropout=0.6, learning_rate=0.005
-    ),
-    "sgc": replace(_COMMON, input_dropout=0.0, learning_rate=0.2, weight_decay=1e-5),
-    "appnp": _WIDE,
-    "gdc": _COMMON,
-    # scale and self-loops of both by validation accuracy on Cora
-    "graphheat": _HEAT,
-    "adc": replace(
-        _HEAT, scale_mode="global", scale_signal="validation", scale_step=1.0
-    ),
-    "gcnii": replace(_WIDE, n_layers=16, dropout=0.6, input_dropout=0.6),
-    "dagnn": replace(_WIDE, dropout=0.8, weight_decay=5e-3),
-    # its order of propagation stands in `degree`
-    "grand": replace(
-        _COMMON, hidden_units=32, node_dropout=0.5, n_views=4, consistency=1.0, degree=8
-    ),
-}
-
-# Where a publication names others for a data set.
-_BY_DATASET: dict[tuple[str, str], dict[str, Any]] = {
-    ("gat", "pubmed"): {"weight_decay": 1e-3, "learning_rate": 0.01},
-    ("dagnn", "citeseer"): {"weight_decay": 2e-2},
-    ("grand", "citeseer"): {
-        "n_views": 2,
-        "degree": 2,
-        "temperature": 0.3,
-        "consistency": 0.7,
-        "input_dropout": 0.0,
-        "dropout": 0.2,
-    },
-    ("grand", "pubmed"): {
-        "degree": 5,
-        "temperature": 0.2,
-        "input_dropout": 0.6,
-        "dropout": 0.8,
-        "learning_rate": 0.05,
-    },
-}
-_MANY_WORDS = ("amazon-computers", "amazon-photo", "coauthor-cs")
+NODE_BASELINES = tuple(TABLES["baselines"])
 
 
 class NodeBaseline(NodeClassifier):
@@ -369,17 +308,12 @@ class NodeBaseline(NodeClassifier):
     def settings(self, dataset: str = "") -> NodeSettings:
         """Return the settings of a fit on a data set of this name, checked."""
         check_choice("model", self.model, NODE_BASELINES)
-        own = NODE_BASELINES[self.model]
-        named = dict(_BY_DATASET.get((self.model, dataset), {}))
-        if dataset in _MANY_WORDS:
-            # hundreds of words a node, which a row's sum would make too small to learn
-            # from, and thousands of labels; by validation accuracy on Amazon Photo
-            named |= {"normalize": "none", "weight_decay": min(5e-5, own.weight_decay)}
-            if own.hidden_units == _COMMON.hidden_units:
-                named["hidden_units"] = 64
+        named = dict(TABLES["baselines"][self.model])
+        by_dataset = TABLES["datasets"].get(dataset, {"baselines": {}})["baselines"]
+        named |= by_dataset.get(self.model, {})
         given = {"n_epochs": self.n_epochs, "patience": self.patience}
         named |= {name: value for name, value in given.items() if value is not None}
-        settings = replace(own, **named)
+        settings = NodeSettings(**named)
         check_node_settings(settings)
         return settings if self.model == "grand" else settle_kernel(settings)
 

