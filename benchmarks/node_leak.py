@@ -16,9 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from brainlsap.model.layers import HeatScale
 
-<<<<<<< HEAD
 from brainlsap.nodes import NodeGraph, load_nodes
 from brainlsap.nodes.classifier import LabelledNodes, label_loss, look, read_labels
 from brainlsap.nodes.networks import (
@@ -28,14 +26,6 @@ from brainlsap.nodes.networks import (
     prepare_nodes,
 )
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
-=======
-from brainlsap.data import NodeGraph, load_nodes
-from brainlsap.model.node_graph_inputs import NodeInputs, prepare_nodes
-from brainlsap.model.node_labels import check_node_labels, check_nodes
-from brainlsap.model.node_network import NodeNetwork
-from brainlsap.model.node_settings import NodeSettings, resolve_node_settings
-from brainlsap.model.node_training import LabelledNodes, label_loss, look
->>>>>>> model
 
 RESULT = Path(__file__).parent / "results" / "node_leak.md"
 STEPS = (100.0, 1000.0)

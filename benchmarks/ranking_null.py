@@ -36,17 +36,8 @@ from brainlsap.simulation import make_benchmark_cohort
 RESULTS = Path(__file__).parent / "results" / "ranking.md"
 N_PEOPLE, N_ROIS, N_PERMUTATIONS = 120, 82, 39
 # What one refit costs decides how many can be made: one network, few epochs.
-<<<<<<< HEAD
 CHEAP = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 12, "patience": 0}
 CHEAP |= {"learning_rate": 0.05}
-=======
-CHEAP = {
-    "n_starts": 1,
-    "initial_scale": 1.0,
-    "n_epochs": 12,
-    "options": {"patience": 0, "learning_rate": 0.05},
-}
->>>>>>> model
 # Enough to find what is planted; what the default settings find is in quality.md.
 BRIEF = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 80}
 FOUND = "Interpret these alone"

@@ -43,14 +43,6 @@ html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 html_show_sourcelink = False
 
 autosummary_generate = True
-<<<<<<< HEAD
-=======
-# Class and function differ in case alone, which some file systems do not tell apart.
-autosummary_filename_map = {
-    "brainlsap.evaluation.audit": "brainlsap.evaluation.audit-function",
-    "brainlsap.nodes.node_model": "brainlsap.nodes.node_model-function",
-}
->>>>>>> graph
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 add_module_names = False
