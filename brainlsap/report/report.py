@@ -333,10 +333,10 @@ def _write_shareable(
 def _find_atlas(evaluation: Evaluation) -> Atlas | None:
     cohort = evaluation.cohort
     asked = cohort.provenance.get("asked") or {}  # has the folder of a user's atlas
-    for name in (cohort.atlas_name, asked.get("atlas")):
+    for name in (cohort.atlas_name, str(asked.get("atlas"))):
         try:
             atlas = load_atlas(name)
-        except (BrainlsapError, TypeError):
+        except BrainlsapError:
             continue
         if set(cohort.region_names) <= set(atlas.names):
             return atlas
