@@ -55,7 +55,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/stop_study.py
 	$(BIN)/python benchmarks/determinism_study.py
 	$(BIN)/python benchmarks/kill_study.py
-	$(BIN)/python benchmarks/ranking_null.py recall degree null
+	$(BIN)/python benchmarks/ranking_null.py recall null
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/nodes.py runs cora citeseer pubmed
 	$(BIN)/python benchmarks/node_leak.py

@@ -1,8 +1,8 @@
 """The audit on what it must find and on what is clean.
 
-`planted`: the tests that plant one leak each (tests/evaluation/test_leakage.py), run by
-name. `clean`: simulated cohorts of many sizes, features and designs, on which it must
-raise no error; warnings are counted, since a cohort may have some by chance.
+`planted`: the tests that plant one leak each (tests/evaluation/test_leakage.py).
+`clean`: simulated cohorts of many sizes, features and designs, on which it must raise
+no error; warnings are counted, since a cohort may have some by chance.
 
     python benchmarks/audit_study.py
 """
@@ -16,10 +16,8 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sklearn.linear_model import LogisticRegression
-
-from brainlsap.data import make_cohort
 from brainlsap.evaluation import audit, make_splits
+from brainlsap.simulation import make_cohort
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -27,19 +25,15 @@ RESULTS = Path(__file__).parent / "results"
 
 def planted() -> list[str]:
     tests = ROOT / "tests" / "evaluation" / "test_leakage.py"
-    command = [sys.executable, "-m", "pytest", "-v", "-k", "test_leak_", str(tests)]
+    command = [sys.executable, "-m", "pytest", "-v", str(tests)]
     said = subprocess.run(
-        [*command, "-p", "no:randomly"],
-        check=False,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+        command, check=False, cwd=ROOT, capture_output=True, text=True
     ).stdout
     outcome: dict[str, set[str]] = {}
-    pattern = r"::test_leak_(\d+)_(\w+?)(?:\[.*?\])? (PASSED|FAILED|ERROR)"
-    for number, name, result in re.findall(pattern, said):
-        key = f"{int(number)}. {name.replace('_', ' ')}"
-        outcome.setdefault(key, set()).add(result)
+    for name, result in re.findall(
+        r"::test_(\w+)(?:\[.*?\])? (PASSED|FAILED|ERR)", said
+    ):
+        outcome.setdefault(name.replace("_", " "), set()).add(result)
     lines = ["| planted leak | found |", "| --- | --- |"]
     lines += [
         f"| {name} | {'yes' if results == {'PASSED'} else 'NO'} |"
@@ -59,9 +53,9 @@ def clean(n_cohorts: int) -> list[str]:
             random_state=seed,
         )
         splits = make_splits(cohort.y, cohort.groups, 3 + seed % 3, random_state=seed)
-        found = audit(cohort, splits, LogisticRegression())
-        errors += not found.is_clean
-        warned.update(found.checks_of("warning"))
+        found = audit(cohort, splits)
+        errors += "error" in set(found["severity"])
+        warned.update(set(found.loc[found["severity"] == "warning", "check"]))
     told = ", ".join(f"{name} ({count})" for name, count in warned.items()) or "none"
     return [
         f"Clean simulated cohorts: {n_cohorts}; with an error: {errors}; "

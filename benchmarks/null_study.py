@@ -2,15 +2,14 @@
 
 `comparison`: 200 simulated cohorts (60 people, two visits for every third) and two
 models that are equally good by design: each reads one of two features that are noisy
-copies of the same thing, drawn alike. The corrected test of differences over folds
-may call at most 18 of 200 significant at 5% (the 99% limit of an exact test); the
-naive paired t-test is counted beside it.
+copies of the same thing, drawn alike. The corrected test of differences over folds may
+call at most 18 of 200 significant at 5% (the 99% limit of an exact test); the paired
+t-test, which takes folds for independent, is counted beside it.
 `permuted`: labels permuted between people, all visits together, 20 times a model, on
-open data; the mean of the scores must be within 3 standard errors of chance. Folds
-are drawn anew for each permutation, as they would be for the true labels. With
-`--models all`, every model and control of `brainlsap compare` at its fixed settings
-(`--fast`), each permutation on one held-out fold of five, so that 20 cost what four
-comparisons do.
+open data; the mean of the scores must be within 3 standard errors of chance. Folds are
+drawn anew for each permutation, as they would be for the true labels. With
+`--models all`, every model and control at its fixed settings (`fast=True`), each
+permutation on one held-out fold of five, so that 20 cost what four comparisons do.
 
     python benchmarks/null_study.py comparison permuted
     python benchmarks/null_study.py permuted --models all --keep FILE
@@ -35,15 +34,21 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
-from brainlsap.data import Cohort, load_atlas, load_cohort
-from brainlsap.evaluation import compare_models, cross_validate, make_splits
-from brainlsap.evaluation.controls import RegionStandardizer
-from brainlsap.evaluation.permutation import permute_labels
+from brainlsap.atlas import load_atlas
+from brainlsap.data import Cohort, load_cohort
+from brainlsap.evaluation import (
+    compare_models,
+    corrected_t_test,
+    cross_validate,
+    make_models,
+    make_splits,
+    permute_labels,
+)
+from brainlsap.evaluation.baselines import RegionStandardizer
 from brainlsap.model import LSAPClassifier
-from brainlsap.study import COMPARED, find_names
-from brainlsap.study.compared_models import Settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 RESULTS = Path(__file__).parent / "results"
@@ -104,11 +109,19 @@ def comparison(options: argparse.Namespace) -> list[str]:
         corrected = naive = 0
         for seed in range(options.simulations):
             evaluation = cross_validate(
-                models, draw_cohort(seed), 5, seed, baselines=False, n_repeats=repeats
+                models,
+                draw_cohort(seed),
+                5,
+                random_state=seed,
+                baselines=False,
+                n_repeats=repeats,
             )
-            row = compare_models(evaluation, n_draws=1).iloc[0]
-            corrected += row["p_value"] < 0.05
-            naive += row["p_naive"] < 0.05
+            corrected += compare_models(evaluation)["p_value"][0] < 0.05
+            one, other = (
+                part["balanced_accuracy"].to_numpy()
+                for _, part in evaluation.scores().groupby("model")
+            )
+            naive += corrected_t_test(one - other, 1.0, 0.0).p_value < 0.05
         lines.append(
             f"| 5 folds, {repeats} repeats | {options.simulations} | {corrected} "
             f"({'at most' if corrected <= LIMIT else 'more than'} {LIMIT}) | {naive} |"
@@ -132,16 +145,19 @@ def fcon1000() -> Cohort:
     return load_cohort(folder, label="sex", connectome=template, subcortex="volume")
 
 
+FEATURES = FunctionTransformer(RegionStandardizer.read)
+
+
 def cheap_models(n_epochs: int) -> dict:
     """Return models at settings that make 100 fits of each affordable, untuned."""
     given = {"n_epochs": n_epochs, "n_starts": 1, "initial_scale": 1.0}
     return {
         "LSAP-C": LSAPClassifier(**given, random_state=0),
         "logistic regression": make_pipeline(
-            RegionStandardizer(), LogisticRegression(C=0.01, max_iter=1000)
+            FEATURES, RegionStandardizer(), LogisticRegression(C=0.01, max_iter=1000)
         ),
         "linear SVM": make_pipeline(
-            RegionStandardizer(), LinearSVC(C=0.001, random_state=0)
+            FEATURES, RegionStandardizer(), LinearSVC(C=0.001, random_state=0)
         ),
         "majority class": DummyClassifier(strategy="prior"),
     }
@@ -153,17 +169,16 @@ DATA = {"BNU_1": bnu1, "FCON1000": fcon1000}
 def score_brief(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
     """Return balanced accuracy of models at cheap settings, mean of five folds."""
     models = cheap_models(n_epochs)
-    evaluation = cross_validate(models, cohort, 5, seed, baselines=False)
+    evaluation = cross_validate(models, cohort, 5, random_state=seed, baselines=False)
     return evaluation.scores().groupby("model")["balanced_accuracy"].mean().to_dict()
 
 
 def score_all(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
     """Return balanced accuracy of all models and controls on one fold of five."""
-    settings = Settings(seed, fast=True, n_epochs=n_epochs)
-    models = {name: COMPARED[name].make(settings) for name in find_names("all")}
+    models = make_models("all", random_state=seed, fast=True, n_epochs=n_epochs)
     splits = make_splits(cohort.y, cohort.groups, 5, seed)[:1]
     evaluation = cross_validate(
-        models, cohort, random_state=seed, splits=splits, baselines=False
+        models, cohort, splits, random_state=seed, baselines=False
     )
     return evaluation.scores().set_index("model")["balanced_accuracy"].to_dict()
 

@@ -10,9 +10,13 @@ import argparse
 
 import numpy as np
 
-from brainlsap.data import make_cohort
-from brainlsap.evaluation import cross_validate, rank_regions, ranking_auc
-from brainlsap.study import study_models
+from brainlsap.evaluation import (
+    cross_validate,
+    make_models,
+    rank_regions,
+    ranking_auc,
+)
+from brainlsap.simulation import make_cohort
 
 SEEDS = range(5)
 
@@ -26,12 +30,17 @@ def main() -> None:
     found = []
     for seed in SEEDS:
         cohort = make_cohort(120, feature="fdg", random_state=seed)
-        models = study_models(["chebyshev"], random_state=seed)
+        models = make_models("LSAP-C", random_state=seed)
         evaluation = cross_validate(
-            models, cohort, 5, seed, baselines=False, n_jobs=options.jobs
+            models,
+            cohort,
+            5,
+            random_state=seed,
+            baselines=False,
+            n_jobs=options.jobs,
         )
-        found.append(ranking_auc(rank_regions(evaluation), cohort.truth))
-        score = evaluation.main.summary().loc["balanced_accuracy", "mean"]
+        found.append(ranking_auc(rank_regions(evaluation)))
+        score = evaluation.scores()["balanced_accuracy"].mean()
         print(f"| {seed} | {score:.3f} | {found[-1]:.3f} |", flush=True)
     print(f"\nmean {np.mean(found):.3f}, lowest {min(found):.3f}")
 

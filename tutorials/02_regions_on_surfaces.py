@@ -22,9 +22,9 @@ from brainlsap import (
     rank_regions,
     region_table,
 )
-from brainlsap.evaluation import ranking_auc, ranking_notes
+from brainlsap.evaluation import ranking_auc, ranking_verdict
 from brainlsap.exceptions import RegionNameError
-from brainlsap.report import plot_scales, seed_table, table_text
+from brainlsap.report import plot_scales, table_text
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -40,24 +40,22 @@ figures.mkdir(exist_ok=True)
 # %%
 cohort = make_cohort(60, feature="fdg", random_state=0)
 model = LSAPClassifier(kernel="chebyshev", n_epochs=100, n_starts=1, random_state=0)
-evaluation = cross_validate(
-    {"LSAP-C": model}, cohort, n_folds=3, random_state=0, baselines=False
-)
-print("scales:", evaluation.main.scales().shape, "(folds, regions)")
+evaluation = cross_validate({"LSAP-C": model}, cohort, cv=3, baselines=False)
+print("scales of every fold, start and region:", len(evaluation.scales))
 
 # %% [markdown]
 # ## Rank
 #
-# `rank_regions` takes the mean scale over folds; rank 1 is the smallest. `top_share` is
-# the part of the folds in which a region is among the ten smallest, and `moved` whether
-# its scale left the start at all: a scale that stayed where it began was not learned.
+# `rank_regions` takes every fold's scales relative to their median, and the mean of
+# that over folds; rank 1 is the smallest. `rank_low` to `rank_high` holds 95% of the
+# ranks over folds and starts, and `moved` is the part of the folds in which the scale
+# left its start: a scale that stayed where it began was not learned.
 
 # %%
-ranking = rank_regions(evaluation, truth=cohort.truth)
-columns = ["region", "scale", "scale_sd", "rank", "top_share", "moved", "seed"]
+ranking = rank_regions(evaluation)
+columns = ["region", "rank", "rank_low", "rank_high", "relative_scale", "moved"]
 print(ranking.sort_values("rank")[columns].head(8).round(3).to_string(index=False))
-for note in ranking_notes(ranking):
-    print("-", note)
+print(ranking_verdict(ranking))
 
 # %% [markdown]
 # The table for a paper has the paper's short names; it can be written as CSV, Markdown
@@ -73,8 +71,9 @@ Path("regions.tex").write_text(table_text(table, "latex"), encoding="utf-8")
 # the probability that a seed of the disease ranks before a region that is none.
 
 # %%
-print(seed_table(ranking, cohort.atlas).to_string(index=False))
-print(f"AUC of the seeds by smallest scale: {ranking_auc(ranking, cohort.truth):.3f}")
+planted = ranking[ranking["planted"]]
+print(planted[["region", "rank"]].to_string(index=False))
+print(f"AUC of the seeds by smallest scale: {ranking_auc(ranking):.3f}")
 ax = plot_scales(ranking, cohort.atlas, n_regions=15)
 ax.figure.savefig(figures / "02_scales.png", dpi=150)
 
@@ -129,9 +128,10 @@ mine = {
 }
 figure = plot_regions(
     mine,
-    views=["inner left", "inner right", "subcortical"],
+    views=["medial left", "medial right", "subcortex"],
     cmap="plasma",
-    limits=(0, 1),
+    vmin=0,
+    vmax=1,
     colorbar_label="my measure",
 )
 figure.savefig(figures / "02_my_map.png", dpi=150)
@@ -178,7 +178,7 @@ lobe_of = (sides + "_" + regions["lobe"]).to_numpy()
 by_lobe = ranking.set_index(lobe_of)["scale"].groupby(level=0).mean()
 by_lobe = by_lobe[by_lobe.index.isin(atlas.names)]
 print(by_lobe.round(2).to_string())
-views = ["outer left", "inner left", "inner right", "outer right"]
+views = ["lateral left", "medial left", "medial right", "lateral right"]
 figure = plot_regions(by_lobe, atlas, views=views, colorbar_label="mean heat scale")
 figure.savefig(figures / "02_lobes.png", dpi=150)
 

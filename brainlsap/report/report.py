@@ -151,7 +151,9 @@ def check_results_folder(folder: str | Path) -> Path:
             f"{folder} is where a disk is mounted and cannot be replaced as a whole; "
             f"name a folder in it, such as {folder / 'results'}."
         )
-    foreign = sorted(_files_in(folder) - _own_files(folder))
+    top = {one.name for one in folder.iterdir()} if folder.exists() else set()
+    foreign = sorted(top - {SHAREABLE, PRIVATE})  # a look into "/" would take long
+    foreign = foreign or sorted(_files_in(folder) - _own_files(folder))
     if foreign:
         shown = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
         raise ParameterError(
@@ -329,11 +331,16 @@ def _write_shareable(
 
 
 def _find_atlas(evaluation: Evaluation) -> Atlas | None:
-    try:
-        atlas = load_atlas(evaluation.cohort.atlas_name)
-    except BrainlsapError:
-        return None
-    return atlas if set(evaluation.cohort.region_names) <= set(atlas.names) else None
+    cohort = evaluation.cohort
+    asked = cohort.provenance.get("asked") or {}  # has the folder of a user's atlas
+    for name in (cohort.atlas_name, str(asked.get("atlas"))):
+        try:
+            atlas = load_atlas(name)
+        except BrainlsapError:
+            continue
+        if set(cohort.region_names) <= set(atlas.names):
+            return atlas
+    return None
 
 
 def _coded_predictions(
