@@ -5,9 +5,9 @@ import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import load_cohort, read_feature
-from brainlsap.data.freesurfer_text import aparc_text, aseg_text
 from brainlsap.data.measures import TRACERS, check_structures, finish, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.simulation.study_folder import aparc_text, aseg_text
 
 PEOPLE = ("sub-01", "sub-02", "sub-03")
 CORTEX = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c")
