@@ -145,7 +145,7 @@ class Atlas:
 
     @cached_property
     def _spellings(self) -> dict[tuple[str | None, str], int | None]:
-        """Region by (side or None, core or exact name); None where it is not one."""
+        """Region by (side or None, core) and ("", name); None where it is not one."""
         found: dict[tuple[str | None, str], int | None] = {}
         sides = self.regions["hemisphere"]
         for row, (name, side) in enumerate(zip(self.names, sides, strict=True)):
@@ -153,13 +153,9 @@ class Atlas:
             if said not in (None, side):
                 # on the midline such a letter is part of the name, not a side
                 core = "".join(filter(str.isalnum, name.lower()))
-            for key in ((side, core), (None, core)):
+            for key in ((side, core), (None, core), ("", name)):
                 found[key] = None if key in found else row
         return found
-
-    @cached_property
-    def _exact(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self.names)}
 
     def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:
         """Return the position of one region, whatever the spelling of its name.
@@ -184,7 +180,7 @@ class Atlas:
         (0, 34)
         """
         text = as_text(name)
-        row = self._exact.get(text)
+        row = self._spellings.get(("", text))
         if row is not None:
             side = self.regions["hemisphere"].iat[row]
             return row if hemisphere in (None, side) else None
@@ -301,8 +297,31 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        names = names if isinstance(names, tuple) else tuple(names)
-        return _rows(self, names, hemisphere)
+        given = names if isinstance(names, tuple) else tuple(names)
+        # files of a cohort repeat one list of names
+        known = self.__dict__.setdefault("_rows", {})
+        if (given, hemisphere) in known:
+            return known[given, hemisphere]
+        texts = list(map(as_text, given))
+        if texts and all(text.isdecimal() for text in texts):
+            numbers = self.regions["freesurfer_id"].tolist()
+            region = {str(n): name for n, name in zip(numbers, self.names, strict=True)}
+            kept = [i for i, text in enumerate(texts) if text in region]
+            places = self.match([region[texts[i]] for i in kept])
+        else:
+            kept = [
+                i
+                for i, text in enumerate(texts)
+                if self.find(text, hemisphere) is not None or not is_outside(text)
+            ]
+            places = self.match([texts[i] for i in kept], hemisphere)
+        rows = np.full(len(self), -1)
+        rows[places] = kept
+        rows.flags.writeable = False
+        taken = set(kept)
+        dropped = tuple(text for i, text in enumerate(texts) if i not in taken)
+        known[given, hemisphere] = rows, dropped
+        return rows, dropped
 
     def align(
         self,
@@ -418,30 +437,6 @@ class Atlas:
                     f"{path}: cannot be read as a GIFTI surface ({error})."
                 ) from error
         return found
-
-
-@lru_cache(maxsize=64)  # files of a cohort repeat one list of names
-def _rows(
-    atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    names = [as_text(name) for name in given]
-    if names and all(name.isdecimal() for name in names):
-        numbers = atlas.regions["freesurfer_id"].tolist()
-        known = {str(n): name for n, name in zip(numbers, atlas.names, strict=True)}
-        kept = [i for i, name in enumerate(names) if name in known]
-        places = atlas.match([known[names[i]] for i in kept])
-    else:
-        kept = [
-            i
-            for i, name in enumerate(names)
-            if atlas.find(name, hemisphere) is not None or not is_outside(name)
-        ]
-        places = atlas.match([names[i] for i in kept], hemisphere)
-    rows = np.full(len(atlas), -1)
-    rows[places] = kept
-    rows.flags.writeable = False
-    taken = set(kept)
-    return rows, tuple(name for i, name in enumerate(names) if i not in taken)
 
 
 def _listed(entries: Sequence[str], separator: str = ", ") -> str:

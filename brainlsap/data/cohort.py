@@ -83,13 +83,9 @@ class Cohort:
         if self.classes_ordered is None:
             known = order_classes(self.classes) == (self.classes, True)
             store(self, "classes_ordered", known)
-        faults = [*_table_faults(self), *_shape_faults(self)]
+        faults = [*_faults_of_parts(self)]
         if not faults:  # values are only worth reading where the axes agree
-            faults += [*_connectome_faults(self), *_feature_faults(self)]
-        try:
-            json.dumps(self.provenance)
-        except (TypeError, ValueError) as error:
-            faults.append(f"provenance must be expressible as JSON: {error}")
+            faults += _faults_of_values(self)
         if faults:
             raise CohortError("these parts do not make a cohort", faults)
         table = self.table.reset_index(drop=True)
@@ -249,7 +245,7 @@ class Cohort:
     @property
     def shares_connectome(self) -> bool:
         """Whether one matrix in memory serves all scans."""
-        return _is_shared(self.connectomes)
+        return self.n_scans > 1 and self.connectomes.strides[0] == 0
 
     def select(self, rows: np.ndarray | Sequence[int] | Sequence[bool]) -> "Cohort":
         """Return the cohort of some scans; classes, notes and truth stay.
@@ -373,7 +369,7 @@ class Cohort:
                 about = json.loads(file["about"][()])
                 W, X = file["connectomes"][()], file["features"][()]
             given = {name: about.pop(name) for name in ("table", "regions", "truth")}
-            tables = {
+            tables: dict[str, Any] = {
                 name: None if columns is None else pd.DataFrame(columns)
                 for name, columns in given.items()
             }
@@ -401,16 +397,10 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     }
 
 
-def _is_shared(connectomes: np.ndarray) -> bool:
-    return (
-        connectomes.ndim == 3 and len(connectomes) > 1 and connectomes.strides[0] == 0
-    )
-
-
 def _frozen(values: np.ndarray, dtype: Any) -> np.ndarray:
     """Return read-only values; copied where others could still write to them."""
     array = np.asarray(values)
-    if _is_shared(array):
+    if array.ndim == 3 and len(array) > 1 and array.strides[0] == 0:
         return np.broadcast_to(_frozen(array[0], dtype), array.shape)
     is_owned = array.base is None and not array.flags.writeable
     if not is_owned or array.dtype != dtype:
@@ -420,14 +410,21 @@ def _frozen(values: np.ndarray, dtype: Any) -> np.ndarray:
     return array
 
 
-def _table_faults(cohort: Cohort) -> Iterator[str]:
-    table, classes = cohort.table, cohort.classes
+def _faults_of_parts(cohort: Cohort) -> Iterator[str]:  # noqa: C901
+    """List where table, names and shapes do not fit each other."""
+    table, classes, names = cohort.table, cohort.classes, cohort.feature_names
+    n_scans, n_rois, n_features = len(table), len(cohort.atlas), len(names)
     missing = [name for name in KEY_COLUMNS if name not in table.columns]
     if missing:
         yield (
             f"table must have the columns {', '.join(KEY_COLUMNS)}; "
             f"{', '.join(missing)} is missing"
         )
+        return
+    if n_scans == 0:
+        yield "table has no scans"
+    if not table.columns.is_unique:
+        yield "table has two columns of one name"
         return
     for name in ("scan", "participant", "label"):
         empty = np.flatnonzero(table[name].isna() | (table[name].astype(str) == ""))
@@ -436,53 +433,47 @@ def _table_faults(cohort: Cohort) -> Iterator[str]:
     scans = table["scan"].astype(str)
     for scan in scans[scans.duplicated()].unique():
         yield f"scan {scan!r} stands more than once in table"
-    if len(set(classes)) < len(classes):
-        yield f"classes must be different, got {', '.join(classes)}"
+    for what, given in (("classes", classes), ("feature_names", names)):
+        if len(set(given)) < len(given) or not given:
+            yield f"{what} must be different names, got {', '.join(map(str, given))}"
     counts = table["label"].dropna().astype(str).value_counts()
     for label in sorted(set(counts.index) - set(classes)):
         yield (
             f"label {label!r} of {counts[label]} scan(s) is not among the classes "
             f"{', '.join(classes)}"
         )
-    if not table.columns.is_unique:
-        yield "table has two columns of one name"
-
-
-def _shape_faults(cohort: Cohort) -> Iterator[str]:
-    n_scans, n_rois = len(cohort.table), len(cohort.atlas)
-    n_features = len(cohort.feature_names)
-    if n_scans == 0:
-        yield "table has no scans"
-    if n_features == 0 or len(set(cohort.feature_names)) < n_features:
-        yield f"feature_names must be different names, got {cohort.feature_names!r}"
-    for name, values, shape in (
+    for what, values, shape in (
         ("connectomes", cohort.connectomes, (n_scans, n_rois, n_rois)),
         ("features", cohort.features, (n_scans, n_rois, n_features)),
     ):
         if values.shape != shape:
             yield (
-                f"{name} must have shape {shape} for {n_scans} scans, the {n_rois} "
+                f"{what} must have shape {shape} for {n_scans} scans, the {n_rois} "
                 f"regions of {cohort.atlas.name} and {n_features} feature names, "
                 f"got {values.shape}"
             )
+    try:
+        json.dumps(cohort.provenance)
+    except (TypeError, ValueError) as error:
+        yield f"provenance must be expressible as JSON: {error}"
 
 
-def _connectome_faults(cohort: Cohort) -> Iterator[str]:
-    names, shared = cohort.atlas.names, cohort.shares_connectome
+def _faults_of_values(cohort: Cohort) -> Iterator[str]:
+    """List weights that no connectome has, and features that cannot be squared."""
+    names, scans = cohort.region_names, cohort.table["scan"].tolist()
+    shared = cohort.shares_connectome
     # one scan at a time stays in the processor's cache
-    for scan, W in zip(cohort.table["scan"], cohort.connectomes, strict=True):
-        where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
+    for row, W in enumerate(cohort.connectomes[: 1 if shared else None]):
+        where = f"connectome of scan {scans[row]!r}"
+        where = "the shared connectome" if shared else where
         if not (W.min() >= 0 and W.max() <= LARGEST):
             i, j = np.argwhere(~((W >= 0) & (W <= LARGEST)))[0]
+            hint = ". Of correlations, Cohort.from_arrays(negative='drop') or "
+            hint += "'absolute' says what becomes of negative ones"
             yield (
                 f"{where} must be finite and not negative, and at most {LARGEST:g}; "
                 f"got {W[i, j]} between {names[i]} and {names[j]}"
-                + (
-                    ". Of correlations, Cohort.from_arrays(negative='drop') or "
-                    "'absolute' says what becomes of negative ones"
-                    if W[i, j] < 0
-                    else ""
-                )
+                f"{hint if W[i, j] < 0 else ''}"
             )
         elif not np.array_equal(W, W.T):
             gap = np.abs(W - W.T)
@@ -492,18 +483,13 @@ def _connectome_faults(cohort: Cohort) -> Iterator[str]:
                     f"{where} must be symmetric, got {W[i, j]} from {names[i]} to "
                     f"{names[j]} and {W[j, i]} back"
                 )
-        if shared:
-            return
-
-
-def _feature_faults(cohort: Cohort) -> Iterator[str]:
-    scan, region, feature = np.nonzero(np.abs(cohort.features) > LARGEST)
-    if scan.size:
-        value = cohort.features[scan[0], region[0], feature[0]]
-        told = f"{value:g}" if np.isfinite(value) else "infinity"
+    large = np.argwhere(np.abs(cohort.features) > LARGEST)
+    if len(large):
+        scan, region, feature = large[0]
+        value = cohort.features[scan, region, feature]
         yield (
             "features must be finite, or NaN where not measured, and at most "
-            f"{LARGEST:g} in size; got {told} for {cohort.feature_names[feature[0]]} "
-            f"of {cohort.atlas.names[region[0]]} in scan "
-            f"{cohort.table['scan'].iloc[scan[0]]!r}"
+            f"{LARGEST:g} in size; got {value:g} for "
+            f"{cohort.feature_names[feature]} of {names[region]} in scan "
+            f"{scans[scan]!r}"
         )

@@ -6,7 +6,7 @@ scan. Each kind finds what it needs first and lists what is missing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -142,21 +142,17 @@ class Places(NamedTuple):
     faults: list[str]
 
 
+@dataclass
 class FeatureSources:
     """The places that the features of a study can come from."""
 
-    def __init__(
-        self,
-        files: StudyFiles,
-        atlas: Atlas,
-        subcortex: str,
-        features_table: str | Path | Sequence[str | Path] | None = None,
-    ) -> None:
-        if isinstance(features_table, str | Path):
-            features_table = [features_table]
-        self.files, self.atlas, self.subcortex = files, atlas, subcortex
-        self.given = None if features_table is None else list(features_table)
-        self.skipped: list[str] = []
+    files: StudyFiles
+    atlas: Atlas
+    subcortex: str
+    given: Sequence[str | Path] | None = None
+    """The only tables in which features are looked for."""
+    skipped: list[str] = field(default_factory=list)
+    """Why tables were not used."""
 
     @cached_property
     def tables(self) -> list[ScanTable]:
@@ -367,7 +363,7 @@ class FeatureSources:
         places.append("tables with a row per scan and a column per region")
         message = f"{feature}: found nowhere; looked for {', '.join(places)}"
         if self.given is not None:
-            listed = ", ".join(str(path) for path in self.given)
+            listed = ", ".join(map(str, self.given))
             message = f"{feature}: no column of {listed} is {feature} of a region"
         others = [unknown_columns(t, self.atlas) for t in self.tables if t.strangers]
         unused = [*refused[:5], *self.skipped, *others]

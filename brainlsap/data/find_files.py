@@ -9,8 +9,7 @@ or `sub-X_ses-Y.long.base`. Connectomes may also lie in one folder of all.
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase, translate
-from functools import lru_cache
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from brainlsap.exceptions import CohortError, ParameterError
 
 CONNECTOME_PATTERNS = (
     *("*connectivity.*", "*connectome*.*", "*relmat.*", "*_sc.*", "*desc-sc.*"),
-    "compute_connectivity/sc.npy",
+    "Compute_Connectivity/sc.npy",
 )
 # Folders with all connectomes of a study, looked into where no pattern is given.
 FLAT_FOLDERS = ("connectomes", "connectivity", "matrices")
@@ -188,7 +187,8 @@ class StudyFiles:
             parts = Path(place).parts[len(root.parts) :]
             folders[:] = sorted(name for name in folders if name[0] != ".")
             for name in folders:
-                self._refuse_leaving(Path(place, name))
+                if Path(f"{place}/{name}").is_symlink():
+                    self._refuse_leaving(Path(place, name))
             if not parts:
                 self.tables += [
                     root / name
@@ -270,11 +270,11 @@ class StudyFiles:
                 match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
                 if match and path.is_file():
                     said = match.groupdict()
-                    name = ScanName(
+                    scan = ScanName(
                         said.get("participant", ""), said.get("session", "")
                     )
-                    name = parse_scan_name(said["scan"]) if "scan" in said else name
-                    found.append((path, name))
+                    scan = parse_scan_name(said["scan"]) if "scan" in said else scan
+                    found.append((path, scan))
         for path, scan in sorted(found):
             person, visit = scan.key
             self.flat.add(path)
@@ -324,7 +324,11 @@ class StudyFiles:
             for path in scan.files
             if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
         ]
-        other = {} if given else {p: wrong_tracer(p.name, feature) for p in tables}
+        other = (
+            {}
+            if given
+            else {p: wrong_tracer(p.name, feature) for p in tables if "trc-" in p.name}
+        )
         right = {other_side(p) for p in tables if _LEFT.search(p.name)}
         files = [p for p in tables if not other.get(p) and p not in right]
         groups = [(glob,) for glob in get_measure(feature).files]
@@ -346,8 +350,13 @@ def pick(
     the atlas is taken. Raises a CohortError where more than one is left.
     """
     for globs in [(given,)] if given and "{" not in given else groups:
-        wanted = _pattern(globs, 0 if given else re.IGNORECASE)
-        found = [path for path in files if wanted.match(path.as_posix())]
+        found = [
+            path
+            for path in files
+            for name in [path.name if given else path.name.lower()]
+            if any(fnmatchcase(name, glob) for glob in globs)
+            or any("/" in glob and path.match(glob) for glob in globs)
+        ]
         if len(found) > 1 and not (given and what == "connectome"):
             words = atlas.settings.get("file_words", [atlas.name.lower()])
             others = atlas.settings.get("other_words", [])
@@ -370,10 +379,3 @@ def pick(
         if found:
             return found[0]
     return None
-
-
-@lru_cache(maxsize=256)
-def _pattern(globs: tuple[str, ...], flags: int) -> re.Pattern[str]:
-    # a star stays inside one name
-    named = "|".join(translate(glob).replace(".*", "[^/]*") for glob in globs)
-    return re.compile(rf"(?:.*/)?(?:{named})", flags)

@@ -4,10 +4,11 @@ Nothing is refused at the first fault: whatever keeps the cohort from being load
 gathered, what many scans share is said once, and all of it is raised in one error.
 """
 
-import sys
+import json
+import os
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -52,6 +53,11 @@ from brainlsap.exceptions import (
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
 _WIDTH = 86
+# Arguments that name places.
+_PLACES = (
+    *("folder", "connectome", "derivatives", "features_table", "labels"),
+    "subjects_dir",
+)
 
 
 @dataclass
@@ -76,7 +82,8 @@ class _Log:
 class _UnreadableError(CohortError):
     """A refused study, with what was found and noted in it for `check_cohort`."""
 
-    log = _Log()
+    found: dict[str, str]
+    notes: tuple[str, ...]
 
 
 def load_cohort(
@@ -181,79 +188,72 @@ def load_cohort(
         raise ParameterError(
             f"feature must be a name or a list of different names, got {feature!r}."
         )
-    atlas, folder = load_atlas(atlas), _existing(folder)
-    log = _Log()
+    atlas, folder, log = load_atlas(atlas), Path(folder), _Log()
+    if not folder.is_dir():
+        is_file = "is a file; expected a cohort's folder. Cohort.load reads .h5 files"
+        raise CohortError(
+            f"{folder} {is_file}" if folder.is_file() else f"{folder}: no such folder"
+        )
 
-    found = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    people = read_people(found[0]) if found else {}
-    names_of_people = [person.participant for person in people.values()]
-    files = StudyFiles(folder, names_of_people, derivatives, subjects_dir, pattern)
+    # who is in the study, and which files are whose
+    tables = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    people = read_people(tables[0]) if tables else {}
+    places = (derivatives, subjects_dir, pattern)
+    files = StudyFiles(folder, [p.participant for p in people.values()], *places)
+    if isinstance(features_table, str | Path):
+        features_table = [features_table]
     sources = FeatureSources(files, atlas, subcortex, features_table)
-    source = found[0].name if found else ""
-    if not found:
+    if not tables:
         table = sources.people_table([n for n in names if n != STRENGTH], label)
-        people, source = people_of_table(table), table.path.name
-        names_of_people = [person.participant for person in people.values()]
-        files = StudyFiles(folder, names_of_people, derivatives, subjects_dir, pattern)
+        people, tables = people_of_table(table), [table.path]
+        files = StudyFiles(folder, [p.participant for p in people.values()], *places)
         sources.files = files
     listed = list_scans(
         people,
         files,
         label,
-        source=source,
+        source=tables[0].name,
         classes=classes,
         which=scans,
         known_sessions=sources.sessions,
     )
     log.notes += listed.notes
     log.faults += listed.faults
-    log.found |= _who(listed.table, listed.label, listed.classes)
-    spare = {person for person, _ in files.files} - set(people) if found else ()
-    if spare:
-        log.notes.append(f"{len(spare)} subject folders are not in {source}: left out")
+    spare = {person for person, _ in files.files} - set(people)
+    if spare and tables[0].name in PEOPLE_FILES:
+        log.notes.append(
+            f"{len(spare)} subject folders are not in {tables[0].name}: left out"
+        )
 
+    # the arrays, scan by scan
     if isinstance(labels, str | Path):
         inside = folder / labels
         labels = read_names(inside if inside.is_file() else labels)
-    reading = {
+    how = {
         "labels": labels,
         "row_order": row_order,
         "measure": measure,
         "symmetrize": symmetrize,
     }
+    pet = {"frames": frames, "reference": reference}
     if connectome is None:
-        W = _read_connectomes(listed.scans, files, atlas, reading, log, verbose)
+        W = _read_connectomes(listed.scans, files, atlas, how, log, verbose)
     else:
-        W = _shared_connectome(connectome, files, atlas, reading, log)
+        W = _read_shared(connectome, folder, atlas, how, log)
         W = np.broadcast_to(W, (len(listed.scans), *W.shape))
-    X = np.full((len(listed.scans), len(atlas), len(names)), np.nan)
-    for column, name in enumerate(names):
-        if name != STRENGTH:
-            pet = {"frames": frames, "reference": reference}
-            X[..., column] = _read_feature(
-                name, listed.scans, sources, atlas, subcortex, pet, log, verbose
-            )
-        elif connectome is not None:
-            log.fault(
-                "strength: with one connectome for everybody (connectome=, "
-                "--connectome) it is the same for every scan. Choose another feature"
-            )
-        else:
-            log.notes.append("strength: sum of the connectome's weights")
-            # a region's links to itself are no links to others
-            own = W.diagonal(axis1=1, axis2=2)
-            X[..., column] = W.sum(axis=2, dtype=np.float64) - own
-    _check_apart(names, X, log)
-    W.flags.writeable = X.flags.writeable = False
+    X = _read_features(names, listed.scans, sources, W, pet, log, verbose)
+
     n_scans = len(listed.scans)
     log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
+        counts = _counts(listed.table, listed.label or "none", listed.classes)
         n_faults = f"{len(log.faults)} fault{'s' * (len(log.faults) > 1)}"
         refused = _UnreadableError(
             f"{folder} cannot be loaded, {n_faults}", group_faults(log.faults, folder)
         )
-        refused.log = log
+        refused.found, refused.notes = counts | log.found, tuple(log.notes)
         raise refused
+    W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
         features=X,
@@ -265,102 +265,36 @@ def load_cohort(
         label_name=listed.label or "none",
         notes=tuple(log.notes),
         provenance=_provenance(given, atlas),
-        truth=_read_truth(folder, atlas),
+        truth=_read_truth(folder / TRUTH_FILE, atlas),
     )
-
-
-def _existing(folder: str | Path) -> Path:
-    path = Path(folder)
-    if path.is_file():
-        raise CohortError(
-            f"{path} is a file; expected a cohort's folder. Cohort.load reads .h5 files"
-        )
-    if not path.is_dir():
-        raise CohortError(f"{path}: no such folder")
-    return path
-
-
-def _who(
-    table: pd.DataFrame, label: str | None, classes: Sequence[str]
-) -> dict[str, str]:
-    """Count people, scans, classes and covariates."""
-    labels = Counter(table["label"].dropna().tolist())
-    found = {
-        "": f"{table['participant'].nunique()} people, {len(table)} scans",
-        label or "none": ", ".join(f"{name} ({labels[name]})" for name in classes),
-    }
-    if len(table.columns) > 4:
-        found["covariates"] = ", ".join(map(str, table.columns[4:]))
-    return found
-
-
-def _bar(scans: Sequence[Scan], what: str, verbose: bool) -> Iterable[Scan]:
-    return tqdm(
-        scans,
-        desc=f"reading {what}",
-        unit="scan",
-        file=sys.stderr,
-        disable=not verbose,
-    )
-
-
-def _connectome_paths(
-    scans: Sequence[Scan], files: StudyFiles, atlas: Atlas, log: _Log
-) -> list[Path | None]:
-    """Return the connectome of every scan; say once where none has one."""
-    given = files.patterns.get("connectome")
-    wanted = given or " or ".join(CONNECTOME_PATTERNS)
-    paths: list[Path | None] = []
-    missing = {}
-    for scan in scans:
-        path = None
-        try:
-            path = files.connectome(scan, atlas)
-            if path is None and scan.files:
-                missing[scan.name] = f"no connectome; expected one file {wanted}"
-            elif path is None and files.flat:
-                beside = min(files.flat)
-                missing[scan.name] = f"no files; expected them beside {beside}"
-            elif path is None:
-                place = files.folder / scan.name.replace("_ses-", "/ses-")
-                missing[scan.name] = f"no files; expected them below {place}"
-        except CohortError as error:
-            log.fault(error, scan)
-        paths.append(path)
-    if 0 < len(missing) < len(scans):
-        for name, what in missing.items():
-            log.fault(f"{name}: {what}")
-    elif missing and given is not None:
-        log.fault(fits_nothing("connectome", given, scans))
-    elif missing:
-        log.fault(
-            f"no connectome: none of {len(scans)} scans has a file {wanted}. One for "
-            "everybody is given by connectome= (--connectome FILE); 'none' reads none, "
-            "for models that make one of the features"
-        )
-    return paths
 
 
 def _read_connectomes(
     scans: Sequence[Scan],
     files: StudyFiles,
     atlas: Atlas,
-    reading: Mapping[str, Any],
+    how: Mapping[str, Any],
     log: _Log,
     verbose: bool,
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
     W = np.zeros((len(scans), len(atlas), len(atlas)), dtype=np.float32)
-    paths = _connectome_paths(scans, files, atlas, log)
-    owners: dict[int, set[str]] = {}
-    n_read = 0
-    for row, (scan, path) in enumerate(
-        zip(_bar(scans, "connectomes", verbose), paths, strict=True)
-    ):
-        if path is None:
-            continue
+    given = files.patterns.get("connectome")
+    wanted = given or " or ".join(CONNECTOME_PATTERNS)
+    missing, owners, n_read = list[str](), dict[int, set[str]](), 0
+    first = len(log.faults)
+    bar = tqdm(scans, "reading connectomes", unit="scan", disable=not verbose)
+    for row, scan in enumerate(bar):
         try:
-            matrix, notes = read_connectome(path, atlas, **reading)
+            path = files.connectome(scan, atlas)
+            if path is None:
+                place = files.folder / scan.name.replace("_ses-", "/ses-")
+                where = f"beside {min(files.flat)}" if files.flat else f"below {place}"
+                none = f"no files; expected them {where}"
+                found = f"no connectome; expected one file {wanted}"
+                missing.append(f"{scan.name}: {found if scan.files else none}")
+                continue
+            matrix, notes = read_connectome(path, atlas, **how)
         except BrainlsapError as error:
             log.fault(error, scan)
             continue
@@ -369,6 +303,14 @@ def _read_connectomes(
         log.counts.update(f"connectomes: {note}" for note in notes)
         owners.setdefault(hash(matrix.tobytes()), set()).add(scan.key[0])
     log.found["connectome"] = f"{n_read} of {len(scans)} scans"
+    if missing and len(missing) == len(scans):  # one line instead of one for each
+        one = (
+            f"no connectome: none of {len(scans)} scans has a file {wanted}. One for "
+            "everybody is given by connectome= (--connectome FILE); 'none' reads none, "
+            "for models that make one of the features"
+        )
+        missing = [fits_nothing("connectome", given, scans) if given else one]
+    log.faults[first:first] = missing
     n_copied = sum(len(people) for people in owners.values() if len(people) > 1)
     if n_copied:
         log.notes.append(
@@ -378,104 +320,109 @@ def _read_connectomes(
     return W
 
 
-def _shared_connectome(
+def _read_shared(
     connectome: str | Path | np.ndarray | pd.DataFrame,
-    files: StudyFiles,
+    folder: Path,
     atlas: Atlas,
-    reading: Mapping[str, Any],
+    how: Mapping[str, Any],
     log: _Log,
 ) -> np.ndarray:
-    """Read the one connectome of everybody; zeros where there was a fault."""
+    """Read the one connectome of everybody; zeros where there is none."""
+    nothing = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
     if isinstance(connectome, str) and connectome == NO_CONNECTOME:
         log.notes.append(
             "the connectome: none was read; the model has to make one, as of covariance"
         )
-        return np.zeros((len(atlas), len(atlas)), dtype=np.float32)
-    if isinstance(connectome, str | Path):
-        inside = files.folder / connectome
-        is_inside = inside.is_file() and not Path(connectome).is_file()
-        connectome = inside if is_inside else connectome
+        return nothing
+    if isinstance(connectome, str | Path) and not Path(connectome).is_file():
+        inside = folder / connectome
+        connectome = inside if inside.is_file() else connectome
     try:
-        found = _one_connectome(connectome, atlas, reading)
+        matrix, notes = _one_connectome(connectome, atlas, how)
     except BrainlsapError as error:
         log.fault(error)
-        return np.zeros((len(atlas), len(atlas)), dtype=np.float32)
+        return nothing
     log.notes.append("one connectome for everybody")
-    log.notes += [f"the connectome: {note}" for note in found.notes]
-    return found.matrix
+    log.notes += [f"the connectome: {note}" for note in notes]
+    return matrix
 
 
 def _one_connectome(
     connectome: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas,
-    reading: Mapping[str, Any],
+    how: Mapping[str, Any],
 ) -> ConnectomeFile:
     if not isinstance(connectome, str | Path):
-        how = reading.get("symmetrize", "refuse")
-        return check_connectome(connectome, atlas, "connectome=", symmetrize=how)
+        symmetrize = how.get("symmetrize", "refuse")
+        return check_connectome(connectome, atlas, "connectome=", symmetrize=symmetrize)
     if str(connectome).lower().endswith((".tck", ".trk", ".trx", ".trk.gz")):
         raise ParameterError(
             f"{connectome} is a tractogram; make a connectome of it with "
             "brainlsap.images.build_connectome first."
         )
-    return read_connectome(connectome, atlas, **reading)
+    return read_connectome(connectome, atlas, **how)
 
 
-def _read_feature(
-    name: str,
+def _read_features(  # noqa: C901 (every kind of source, one after the other)
+    names: Sequence[str],
     scans: Sequence[Scan],
     sources: FeatureSources,
-    atlas: Atlas,
-    subcortex: str,
+    W: np.ndarray,
     pet: Mapping[str, Any],
     log: _Log,
     verbose: bool,
 ) -> np.ndarray:
-    """Read one feature of every scan; NaN where there was a fault."""
-    X = np.full((len(scans), len(atlas)), np.nan)
-    if not scans:
-        return X  # why none is left is a fault already
-    try:
-        places, notes, faults = sources.locate(name, scans)
-    except BrainlsapError as error:
-        log.fault(error)
-        return X
-    log.notes += [note for note in notes if note not in log.notes]
-    for fault in faults:
-        log.fault(fault)
-    n_read = 0
-    for row, (scan, place) in enumerate(
-        zip(_bar(scans, name, verbose), places, strict=True)
-    ):
-        if place is None:
+    """Read the features of every scan; NaN where there was a fault."""
+    atlas, subcortex = sources.atlas, sources.subcortex
+    X = np.full((len(scans), len(atlas), len(names)), np.nan)
+    for column, name in enumerate(names if len(scans) else ()):
+        values = X[..., column]
+        if name == STRENGTH and W.strides[0] == 0:
+            log.fault(
+                "strength: with one connectome for everybody (connectome=, "
+                "--connectome) it is the same for every scan. Choose another feature"
+            )
+            continue
+        if name == STRENGTH:
+            log.notes.append("strength: sum of the connectome's weights")
+            # a region's links to itself are no links to others
+            own = W.diagonal(axis1=1, axis2=2)
+            values[:] = W.sum(axis=2, dtype=np.float64) - own
             continue
         try:
-            if isinstance(place, Path):
-                found = read_feature(place, name, atlas, subcortex=subcortex, **pet)
-                X[row], of_scan = found.values, found.notes
-            else:
-                X[row], of_scan = finish(place, get_measure(name), atlas, subcortex)
+            places, notes, faults = sources.locate(name, scans)
         except BrainlsapError as error:
-            log.fault(error, scan)
+            log.fault(error)
             continue
-        n_read += 1
-        log.counts.update(of_scan)
-    log.found[name] = f"{n_read} of {len(scans)} scans"
-    return X
-
-
-def _check_apart(names: Sequence[str], X: np.ndarray, log: _Log) -> None:
-    """Refuse two features that were read from the very same numbers."""
-    for column, name in enumerate(names):
+        log.notes += [note for note in notes if note not in log.notes]
+        log.faults += [fault for fault in faults if fault not in log.faults]
+        n_read = 0
+        bar = tqdm(scans, f"reading {name}", unit="scan", disable=not verbose)
+        for row, (scan, place) in enumerate(zip(bar, places, strict=True)):
+            if place is None:
+                continue
+            try:
+                if isinstance(place, Path):
+                    found = read_feature(place, name, atlas, subcortex=subcortex, **pet)
+                    values[row], of_scan = found.values, found.notes
+                else:
+                    measure = get_measure(name)
+                    values[row], of_scan = finish(place, measure, atlas, subcortex)
+            except BrainlsapError as error:
+                log.fault(error, scan)
+                continue
+            n_read += 1
+            log.counts.update(of_scan)
+        log.found[name] = f"{n_read} of {len(scans)} scans"
         for other in range(column):
-            one, two = X[:, :, column], X[:, :, other]
-            both = np.isfinite(one) & np.isfinite(two)
-            if both.any() and np.array_equal(one[both], two[both]):
+            both = np.isfinite(values) & np.isfinite(X[..., other])
+            if both.any() and np.array_equal(values[both], X[..., other][both]):
                 log.fault(
                     f"{names[other]} and {name} have the same value in every region "
                     "of every scan; expected two measures. Say in the names of the "
                     "columns or files which is which"
                 )
+    return X
 
 
 def _provenance(given: Mapping[str, Any], atlas: Atlas) -> dict[str, Any]:
@@ -483,24 +430,7 @@ def _provenance(given: Mapping[str, Any], atlas: Atlas) -> dict[str, Any]:
 
     Paths are absolute, so that the same can be read again: for private files only.
     """
-
-    def as_json(name: str, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(key): str(one) for key, one in value.items()}
-        if isinstance(value, list | tuple):
-            return [as_json(name, one) for one in value]
-        if isinstance(value, bool | int | float):
-            return value
-        is_place = name in (
-            *("folder", "connectome", "derivatives", "features_table", "labels"),
-            "subjects_dir",
-        )
-        path = Path(value).expanduser()
-        return str(path.resolve()) if is_place and path.exists() else str(value)
-
-    connectome = given["connectome"]
-    is_array = isinstance(connectome, np.ndarray | pd.DataFrame)
-    kept = {
+    asked = {
         name: value
         for name, value in given.items()
         if name != "verbose"
@@ -508,16 +438,24 @@ def _provenance(given: Mapping[str, Any], atlas: Atlas) -> dict[str, Any]:
         and value not in (None, (), [], {})
     }
     own = atlas.folder is not None and atlas.name not in available_atlases()
-    kept["atlas"] = str(atlas.folder) if own else atlas.name
-    asked = {name: as_json(name, value) for name, value in kept.items()}
+    asked["atlas"] = str(atlas.folder) if own else atlas.name
+    for name in _PLACES:
+        value = asked.get(name, [])
+        several = isinstance(value, list | tuple)
+        paths = [
+            Path(one).resolve() if Path(one).exists() else one
+            for one in (value if several else [value])
+        ]
+        if paths:
+            asked[name] = paths if several else paths[0]
+    connectome, described = given["connectome"], "one per scan"
+    if connectome is not None:
+        is_array = isinstance(connectome, np.ndarray | pd.DataFrame)
+        described = "array" if is_array else str(connectome)
     try:
         brainlsap = version("brainlsap")
     except PackageNotFoundError:  # a checkout that was never installed
         brainlsap = "unknown"
-    if connectome is None:
-        described = "one per scan"
-    else:
-        described = "array" if is_array else str(connectome)
     return {
         "folder": str(given["folder"]),
         "atlas": atlas.name,
@@ -525,16 +463,15 @@ def _provenance(given: Mapping[str, Any], atlas: Atlas) -> dict[str, Any]:
         "scans": given["scans"],
         "subcortex": given["subcortex"],
         "brainlsap": brainlsap,
-        "asked": asked,
+        "asked": json.loads(json.dumps(asked, default=str)),
     }
 
 
-def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
+def _read_truth(path: Path, atlas: Atlas) -> pd.DataFrame | None:
     """Read the answer of a simulated study: region, seed, effect, any `effect_*`.
 
     None where there is no `truth.tsv`, or where it is about other regions.
     """
-    path = folder / TRUTH_FILE
     if not path.is_file():
         return None
     table = read_table(path)
@@ -544,18 +481,30 @@ def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
             f"{path}: no column {', '.join(missing)}; expected region, seed and effect "
             "as the simulation writes them. Rename the file if it is something else."
         )
-    found = [atlas.find(name or "") for name in table["region"]]
-    places = np.array([-1 if place is None else place for place in found], dtype=int)
-    if not np.array_equal(np.sort(places), np.arange(len(atlas))):
+    found = {atlas.find(name or ""): row for row, name in enumerate(table["region"])}
+    if len(table) != len(atlas) or set(found) != set(range(len(atlas))):
         return None
+    table = table.iloc[[found[place] for place in range(len(atlas))]]
     said = table["seed"].str.lower()
     if not said.isin(["true", "false"]).all():
         raise FileFormatError(f"{path}: seed must be true or false in every row.")
-    columns = {"region": np.array(atlas.names)[places], "seed": said == "true"}
-    for name in table:
-        if name == "effect" or str(name).startswith("effect_"):
-            columns[name] = parse_numbers(path, table[[name]])[:, 0]
-    return pd.DataFrame(columns).iloc[np.argsort(places)].reset_index(drop=True)
+    effects = [name for name in table if str(name).split("_")[0] == "effect"]
+    numbers = pd.DataFrame(parse_numbers(path, table[effects]), columns=effects)
+    numbers.insert(0, "region", atlas.names)
+    numbers.insert(1, "seed", (said == "true").tolist())
+    return numbers
+
+
+def _counts(table: pd.DataFrame, label: str, classes: Sequence[str]) -> dict[str, str]:
+    """Count people, scans, classes and covariates."""
+    labels = Counter(table["label"].dropna().tolist())
+    found = {
+        "": f"{table['participant'].nunique()} people, {len(table)} scans",
+        label: ", ".join(f"{name} ({labels[name]})" for name in classes),
+    }
+    if len(table.columns) > 4:
+        found["covariates"] = ", ".join(map(str, table.columns[4:]))
+    return found
 
 
 def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
@@ -572,30 +521,23 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
         where, _, what = fault.partition(": ")
         shared.setdefault(what or fault, []).append(where)
     lines = []
-    for fault in faults:
-        _, _, what = fault.partition(": ")
-        places = shared.pop(what or fault, None)
-        if places is None:
-            continue
+    for what, places in shared.items():
         if len(places) == 1:
-            lines.append(fault)
+            lines.append(what if places[0] == what else f"{places[0]}: {what}")
             continue
         are_files = all("/" in place or "\\" in place for place in places)
-        inside = [Path(p).is_relative_to(folder) for p in places]
-        listed = [
-            Path(place).relative_to(folder).as_posix() if is_inside else place
-            for place, is_inside in zip(places, inside, strict=True)
-        ]
+        names = [place.removeprefix(f"{folder}{os.sep}") for place in places]
         lines.append(f"{len(places)} {'files' if are_files else 'scans'}: {what}")
-        wrapped = textwrap.wrap(
-            ", ".join(listed),
-            _WIDTH,
-            initial_indent="  ",
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        lines += [f"  {name}" for name in listed] if are_files else wrapped
+        listed = [", ".join(names)] if not are_files else names
+        for text in listed:
+            lines += textwrap.wrap(
+                text,
+                width=_WIDTH,
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
     return lines
 
 
@@ -629,23 +571,14 @@ class CohortCheck:
         """Whether the cohort can be loaded."""
         return not self.faults
 
-    @property
-    def mapped(self) -> tuple[str, ...]:
-        """Notes on what was read by name or order, mirrored or filled."""
-        return tuple(note for note in self.notes if "left out" not in note)
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Notes on what was left out."""
-        return tuple(note for note in self.notes if "left out" in note)
-
     def text(self) -> str:
         """Return everything as lines of text."""
         lines = [str(self.folder)]
+        dropped = [note for note in self.notes if "left out" in note]
         for title, entries in (
             ("Found", self.found),
-            ("Mapped", self.mapped),
-            ("Dropped", self.dropped),
+            ("Mapped", [note for note in self.notes if note not in dropped]),
+            ("Dropped", dropped),
             ("Faults", self.faults),
         ):
             if entries:
@@ -674,24 +607,24 @@ def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
     ParameterError
         Where an argument cannot be used.
     """
+    cohort: Cohort | None = None
+    found: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     try:
         cohort = load_cohort(folder, *args, **options)
+        notes = cohort.notes
+        found = _counts(cohort.table, cohort.label_name, cohort.classes)
+        own = cohort.provenance["connectome"] == "one per scan"
+        for name in (*(["connectome"] if own else []), *cohort.feature_names):
+            found[name] = f"{cohort.n_scans} of {cohort.n_scans} scans"
     except _UnreadableError as error:
-        found, notes = _found_lines(error.log.found), tuple(error.log.notes)
-        return CohortCheck(Path(folder), found, notes, error.faults)
+        found, notes, faults = error.found, error.notes, error.faults
     except CohortError as error:
         # a list of people that cannot be used; nothing else can be said
-        return CohortCheck(Path(folder), (), (), (str(error),))
-    counts = _who(cohort.table, cohort.label_name, cohort.classes)
-    if cohort.provenance["connectome"] == "one per scan":
-        counts["connectome"] = f"{cohort.n_scans} of {cohort.n_scans} scans"
-    for name in cohort.feature_names:
-        counts[name] = f"{cohort.n_scans} of {cohort.n_scans} scans"
-    return CohortCheck(Path(folder), _found_lines(counts), cohort.notes, (), cohort)
-
-
-def _found_lines(found: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(f"{name}: {what}".removeprefix(": ") for name, what in found.items())
+        faults = (str(error),)
+    lines = [f"{name}: {what}" if name else what for name, what in found.items()]
+    return CohortCheck(Path(folder), tuple(lines), notes, faults, cohort)
 
 
 def shared_connectome(

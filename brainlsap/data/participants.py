@@ -222,7 +222,7 @@ class ScanList(NamedTuple):
     faults: list[str]
 
 
-def list_scans(
+def list_scans(  # noqa: C901
     people: Mapping[str, Person],
     files: StudyFiles,
     label: str | None,
@@ -269,9 +269,23 @@ def list_scans(
         notes.append(
             f"{n_without_baseline} people without a scan at baseline: left out"
         )
-    order, ordered, faults = (UNLABELLED,), False, list[str]()
+    order: tuple[str, ...] = (UNLABELLED,)
+    ordered, faults = False, list[str]()
     if label is not None and people:
-        label = _find_label(people, label, files.folder, source)
+        heads = {
+            head: None
+            for person in people.values()
+            for facts in (person.facts, *(one for _, one in person.visits.values()))
+            for head in facts
+        }
+        same = [str(head) for head in heads if str(head).lower() == label.lower()]
+        if label not in heads and len(same) != 1:
+            found = ", ".join(map(str, heads)) or "none besides the id"
+            raise CohortError(
+                f"{files.folder}: the label {label!r} is no column of {source}; found "
+                f"{found}. Name the column by label= (--label)"
+            )
+        label = label if label in heads else same[0]
         rows, order, ordered, more, faults = _choose_by_label(
             rows, label, classes, source
         )
@@ -284,24 +298,6 @@ def list_scans(
     table = _scan_table(rows, label)
     scans = [scan for _, _, scan in rows]
     return ScanList(scans, table, label, order, ordered, notes, faults)
-
-
-def _find_label(
-    people: Mapping[str, Person], label: str, folder: Path, source: str
-) -> str:
-    """Return the head of the label's column, which may be written in another case."""
-    heads: dict[object, None] = {}
-    for person in people.values():
-        for facts in (person.facts, *(facts for _, facts in person.visits.values())):
-            heads.update(dict.fromkeys(facts))
-    same = [str(head) for head in heads if str(head).lower() == label.lower()]
-    if label in heads or len(same) == 1:
-        return label if label in heads else same[0]
-    found = ", ".join(map(str, heads)) or "none besides the id"
-    raise CohortError(
-        f"{folder}: the label {label!r} is no column of {source}; found {found}. Name "
-        "the column by label= (--label)"
-    )
 
 
 _Row = tuple[Person, str, Scan]

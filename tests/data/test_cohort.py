@@ -134,7 +134,7 @@ FAULTS = [
     ({"connectomes": swap(W, (3, 1, 2), np.nan)}, "'s3' must be finite .* got nan"),
     ({"connectomes": swap(W, (3, 1, 2), -1)}, "got -1.0 between region-1 and region-2"),
     ({"connectomes": swap(W, (3, 1, 2), 70)}, "'s3' must be symmetric, got 70.0 from"),
-    ({"features": swap(F, (4, 1, 1), np.inf)}, "infinity for fdg of region-1 .* 's4'"),
+    ({"features": swap(F, (4, 1, 1), np.inf)}, "inf for fdg of region-1 .* 's4'"),
     ({"table": TABLE.drop(columns="label")}, "must have the columns .* label is miss"),
     ({"table": TABLE.iloc[:0]}, "table has no scans"),
     ({"table": TABLE.assign(label=None)}, "no label in row 0"),
@@ -143,7 +143,10 @@ FAULTS = [
         {"table": TABLE.assign(label="XY")},
         "label 'XY' of 6 scan.s. is not among the cl",
     ),
-    ({"classes": ("CN", "CN", "AD")}, "classes must be different, got CN, CN, AD"),
+    (
+        {"classes": ("CN", "CN", "AD")},
+        "classes must be different names, got CN, CN, AD",
+    ),
     ({"feature_names": ("fdg", "fdg")}, "feature_names must be different names"),
     ({"provenance": {"x": W}}, "provenance must be expressible as JSON"),
     ({"table": pd.concat([TABLE, TABLE[["age"]]], axis=1)}, "two columns of one name"),
@@ -205,9 +208,7 @@ def test_what_is_not_a_cohort_is_refused(tmp_path):
     path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
     with h5py.File(path, "a") as file:
         file.attrs["format_version"] = 99
-    with pytest.raises(
-        FileFormatError, match=r"version are .*99.*, expected"
-    ):
+    with pytest.raises(FileFormatError, match=r"version are .*99.*, expected"):
         Cohort.load(path)
 
 

@@ -347,8 +347,7 @@ def test_a_sound_folder(study, tiny):
         "fdg: 7 of 7 scans",
         "strength: 7 of 7 scans",
     )
-    assert "connectomes: read by name (7 of 7)" in check.mapped
-    assert check.dropped == ()
+    assert "connectomes: read by name (7 of 7)" in check.notes
     assert check.cohort is not None
     assert check.cohort.n_scans == 7
     text = check.text()
@@ -380,7 +379,7 @@ def test_what_was_dropped_is_told_apart(study, tiny):
     people = study / "participants.tsv"
     people.write_text(people.read_text().replace("sub-05\tCN", "sub-05\tother"))
     check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
-    assert check.dropped == ("left out, diagnosis is not among the classes: other (1)",)
+    assert "Dropped:\n  left out, diagnosis is not among the classes" in check.text()
 
 
 def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
