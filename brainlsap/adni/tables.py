@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from brainlsap.data.tables import read_table
+from brainlsap.data import read_table
 from brainlsap.exceptions import CohortError
 
 STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
