@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.adni.tables import parse_days
-from brainlsap.data.measures import TRACERS
+from brainlsap.data import TRACERS
 from brainlsap.exceptions import CohortError
 
 _PET = {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from brainlsap.data.tables import read_table
+from brainlsap.data import read_table
 from brainlsap.exceptions import CohortError
 
 STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
@@ -259,13 +259,14 @@ def _stages(arms: pd.DataFrame | None) -> dict[float, str]:
     stage = _stage(arms["arm"])
     stage = stage.where(stage.notna(), _number(arms["arm"]).map(_ARMS))
     told = pd.DataFrame({"rid": _number(arms["rid"]), "stage": stage})
-    told["place"] = phase.map(PHASES.index, na_action="ignore") if len(arms) else 0
+    ranks = {name: rank for rank, name in enumerate(PHASES)}
+    told["place"] = phase.map(ranks).fillna(0).astype(float)
     told = told[
         (phase.isna() | phase.isin(STAGED_PHASES))
         & (_text(_first(arms, "enrolled")) != "0").fillna(True)
         & stage.notna()
     ]
-    told = told.sort_values("place", kind="stable", na_position="first")
+    told = told.sort_values("place", kind="stable")
     return dict(told.drop_duplicates("rid").set_index("rid")["stage"])
 
 
@@ -303,7 +304,9 @@ def merge_visits(rows: pd.DataFrame, place: Path) -> tuple[pd.DataFrame, list[st
     kept = kept.iloc[(kept["code"] != "bl").fillna(True).argsort(kind="stable")]
     _check_diagnoses(kept, place)
     visits = kept.groupby(["number", "month"]).first().reset_index()
-    visits = _complete(visits.reindex(columns=[*visits, *_missing(visits)]))
+    wanted = (*VISIT_COLUMNS, "born", "age_at_first")
+    absent = [name for name in wanted if name not in visits]
+    visits = _complete(visits.reindex(columns=[*visits, *absent]))
     n_undated = int(visits["date"].isna().sum())
     told = {
         "rows without a RID: left out": int(number.isna().sum()),
@@ -316,11 +319,6 @@ def merge_visits(rows: pd.DataFrame, place: Path) -> tuple[pd.DataFrame, list[st
     }
     notes = [f"{count} {what}" for what, count in told.items() if count]
     return visits[list(VISIT_COLUMNS)], notes
-
-
-def _missing(visits: pd.DataFrame) -> list[str]:
-    wanted = (*VISIT_COLUMNS, "born", "age_at_first")
-    return [name for name in wanted if name not in visits]
 
 
 def _check_diagnoses(rows: pd.DataFrame, place: Path) -> None:

@@ -27,9 +27,8 @@ from tqdm import tqdm
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import split_name
-from brainlsap.data import Cohort
+from brainlsap.data import Cohort, write_tsv
 from brainlsap.data.row_order import row_orders
-from brainlsap.data.tables import write_tsv
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder
 from brainlsap.simulation.cohort import SUBCORTEX_VOLUME

@@ -350,7 +350,7 @@ DX = "RID,VISCODE,PHASE,DIAGNOSIS,EXAMDATE,USERDATE\n"
 
 def test_the_stage_is_of_the_first_phase_in_any_order_of_rows(tmp_path):
     text = DX + "21,bl,ADNI1,2,2006-01-01,\n"
-    rows = ["21.0,11,ADNI2,1\n", "21.0,2,ADNI1,1\n"]
+    rows = ["21.0,11,ADNI2,1\n", "21.0,2,ADNI1,1\n", "21.0,3,ADNI5,1\n"]
     for number, lines in enumerate((rows, rows[::-1])):
         arm = "RID,ARM,PHASE,ENROLLED\n" + "".join(lines)
         (visit,) = read_texts(tmp_path / str(number), dx=text, arm=arm)
