@@ -591,7 +591,7 @@ def fit(options: Options) -> None:
     for name in steps:
         del settings[name]
     _refuse_unknown(settings, LSAPClassifier)
-    model = LSAPClassifier(**({"random_state": 0} | settings))
+    model = LSAPClassifier(**{"random_state": 0, **settings})
     cohort = _load(options["study"], reading)
     if classes is not None:
         cohort = merge_classes(cohort, classes)

@@ -18,6 +18,7 @@ from brainlsap.evaluation import (
     make_models,
     permutation_null,
     rank_regions,
+    region_properties,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import lock_folder
@@ -139,7 +140,7 @@ def run_study(
     >>> found.models[0]
     'LSAP-C'
     """
-    out = check_results_folder(out)
+    results = check_results_folder(out)
     if merged_classes is not None:
         cohort = merge_classes(cohort, merged_classes)
     own = isinstance(models, Mapping)
@@ -151,7 +152,11 @@ def run_study(
         for name, one in models.items():
             asked[name] = one if isinstance(one, tuple) else (one, "model")
     if names:
-        how = {"preset": preset, "random_state": random_state, "fast": fast}
+        how: dict[str, Any] = {
+            "preset": preset,
+            "random_state": random_state,
+            "fast": fast,
+        }
         asked |= make_models(names, **how, **settings)
     if tune is not None:
         asked = {
@@ -163,14 +168,14 @@ def run_study(
     if leave_out is not None:
         column = find_column(cohort.table, leave_out)
         cv = leave_one_out_splits(cohort.table[column], cohort.groups)
-    steps = {
+    steps: dict[str, Any] = {
         "harmonize": harmonize,
         "regress_out": tuple(regress_out),
         "handle_unknown": handle_unknown,
     }
-    work = {"n_jobs": n_jobs, "verbose": verbose}
-    with lock_folder(out):
-        folds = out / "private" / "folds" if memory is None else Path(memory)
+    work: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+    with lock_folder(results):
+        folds = results / "private" / "folds" if memory is None else Path(memory)
         try:
             evaluation = cross_validate(
                 asked,
@@ -196,10 +201,15 @@ def run_study(
                         **steps,
                         **work,
                     )
+                properties = region_properties(cohort)
+                ranking = ranking.merge(properties, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
+            said = {"leave_out": leave_out, "fast": fast or None, "tune": tune}
+            settings = {name: one for name, one in said.items() if one is not None}
+            evaluation = replace(evaluation, settings=evaluation.settings | settings)
             write_report(
                 evaluation,
-                out,
+                results,
                 title=title,
                 with_identifiers=with_identifiers,
                 atlas=cohort.atlas,
@@ -212,7 +222,7 @@ def run_study(
                 f"fits are kept in {folds}; nothing half-written is left."
             ) from None
         finally:
-            for empty in (folds, out / "private", out):
+            for empty in (folds, results / "private", results):
                 with suppress(OSError):  # not there, or not empty
                     empty.rmdir()
     return evaluation

@@ -283,7 +283,7 @@ def _read_connectomes(
     wanted = given or " or ".join(CONNECTOME_PATTERNS)
     missing, owners, n_read = list[str](), dict[int, set[str]](), 0
     first = len(log.faults)
-    bar = tqdm(scans, "reading connectomes", unit="scan", disable=not verbose)
+    bar = tqdm(scans, "reading connectomes", unit="scan", disable=None if verbose else True)
     for row, scan in enumerate(bar):
         try:
             path = files.connectome(scan, atlas)
@@ -397,7 +397,7 @@ def _read_features(  # noqa: C901 (every kind of source, one after the other)
         log.notes += [note for note in notes if note not in log.notes]
         log.faults += [fault for fault in faults if fault not in log.faults]
         n_read = 0
-        bar = tqdm(scans, f"reading {name}", unit="scan", disable=not verbose)
+        bar = tqdm(scans, f"reading {name}", unit="scan", disable=None if verbose else True)
         for row, (scan, place) in enumerate(zip(bar, places, strict=True)):
             if place is None:
                 continue

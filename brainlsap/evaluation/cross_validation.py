@@ -274,7 +274,7 @@ def run_fits(
     calls = (delayed(_fit_numbered)(k, *tasks[k], steps, *scans) for k in todo)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     with tqdm(
-        total=len(tasks), initial=len(results), desc="fits", disable=not verbose
+        total=len(tasks), initial=len(results), desc="fits", disable=None if verbose else True
     ) as bar:
         for number, result in parallel(calls) if todo else ():
             results[number] = result

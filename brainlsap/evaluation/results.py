@@ -80,7 +80,7 @@ class CohortSummary:
         return cls(
             table=cohort.table.copy(),
             classes=tuple(cohort.classes),
-            classes_ordered=cohort.classes_ordered,
+            classes_ordered=bool(cohort.classes_ordered),
             label_name=cohort.label_name,
             atlas_name=cohort.atlas.name,
             region_names=tuple(cohort.region_names),
