@@ -18,10 +18,10 @@ from brainlsap import (
     make_cohort,
     score_table,
 )
-from brainlsap.data import write_subject_folders
 from brainlsap.evaluation import make_splits
 from brainlsap.exceptions import CohortError
 from brainlsap.report import plot_confusion, plot_scores
+from brainlsap.simulation import write_study_folder
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -29,17 +29,17 @@ figures.mkdir(exist_ok=True)
 # %% [markdown]
 # ## The folder
 #
-# `make_cohort` invents 60 people in five stages, from healthy (CN) to Alzheimer's
-# disease (AD), who come one to three times. `write_subject_folders` puts them on disk
+# `make_cohort` simulates 40 people in five stages, from healthy (CN) to Alzheimer's
+# disease (AD), with one to three visits each. `write_study_folder` puts them on disk
 # as a study has them: a table of participants, a connectome per scan as MRtrix writes
-# it, a table of regional FDG uptake, and FreeSurfer's `stats` with cortical thickness.
-# Your own study takes the place of this folder.
+# it, a table of regional FDG-PET SUVR, and FreeSurfer's `stats` with cortical
+# thickness. Your own study takes the place of this folder.
 
 # %%
 folder = Path("study")
 if not folder.exists():
-    simulated = make_cohort(60, feature=["fdg", "thickness"], random_state=0)
-    write_subject_folders(simulated, folder)
+    simulated = make_cohort(40, feature=["fdg", "thickness"], random_state=0)
+    write_study_folder(simulated, folder)
 
 for path in sorted(folder.rglob("*sub-0002_ses-M00*")):
     print(path)
@@ -59,8 +59,8 @@ print("features:", both.feature_names, "classes in order:", both.classes)
 print("regions:", *both.region_names[:3], "...", both.region_names[-1])
 
 # %% [markdown]
-# One row of the table belongs to each scan. `participant` is the person: people who
-# came three times have three rows.
+# One row of the table belongs to each scan. `participant` is the person: people with
+# three visits have three rows.
 
 # %%
 print(both.table.head(4).to_string(index=False))
@@ -108,46 +108,46 @@ finally:
 # ## Cross-validate
 #
 # From here on FDG alone. Visits of one person look alike: a model that has seen the
-# first visit knows the second. So folds are dealt by person, never by scan.
+# first visit knows the second. So folds are drawn by person, never by scan.
 
 # %%
 cohort = load_cohort(folder, feature="fdg")
 splits = make_splits(cohort.y, cohort.groups, n_folds=3, random_state=0)
 for train, test in splits:
     shared = set(cohort.groups[train]) & set(cohort.groups[test])
-    print(
-        f"{len(train)} scans to learn from, {len(test)} to test, {len(shared)} shared"
-    )
+    print(f"{len(train)} training scans, {len(test)} test scans, {len(shared)} shared")
 
 # %% [markdown]
 # `cross_validate` does the same inside. It clones the model for every fold, shows it
-# the training scans only, and keeps every prediction on the test scans. By its side it
-# runs simple models through the very same folds: the most frequent class, logistic
-# regression and a linear SVM on the features alone, without the network.
+# the training scans only, and keeps every prediction on the test scans. The usual
+# baselines run through the very same folds: the most frequent class, logistic
+# regression and a linear SVM on the features alone, and logistic regression on features
+# diffused at one scale.
 #
 # The classifier learns a heat scale for every region. It gets fewer epochs and one
-# start here, so that this page runs in seconds; leave both away for real work.
+# start here, so that this page runs in seconds; leave both out for real work.
 
 # %%
-model = LSAPClassifier(kernel="chebyshev", n_epochs=100, n_starts=1, random_state=0)
-evaluation = cross_validate({"LSAP-C": model}, cohort, n_folds=3, random_state=0)
+model = LSAPClassifier(n_epochs=60, n_starts=1, initial_scale=1.0, random_state=0)
+evaluation = cross_validate({"LSAP-C": model}, cohort, cv=3, random_state=0)
 
 table = score_table(evaluation)
 print(table.iloc[:, :4].to_string(index=False))
 table.to_csv("scores.csv", index=False)
 
 # %% [markdown]
-# Read the table from below. Balanced accuracy of guessing is 1/5; the most frequent
-# class gets exactly that, however high its plain accuracy is. Then look at the linear
-# models: what they reach needs no graph. Only the difference to them is the model's,
-# and only if it is larger than the spread over folds.
+# Read the baselines first. Chance is a balanced accuracy of 1/5; the most frequent
+# class gets exactly that, however high its plain accuracy is. What logistic regression
+# and the SVM reach needs no network. Only the difference to the best baseline is the
+# model's, and only if it is larger than the spread over folds.
 
 # %%
-best = evaluation.best_baseline()
-score = "balanced_accuracy"
-ours = evaluation.main.scores()[score]
-theirs = best.scores()[score]
-print(f"LSAP-C minus {best.name}, fold by fold:", (ours - theirs).round(3).tolist())
+scores = evaluation.scores().pivot(
+    index="fold", columns="model", values="balanced_accuracy"
+)
+best = scores[list(evaluation.baselines)].mean().idxmax()
+difference = scores["LSAP-C"] - scores[best]
+print(f"LSAP-C minus {best}, fold by fold:", difference.round(3).tolist())
 
 # %%
 plot_scores(evaluation).figure.savefig(figures / "01_scores.png", dpi=150)
@@ -158,21 +158,22 @@ plot_scores(evaluation).figure.savefig(figures / "01_scores.png", dpi=150)
 # table count that, accuracy does not.
 
 # %%
-plot_confusion(evaluation.main).figure.savefig(figures / "01_confusion.png", dpi=150)
+plot_confusion(evaluation).figure.savefig(figures / "01_confusion.png", dpi=150)
 
 # %% [markdown]
-# Every prediction is kept with its scan, so that any score can be made again later.
+# Every prediction is kept with its scan, so that any score can be made again later. An
+# `Evaluation` is three such tables: `predictions`, `scales` and `fits`.
 
 # %%
-predictions = evaluation.main.predictions()
-print(predictions.drop(columns="row").head(3).round(2).to_string(index=False))
+columns = ["model", "fold", "scan", "truth", "predicted", "p_CN", "p_AD"]
+print(evaluation.predictions[columns].head(3).round(2).to_string(index=False))
 
 # %% [markdown]
 # ## What this does not show
 #
 # - These people do not exist. The scores say that the steps work together, and nothing
 #   about any disease, nor about how good the method is on patients.
-# - Sixty people in three folds leave about two people of the rarest stage to test on.
+# - Forty people in three folds leave one or two people of the rarest stage to test on.
 #   The s.d. over folds is not a confidence interval: folds share their training people.
 # - If LSAP is not above the linear models here, that is the finding: at this size and
 #   with these few epochs, the features alone may carry what there is.
