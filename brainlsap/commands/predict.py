@@ -27,7 +27,7 @@ def call(options: argparse.Namespace) -> None:
 
     model = load_model(options.model)
     cohort = read_people(
-        model, options.cohort, **given(options, COHORT + PLACES), progress=True
+        model, options.cohort, **given(options, COHORT + PLACES), verbose=True
     )
     people = len(set(cohort.groups))
     print(f"Cohort: {cohort.n_scans} scans of {people} people", flush=True)

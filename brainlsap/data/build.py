@@ -22,6 +22,7 @@ from brainlsap.data.atlas import Atlas, load_atlas
 from brainlsap.data.build_inputs import ScanInputs, find_inputs
 from brainlsap.data.build_outputs import build_scan, describe_dataset
 from brainlsap.data.find_files import StudyFiles as CohortFiles
+from brainlsap.data.participants import PEOPLE_FILES, read_people
 from brainlsap.exceptions import CohortError
 
 FOLDER = Path("derivatives") / "brainlsap"
@@ -117,7 +118,10 @@ def build_cohort(
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
-    files = CohortFiles(folder, (), derivatives, subjects_dir)
+    tables = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    people = read_people(tables[0]).values() if tables else ()
+    names = [person.participant for person in people]
+    files = CohortFiles(folder, names, derivatives, subjects_dir)
     scans = find_inputs(files, atlas, patterns or {})
     place = folder / FOLDER if out is None else Path(out)
     settings = dict(connectome or {}), dict(suvr or {})

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data import Atlas
-from brainlsap.data.tables import parse_number, read_table
+from brainlsap.data.tables import read_table
 from brainlsap.evaluation import adjust_p_values, spin_test
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.report.common_regions import mean_scales
@@ -165,7 +165,7 @@ def comparison_words(table: pd.DataFrame, model: str) -> str:
 def _numbers(cells: pd.Series) -> pd.Series | None:
     """Return a column as numbers, or None where it is text or says nothing."""
     try:
-        values = np.array([parse_number(cell) for cell in cells])
+        values = np.array([float("nan" if cell is None else cell) for cell in cells])
     except ValueError:
         return None
     return pd.Series(values) if np.isfinite(values).any() else None

@@ -10,7 +10,7 @@ import pandas as pd
 
 from brainlsap._files import write_text
 from brainlsap.data import Cohort, quality_table, region_quality_table
-from brainlsap.data.quality import PLAUSIBLE
+from brainlsap.data.measures import get_measure
 from brainlsap.data.spreadsheets import guarded_text
 from brainlsap.report.illustrations import Picture
 from brainlsap.report.quality_figures import (
@@ -193,7 +193,7 @@ def _pictures(cohort: Cohort, shown: pd.DataFrame) -> list[Picture]:
             cohort.atlas.short_names,
             sides,
             label=name,
-            plausible=PLAUSIBLE.get(name),
+            plausible=get_measure(name).plausible,
             marked=marked,
         )
         caption = (
