@@ -15,7 +15,7 @@ from brainlsap.cli import main
 from brainlsap.data import build
 from brainlsap.data.atlas import load_atlas
 from brainlsap.data.build import build_cohort
-from brainlsap.data.folders import load_cohort
+from brainlsap.data.load import load_cohort
 from brainlsap.exceptions import CohortError, ParameterError
 
 REGIONS = "abcde"

@@ -9,7 +9,7 @@ import pytest
 import brainlsap.data.subject_folders as module
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.decisive_cohorts import make_decisive_cohort
-from brainlsap.data.folders import load_cohort
+from brainlsap.data.load import load_cohort
 from brainlsap.data.simulate import make_cohort
 from brainlsap.data.subject_folders import write_subject_folders
 from brainlsap.exceptions import ParameterError
