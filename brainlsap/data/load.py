@@ -215,7 +215,7 @@ def load_cohort(
         source=tables[0].name,
         classes=classes,
         which=scans,
-        known_sessions=sources.sessions,
+        known_sessions=lambda: sources.sessions,
     )
     log.notes += listed.notes
     log.faults += listed.faults

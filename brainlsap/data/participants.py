@@ -1,7 +1,7 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -230,12 +230,12 @@ def list_scans(  # noqa: C901
     source: str,
     classes: Sequence[str] | None = None,
     which: str = "all",
-    known_sessions: Mapping[str, list[str]],
+    known_sessions: Callable[[], Mapping[str, list[str]]],
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
-    `source` is the name of the table of people; `known_sessions` are visits by person,
-    for people without folders of their own.
+    `source` is the name of the table of people; `known_sessions` returns visits by
+    person, for people without folders of their own.
     """
     rows: list[tuple[Person, str, Scan]] = []
     notes: list[str] = []
@@ -243,7 +243,7 @@ def list_scans(  # noqa: C901
     for key, person in people.items():
         sessions = list(files.sessions.get(key, {}).values())
         if not sessions and (key, "") not in files.files:
-            sessions = known_sessions.get(key, [])
+            sessions = known_sessions().get(key, [])
         listed = [name for name, _ in person.visits.values()]
         if sessions:
             scanned = {session.removeprefix("ses-") for session in sessions}

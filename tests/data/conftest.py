@@ -1,4 +1,4 @@
-"""What the tests of this room share: a tiny atlas, a small study on disk."""
+"""What the tests of reading share: a tiny atlas, a small study on disk."""
 
 from pathlib import Path
 
