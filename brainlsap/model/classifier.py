@@ -60,11 +60,7 @@ class GraphClassifier(PackedClassifier):
         return self.resolve().to_dict()
 
     def fit(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        groups: np.ndarray | None = None,
-        covariates: object = None,  # noqa: ARG002
+        self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "GraphClassifier":
         """Train every start.
 
@@ -78,8 +74,6 @@ class GraphClassifier(PackedClassifier):
         groups : array of shape (n_scans,), optional
             Participant of every scan, so that the slice that stops training early
             shares nobody with the rest.
-        covariates : object, optional
-            For steps ahead in a pipeline (metadata routing); not looked at here.
 
         Returns
         -------
@@ -161,9 +155,9 @@ class GraphClassifier(PackedClassifier):
         failed = None
         if len(faults) == len(runs):
             failed = f"every start failed, also with other seeds: {faults[0]}"
-        told = []
+        messages = []
         if faults:
-            told.append(
+            messages.append(
                 f"{len(faults)} of {len(runs)} starts stayed dead or diverged, or did "
                 f"not learn, after restarts ({faults[0]}); the others, if any, are "
                 "averaged. Lower learning_rate or scale_step, or check the features."
@@ -177,7 +171,7 @@ class GraphClassifier(PackedClassifier):
             "n_restarts": sum(run.n_restarts for run in runs),
             "n_unhealthy": len(faults),
             "failed": failed,
-            "warnings": told,
+            "warnings": messages,
             "n_parameters": sum(p.numel() for p in self.networks_[0].parameters()),
             "settings": starts.settings.to_dict(),
         }

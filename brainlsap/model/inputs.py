@@ -41,18 +41,7 @@ class PackedClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class of highest probability.
-
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-            With the regions and features of the fit.
-
-        Returns
-        -------
-        array of shape (n_scans,)
-            Members of `classes_`.
-        """
+        """Return the class of highest probability, shape (n_scans,)."""
         probability = self.predict_proba(X)  # first, so that an unfitted model says so
         return self.classes_[probability.argmax(1)]
 
@@ -224,7 +213,7 @@ class InputScaler:
 
 
 def all_equal(connectomes: np.ndarray) -> bool:
-    """Tell whether all connectomes are the same; the first that differs ends it."""
+    """Return whether all connectomes are the same; the first that differs ends it."""
     first = connectomes[0]
     return connectomes.strides[0] == 0 or all(
         np.array_equal(one, first) for one in connectomes
@@ -312,20 +301,20 @@ def summarize_connectomes(
 ) -> dict[str, float]:
     """Return density, isolated regions and spectral gap of the prepared graphs."""
     graphs = distinct_connectomes(connectomes, learned)
-    told, counts = [], []
+    parts, counts = [], []
     for part in row_blocks(graphs):
         spectrum, graph_of = SPECTRA.spectra(graphs[part], learned.apply, torch.float32)
         prepared = learned.apply(graphs[part], part.start)
-        told.append(connectome_summary(prepared, spectrum.eigenvalues[graph_of]))
+        parts.append(connectome_summary(prepared, spectrum.eigenvalues[graph_of]))
         counts.append(len(prepared))
     extremes = {"most_isolated": max, "smallest_gap": min}
     return {
         name: float(
-            extremes[name](one[name] for one in told)
+            extremes[name](one[name] for one in parts)
             if name in extremes
-            else np.average([one[name] for one in told], weights=counts)
+            else np.average([one[name] for one in parts], weights=counts)
         )
-        for name in told[0]
+        for name in parts[0]
     }
 
 

@@ -88,26 +88,7 @@ class DiffusedLogisticRegression(PackedClassifier):
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "DiffusedLogisticRegression":
-        """Tune scale and penalty, then fit on all scans.
-
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-            From :meth:`brainlsap.data.Cohort.to_array`.
-        y : array of shape (n_scans,)
-            Class of every scan.
-        groups : array of shape (n_scans,), optional
-            Participant of every scan.
-
-        Returns
-        -------
-        DiffusedLogisticRegression
-
-        Raises
-        ------
-        ParameterError
-            For arrays that cannot be used, or a single class.
-        """
+        """Tune scale and penalty, then fit on all scans; as `LSAPClassifier.fit`."""
         connectomes, features = check_packed(X)
         self.classes_, codes = order_labels(y, len(features))
         y, people = self.classes_[codes], check_groups(groups, len(features), None)
@@ -142,17 +123,7 @@ class DiffusedLogisticRegression(PackedClassifier):
 
     @threadpool_limits.wrap(limits=1)
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the probability of every class.
-
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-            With the regions and features of the fit.
-
-        Returns
-        -------
-        array of shape (n_scans, n_classes)
-        """
+        """Return the probability of every class, shape (n_scans, n_classes)."""
         check_is_fitted(self, "model_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         learned = LearnedPreparation.from_dict(self.preparation_)

@@ -137,35 +137,21 @@ HIGHEST_DROPOUT = 0.9
 # A start that is wrong by more is refused.
 UNTRUSTED_ERROR = 1e-2
 
-LOWEST = {
-    "scale_step": 0.0,
-    "scale_clip": 0.0,
-    "penalty_weight": 0.0,
-    "n_layers": 1,
-    "hidden_units": 1,
-    "readout_units": 1,
-    "dropout": 0.0,
-    "learning_rate": 0.0,
-    "weight_decay": 0.0,
-    "readout_penalty": 0.0,
-    "n_epochs": 1,
-    "patience": 0,
-    "batch_size": 0,
-    "n_starts": 1,
-    "threshold": 0.0,
-}
+_NOT_NEGATIVE = (
+    *("scale_step", "scale_clip", "penalty_weight", "dropout", "learning_rate"),
+    *("weight_decay", "readout_penalty", "patience", "batch_size", "threshold"),
+)
+_COUNTS = ("n_layers", "hidden_units", "readout_units", "n_epochs", "n_starts")
+LOWEST = dict.fromkeys(_NOT_NEGATIVE, 0.0) | dict.fromkeys(_COUNTS, 1)
 
 _PAPER = {"hidden_units": 16, "learning_rate": 0.01, "dropout": 0.5}
 
 PAPER_HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
     biomarker: {
         "lsap": {"preset": "paper", "hidden_units": 16},
-        "mlp": dict(_PAPER),
-        "gcn": dict(_PAPER),
+        **dict.fromkeys(("mlp", "gcn", "gdc", "adc"), _PAPER),
         "gat": {**_PAPER, "dropout": 0.1},
-        "gdc": dict(_PAPER),
         "graphheat": {**_PAPER, "hidden_units": units},
-        "adc": dict(_PAPER),
     }
     for biomarker, units in (("thickness", 32), ("fdg", 16))
 }

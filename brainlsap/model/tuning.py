@@ -101,34 +101,12 @@ class TunedClassifier(PackedClassifier):
         self.random_state = random_state
 
     def fit(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        groups: np.ndarray | None = None,
-        covariates: object = None,  # noqa: ARG002
+        self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "TunedClassifier":
         """Choose settings on inner folds of these scans, then fit to all of them.
 
-        Parameters
-        ----------
-        X : array of shape (n_scans, n_rois, n_rois + n_features)
-            From :meth:`brainlsap.data.Cohort.to_array`.
-        y : array of shape (n_scans,)
-            Class of every scan.
-        groups : array of shape (n_scans,), optional
-            Participant of every scan; inner folds never share one.
-        covariates : object, optional
-            For steps ahead in a pipeline (metadata routing); not looked at here.
-
-        Returns
-        -------
-        TunedClassifier
-            The same object.
-
-        Raises
-        ------
-        ParameterError
-            Where the space is unknown, or says nothing of this model.
+        Takes what :meth:`LSAPClassifier.fit` takes; raises ParameterError also where
+        the space is unknown, or says nothing of this model.
         """
         from sklearn import config_context
         from sklearn.base import clone
