@@ -528,7 +528,8 @@ def check(options: Options) -> None:
     if "splits" in options:
         splits = read_splits(options["splits"], cohort.table["scan"])
     else:
-        splits = make_splits(cohort.y, cohort.groups, 5)
+        n_folds = min(5, cohort.table.groupby("label")["participant"].nunique().min())
+        splits = make_splits(cohort.y, cohort.groups, int(n_folds))
     leaks = audit(cohort, splits)
     shown = leaks.drop(columns="scans", errors="ignore")
     print("\nLeaks and other explanations of a score:")
@@ -537,9 +538,11 @@ def check(options: Options) -> None:
         out = Path(options["out"])
         print(f"Audit: {write_tsv(leaks, out / 'audit.tsv')}")
         print(f"Quality: {write_tsv(quality_table(cohort), out / 'quality.tsv')}")
-    errors = leaks.loc[leaks["severity"] == "error", "check"]
-    if len(errors):
-        raise BrainlsapError(f"{options['study']} has leaks: {', '.join(set(errors))}")
+    # other folds than these would have the two on both sides
+    is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
+    if is_leak.any():
+        told = ", ".join(sorted(set(leaks.loc[is_leak, "check"])))
+        raise BrainlsapError(f"{options['study']} has leaks: {told}")
 
 
 def run(options: Options) -> None:
@@ -693,8 +696,9 @@ def _refuse_unknown(settings: Options, *functions: Any) -> None:
     """Refuse settings that neither these functions nor LSAPClassifier take."""
     from brainlsap.data import load_cohort
     from brainlsap.model import LSAPClassifier
+    from brainlsap.model.settings import OPTIONS
 
-    known: set[str] = set()
+    known: set[str] = set(OPTIONS)
     for one in (*functions, LSAPClassifier, load_cohort):
         known |= set(inspect.signature(one).parameters)
     wrong = sorted(set(settings) - known)

@@ -9,6 +9,7 @@ from brainlsap import LSAPClassifier, make_cohort
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import load_model
 from brainlsap.prediction import fit_model, predict_people, read_people
+from brainlsap.simulation import write_study_folder
 from brainlsap.workflow import merge_classes
 
 
@@ -54,8 +55,8 @@ def test_regions_and_features_are_matched_by_name(cohort, stored):
 def test_other_regions_or_features_are_refused(stored):
     fitted, _ = stored
     with pytest.raises(RegionNameError, match="fitted on 82 regions"):
-        predict_people(fitted, make_cohort(4, random_state=0))
-    other = make_cohort(4, atlas="desikan82", feature="volume", random_state=0)
+        predict_people(fitted, make_cohort(5, random_state=0))
+    other = make_cohort(5, atlas="desikan82", feature="volume", random_state=0)
     with pytest.raises(ParameterError, match="needs the feature 'fdg'"):
         predict_people(fitted, other)
 
@@ -75,7 +76,7 @@ def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
     alike = replace(cohort, connectomes=shared)
     fit_model(alike, tmp_path / "model", brief_model())
     model = load_model(tmp_path / "model")
-    folder = cohort.write_folder(tmp_path / "study")
+    folder = write_study_folder(cohort, tmp_path / "study")
     for path in folder.rglob("*_connectivity.csv"):
         path.unlink()
     people = read_people(model, folder)
