@@ -10,9 +10,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import torch
 
-from brainlsap import heat_kernel, make_cohort
+from brainlsap import heat_kernel, make_cohort, plot_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     choose_degree,
@@ -21,8 +22,6 @@ from brainlsap.graph import (
     largest_scale,
     normalized_laplacian,
 )
-from brainlsap.report import plot_reach
-from brainlsap.study import kernel_reach, reach_table
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -35,16 +34,16 @@ figures.mkdir(exist_ok=True)
 
 # %%
 cohort = make_cohort(8, atlas="desikan82", random_state=0)
-counts = cohort.connectomes[0].copy()
-L = normalized_laplacian(torch.from_numpy(counts))
+L = normalized_laplacian(torch.tensor(cohort.connectomes[0], dtype=torch.float64))
 eigenvalues = torch.linalg.eigvalsh(L)
 print(f"{len(L)} regions, spectrum {eigenvalues[0]:.3f} to {eigenvalues[-1]:.3f}")
 
 # %% [markdown]
-# ## Scale as reach
+# ## The scale is a kernel width
 #
-# Row p of the kernel is what region p sees. At scale 0 it sees itself; the larger the
-# scale, the more it sees of its neighbours, and of theirs.
+# Row p of the kernel holds the weights by which region p averages the network. At scale
+# 0 it keeps its own value; the larger the scale, the more weight its neighbours get,
+# and theirs.
 
 # %%
 hippocampus = cohort.region_names.index("Left-Hippocampus")
@@ -54,30 +53,32 @@ for scale in (0.0, 0.5, 1.0, 2.0, 5.0):
 
 # %% [markdown]
 # Every region has a scale of its own, so the kernel is not symmetric: here only the
-# hippocampus looks around, and everybody else stays at home.
+# hippocampus is averaged with others, and every other row is that of the identity.
 
 # %%
 scales = torch.zeros(len(L), dtype=torch.float64)
 scales[hippocampus] = 2.0
 kernel = exact_heat_kernel(L, scales)
 print("symmetric:", bool(torch.allclose(kernel, kernel.T)))
-print("another row is that of the identity:", kernel[0, :3].tolist())
+identity = torch.eye(len(L), dtype=torch.float64)
+print("another row, of the identity:", bool(torch.allclose(kernel[0], identity[0])))
 
 # %% [markdown]
-# How far it looks, on the brain, and in numbers.
+# The row on the brain. The region itself has by far the largest weight and is left out
+# (grey), so that the others can be told apart.
 
 # %%
-reach = kernel_reach(
-    counts, 2.0, ["Left-Hippocampus"], region_names=cohort.region_names
+row = pd.Series(kernel[hippocampus].numpy(), cohort.region_names)
+row["Left-Hippocampus"] = np.nan
+print(row.nlargest(3).round(3).to_string())
+figure = plot_regions(
+    row,
+    cohort.atlas,
+    views=["lateral left", "medial left", "subcortex"],
+    title="Left hippocampus, scale 2",
+    colorbar_label="weight in the heat kernel",
 )
-print(reach_table(reach).round(3).to_string())
-figure = plot_reach(
-    reach.loc["Left-Hippocampus"],
-    "Left-Hippocampus",
-    "desikan82",
-    views=["outer left", "subcortical"],
-)
-figure.savefig(figures / "03_reach.png", dpi=110)
+figure.savefig(figures / "03_kernel_row.png", dpi=110)
 
 # %% [markdown]
 # ## Four kernels, one truth
@@ -142,7 +143,7 @@ print("gradient:", scale.grad.shape, "finite:", bool(scale.grad.isfinite().all()
 #
 # - Heat is a way to average over a network. Nothing here says that disease, blood or
 #   information spreads in a brain as heat does.
-# - The reach of a scale depends on the network: on a dense one, a scale of 2 is nearly
+# - What a scale means depends on the network: on a dense one, a scale of 2 is nearly
 #   the mean over the whole brain.
 # - Errors are of the kernel, not of a trained model's scores, which they change far
 #   less.

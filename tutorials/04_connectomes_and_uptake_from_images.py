@@ -1,9 +1,10 @@
 # %% [markdown]
-# # Connectomes and uptake from images
+# # Connectomes and SUVR from images
 #
 # From a tractogram and a parcellation to a connectome, and from a PET image and a
-# parcellation to one uptake ratio for every region. The images are made up here, small
-# enough to be understood; with your own, only the paths change.
+# parcellation to one standardised uptake value ratio (SUVR) for every region. The
+# images are simulated, small enough to be understood; with your own, only the paths
+# change.
 
 # %%
 from pathlib import Path
@@ -13,9 +14,9 @@ import numpy as np
 import pandas as pd
 from nibabel.streamlines import Tractogram, save
 
-from brainlsap.images import build_connectome, extract_suvr
 from brainlsap.exceptions import FileFormatError
-from brainlsap.report import plot_connectome
+from brainlsap.images import build_connectome, extract_suvr
+from brainlsap.report import plot_matrix
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -101,11 +102,11 @@ lengths = build_connectome(
 print(lengths.to_frame().loc["lh_back"].round(1).to_string())
 
 # %%
-ax = plot_connectome(made.to_frame(), atlas="boxes", label="streamlines")
-ax.figure.savefig(figures / "04_connectome.png", dpi=110)
+axes = plot_matrix(made.to_frame(), atlas="boxes", label="streamlines", log=False)
+axes.figure.savefig(figures / "04_connectome.png", dpi=110)
 
 # %% [markdown]
-# ## Uptake
+# ## SUVR
 #
 # A PET image on another grid, of 3 mm. Uptake is 1.2 in every region but one, and 1 in
 # the cerebellum; `extract_suvr` divides by the reference. No name says that the two

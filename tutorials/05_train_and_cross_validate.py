@@ -1,20 +1,27 @@
 # %% [markdown]
 # # Train and cross-validate
 #
-# One fit, looked at closely: settings, scales while they move, what stops it, how sure
-# its probabilities are. Then the same model on folds, stored, and asked about people
-# that it has never seen.
+# One fit, looked at closely: settings, scales while they move, how well its
+# probabilities are calibrated. Then the same model on folds, stored, and asked about
+# people that it has never seen.
 
 # %%
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
-from brainlsap import LSAPClassifier, cross_validate, make_cohort, score_table
+from brainlsap import (
+    LSAPClassifier,
+    cross_validate,
+    fit_model,
+    make_cohort,
+    predict_people,
+    score_table,
+)
 from brainlsap.evaluation import make_splits
 from brainlsap.model import load_model
-from brainlsap.report import plot_calibration, plot_trajectories
-from brainlsap.study import fit_model, predict_people
+from brainlsap.report import plot_calibration, plot_scales_at_quarters
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -22,9 +29,9 @@ figures.mkdir(exist_ok=True)
 # %% [markdown]
 # ## One fit
 #
-# The classifier has scikit-learn's face. It takes one packed array: of every scan the
-# connectome and, beside it, the features. `groups` are the people: the slice that stops
-# training shares nobody with the rest.
+# The classifier has scikit-learn's interface. It takes one packed array: of every scan
+# the connectome and, beside it, the features. `groups` are the people: the slice that
+# stops training shares nobody with the rest.
 
 # %%
 cohort = make_cohort(36, atlas="desikan82", random_state=0)
@@ -38,12 +45,18 @@ settings = model.settings()
 print({name: settings[name] for name in ("kernel", "tolerance", "scale_clip")})
 
 # %% [markdown]
-# The history holds the scales at some epochs: every line is a region.
+# The history holds losses and scales at some epochs: every line is a region.
 
 # %%
 history = model.history_[0]
-ax = plot_trajectories(history.scales, history.epoch, cohort.region_names)
-ax.figure.savefig(figures / "05_trajectories.png", dpi=110)
+fig, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+axes[0].plot(history.epoch, history.train_loss, label="training")
+axes[0].plot(history.epoch, history.validation_loss, label="validation slice")
+axes[0].set(xlabel="epoch", ylabel="cross-entropy")
+axes[0].legend()
+axes[1].plot(history.epoch, np.array(history.scales), color="0.6", linewidth=0.5)
+axes[1].set(xlabel="epoch", ylabel="heat scale")
+fig.savefig(figures / "05_training.png", dpi=110)
 
 # %% [markdown]
 # Held-out scans of people who were not in training:
@@ -60,22 +73,25 @@ print(f"accuracy on {len(test)} scans: {hits:.2f}; classes {list(model.classes_)
 # (`head="ordinal"`), and one scale for the whole brain.
 
 # %%
-brief = {"initial_scale": 1.0, "n_epochs": 30, "n_starts": 1, "random_state": 0}
+brief = {"initial_scale": 1.0, "n_epochs": 20, "n_starts": 1, "random_state": 0}
 models = {
     "LSAP-C": LSAPClassifier(**brief),
     "LSAP-C, ordinal": LSAPClassifier(head="ordinal", **brief),
     "LSAP-C, one scale": LSAPClassifier(scale_mode="global", **brief),
 }
-evaluation = cross_validate(models, cohort, n_folds=3, random_state=0)
+evaluation = cross_validate(models, cohort, cv=3, random_state=0, baselines=False)
 print(score_table(evaluation).iloc[:, :4].to_string(index=False))
 
 # %% [markdown]
 # Are probabilities to be believed? On the diagonal, of the scans given 70 %, 70 % are
-# right.
+# right. And the scales on the brain, while they are learned:
 
 # %%
-ax = plot_calibration(evaluation.main)
-ax.figure.savefig(figures / "05_calibration.png", dpi=110)
+axes = plot_calibration(evaluation)
+axes.figure.savefig(figures / "05_calibration.png", dpi=110)
+views = ["medial left", "medial right", "subcortex"]
+figure = plot_scales_at_quarters(evaluation, model="LSAP-C", views=views)
+figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 
 # %% [markdown]
 # ## Store it, and ask it about new people

@@ -2,7 +2,7 @@
 # # Node classification
 #
 # The method was first shown on graphs of citations: one graph, a few labelled nodes,
-# and the classes of the others asked for. Here the graph is made up, so that nothing
+# and the classes of the others asked for. Here the graph is simulated, so that nothing
 # has to be downloaded; `load_nodes("cora", "FOLDER")` reads a real one.
 
 # %%
@@ -34,7 +34,7 @@ topic = np.arange(60) // 20 == labels[:, None]
 words = (rng.random((300, 60)) < np.where(topic, 0.08, 0.04)).astype(np.float32)
 split = split_per_class(labels, 5, 60, 180, random_state=0)
 graph = NodeGraph(
-    "made up",
+    "simulated",
     adjacency,
     sparse.csr_array(words),
     labels,
@@ -50,19 +50,20 @@ print(graph.n_nodes, "nodes,", graph.n_edges, "edges; split", split.sizes)
 # they are.
 
 # %%
-model = LSAPNodeClassifier(n_epochs=60, random_state=0)
+model = LSAPNodeClassifier(n_epochs=40, random_state=0)
 model.fit(graph, split.train, split.validation)
 print(f"accuracy on test nodes: {model.score(graph, split.test):.3f}")
-print("scales:", model.scale_.shape, model.scale_.min(), model.scale_.max())
+low, high = model.scale_.min(), model.scale_.max()
+print(f"{len(model.scale_)} scales, {low:.2f} to {high:.2f}")
 
 noise = NodeGraph(
-    "made up",
+    "simulated",
     adjacency,
     sparse.csr_array(words),
     np.where(split.test, rng.permutation(labels), labels),
     ("a", "b", "c"),
 )
-again = LSAPNodeClassifier(n_epochs=60, random_state=0)
+again = LSAPNodeClassifier(n_epochs=40, random_state=0)
 again.fit(noise, split.train, split.validation)
 print("same scales with noise as test labels:", np.allclose(model.scale_, again.scale_))
 
@@ -73,7 +74,7 @@ print("same scales with noise as test labels:", np.allclose(model.scale_, again.
 # sets.
 
 # %%
-runs = run_nodes(graph, ["lsap-c", "mlp"], n_seeds=3, n_epochs=60)
+runs = run_nodes(graph, ["lsap-c", "mlp"], n_seeds=3, n_epochs=40)
 print(summarize_nodes(runs).round(1).to_string(index=False))
 
 # %%

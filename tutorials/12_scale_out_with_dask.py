@@ -1,17 +1,19 @@
 # %% [markdown]
 # # Scale out with Dask
 #
-# A cross-validation is many tasks: each model on each fold. They run in processes on
-# one machine, or on the workers of a Dask cluster, with the same result to the last
-# bit; and finished ones are kept, so that a run that was stopped continues. Here the
-# cluster is a local one, in this process. On yours, only the address changes.
+# A cross-validation is many fits: each model on each fold. Joblib runs them in
+# processes on one machine, or on the workers of a Dask cluster, with the same result to
+# the last bit; and finished ones are kept, so that a run that was stopped continues.
+# Here the cluster is a local one, in this process. On yours, only the address changes.
 
 # %%
 import time
 from pathlib import Path
 
+import joblib
 import matplotlib.pyplot as plt
-import numpy as np
+from distributed import Client, LocalCluster
+from sklearn.base import clone
 
 from brainlsap import LSAPClassifier, cross_validate, make_cohort
 
@@ -21,19 +23,20 @@ figures.mkdir(exist_ok=True)
 # %%
 cohort = make_cohort(30, atlas="desikan82", random_state=0)
 model = LSAPClassifier(initial_scale=1.0, n_epochs=20, n_starts=1, random_state=0)
-how = {"n_folds": 3, "random_state": 0, "baselines": False}
+how = {"cv": 3, "random_state": 0, "baselines": False}
 
 # %% [markdown]
 # ## Here, and remembered
 #
-# `cache` is a folder of finished tasks, named by a hash of code, data, settings and
-# seed. The second call finds all of them.
+# `memory` is a folder of finished fits, named by a hash of code, data, settings and
+# seed. The second call finds all of them. (`brainlsap run` keeps them in
+# `private/folds` of the results.)
 
 # %%
 seconds = {}
 for name in ("first", "again"):
     start = time.perf_counter()
-    here = cross_validate({"LSAP-C": model}, cohort, cache="tasks", tell=print, **how)
+    here = cross_validate({"LSAP-C": model}, cohort, memory="fits", **how)
     seconds[name] = time.perf_counter() - start
 print({name: round(value, 2) for name, value in seconds.items()})
 
@@ -41,39 +44,28 @@ print({name: round(value, 2) for name, value in seconds.items()})
 # Change a setting, and only what depends on it is computed: the name changes.
 
 # %%
-more = {"LSAP-C": model, "20 epochs more": model.__class__(**model.get_params())}
-more["20 epochs more"].set_params(n_epochs=40)
-both = cross_validate(more, cohort, cache="tasks", tell=print, **how)
+kept = len(list(Path("fits").rglob("*.*")))
+more = {"LSAP-C": model, "10 epochs": clone(model).set_params(n_epochs=10)}
+cross_validate(more, cohort, memory="fits", **how)
+print(f"{kept} fits kept before, {len(list(Path('fits').rglob('*.*')))} after")
 
 # %% [markdown]
 # ## On a cluster
 #
-# Needs `pip install "brainlsap[dask]"`. From the command line it is `brainlsap run ...
-# --backend dask --scheduler tcp://HOST:8786`; results stand in the folder of `--out`
-# here, whatever happens to the workers.
+# Needs `pip install distributed`, on the workers too. The package knows nothing of Dask:
+# it asks joblib, and you say where joblib's work goes.
 
 # %%
-try:
-    from distributed import Client, LocalCluster
-except ImportError:
-    print("distributed is not installed; this part is left out")
-else:
-    with (
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=False,
-            dashboard_address=None,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        address = cluster.scheduler_address
-        there = cross_validate(
-            {"LSAP-C": model}, cohort, backend="dask", scheduler=address, **how
-        )
-    first = np.concatenate([fold.probability for fold in here.main.folds])
-    second = np.concatenate([fold.probability for fold in there.main.folds])
-    print("identical predictions:", bool((first == second).all()))
+with (
+    LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster,
+    Client(cluster),
+    joblib.parallel_config("dask"),
+):
+    there = cross_validate({"LSAP-C": model}, cohort, **how)
+print("identical predictions:", here.predictions.equals(there.predictions))
+print("identical scales:", here.scales.equals(there.scales))
 
 # %%
 fig, ax = plt.subplots(figsize=(4, 3), layout="constrained")
@@ -84,8 +76,8 @@ fig.savefig(figures / "12_seconds.png", dpi=110)
 # %% [markdown]
 # ## What this does not show
 #
-# - Speed: a cluster in one process is slower than no cluster. Tasks of seconds are not
+# - Speed: a cluster in one process is slower than no cluster. Fits of seconds are not
 #   worth sending; fits of minutes are.
 # - Machines of different make may differ in the last digits; on one machine results do
 #   not depend on how many processes there are.
-# - The folder of tasks names people: keep it as private as the data.
+# - The folder of fits names people: keep it as private as the data.
