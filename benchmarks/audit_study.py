@@ -11,16 +11,14 @@ import argparse
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
-from datetime import UTC, datetime
-from pathlib import Path
+
+from measuring import HERE, keep
 
 from brainlsap.evaluation import audit, make_splits
 from brainlsap.simulation import make_cohort
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Path(__file__).parent / "results"
+ROOT = HERE.parent
 
 
 def planted() -> list[str]:
@@ -66,16 +64,9 @@ def clean(n_cohorts: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cohorts", type=int, default=50)
-    parser.add_argument("--out", type=Path, default=RESULTS / "audit.md")
     options = parser.parse_args()
-    start = time.time()
-    lines = [*planted(), "", *clean(options.cohorts)]
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    head = f"## Planted leaks and clean cohorts, {now}, {time.time() - start:.0f} s\n"
-    text = "\n".join([head, *lines, ""])
-    print(text)
-    with options.out.open("a", encoding="utf-8") as file:
-        file.write(text + "\n")
+    text = "\n".join([*planted(), "", *clean(options.cohorts)])
+    keep("audit", "Planted leaks and clean cohorts", text)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from brainlsap.data import load_atlas
+from brainlsap.atlas import load_atlas
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 MATRICES = "BNU_1_track_proba_csd_aparc68+subcort.npz"

@@ -8,15 +8,14 @@ for Chebyshev at scales of at most 4 be at most 100 times the largest error.
 
 import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
-from measuring import keep, table
+from measuring import HERE, keep, table
 
 from brainlsap.graph import error_bound
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "graph"))
-from test_bounds import truncation_error
+sys.path.insert(0, str(HERE.parent / "tests" / "graph"))
+from test_kernels import truncation_error
 
 KERNELS = ("chebyshev", "hermite", "laguerre")
 
@@ -61,8 +60,7 @@ def main() -> int:
     options = parser.parse_args()
     text, n_exceeded = draws_table(options.draws)
     text += "\n\n" + looseness(options.draws // 20)
-    print(text)
-    print(keep("bounds", "Truncation bound against 50 digits", text))
+    keep("bounds", "Truncation bound against 50 digits", text)
     return int(n_exceeded > 0)
 
 

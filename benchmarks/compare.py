@@ -1,4 +1,4 @@
-"""Every model and control on two open data sets, by `brainlsap compare`.
+"""Every model and control on two open data sets.
 
 BNU_1 (98 scans of 49 people, own connectomes, sex from node strength) and FCON1000
 (1,078 people, one shared connectome, sex from thickness and volume); the tables and
@@ -8,73 +8,43 @@ the times go to benchmarks/results/compare.md, with a date.
 """
 
 import argparse
-import os
-import subprocess
-import sys
-import tempfile
 import time
-from datetime import UTC, datetime
-from pathlib import Path
 
-from brainlsap.data import load_cohort
-from brainlsap.report import table_text
-from brainlsap.study import compare_models
+from measuring import OPEN_COHORTS, keep, load, open_cohort
 
-HERE = Path(__file__).parent
-SHARED = HERE.parents[1] / "shared" / "data"
-TEMPLATE = SHARED / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
+from brainlsap.evaluation import cross_validate, make_models
+from brainlsap.report import comparison_table, score_table, table_text
 
-
-def bnu1():
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "study"
-        subprocess.run(
-            [sys.executable, str(HERE / "bnu1_cohort.py"), str(folder)], check=True
-        )
-        return load_cohort(folder, atlas="desikan82", feature="strength", label="sex")
-
-
-def fcon1000():
-    return load_cohort(
-        SHARED / "fcon1000_destrieux",
-        label="sex",
-        connectome=TEMPLATE,
-        subcortex="volume",
-    )
-
-
-COHORTS = {"bnu1": bnu1, "fcon1000": fcon1000}
+SCORES = ("accuracy", "precision", "balanced_accuracy", "auc", "f1")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cohorts", nargs="*", choices=sorted(COHORTS))
+    parser.add_argument("cohorts", nargs="*", choices=OPEN_COHORTS)
     parser.add_argument("--full", action="store_true", help="nothing fixed in advance")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--models", nargs="+", default=["all"])
     parser.add_argument("--epochs", type=int, help="of every network, at the most")
     options = parser.parse_args()
-    for name in options.cohorts or sorted(COHORTS):
-        started = time.monotonic()
-        cohort = COHORTS[name]()
-        found = compare_models(
-            cohort,
-            fast=not options.full,
-            n_epochs=options.epochs,
-            n_jobs=options.jobs,
-            progress=True,
+    given = {"n_epochs": options.epochs} if options.epochs else {}
+    for name in options.cohorts or OPEN_COHORTS:
+        started, cohort = time.monotonic(), open_cohort(name)
+        models = make_models(options.models, fast=not options.full, **given)
+        evaluation = cross_validate(
+            models, cohort, baselines=False, n_jobs=options.jobs, verbose=True
         )
-        elapsed = time.monotonic() - started
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+        scores = score_table(evaluation, scores=SCORES)
+        fits = evaluation.fits.groupby("model", sort=False)["seconds_fit"]
+        scores["seconds a fit"] = fits.mean().round(1).to_numpy()
         text = (
-            f"## {name}: {cohort.n_scans} scans of {len(set(cohort.groups))} people\n\n"
-            f"Settings: {found.settings}\n\n{table_text(found.table)}\n"
-            f"{now}. {found.times(elapsed)} Load of the machine's {os.cpu_count()} "
-            f"cores (1, 5 and 15 min): {load}.\n"
+            f"5 folds by person; settings "
+            f"{'of the default' if options.full else 'fixed (fast=True)'}.\n\n"
+            f"{table_text(scores)}\n{table_text(comparison_table(evaluation))}\n"
+            f"{(time.monotonic() - started) / 60:.1f} min with {options.jobs} "
+            f"processes; {load()}."
         )
-        print(text, flush=True)
-        with (HERE / "results" / "compare.md").open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
+        people = len(set(cohort.groups))
+        keep("compare", f"{name}: {cohort.n_scans} scans of {people} people", text)
 
 
 if __name__ == "__main__":

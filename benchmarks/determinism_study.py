@@ -1,23 +1,24 @@
 """The whole way under eight combinations of what must not matter: the same bytes.
 
 `brainlsap run` with other numbers of processes and threads, other locales, hash seeds
-and time zones. All files are compared with those of the first, as in kill_study.py;
-`results.json` also tells the number of threads, which is left out here.
+and time zones. All files are compared with those of the first; of those that hold
+seconds, and of records of the machine, all else in them.
 
     python benchmarks/determinism_study.py
 """
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
-from kill_study import BRAINLSAP, RESULTS, TIMED, digests
+from measuring import keep, table
 
+BRAINLSAP = (sys.executable, "-m", "brainlsap")
 # Processes, threads, locale, hash seed, time zone.
 WAYS = (
     (1, "1", "C.UTF-8", "0", "UTC"),
@@ -29,68 +30,85 @@ WAYS = (
     (2, "1", "tr_TR.UTF-8", "random", "America/St_Johns"),
     (1, "1", "C", "4", "UTC"),
 )
+# Files that tell times, and what in tables and records tells times.
+ONLY_THERE = ("timing.tsv", "log.txt")
+TIMES = ("seconds_fit", "seconds_predict", "environment")
 
 
-def without_threads(out: Path) -> None:
-    """Take out of a record how many threads the process had; that is told, not used."""
-    path = out / "report" / "results.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    record.pop("environment")
-    path.write_text(json.dumps(record), encoding="utf-8")
-    stored = out / "private" / "evaluation.json"
-    record = json.loads(stored.read_text(encoding="utf-8"))
-    record["made_with"].pop("environment")
-    stored.write_text(json.dumps(record), encoding="utf-8")
+def without_times(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k not in TIMES}
+    return [without_times(v) for v in value] if isinstance(value, list) else value
+
+
+def content(path: Path) -> bytes:
+    """Return the bytes of a file without the times in them."""
+    if path.suffix == ".json":
+        return json.dumps(without_times(json.loads(path.read_text()))).encode()
+    if path.suffix == ".tsv":
+        rows = [line.split("\t") for line in path.read_text("utf-8").split("\n")]
+        kept = [k for k, name in enumerate(rows[0]) if name not in TIMES]
+        return repr([[row[k] for k in kept if k < len(row)] for row in rows]).encode()
+    return path.read_bytes()
+
+
+def digests(out: Path) -> dict[str, str]:
+    """Return the hash of every file of a folder, by its path inside."""
+    files = {p.relative_to(out).as_posix(): p for p in out.rglob("*") if p.is_file()}
+    return {
+        name: "there"
+        if path.name in ONLY_THERE
+        else hashlib.sha256(content(path)).hexdigest()
+        for name, path in sorted(files.items())
+    }
+
+
+def run(root: Path, words: list[str], **environment: str) -> None:
+    done = subprocess.run(
+        [*BRAINLSAP, *words],
+        cwd=root,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=24)
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--out", type=Path, default=RESULTS / "determinism.md")
+    parser.add_argument("--ways", type=int, default=len(WAYS), help="the first so many")
     options = parser.parse_args()
-    heads = "processes | threads | locale | hash seed | time zone | files | other bytes"
-    lines = [f"| {heads} |", "| --- " * 7 + "|"]
+    rows, first = [], {}
     with tempfile.TemporaryDirectory() as place:
         root = Path(place).resolve()
         people = ["--people", str(options.people), "--atlas", "desikan82"]
-        subprocess.run(
-            [*BRAINLSAP, "simulate", "cohort", *people],
-            cwd=root,
-            check=True,
-            capture_output=True,
-        )
+        run(root, ["simulate", "cohort", *people])
         asked = ["--atlas", "desikan82", "--feature", "fdg", "--kernel", "exact"]
         asked += ["--epochs", str(options.epochs), "--starts", "2", "--folds", "3"]
-        first: dict[str, str] = {}
-        for number, (jobs, threads, name, seed, zone) in enumerate(WAYS):
-            told = {"LC_ALL": name, "PYTHONHASHSEED": seed, "TZ": zone}
-            command = [*BRAINLSAP, "run", "cohort", "--out", f"out{number}", *asked]
-            done = subprocess.run(
-                [*command, "--jobs", str(jobs)],
-                cwd=root,
-                env=os.environ | told | {"OMP_NUM_THREADS": threads},
-                capture_output=True,
-                text=True,
-                check=False,
+        for number, way in enumerate(WAYS[: options.ways]):
+            jobs, threads, name, seed, zone = way
+            out = f"out{number}"
+            run(
+                root,
+                ["run", "cohort", "--out", out, *asked, "--jobs", str(jobs)],
+                LC_ALL=name,
+                PYTHONHASHSEED=seed,
+                TZ=zone,
+                OMP_NUM_THREADS=threads,
             )
-            if done.returncode:
-                raise SystemExit(done.stderr)
-            out = root / f"out{number}"
-            without_threads(out)
-            found = digests(out)
+            found = digests(root / out)
             first = first or found
             unlike = [k for k in first.keys() | found if first.get(k) != found.get(k)]
-            other = ", ".join(sorted(unlike)) or "none"
-            row = (jobs, threads, name, seed, zone, len(found), other)
-            lines.append(f"| {' | '.join(map(str, row))} |")
-            print(lines[-1], flush=True)
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    text = f"## Eight ways to run the same, {now}\n\n" + "\n".join(lines)
-    text += f"\n\nOnly asked to be there: {', '.join(TIMED)}.\n"
-    with options.out.open("a", encoding="utf-8") as file:
-        file.write("\n" + text)
-    sys.exit(any(not line.endswith("| none |") for line in lines[2:]))
+            rows.append((*way, len(found), ", ".join(sorted(unlike)) or "none"))
+            print(*rows[-1], flush=True)
+    head = "processes", "threads", "locale", "hash seed", "time zone", "files", "other"
+    text = f"{table(head, rows)}\n\nOnly asked to be there: {', '.join(ONLY_THERE)}."
+    keep("determinism", "Eight ways to run the same", text)
+    sys.exit(any(row[-1] != "none" for row in rows))
 
 
 if __name__ == "__main__":

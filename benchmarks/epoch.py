@@ -317,8 +317,7 @@ def main() -> None:
         return
     else:
         text = speed_table(options.graphs, options.repeats)
-    print(text)
-    print(keep("epoch", title, text))
+    keep("epoch", title, text)
 
 
 if __name__ == "__main__":

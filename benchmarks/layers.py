@@ -13,9 +13,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from measuring import RESULTS, keep, table
 
-from brainlsap.data import make_decisive_cohort
-from brainlsap.evaluation import baseline_models, cross_validate
+from brainlsap.evaluation import cross_validate, make_models
 from brainlsap.model import LSAPClassifier
+from brainlsap.simulation import make_benchmark_cohort
 
 DEPTHS = (1, 2, 3, 4)
 
@@ -24,7 +24,7 @@ def scores(seeds: int, people: int, jobs: int) -> dict[str, list[np.ndarray]]:
     """Return balanced accuracies of the folds, one array for each seed."""
     found: dict[str, list[np.ndarray]] = {}
     for seed in range(seeds):
-        cohort = make_decisive_cohort(
+        cohort = make_benchmark_cohort(
             "normalized", noise="high", n_people=people, random_state=seed
         )
         models = {
@@ -33,13 +33,12 @@ def scores(seeds: int, people: int, jobs: int) -> dict[str, list[np.ndarray]]:
             )
             for k in DEPTHS
         }
-        logistic = baseline_models(seed)["logistic regression"]
+        models |= make_models("logistic regression", random_state=seed)
         done = cross_validate(
-            models, cohort, 5, seed,
-            baselines={"logistic regression": logistic}, n_jobs=jobs,
-        )  # fmt: skip
-        for name, result in done.results.items():
-            values = result.scores()["balanced_accuracy"].to_numpy()
+            models, cohort, 5, random_state=seed, baselines=False, n_jobs=jobs
+        )
+        for name, part in done.scores().groupby("model", sort=False):
+            values = part["balanced_accuracy"].to_numpy()
             found.setdefault(name, []).append(values)
             print(seed, name, values.mean().round(3), flush=True)
     return found
@@ -48,19 +47,19 @@ def scores(seeds: int, people: int, jobs: int) -> dict[str, list[np.ndarray]]:
 def draw_figure(found: dict[str, list[np.ndarray]]) -> None:
     figure = Figure(figsize=(4.2, 3.0), layout="constrained")
     ax = figure.subplots()
-    pooled = {name: np.concatenate(values) for name, values in found.items()}
-    mine = [pooled[f"K = {k}"] for k in DEPTHS]
+    folds = {name: np.concatenate(values) for name, values in found.items()}
+    mine = [folds[f"K = {k}"] for k in DEPTHS]
     ax.errorbar(
         DEPTHS, [v.mean() for v in mine], [v.std(ddof=1) for v in mine],
         marker="o", capsize=3, color="#2c6fbb", label="LSAP-C (mean ± s.d. of folds)",
     )  # fmt: skip
     ax.axhline(
-        pooled["logistic regression"].mean(),
+        folds["logistic regression"].mean(),
         color="#b5542c",
         linestyle="--",
         label="logistic regression",
     )
-    ax.axhline(0.2, color="0.6", linestyle=":", label="guessing")
+    ax.axhline(0.2, color="0.6", linestyle=":", label="chance")
     ax.set_xticks(DEPTHS)
     ax.set_xlabel("heat convolutions K")
     ax.set_ylabel("balanced accuracy, 5 stages")
@@ -82,9 +81,8 @@ def main() -> None:
         for name, v in found.items()
     ]
     text = table(("model", "balanced accuracy", "s.d. of folds"), rows)
-    print(text)
     draw_figure(found)
-    print(keep("layers", f"{options.people} people, {options.seeds} seeds", text))
+    keep("layers", f"{options.people} people, {options.seeds} seeds", text)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ its own, as a user's first one is; loading is timed in it, imports left out.
 
 import argparse
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from measuring import keep, table
+from measuring import keep, load, table
 
 TIMED = """
 import json, resource, sys, time
@@ -42,16 +41,13 @@ def make_folders(folder: Path, n_scans: int) -> Path:
     """Write simulated subject folders, unless they are there."""
     if folder.is_dir():
         return folder
-    from brainlsap.data import make_cohort, write_subject_folders
+    from brainlsap.simulation import make_cohort, write_study_folder
 
-    n_people = n_scans
-    cohort = make_cohort(n_people, feature=["fdg", "thickness"], random_state=0)
-    return write_subject_folders(
-        cohort.select(list(range(n_scans))), folder, progress=True
-    )
+    cohort = make_cohort(n_scans, feature=["fdg", "thickness"], random_state=0)
+    return write_study_folder(cohort.select(range(n_scans)), folder, verbose=True)
 
 
-def load(kind: str, path: Path, feature: str) -> dict[str, float]:
+def timed_load(kind: str, path: Path, feature: str) -> dict[str, float]:
     """Load in a fresh process; return what it says."""
     command = [sys.executable, "-c", TIMED, kind, str(path), feature]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -89,7 +85,7 @@ def measure(folder: Path, repeats: int) -> None:
         ("folders, thickness and FDG", "folders", folder, "thickness,fdg"),
         ("one .h5 file of these", "file", file, ""),
     ):
-        runs = [load(kind, path, feature) for _ in range(repeats)]
+        runs = [timed_load(kind, path, feature) for _ in range(repeats)]
         took = [one["seconds"] for one in runs]
         busy = median(one["busy"] for one in runs)
         most = max(one["bytes"] for one in runs)
@@ -108,15 +104,13 @@ def measure(folder: Path, repeats: int) -> None:
     floor = read_all(folder)
     size = file.stat().st_size / 1e6
     about = (
-        f"Python {platform.python_version()}, one process, imports left out; "
-        f"{os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f}."
+        f"Python {platform.python_version()}, one process, imports left out; {load()}."
     )
     text = (
         f"{table(head, rows)}\n\nReading the bytes of all files alone takes "
         f"{floor:.2f} s. The .h5 file has {size:.0f} MB. {about}"
     )
-    print(text)
-    print(keep("loading", "Loading a cohort", text))
+    keep("loading", "Loading a cohort", text)
     file.unlink()
 
 

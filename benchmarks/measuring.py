@@ -1,24 +1,47 @@
-"""How these programs measure: pairs with a yardstick, memory, and where results go."""
+"""What these programs share: open data, timing, memory, and where results go."""
 
+import os
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+SHARED = HERE.parents[1] / "shared" / "data"
+
+
+def open_cohort(name: str) -> Any:
+    """Return "bnu1" (98 scans of 49 people) or "fcon1000" (1,078 people); label sex."""
+    from brainlsap.data import load_cohort
+
+    if name == "fcon1000":
+        template = "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
+        return load_cohort(
+            SHARED / "fcon1000_destrieux",
+            label="sex",
+            connectome=SHARED / template,
+            subcortex="volume",
+        )
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "study"
+        script = str(HERE / "bnu1_cohort.py")
+        subprocess.run([sys.executable, script, str(folder)], check=True)
+        return load_cohort(folder, atlas="desikan82", feature="strength", label="sex")
+
+
+OPEN_COHORTS = ("bnu1", "fcon1000")
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
     """Return the median time of a call, after one that warms up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return median(times)
+    return beside(call, lambda: None, repeats)[0]
 
 
 def beside(
@@ -59,18 +82,24 @@ def peak() -> int:
     return int(line.split()[1]) * 1024
 
 
+def load() -> str:
+    """Return what else the machine does, in words."""
+    return f"{os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f}"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a Markdown table."""
     lines = [" | ".join(map(str, row)) for row in (head, ["---"] * len(head), *rows)]
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def keep(name: str, title: str, text: str) -> Path:
-    """Put a dated part into results/NAME.md, instead of an older one of that title."""
+def keep(name: str, title: str, text: str) -> None:
+    """Print a part, and put it into results/NAME.md for an older one of that title."""
     path = RESULTS / f"{name}.md"
-    old = path.read_text(encoding="utf-8").split("\n## ") if path.is_file() else [""]
-    kept = [part for part in old[1:] if part.split("\n")[0].split(" (")[0] != title]
-    parts = [f"# {name}\n", *kept, f"{title} ({date.today()})\n\n{text}\n"]
+    old = "\n" + path.read_text(encoding="utf-8") if path.is_file() else ""
+    parts = (part.rstrip() for part in old.split("\n## ")[1:])
+    kept = [part for part in parts if part.split("\n")[0].split(" (")[0] != title]
+    kept.append(f"{title} ({date.today()})\n\n{text.rstrip()}")
     RESULTS.mkdir(exist_ok=True)
-    path.write_text("\n## ".join(part.rstrip("\n") + "\n" for part in parts))
-    return path
+    path.write_text("\n\n## ".join([f"# {name}", *kept]) + "\n", encoding="utf-8")
+    print(f"\n{title}\n\n{text}\n\nKept in {path}", flush=True)

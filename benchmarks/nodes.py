@@ -12,16 +12,17 @@ is not run again. `report` writes `benchmarks/results/nodes.md` from the rows.
 """
 
 import argparse
+import os
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from nodes_dense import dense_diffusion, fits, polynomials, stack_bytes
-from nodes_published import (
+from dense_reference import StackKernel, polynomial_stack
+from measuring import RESULTS, SHARED, seconds
+from published import (
     PLANETOID,
     PUBLISHED_MAXIMA,
     PUBLISHED_PLANETOID,
@@ -43,7 +44,6 @@ from brainlsap.nodes.benchmark import VARIANTS, chosen_variant
 from brainlsap.nodes.classifier import read_labels, take_epoch
 from brainlsap.report import table_text
 
-RESULTS = Path(__file__).parent / "results"
 RUNS = RESULTS / "nodes_runs.csv"
 NOT_HELD = "data not held"
 LARGEST_EXACT = 8000
@@ -159,7 +159,7 @@ def epoch_time(graph: Any, name: str, repeats: int) -> dict[str, Any]:
     prepared = time.perf_counter() - start
     network, settings, train = model.network_, model.settings_, training_nodes(graph)
     adam = torch.optim.Adam(network.parameters(), lr=1e-3)
-    whole = timed(lambda: take_epoch(network, train, settings, adam), repeats)
+    whole = seconds(lambda: take_epoch(network, train, settings, adam), repeats)
     diffuse, channels = network.diffuse, (settings.hidden_units, graph.n_classes)
 
     def kernel() -> None:
@@ -171,7 +171,7 @@ def epoch_time(graph: Any, name: str, repeats: int) -> dict[str, Any]:
         "model": NODE_MODELS[name],
         "degree": settings.degree,
         "epoch_ms": 1000 * whole,
-        "kernel_share": timed(kernel, repeats) / whole,
+        "kernel_share": seconds(kernel, repeats) / whole,
         "prepare_s": prepared,
         "gigabytes": graph.n_nodes**2 * 4e-9 if name == "exact" else None,
     }
@@ -182,30 +182,28 @@ def dense_epoch_time(graph: Any, repeats: int, degree: int = 20) -> dict[str, An
 
     Where the stack does not fit into half the memory its size is told instead.
     """
-    gigabytes = stack_bytes(graph.n_nodes, degree) / 1e9
+    gigabytes = stack_gigabytes(graph.n_nodes, degree)
     row = {"model": "dense stack, LSAP-C", "degree": degree, "gigabytes": gigabytes}
-    if not fits(graph.n_nodes, degree):
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    if gigabytes > memory / 2:
         return row
     start = time.perf_counter()
-    stack = polynomials(normalized_laplacian(graph.adjacency), degree)
+    L = normalized_laplacian(graph.adjacency.astype(np.float32)).to_dense()
+    stack = polynomial_stack(L[None], "chebyshev", degree)
     prepared = time.perf_counter() - start
     model = node_model("lsap-c", "cora", variant="paper", n_epochs=1)
     network = model.fit(graph, make_node_split(graph, "public").train).network_
-    network.diffuse = dense_diffusion(stack)
+    way = "chebyshev", "careful"
+    network.diffuse = lambda H, scale: StackKernel.apply(scale, stack, *way)[0] @ H
     settings, train = network.settings, training_nodes(graph)
     adam = torch.optim.Adam(network.parameters(), lr=1e-3)
-    whole = timed(lambda: take_epoch(network, train, settings, adam), repeats)
+    whole = seconds(lambda: take_epoch(network, train, settings, adam), repeats)
     return {**row, "epoch_ms": 1000 * whole, "prepare_s": prepared}
 
 
-def timed(call: Any, repeats: int) -> float:
-    call()
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return median(taken)
+def stack_gigabytes(n_nodes: int, degree: int) -> float:
+    """Return what all polynomials of a graph take in float32."""
+    return (degree + 1) * n_nodes**2 * 4e-9
 
 
 def measure_scales(graph: Any) -> None:
@@ -377,7 +375,7 @@ def time_part() -> list[str]:
         "(gigabytes) does not fit into half the memory of this machine."
     )
     sizes = (NODE_DATASETS[name]["counts"][0] for name in PLANETOID)
-    stacks = ", ".join(f"{stack_bytes(n, 20) / 1e9:.1f}" for n in sizes)
+    stacks = ", ".join(f"{stack_gigabytes(n, 20):.1f}" for n in sizes)
     text += f" The stacks of Cora, Citeseer and Pubmed take {stacks} GB."
     return ["## Time of an epoch", text, table_text(rows.drop(columns="date").round(3))]
 
@@ -400,8 +398,7 @@ def scales_part() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(__file__).parents[2] / "shared" / "data"
-    parser.add_argument("--data", default=str(default))
+    parser.add_argument("--data", default=str(SHARED))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("part", choices=("runs", "depth", "time", "scales", "report"))
     parser.add_argument("datasets", nargs="*", default=["cora"])

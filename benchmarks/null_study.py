@@ -19,17 +19,13 @@ permutation on one held-out fold of five, so that 20 cost what four comparisons 
 
 import argparse
 import json
-import subprocess
-import sys
-import tempfile
-import time
 import warnings
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measuring import OPEN_COHORTS, keep, open_cohort
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -38,7 +34,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data import Cohort, load_cohort
+from brainlsap.data import Cohort
 from brainlsap.evaluation import (
     compare_models,
     corrected_t_test,
@@ -50,8 +46,6 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.baselines import RegionStandardizer
 from brainlsap.model import LSAPClassifier
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-RESULTS = Path(__file__).parent / "results"
 LIMIT = 18
 
 
@@ -97,13 +91,12 @@ def draw_cohort(seed: int, n_people: int = 60) -> Cohort:
     )
 
 
-def comparison(options: argparse.Namespace) -> list[str]:
+def comparison(options: argparse.Namespace) -> tuple[str, list[str]]:
     models = {
         name: make_pipeline(OneFeature(place), LogisticRegression(C=0.1))
         for place, name in enumerate(("one", "other"))
     }
-    lines = ["## False positives of two equal models at 5%\n"]
-    lines += ["| design | simulations | corrected test | naive paired t-test |"]
+    lines = ["| design | simulations | corrected test | naive paired t-test |"]
     lines += ["| --- | --- | --- | --- |"]
     for repeats in options.repeats:
         corrected = naive = 0
@@ -127,22 +120,7 @@ def comparison(options: argparse.Namespace) -> list[str]:
             f"({'at most' if corrected <= LIMIT else 'more than'} {LIMIT}) | {naive} |"
         )
         print(lines[-1], flush=True)
-    return lines
-
-
-def bnu1() -> Cohort:
-    with tempfile.TemporaryDirectory() as place:
-        script = Path(__file__).parent / "bnu1_cohort.py"
-        archive = ["--archive", str(SHARED / "bnu1_connectomes")]
-        command = [sys.executable, str(script), *archive, f"{place}/study"]
-        subprocess.run(command, check=True)
-        return load_cohort(f"{place}/study", "desikan82", "strength", "sex")
-
-
-def fcon1000() -> Cohort:
-    template = SHARED / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
-    folder = SHARED / "fcon1000_destrieux"
-    return load_cohort(folder, label="sex", connectome=template, subcortex="volume")
+    return "False positives of two equal models at 5%", lines
 
 
 FEATURES = FunctionTransformer(RegionStandardizer.read)
@@ -161,9 +139,6 @@ def cheap_models(n_epochs: int) -> dict:
         ),
         "majority class": DummyClassifier(strategy="prior"),
     }
-
-
-DATA = {"BNU_1": bnu1, "FCON1000": fcon1000}
 
 
 def score_brief(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
@@ -195,7 +170,7 @@ def permuted_scores(name: str, options: argparse.Namespace) -> pd.DataFrame:
     if options.keep is not None and options.keep.is_file():
         rows = [json.loads(line) for line in options.keep.read_text().splitlines()]
         found = {row["seed"]: row["scores"] for row in rows if row["data"] == name}
-    cohort = DATA[name]()
+    cohort = open_cohort(name)
     for seed in range(options.permutations):
         if seed in found:
             continue
@@ -211,10 +186,9 @@ def permuted_scores(name: str, options: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame([found[seed] for seed in range(options.permutations)])
 
 
-def permuted(options: argparse.Namespace) -> list[str]:
+def permuted(options: argparse.Namespace) -> tuple[str, list[str]]:
     how = SCORES[options.models][1]
     lines = [
-        f"## Labels permuted between people, {options.permutations} times, {how}\n",
         f"At most {options.epochs} epochs.\n",
         "| data | model | mean | standard error | distance from chance |",
         "| --- | --- | --- | --- | --- |",
@@ -227,7 +201,8 @@ def permuted(options: argparse.Namespace) -> list[str]:
             gap = mean - 0.5  # both cohorts have two classes
             told = f"{gap / error:+.1f} standard errors" if error else f"{gap:+.3f}"
             lines.append(f"| {name} | {model} | {mean:.4f} | {error:.4f} | {told} |")
-    return lines
+    times = options.permutations
+    return f"Labels permuted between people, {times} times, {how}", lines
 
 
 def main() -> None:
@@ -240,19 +215,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--models", choices=SCORES, default="brief")
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
-    parser.add_argument("--out", type=Path, default=RESULTS / "null.md")
+    parser.add_argument(
+        "--data", nargs="+", choices=OPEN_COHORTS, default=list(OPEN_COHORTS)
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in options.parts:
-        start = time.time()
-        lines = parts[name](options)
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        lines.append(f"\n{now}, {time.time() - start:.0f} s\n")
-        text = "\n".join(lines)
-        print(text, flush=True)
-        with options.out.open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
+        title, lines = parts[name](options)
+        keep("null", title, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -12,41 +12,44 @@ interval of the AUC difference by bootstrap over people.
 """
 
 import argparse
+import json
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from measuring import keep
+from measuring import keep, open_cohort, table
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from brainlsap.data import load_cohort, make_decisive_cohort
-from brainlsap.evaluation import Evaluation, cross_validate, rank_regions
+from brainlsap.evaluation import (
+    Evaluation,
+    cross_validate,
+    make_models,
+    rank_regions,
+)
 from brainlsap.model import LSAPClassifier
-from brainlsap.study import study_baselines, study_models
+from brainlsap.simulation import make_benchmark_cohort
 
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 CASES = ("normalized", "combinatorial", "planted", "permuted")
 MODES = {"LSAP": "region", "one global scale": "global", "frozen scale": "frozen"}
 LINEAR = ("logistic regression", "linear SVM")
 DIFFUSED = "diffused logistic regression"
 
 
-def evaluate(models: dict, cohort, seed: int, jobs: int) -> Evaluation:
-    baselines = study_baselines(seed)
-    baselines.pop("majority class")
+def evaluate(
+    models: dict, cohort, seed: int, options: argparse.Namespace
+) -> Evaluation:
+    rivals = make_models([*LINEAR, DIFFUSED], random_state=seed)
     return cross_validate(
-        models, cohort, 5, seed, baselines=baselines, n_jobs=jobs, progress=True
+        models,
+        cohort,
+        5,
+        random_state=seed,
+        baselines=rivals,
+        n_jobs=options.jobs,
+        verbose=True,
     )
-
-
-def means(evaluation: Evaluation, score: str = "balanced_accuracy") -> dict[str, float]:
-    return {
-        name: float(result.summary().loc[score, "mean"])
-        for name, result in evaluation.results.items()
-    }
 
 
 def interval(differences: np.ndarray) -> str:
@@ -60,31 +63,39 @@ def cohorts(options: argparse.Namespace) -> tuple[str, list[str]]:
     for case in options.cases:
         rows, found = [], []
         for seed in range(options.seeds):
-            cohort = make_decisive_cohort(case, noise=options.noise, random_state=seed)
+            cohort = make_benchmark_cohort(
+                case,
+                noise=options.noise,
+                n_people=options.people,
+                random_state=seed,
+            )
             # what learning a scale per region adds is asked where it should add most
             modes = MODES if case == "normalized" else {"LSAP": "region"}
             models = {
-                name: LSAPClassifier(scale_mode=mode, random_state=seed)
+                name: LSAPClassifier(
+                    scale_mode=mode, random_state=seed, **options.given
+                )
                 for name, mode in modes.items()
             }
-            evaluation = evaluate(models, cohort, seed, options.jobs)
-            rows.append(means(evaluation))
+            evaluation = evaluate(models, cohort, seed, options)
+            scores = evaluation.scores().groupby("model")["balanced_accuracy"]
+            rows.append(scores.mean()[list(evaluation.models)])
             if case == "planted":
-                ranking = rank_regions(evaluation, truth=cohort.truth)
-                found.append(int((ranking.nsmallest(10, "rank")["seed"]).sum()))
-        table = pd.DataFrame(rows)
-        best_linear = table[list(LINEAR)].max(axis=1)
-        lines += [f"### {case}\n", "| model | balanced accuracy, mean of cohorts |"]
-        lines += ["| --- | --- |"]
-        lines += [f"| {name} | {table[name].mean():.3f} |" for name in table]
+                ranking = rank_regions(evaluation)
+                found.append(int(ranking.nsmallest(10, "rank")["planted"].sum()))
+        scores = pd.DataFrame(rows)
+        best_linear = scores[list(LINEAR)].max(axis=1)
+        means = [(name, f"{scores[name].mean():.3f}") for name in scores]
+        head = ("model", "balanced accuracy, mean of cohorts")
+        lines += [f"### {case}\n", table(head, means), ""]
         rivals = {"best linear model": best_linear}
-        others = [name for name in (DIFFUSED, *MODES) if name in table]
-        rivals |= {name: table[name] for name in others if name != "LSAP"}
-        lines += ["\n| LSAP minus | points [95 % interval] |", "| --- | --- |"]
-        lines += [
-            f"| {name} | {interval((table['LSAP'] - other).to_numpy())} |"
+        others = [name for name in (DIFFUSED, *MODES) if name in scores]
+        rivals |= {name: scores[name] for name in others if name != "LSAP"}
+        ahead = [
+            (name, interval((scores["LSAP"] - other).to_numpy()))
             for name, other in rivals.items()
         ]
+        lines.append(table(("LSAP minus", "points [95 % interval]"), ahead))
         if found:
             lines.append(f"\nplanted regions among the ten smallest scales: {found}")
         lines.append("")
@@ -93,82 +104,80 @@ def cohorts(options: argparse.Namespace) -> tuple[str, list[str]]:
 
 
 def kernels(options: argparse.Namespace) -> tuple[str, list[str]]:
-    cohort = make_decisive_cohort("normalized", noise=options.noise, random_state=0)
-    names = ["exact", "chebyshev", "hermite", "laguerre"]
-    # a limit that all four reach, so that only the kernel differs
-    models = study_models(names, random_state=0, max_scale=5.0)
-    evaluation = cross_validate(
-        models, cohort, 5, 0, baselines=False, n_jobs=options.jobs, progress=True
+    cohort = make_benchmark_cohort(
+        "normalized", noise=options.noise, n_people=options.people, random_state=0
     )
-    exact = evaluation.result("Exact").scales()
-    lines = ["| kernel | degree | balanced accuracy | RMSE of scales to Exact |"]
-    lines += ["| --- | --- | --- | --- |"]
-    for name, result in evaluation.results.items():
-        degree = result.folds[0].details["fit_report"]["degree"]
-        rmse = float(np.sqrt(((result.scales() - exact) ** 2).mean()))
-        score = result.summary().loc["balanced_accuracy", "mean"]
-        lines.append(f"| {name} | {degree} | {score:.3f} | {rmse:.4f} |")
-    return "Kernels at equal error, tolerance 1e-4", [*lines, ""]
+    # a limit that all four reach, so that only the kernel differs
+    names = ["Exact", "LSAP-C", "LSAP-H", "LSAP-L"]
+    models = make_models(names, random_state=0, max_scale=5.0, **options.given)
+    evaluation = cross_validate(
+        models, cohort, 5, baselines=False, n_jobs=options.jobs, verbose=True
+    )
+    learned = evaluation.scales.query("start == 'mean' and share == 1")
+    scales = learned.pivot(
+        index=["repeat", "fold", "region"], columns="model", values="scale"
+    )
+    reports = evaluation.fits.drop_duplicates("model").set_index("model")["report"]
+    score = evaluation.scores().groupby("model")["balanced_accuracy"].mean()
+    rows = []
+    for name in names:
+        rmse = float(np.sqrt(((scales[name] - scales["Exact"]) ** 2).mean()))
+        degree = json.loads(reports[name])["degree"]
+        rows.append((name, degree, f"{score[name]:.3f}", f"{rmse:.4f}"))
+    head = ("kernel", "degree", "balanced accuracy", "RMSE of scales to Exact")
+    return "Kernels at equal error, tolerance 1e-4", [table(head, rows), ""]
 
 
 def fcon1000(options: argparse.Namespace) -> tuple[str, list[str]]:
-    cohort = load_cohort(
-        SHARED / "fcon1000_destrieux",
-        feature="thickness",
-        label="sex",
-        subcortex="volume",
-        connectome=SHARED
-        / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv",
-    )
+    cohort = open_cohort("fcon1000")
     sites = sorted(set(cohort.table["site"]))
-    unseen = cohort.table["site"].isin(sites[1::2]).to_numpy()
-    cohort = cohort.select(unseen)
-    models = {"LSAP": LSAPClassifier(random_state=0)}
+    cohort = cohort.select(cohort.table["site"].isin(sites[1::2]).to_numpy())
+    models = {"LSAP": LSAPClassifier(random_state=0, **options.given)}
     if options.paper:
         models["LSAP, paper preset"] = LSAPClassifier(
             preset="paper", random_state=0, n_epochs=options.paper
         )
-    evaluation = evaluate(models, cohort, 0, options.jobs)
+    evaluation = evaluate(models, cohort, 0, options)
     title = (
         f"FCON1000, sex, the {len(sites[1::2])} sites that chose nothing, "
         f"{cohort.n_scans} people"
     )
-    lines = [
-        "| model | AUC, mean ± s.d. of folds | lowest fold | minus logistic regression,"
-        " pooled [95 % interval over people] |",
-        "| --- | --- | --- | --- |",
-    ]
-    pooled = {name: scores(result) for name, result in evaluation.results.items()}
-    for name, result in evaluation.results.items():
-        folds = [
-            roc_auc_score(f.truth == f.classes[1], f.probability[:, 1])
-            for f in result.folds
+    second = cohort.classes[1]
+    answers = {
+        name: [
+            ((fold["truth"] == second).to_numpy(), score_of(fold, second))
+            for _, fold in part.groupby("fold")
         ]
-        cell = f"{np.mean(folds):.3f} ± {np.std(folds, ddof=1):.3f} | {min(folds):.3f}"
-        lines.append(f"| {name} | {cell} | {difference(pooled, name)} |")
-    return title, [*lines, ""]
+        for name, part in evaluation.predictions.groupby("model", sort=False)
+    }
+    rows = []
+    for name, folds in answers.items():
+        auc = [roc_auc_score(*fold) for fold in folds]
+        difference = auc_difference(folds, answers["logistic regression"])
+        spread = f"{np.mean(auc):.3f} ± {np.std(auc, ddof=1):.3f}"
+        rows.append((name, spread, f"{min(auc):.3f}", difference))
+    head = ("model", "AUC, mean ± s.d. of folds", "lowest fold")
+    head += ("minus logistic regression [95 % interval over people]",)
+    return title, [table(head, rows), ""]
 
 
-def scores(result) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return truth, probability and person of each fold."""
-    return [
-        (fold.truth == fold.classes[1], fold.probability[:, 1], fold.participants)
-        for fold in result.folds
-    ]
+def score_of(fold: pd.DataFrame, second: str) -> np.ndarray:
+    """Return probabilities, or decision values, of the second class."""
+    probability = fold[f"p_{second}"]
+    return (fold[f"d_{second}"] if probability.isna().all() else probability).to_numpy()
 
 
-def difference(pooled: dict, name: str, draws: int = 2000) -> str:
+def auc_difference(mine: list, other: list, draws: int = 2000) -> str:
     """Bootstrap people within folds; the AUC is the mean of the folds' AUCs."""
     rng = np.random.default_rng(0)
     found = []
-    pairs = list(zip(pooled[name], pooled["logistic regression"], strict=True))
     for draw in range(draws + 1):
         each = []
-        for (truth, mine, _), (_, other, _) in pairs:
+        for (truth, one), (_, another) in zip(mine, other, strict=True):
             rows = rng.integers(0, len(truth), len(truth)) if draw else slice(None)
             each.append(
-                roc_auc_score(truth[rows], mine[rows])
-                - roc_auc_score(truth[rows], other[rows])
+                roc_auc_score(truth[rows], one[rows])
+                - roc_auc_score(truth[rows], another[rows])
             )
         found.append(np.mean(each))
     low, high = np.quantile(found[1:], [0.025, 0.975])
@@ -186,15 +195,16 @@ def main() -> None:
     parser.add_argument(
         "--paper", type=int, default=0, help="epochs of the paper preset; 0: without"
     )
+    parser.add_argument("--people", type=int, default=400)
+    parser.add_argument("--epochs", type=int, help="of LSAP, for a quick look")
     options = parser.parse_args()
+    options.given = {"n_epochs": options.epochs} if options.epochs else {}
     warnings.simplefilter("ignore")
     for name in options.parts:
         start = time.time()
         title, lines = parts[name](options)
         lines.append(f"{time.time() - start:.0f} s")
-        text = "\n".join(lines)
-        print(text, flush=True)
-        print(keep("quality", title, text))
+        keep("quality", title, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -6,18 +6,19 @@ that the ranking is more than chance.
 `null`: cohorts without any effect: 120 people, 82 regions, one graph, 39 permutations
 of people's labels. The verdict of a ranking may call at most 5% of them more than
 chance; the rate stands with its 95% interval.
+`demo`: the demo's cohort (120 people, FDG) and its first model, for five seeds: the AUC
+of the planted regions among all by relative scale.
 
-    python benchmarks/ranking_null.py recall null [--cohorts 100] [--keep FOLDER]
+    python benchmarks/ranking_null.py recall null demo [--cohorts 100] [--keep FOLDER]
 
-`--keep` holds finished fits; started again, both parts go on there.
+`--keep` holds finished fits; started again, all parts go on there.
 """
 
 import argparse
-from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measuring import keep, table
 from tqdm import tqdm
 
 from brainlsap.atlas import load_atlas
@@ -31,9 +32,8 @@ from brainlsap.evaluation import (
     ranking_verdict,
 )
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.simulation import make_benchmark_cohort
+from brainlsap.simulation import make_benchmark_cohort, make_cohort
 
-RESULTS = Path(__file__).parent / "results" / "ranking.md"
 N_PEOPLE, N_ROIS, N_PERMUTATIONS = 120, 82, 39
 # What one refit costs decides how many can be made: one network, few epochs.
 CHEAP = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 12, "patience": 0}
@@ -66,7 +66,7 @@ def draw_cohort(seed: int) -> Cohort:
     )
 
 
-def null(options: argparse.Namespace) -> list[str]:
+def null(options: argparse.Namespace) -> tuple[str, str]:
     """Count the cohorts without effect in which the verdict finds a region."""
     model = make_models("lsap-c", **CHEAP)
     rejected = 0
@@ -83,24 +83,20 @@ def null(options: argparse.Namespace) -> list[str]:
         found = permutation_null(ranking, model, cohort, N_PERMUTATIONS, **how)
         rejected += FOUND in ranking_verdict(found)
     low, high = wilson_interval(rejected, options.cohorts)
-    return [
-        f"## No effect: {N_PEOPLE} people, {N_ROIS} regions, one graph, "
-        f"{N_PERMUTATIONS} permutations, one fit each\n",
-        "| cohorts | called more than chance | rate | 95% interval |",
-        "| --- | --- | --- | --- |",
-        f"| {options.cohorts} | {rejected} | {rejected / options.cohorts:.3f} | "
-        f"{low:.3f} to {high:.3f} |",
-    ]
+    title = (
+        f"No effect: {N_PEOPLE} people, {N_ROIS} regions, one graph, "
+        f"{N_PERMUTATIONS} permutations, one fit each"
+    )
+    rate = f"{rejected / options.cohorts:.3f}"
+    row = (options.cohorts, rejected, rate, f"{low:.3f} to {high:.3f}")
+    return title, table(
+        ("cohorts", "called more than chance", "rate", "95% interval"), [row]
+    )
 
 
-def recall(options: argparse.Namespace) -> list[str]:
+def recall(options: argparse.Namespace) -> tuple[str, str]:
     """Count the planted regions among the smallest scales."""
-    lines = [
-        "## Ten planted regions of 160, 200 people, low noise\n",
-        "| seed | planted among the ten smallest relative scales | AUC | planted at "
-        "family-wise p < 0.05 | others at p < 0.05 |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for seed in range(options.seeds):
         cohort = make_benchmark_cohort("planted", n_people=200, random_state=seed)
         models = make_models("lsap-c", random_state=seed, **BRIEF)
@@ -109,15 +105,38 @@ def recall(options: argparse.Namespace) -> list[str]:
         ranking = rank_regions(evaluation)
         ranking = permutation_null(ranking, models, cohort, 24, **how)
         planted, small = ranking["planted"], ranking["p"] < 0.05
-        lines.append(
-            f"| {seed} | {(planted & (ranking['rank'] <= 10)).sum()} | "
-            f"{ranking_auc(ranking):.3f} | {(small & planted).sum()} | "
-            f"{(small & ~planted).sum()} |"
+        rows.append(
+            (
+                seed,
+                (planted & (ranking["rank"] <= 10)).sum(),
+                f"{ranking_auc(ranking):.3f}",
+                (small & planted).sum(),
+                (small & ~planted).sum(),
+            )
         )
-    return lines
+        print(*rows[-1], flush=True)
+    head = ("seed", "planted among the ten smallest relative scales", "AUC")
+    head += ("planted at family-wise p < 0.05", "others at p < 0.05")
+    return "Ten planted regions of 160, 200 people, low noise", table(head, rows)
 
 
-PARTS = {"recall": recall, "null": null}
+def demo(options: argparse.Namespace) -> tuple[str, str]:
+    """Ask how well the smallest scales find the seeds of the demo's cohorts."""
+    rows = []
+    for seed in range(options.seeds):
+        cohort = make_cohort(120, feature="fdg", random_state=seed)
+        models = make_models("LSAP-C", random_state=seed)
+        how = {"random_state": seed, "n_jobs": options.jobs, "memory": options.keep}
+        evaluation = cross_validate(models, cohort, 5, baselines=False, **how)
+        score = evaluation.scores()["balanced_accuracy"].mean()
+        auc = ranking_auc(rank_regions(evaluation))
+        rows.append((seed, f"{score:.3f}", f"{auc:.3f}"))
+        print(*rows[-1], flush=True)
+    head = ("simulator's seed", "balanced accuracy", "AUC of the planted regions")
+    return "The demo's cohort, 120 people", table(head, rows)
+
+
+PARTS = {"recall": recall, "null": null, "demo": demo}
 
 
 def main() -> None:
@@ -129,11 +148,7 @@ def main() -> None:
     parser.add_argument("--keep")
     options = parser.parse_args()
     for part in options.parts:
-        lines = PARTS[part](options)
-        text = "\n".join([*lines, f"\n{datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n"])
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
-        print(text, flush=True)
+        keep("ranking", *PARTS[part](options))
 
 
 if __name__ == "__main__":

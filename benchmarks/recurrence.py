@@ -9,13 +9,11 @@ forward and backward pass over 19,717 nodes; then time against the number of edg
 
 import argparse
 import threading
-import time
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import torch
-from measuring import keep
+from measuring import SHARED, keep, seconds
 from scipy import sparse
 from torch import nn
 
@@ -92,12 +90,7 @@ def epoch_time(
         nn.functional.cross_entropy(network(X), labels).backward()
 
     memory = peak_above(epoch)
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        epoch()
-        times.append(time.perf_counter() - start)
-    return median(times), memory
+    return seconds(epoch, repeats), memory
 
 
 def line(name: str, sizes: list[int], times: list[float]) -> str:
@@ -110,8 +103,7 @@ def line(name: str, sizes: list[int], times: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(__file__).parents[2] / "shared" / "data" / "planetoid"
-    parser.add_argument("--data", type=Path, default=default)
+    parser.add_argument("--data", type=Path, default=SHARED / "planetoid")
     options = parser.parse_args()
     torch.set_num_threads(2)
     W = read_pubmed(options.data)
@@ -132,8 +124,7 @@ def main() -> None:
             "- " + line("degree", degrees, by_degree),
         )
     )
-    print(text)
-    print(keep("recurrence", "Recurrence engine", text))
+    keep("recurrence", "Recurrence engine", text)
 
 
 if __name__ == "__main__":

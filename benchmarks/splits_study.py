@@ -11,16 +11,13 @@ larger than scikit-learn's.
 """
 
 import argparse
-import time
-from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
+from measuring import keep
 from sklearn.model_selection import StratifiedGroupKFold
 
 from brainlsap.evaluation import make_splits
 
-RESULTS = Path(__file__).parent / "results"
 KINDS = {"one visit": (1, False), "visits": (5, False), "changing labels": (5, True)}
 
 
@@ -88,16 +85,8 @@ def main() -> None:
     parser.add_argument("--cohorts", type=int, default=500, help="of each kind")
     parser.add_argument("--first", type=int, default=0, help="seed")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--out", type=Path, default=RESULTS / "splits.md")
     options = parser.parse_args()
-    start = time.time()
-    lines = study(options)
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    head = f"## Folds, {now}, {time.time() - start:.0f} s\n"
-    text = "\n".join([head, *lines, ""])
-    print(text)
-    with options.out.open("a", encoding="utf-8") as file:
-        file.write(text + "\n")
+    keep("splits", "Folds", "\n".join(study(options)))
 
 
 if __name__ == "__main__":

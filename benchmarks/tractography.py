@@ -14,25 +14,24 @@ says so and stops where one is absent.
 """
 
 import argparse
-import datetime as dt
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import nibabel
 import numpy as np
+from measuring import SHARED, keep, load, table
 
-from brainlsap._files import write_text
-from brainlsap.data import load_atlas, read_connectome
+from brainlsap.data import read_connectome
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data" / "tract_mni_destrieux"
-OUT = Path(__file__).parent / "results" / "tractography.md"
+DATA = SHARED / "tract_mni_destrieux"
+HEAD = ("assignment", "ours s", "MRtrix s", "ratio", "call s", "call ratio")
+HEAD += ("ours CPU s", "MRtrix CPU s", "CPU ratio", "ours peak MB", "matrices")
 SETTINGS = {
     "end voxels": ("end_voxels", 0.0, "count", ["-assignment_end_voxels"]),
     "radial 2 mm": ("radial", 2.0, "count", ["-assignment_radial_search", "2"]),
@@ -89,12 +88,12 @@ def write_copies(path: Path, n_wanted: int) -> int:
 
 def run(command: list[str]) -> Cost:
     """Run a command to its end and return what it took."""
-    start = dt.datetime.now()
+    start = time.perf_counter()
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     _, status, usage = os.wait4(process.pid, 0)
-    took = (dt.datetime.now() - start).total_seconds()
+    took = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{command[0]} failed")
@@ -109,7 +108,7 @@ def best(costs: list[Cost]) -> Cost:
     )
 
 
-def compare(name: str, tracks: Path, folder: Path, repeats: int) -> str:
+def compare(name: str, tracks: Path, folder: Path, repeats: int) -> tuple[str, ...]:
     """Return a row of the table."""
     rule, radius, weight, options = SETTINGS[name]
     nodes = str(DATA / "nodes164.nii.gz")
@@ -126,26 +125,25 @@ def compare(name: str, tracks: Path, folder: Path, repeats: int) -> str:
             made, took = saved["matrix"], float(saved["seconds"])
         calls.append(took)
     peer, own = best(costs[0]), best(costs[1])
-    matrix = read_connectome(folder / "peer.csv", load_atlas("destrieux160")).matrix
+    matrix = read_connectome(folder / "peer.csv", "destrieux160").matrix
     if weight == "count":
         same = f"{np.count_nonzero(made != matrix)} cells differ"
     else:
         off = np.abs(made - matrix) / np.where(matrix > 0, matrix, 1)
         same = f"at most {off.max():.0e} relative"
-    return (
-        f"| {name} | {own.seconds:.2f} | {peer.seconds:.2f} "
-        f"| {own.seconds / peer.seconds:.2f} | {min(calls):.2f} "
-        f"| {min(calls) / peer.seconds:.2f} | {own.processor:.2f} "
-        f"| {peer.processor:.2f} | {own.processor / peer.processor:.2f} "
-        f"| {own.megabytes:.0f} | {same} |"
+    figures = (
+        *(own.seconds, peer.seconds, own.seconds / peer.seconds),
+        *(min(calls), min(calls) / peer.seconds),
+        *(own.processor, peer.processor, own.processor / peer.processor),
     )
+    return (name, *(f"{one:.2f}" for one in figures), f"{own.megabytes:.0f}", same)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streamlines", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--settings", default=json.dumps(list(SETTINGS)))
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=[*SETTINGS])
     options = parser.parse_args()
     if shutil.which("tck2connectome") is None:
         print("skipped: tck2connectome is not installed (apt-get install mrtrix3)")
@@ -156,23 +154,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         n = write_copies(folder / "tracks.tck", options.streamlines)
-        rows = [
-            "# Connectomes from streamlines, against tck2connectome -nthreads 2",
-            "",
-            f"{dt.date.today()}; {n} streamlines, 164 nodes, 2 threads; fastest "
-            f"of {options.repeats}, whole processes in turn; load of the machine "
-            f"before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.",
-            "",
-            "| assignment | ours s | MRtrix s | ratio | call s | call ratio "
-            "| ours CPU s | MRtrix CPU s | CPU ratio | ours peak MB | matrices |",
-            "| --- " * 11 + "|",
-        ]
-        print("\n".join(rows), flush=True)
-        for name in json.loads(options.settings):
+        about = (
+            f"{n} streamlines, 164 nodes, 2 threads; fastest of {options.repeats}, "
+            f"whole processes in turn; {load()} before."
+        )
+        rows = []
+        for name in options.settings:
             rows.append(compare(name, folder / "tracks.tck", folder, options.repeats))
-            print(rows[-1], flush=True)
-    write_text(OUT, "\n".join(rows) + "\n")
-    print(f"Written: {OUT}")
+            print(*rows[-1], flush=True)
+    title = "Connectomes from streamlines, against tck2connectome -nthreads 2"
+    keep("tractography", title, f"{about}\n\n{table(HEAD, rows)}")
 
 
 if __name__ == "__main__":
