@@ -52,8 +52,8 @@ print(f"{kept} fits kept before, {len(list(Path('fits').rglob('*.*')))} after")
 # %% [markdown]
 # ## On a cluster
 #
-# Needs `pip install distributed`, on the workers too. The package knows nothing of Dask:
-# it asks joblib, and you say where joblib's work goes.
+# Needs `pip install distributed`. The package knows nothing of Dask: it asks joblib,
+# and you say where joblib's work goes.
 
 # %%
 with (

@@ -38,11 +38,7 @@ pd.DataFrame({"name": names, "hemisphere": list("LLRR")}).to_csv(
     folder / "regions.tsv", sep="\t", index=False
 )
 atlas = load_atlas(folder)
-print(
-    len(atlas),
-    "regions; rows of two others:",
-    atlas.match(["ctx-rh-cuneus", "lh.precuneus"]),
-)
+print(len(atlas), "regions;", atlas.match(["ctx-rh-cuneus", "lh.precuneus"]))
 
 # %% [markdown]
 # ## A reader
@@ -75,7 +71,8 @@ print(pd.DataFrame(read.matrix, names, names).to_string())
 #
 # An expansion is three functions: coefficients with their derivatives, the recurrence
 # of its polynomials, and a bound on what is left out; and the largest scales at which
-# rounding leaves its recurrence usable. Taylor's series is the simplest: `c_n = (-s)^n / n!` and `P_n = L^n`.
+# rounding leaves its recurrence usable. Taylor's series is the simplest:
+# `c_n = (-s)^n / n!` and `P_n = L^n`.
 
 
 # %%
