@@ -95,17 +95,14 @@ class Atlas:
         names = [as_text(one) for one in names]
         if hemispheres is None:
             hemispheres = [split_name(one)[0] or "M" for one in names]
-        n_given = {len(names), len(hemispheres)}
-        if coordinates is not None:
-            n_given.add(len(coordinates))
-        if len(n_given) > 1 or not names:
+        place = np.full((len(names), 3), np.nan) if coordinates is None else coordinates
+        if not len(names) == len(hemispheres) == len(place):
             raise ParameterError(
                 "names, hemispheres and coordinates must have one entry per region, "
-                f"got {', '.join(map(str, sorted(n_given)))}."
+                f"got {len(names)}, {len(hemispheres)} and {len(place)}."
             )
         table = pd.DataFrame({"name": names, "hemisphere": list(hemispheres)})
-        if coordinates is not None:
-            table[["x", "y", "z"]] = np.asarray(coordinates, dtype=float).astype(str)
+        table[["x", "y", "z"]] = np.asarray(place, dtype=float).astype(str)
         return Atlas(name, _complete(table, "names"))
 
     def __len__(self) -> int:
@@ -132,16 +129,12 @@ class Atlas:
     @cached_property
     def homotopic(self) -> np.ndarray:
         """Position of the same region on the other side; its own where none is."""
-        sides = self.regions["hemisphere"].tolist()
+        sides = self.regions["hemisphere"]
         cores = [split_name(name)[1] for name in self.names]
-        known = {key: row for row, key in enumerate(zip(sides, cores, strict=True))}
-        other = {"L": "R", "R": "L"}
-        return np.array(
-            [
-                known.get((other.get(side, side), core), row)
-                for row, (side, core) in enumerate(zip(sides, cores, strict=True))
-            ]
-        )
+        rows = {key: row for row, key in enumerate(zip(sides, cores, strict=True))}
+        facing = sides.map({"L": "R", "R": "L", "M": "M"})
+        mirrored = enumerate(zip(facing, cores, strict=True))
+        return np.array([rows.get(key, row) for row, key in mirrored])
 
     @cached_property
     def _spellings(self) -> dict[tuple[str | None, str], int | None]:
@@ -220,56 +213,56 @@ class Atlas:
         """
         given = [as_text(name) for name in names]
         found = [self.find(name, hemisphere) for name in given]
+        self._refuse(given, found, hemisphere)
+        return np.array(found, dtype=int)
+
+    def _refuse(
+        self, given: list[str], found: list[int | None], hemisphere: str | None
+    ) -> None:
+        """Raise where names are of no region, or several of one."""
         unknown = [n for n, row in zip(given, found, strict=True) if row is None]
+        if unknown and (other := self.other_atlas(given)):
+            raise RegionNameError(
+                f"The names are those of {other}, not of {self.name}."
+            )
+        shown = []
+        for name in unknown[:_MOST_SHOWN]:
+            near = nearest_names(name, self.names, hemisphere)
+            hint = f"nearest: {', '.join(near)}" if near else "nothing is near"
+            shown.append(f"{name!r} ({hint})")
         if unknown:
-            raise RegionNameError(self._unknown(unknown, given, hemisphere))
-        spelt: dict[str, list[str]] = {}
-        for name, row in zip(given, found, strict=True):
-            spelt.setdefault(self.names[row or 0], []).append(name)
+            raise RegionNameError(
+                f"{len(unknown)} of {len(given)} names unknown to atlas {self.name}: "
+                f"{_listed(shown, len(unknown))}. Give each region by its name with "
+                f"its side, such as {self.names[0]!r}; load_atlas({self.name!r}).names "
+                "lists them."
+            )
+        spelt = pd.Series(given, dtype=object).groupby(found).agg(list)
         doubled = [
-            f"{region} as {', '.join(map(repr, known))}"
-            for region, known in spelt.items()
+            f"{self.names[row]} as {', '.join(map(repr, known))}"
+            for row, known in spelt.items()
             if len(known) > 1
         ]
         if doubled:
             raise RegionNameError(
                 f"{len(doubled)} of the regions of atlas {self.name} came more than "
-                f"once: {_listed(doubled, '; ')}. Keep one name per region."
+                f"once: {_listed(doubled[:_MOST_SHOWN], len(doubled))}. Keep one name "
+                "per region."
             )
-        return np.array(found, dtype=int)
-
-    def _unknown(
-        self, unknown: Sequence[str], given: Sequence[str], hemisphere: str | None
-    ) -> str:
-        other = self.other_atlas(given)
-        if other is not None:
-            return f"The names are those of {other}, not of {self.name}."
-        shown = []
-        for name in unknown[: _MOST_SHOWN + 1]:
-            near = nearest_names(name, self.names, hemisphere)
-            hint = f"nearest: {', '.join(near)}" if near else "nothing is near"
-            shown.append(f"{name!r} ({hint})")
-        shown += unknown[_MOST_SHOWN + 1 :]
-        return (
-            f"{len(unknown)} of {len(given)} names unknown to atlas {self.name}: "
-            f"{_listed(shown)}. Give each region by its name with its side, such as "
-            f"{self.names[0]!r}; load_atlas({self.name!r}).names lists them."
-        )
 
     def other_atlas(self, names: Iterable[str | bytes]) -> str | None:
         """Return the available atlas that names are of, where they are not of this."""
         names = list(names)
-        own = self._count_cortex(names)
-        for title in available_atlases():
-            if title != self.name:
-                found = load_atlas(title)._count_cortex(names)
-                if found >= _FEWEST_OF_OTHER and found > 2 * own:
-                    return title
-        return None
 
-    def _count_cortex(self, names: Iterable[str | bytes]) -> int:
-        rows = [row for name in names if (row := self.find(name)) is not None]
-        return int(self.cortex[rows].sum())
+        def count_cortex(atlas: Atlas) -> int:
+            rows = [row for name in names if (row := atlas.find(name)) is not None]
+            return int(atlas.cortex[rows].sum())
+
+        fewest = max(_FEWEST_OF_OTHER, 2 * count_cortex(self) + 1)
+        for title in available_atlases():
+            if title != self.name and count_cortex(load_atlas(title)) >= fewest:
+                return title
+        return None
 
     def rows(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
@@ -297,60 +290,54 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        given = names if isinstance(names, tuple) else tuple(names)
+        given = tuple(names)
         # files of a cohort repeat one list of names
         known = self.__dict__.setdefault("_rows", {})
         if (given, hemisphere) in known:
             return known[given, hemisphere]
-        texts = list(map(as_text, given))
-        if texts and all(text.isdecimal() for text in texts):
-            numbers = self.regions["freesurfer_id"].tolist()
-            region = {str(n): name for n, name in zip(numbers, self.names, strict=True)}
-            kept = [i for i, text in enumerate(texts) if text in region]
-            places = self.match([region[texts[i]] for i in kept])
-        else:
-            kept = [
-                i
-                for i, text in enumerate(texts)
-                if self.find(text, hemisphere) is not None or not is_outside(text)
-            ]
-            places = self.match([texts[i] for i in kept], hemisphere)
+        texts = [as_text(name) for name in given]
+        are_labels = bool(texts) and all(text.isdecimal() for text in texts)
+        labels = self.regions["freesurfer_id"].astype(str).tolist()
+        kept, places, dropped = [], [], []
+        for i, text in enumerate(texts):
+            if are_labels:
+                row = labels.index(text) if text in labels else None
+            else:
+                row = self.find(text, hemisphere)
+            if row is None and (are_labels or is_outside(text)):
+                dropped.append(text)
+            else:
+                kept.append(i)
+                places.append(row)
+        if None in places or len(set(places)) < len(places):
+            self._refuse([texts[i] for i in kept], places, hemisphere)
         rows = np.full(len(self), -1)
         rows[places] = kept
         rows.flags.writeable = False
-        taken = set(kept)
-        dropped = tuple(text for i, text in enumerate(texts) if i not in taken)
-        known[given, hemisphere] = rows, dropped
-        return rows, dropped
+        known[given, hemisphere] = rows, tuple(dropped)
+        return rows, tuple(dropped)
 
     def align(
         self,
         names: Iterable[str | bytes],
         values: np.ndarray,
         hemisphere: str | None = None,
-        *,
-        axis: int = 0,
-        fill: float = np.nan,
     ) -> np.ndarray:
-        """Put values, named along one axis, into the order of the atlas.
+        """Put values, named along their first axis, into the order of the atlas.
 
         Parameters
         ----------
         names : iterable of str or bytes
             As :meth:`rows` takes them.
-        values : array
-            With as many entries along `axis` as there are names.
+        values : array of shape (n_names, ...)
+            A value, or several, for each name.
         hemisphere : {"L", "R"} or None
             The side of the file, if it is of one side.
-        axis : int
-            That the names are of.
-        fill : float
-            Value of regions that have no name.
 
         Returns
         -------
-        float array
-            With n_rois entries along `axis`.
+        float array of shape (n_rois, ...)
+            NaN for regions that have no name.
 
         Examples
         --------
@@ -359,10 +346,10 @@ class Atlas:
         array([ 1., nan])
         """
         rows, _ = self.rows(names, hemisphere)
-        moved = np.moveaxis(np.asarray(values, dtype=float), axis, 0)
-        aligned = np.full((len(self), *moved.shape[1:]), fill)
-        aligned[rows >= 0] = moved[rows[rows >= 0]]
-        return np.moveaxis(aligned, 0, axis)
+        given = np.asarray(values, dtype=float)
+        aligned = np.full((len(self), *given.shape[1:]), np.nan)
+        aligned[rows >= 0] = given[rows[rows >= 0]]
+        return aligned
 
     def vertex_labels(self, hemisphere: str) -> np.ndarray:
         """Return the region of every vertex of one hemisphere of fsaverage5.
@@ -425,13 +412,9 @@ class Atlas:
                 continue
             try:
                 image = GiftiImage.from_filename(path)
-                points, faces = map(np.array, image.agg_data(("pointset", "triangle")))
-                if points.shape[1:] != (3,) or faces.shape[1:] != (3,):
-                    raise ValueError(
-                        "it needs points (n, 3) and triangles (n, 3), got "
-                        f"{points.shape} and {faces.shape}"
-                    )
-                found[name] = points.astype(float), faces.astype(int)
+                points, faces = image.agg_data(("pointset", "triangle"))
+                points, faces = points.astype(float), faces.astype(int)
+                found[name] = points.reshape(-1, 3), faces.reshape(-1, 3)
             except Exception as error:  # the parsers of GIFTI each have their own
                 raise FileFormatError(
                     f"{path}: cannot be read as a GIFTI surface ({error})."
@@ -439,10 +422,9 @@ class Atlas:
         return found
 
 
-def _listed(entries: Sequence[str], separator: str = ", ") -> str:
-    rest = len(entries) - _MOST_SHOWN
-    more = f" and {rest} more" if rest > 0 else ""
-    return separator.join(entries[:_MOST_SHOWN]) + more
+def _listed(shown: Sequence[str], n_entries: int) -> str:
+    more = n_entries - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
@@ -450,8 +432,6 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
     from nibabel.freesurfer import read_annot
 
     path = Path(path)
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file.")
     try:
         numbers = _name_numbers(path.read_bytes())
         codes, table, names = read_annot(path, orig_ids=True)
@@ -475,7 +455,7 @@ def _name_numbers(content: bytes) -> list[int]:
     if not 0 < 8 * n_vertices < len(content):
         raise ValueError(f"{len(content)} bytes cannot hold its {n_vertices} vertices")
     place = 4 + 8 * n_vertices + 4
-    version, size, length = struct.unpack_from(">3i", content, place)
+    version, _, length = struct.unpack_from(">3i", content, place)
     if version > 0:  # the old kind says how many, and nothing else
         return list(range(version))
     place += 12 + length
@@ -483,8 +463,6 @@ def _name_numbers(content: bytes) -> list[int]:
     place, numbers = place + 4, []
     for _ in range(n_names):
         number, length = struct.unpack_from(">2i", content, place)
-        if not 0 <= number < size:
-            raise ValueError(f"a name has the number {number}, of {size}")
         numbers.append(number)
         place += 8 + length + 16
     return numbers
@@ -545,7 +523,7 @@ def load_atlas(name: str | Path | Atlas) -> Atlas:
     if isinstance(name, Atlas):
         return name
     if str(name) in available_atlases():
-        return _bundled(str(name))
+        return _read_once(bundled_atlases() / str(name) / "regions.tsv")
     path = Path(name).expanduser()
     table = path / "regions.tsv" if path.is_dir() else path
     if not table.is_file():
@@ -554,11 +532,6 @@ def load_atlas(name: str | Path | Atlas) -> Atlas:
             f"regions.tsv or of a folder that holds one, got {str(name)!r}."
         )
     return _read_atlas(table)
-
-
-@lru_cache(maxsize=32)
-def _bundled(name: str) -> Atlas:
-    return _read_atlas(bundled_atlases() / name / "regions.tsv")
 
 
 def _read_atlas(path: Path) -> Atlas:
@@ -579,82 +552,71 @@ def _read_atlas(path: Path) -> Atlas:
     return Atlas(title, _complete(table, str(path)), kept, settings)
 
 
-def _complete(table: pd.DataFrame, where: str) -> pd.DataFrame:  # noqa: C901
+_read_once = lru_cache(maxsize=32)(_read_atlas)
+
+
+def _complete(table: pd.DataFrame, where: str) -> pd.DataFrame:
     """Check a table of regions, all text, and fill what it does not say."""
-    missing = [column for column in ("name", "hemisphere") if column not in table]
-    if missing:
+    if not {"name", "hemisphere"} <= set(table) or table.empty:
         raise FileFormatError(
-            f"{where}: column {' and '.join(missing)} is missing, got "
-            f"{', '.join(map(repr, table.columns))}. A table of regions is separated "
-            "by tabs and needs the columns name and hemisphere."
+            f"{where}: expected the columns name and hemisphere, separated by tabs, "
+            f"and a row for every region; got {len(table)} rows of "
+            f"{', '.join(map(repr, table.columns))}."
         )
-    if table.empty:
-        raise FileFormatError(f"{where}: the table has a header but no region.")
     names = table["name"] = table["name"].str.strip()
-    if (names == "").any():
-        line = int(np.flatnonzero(names == "")[0]) + 2
-        raise FileFormatError(f"{where}: line {line} has no name. Name every region.")
-    if names.duplicated().any():
-        doubled = sorted(set(names[names.duplicated()]))
+    doubled = names[names.duplicated() & (names != "")]
+    if len(doubled):
         raise RegionNameError(
             f"{where}: {len(doubled)} names stand more than once, such as "
-            f"{doubled[0]!r}. Give every region its own name."
+            f"{doubled.iloc[0]!r}. Give every region its own name."
         )
-    said = table["hemisphere"]
-    table["hemisphere"] = [_SIDES.get(side.strip().lower()) for side in said]
-    for name, side, given in zip(names, table["hemisphere"], said, strict=True):
-        if side not in ("L", "R", "M"):
-            raise FileFormatError(
-                f"{where}: hemisphere of {name!r} must be L, R or M (midline), "
-                f"got {given!r}."
-            )
-        if side != "M" and split_name(name)[0] not in (None, side):
-            raise FileFormatError(
-                f"{where}: the name {name!r} says {split_name(name)[0]}, but its "
-                f"hemisphere says {side}. Correct one of them."
-            )
-    below = [split_name(name)[1] in SUBCORTEX_SHORT for name in names]
+    given = table.copy()
+    sides = table["hemisphere"] = (
+        given["hemisphere"].str.strip().str.lower().map(_SIDES)
+    )
+    parts = [split_name(name) for name in names]
     filled: dict[str, Any] = {
         "freesurfer_id": "-1",
-        "structure": np.where(below, "subcortex", "cortex"),
+        "structure": [
+            "subcortex" if core in SUBCORTEX_SHORT else "cortex" for _, core in parts
+        ],
         "annot_name": names.map(bare_name),
         "long_name": names,
         "lobe": "n/a",
-        "short_name": list(map(short_name, names, table["hemisphere"])),
+        "short_name": list(map(short_name, names, sides)),
         **dict.fromkeys("xyz", "n/a"),
     }
     for column, values in filled.items():
         if column not in table:
-            table[column] = values
+            given[column] = table[column] = values
+    says_other = [
+        side != "M" and said not in (None, side)
+        for (said, _), side in zip(parts, sides, strict=True)
+    ]
+    wrong = {
+        ("name", "some text"): names == "",
+        ("hemisphere", "L, R or M (midline)"): sides.isna(),
+        ("hemisphere", "the side that its name says"): np.array(says_other),
+        ("structure", "cortex or subcortex"): (
+            (table["structure"] != "cortex") & (table["structure"] != "subcortex")
+        ),
+    }
     for column in ("freesurfer_id", *"xyz"):
-        text = table[column].str.strip()
+        text = given[column].str.strip()
         absent = text.str.lower().isin(["", "n/a", "na", "nan"])
         table[column] = pd.to_numeric(text.mask(absent), errors="coerce")
-        _refuse(where, table, table[column].isna() & ~absent, column, text, "a number")
-    given = table["freesurfer_id"]
-    numbers = given.fillna(-1)
-    wrong = (numbers != numbers.round()) | ((numbers > 0) & numbers.duplicated())
-    whole = "a whole number that no other region has"
-    _refuse(where, table, wrong, "freesurfer_id", given, whole)
-    table["freesurfer_id"] = numbers.astype(int)
-    wrong = ~table["structure"].isin(["cortex", "subcortex"])
-    said = table["structure"]
-    _refuse(where, table, wrong, "structure", said, "cortex or subcortex")
-    extra = [column for column in table if column not in (*COLUMNS, "index")]
+        wrong[column, "a number or n/a"] = table[column].isna() & ~absent
+    labels = table["freesurfer_id"].fillna(-1)
+    is_taken = (labels > 0) & labels.duplicated()
+    whole = "a whole number that no other region has, or n/a"
+    wrong["freesurfer_id", whole] = (labels != labels.round()) | is_taken
+    for (column, expected), rows in wrong.items():
+        if rows.any():
+            row = int(np.flatnonzero(rows)[0])
+            raise FileFormatError(
+                f"{where}: {column} of region {row + 1} ({names[row]!r}) must be "
+                f"{expected}, got {given[column][row]!r}."
+            )
+    table["freesurfer_id"] = labels.astype(int)
+    extra = [name for name in table if name not in (*COLUMNS, "index")]
     return table[[*COLUMNS, *extra]]
-
-
-def _refuse(
-    where: str,
-    table: pd.DataFrame,
-    wrong: pd.Series,
-    column: str,
-    given: pd.Series,
-    expected: str,
-) -> None:
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise FileFormatError(
-            f"{where}: {column} of {table['name'].iat[row]!r} must be {expected}"
-            f"{', or n/a' if column != 'structure' else ''}, got {given.iat[row]!r}."
-        )

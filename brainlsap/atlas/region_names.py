@@ -12,14 +12,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 
-HEMISPHERE_WORDS = {
-    "l": "L",
-    "lh": "L",
-    "left": "L",
-    "r": "R",
-    "rh": "R",
-    "right": "R",
-}
+HEMISPHERE_WORDS = {"l": "L", "lh": "L", "left": "L", "r": "R", "rh": "R", "right": "R"}
 # One word of a name -> the word that FreeSurfer uses. "ortibal" stands in the
 # paper's tables for the orbital sulcus.
 _WORD_ALIASES = {"ortibal": "orbital"}

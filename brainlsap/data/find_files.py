@@ -157,7 +157,8 @@ class StudyFiles:
         self.folder, self.people = folder, set(people)
         self.subjects_dir = None if subjects_dir is None else Path(subjects_dir)
         given = [Path(place) for place in derivatives]
-        absent = [p for p in (*given, self.subjects_dir) if p and not p.is_dir()]
+        fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
+        absent = [path for path in (*given, *fs_only) if not path.is_dir()]
         if absent:
             raise CohortError(
                 "some folders that were named do not exist",
@@ -168,6 +169,7 @@ class StudyFiles:
         own += [p / "subjects" for p in (folder, *own) if (p / "subjects").is_dir()]
         roots = {path.resolve(): path for path in reversed([folder, *own, *given])}
         self.roots = list(reversed(roots.values()))
+        self._known = [*roots, *(path.resolve() for path in fs_only)]
         self.files: dict[tuple[str, str], list[Path]] = {}
         self.sessions: dict[str, dict[str, str]] = {}
         self.subjects: dict[tuple[str, str], list[tuple[ScanName, Path]]] = {}
@@ -175,37 +177,58 @@ class StudyFiles:
         self.tables: list[Path] = []
         for root in self.roots:
             self._walk(root)
-        if self.subjects_dir is not None:
+        for root in fs_only:
             self.subjects.clear()
-            self._walk(self.subjects_dir)
-        self._find_flat(self.patterns.get("connectome", ""))
+            self._walk(root)
+        template = self.patterns.get("connectome", "")
+        if "{" in template:
+            flat = self._fit_template(template)
+        else:
+            flat = [
+                (path, parse_scan_name(path.name.partition(".")[0]))
+                for name in FLAT_FOLDERS
+                for path in (folder / name).glob("[!.]*")
+                if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
+            ]
+        for path, scan in sorted(flat):
+            person, visit = scan.key
+            self.flat.add(path)
+            self.files.setdefault((person, visit), []).append(path)
+            if visit:
+                self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
 
     def _walk(self, root: Path) -> None:
         """List a root's people, FreeSurfer subjects and tables, six levels deep."""
         glob = self.patterns.get("freesurfer", "*")
-        for place, folders, names in os.walk(root, followlinks=True):
+        for place, folders, listed in os.walk(root, followlinks=True):
             parts = Path(place).parts[len(root.parts) :]
             folders[:] = sorted(name for name in folders if name[0] != ".")
-            for name in folders:
-                if Path(f"{place}/{name}").is_symlink():
-                    self._refuse_leaving(Path(place, name))
+            names = sorted(name for name in listed if name[0] != ".")
+            for link in (Path(place, name) for name in folders):
+                # who packs a cohort must not decide which other folders are read
+                if link.is_symlink() and not any(
+                    link.resolve().is_relative_to(known) for known in self._known
+                ):
+                    raise CohortError(
+                        f"{link} is a link that leads out of the cohort's folder, to "
+                        f"{link.resolve()}, and is not followed; move the data there, "
+                        "or name the other data set by derivatives= (--derivatives)"
+                    )
             if not parts:
                 self.tables += [
-                    root / name
-                    for name in sorted(names)
-                    if Path(name).suffix.lower() in TABLE_SUFFIXES and name[0] != "."
+                    root / n for n in names if Path(n).suffix.lower() in TABLE_SUFFIXES
                 ]
                 continue
-            is_visit = len(parts) == 2 and parts[1].startswith("ses-")
-            is_subject = "stats" in folders and "base-tps" not in (*folders, *names)
-            title = "_".join(parts)
-            fits = fnmatchcase(title, glob.removeprefix("!")) != glob.startswith("!")
-            if is_subject and fits and (len(parts) == 1 or is_visit):
-                scan = parse_scan_name(title)
-                self.subjects.setdefault(scan.key, []).append((scan, Path(place)))
-            if "stats" in folders:
-                folders[:] = [n for n in folders if n not in _FREESURFER]
             is_person = parts[0].startswith("sub-") or parts[0] in self.people
+            visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
+            if "stats" in folders:
+                title = "_".join(parts)
+                fits = fnmatchcase(title, glob.removeprefix("!")) != (glob[:1] == "!")
+                is_template = "base-tps" in (*folders, *names)
+                if fits and not is_template and parts[1:] in ((), (visit,)):
+                    scan = parse_scan_name(title)
+                    self.subjects.setdefault(scan.key, []).append((scan, Path(place)))
+                folders[:] = [name for name in folders if name not in _FREESURFER]
             of_freesurfer = "stats" in folders and root != self.folder
             if (
                 root == self.subjects_dir
@@ -217,70 +240,38 @@ class StudyFiles:
                 continue
             if len(parts) > _DEEPEST:
                 folders.clear()
-            session = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
-            person, visit = ScanName(parts[0], session).key
-            if session:
-                self.sessions.setdefault(person, {}).setdefault(visit, session)
-            known = self.files.setdefault((person, visit), [])
-            known += [Path(place, name) for name in names if name[0] != "."]
-
-    def _refuse_leaving(self, folder: Path) -> None:
-        """Raise where a link leads out of the study.
-
-        Who packs a cohort must not decide which folders of another machine are read.
-        """
-        if not Path(folder).is_symlink():
-            return
-        place = folder.resolve()
-        known = [*self.roots, *([self.subjects_dir] if self.subjects_dir else [])]
-        if not any(place.is_relative_to(root.resolve()) for root in known):
-            raise CohortError(
-                f"{folder} is a link that leads out of the cohort's folder, to "
-                f"{place}, and is not followed; move the data there, or name the other "
-                "data set by derivatives= (--derivatives)"
-            )
-
-    def _find_flat(self, pattern: str) -> None:
-        """Find connectomes that lie in one folder, by a pattern with fields or not."""
-        found: list[tuple[Path, ScanName]] = []
-        if "{" not in pattern:
-            for path in (p for n in FLAT_FOLDERS for p in (self.folder / n).glob("*")):
-                is_matrix = path.suffix.lower() in FORMATS and path.name[0] != "."
-                if is_matrix and not _LABELS.search(path.name):
-                    found.append((path, parse_scan_name(path.name.partition(".")[0])))
-        else:
-            fields = re.findall(r"\{(.*?)\}", pattern)
-            parts = PurePosixPath(pattern)
-            if (
-                not {"participant", "scan"} & set(fields)
-                or len(set(fields)) < len(fields)
-                or set(fields) - set(_FIELDS)
-                or parts.is_absolute()
-                or ".." in parts.parts
-            ):
-                raise ParameterError(
-                    "pattern of connectomes must be a path below the cohort's folder "
-                    "with one {participant} or one {scan}, and {session} if need be, "
-                    f"got {pattern!r}."
-                )
-            wanted = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
-            for name, group in _FIELDS.items():
-                wanted = wanted.replace(re.escape(f"{{{name}}}"), group)
-            for path in self.folder.glob(re.sub(r"\{.*?\}", "*", pattern)):
-                match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
-                if match and path.is_file():
-                    said = match.groupdict()
-                    scan = ScanName(
-                        said.get("participant", ""), said.get("session", "")
-                    )
-                    scan = parse_scan_name(said["scan"]) if "scan" in said else scan
-                    found.append((path, scan))
-        for path, scan in sorted(found):
-            person, visit = scan.key
-            self.flat.add(path)
-            self.files.setdefault((person, visit), []).append(path)
+            key = ScanName(parts[0], visit).key
             if visit:
-                self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+                self.sessions.setdefault(key[0], {}).setdefault(key[1], visit)
+            self.files.setdefault(key, []).extend(Path(place, name) for name in names)
+
+    def _fit_template(self, pattern: str) -> list[tuple[Path, ScanName]]:
+        """Find connectomes by a path with fields, and read off whose they are."""
+        fields = re.findall(r"\{(.*?)\}", pattern)
+        parts = PurePosixPath(pattern)
+        if (
+            not {"participant", "scan"} & set(fields)
+            or len(set(fields)) < len(fields)
+            or set(fields) - set(_FIELDS)
+            or parts.is_absolute()
+            or ".." in parts.parts
+        ):
+            raise ParameterError(
+                "pattern of connectomes must be a path below the cohort's folder "
+                "with one {participant} or one {scan}, and {session} if need be, "
+                f"got {pattern!r}."
+            )
+        wanted = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
+        for name, group in _FIELDS.items():
+            wanted = wanted.replace(re.escape(f"{{{name}}}"), group)
+        found = []
+        for path in self.folder.glob(re.sub(r"\{.*?\}", "*", pattern)):
+            match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
+            if match and path.is_file():
+                said = match.groupdict()
+                scan = parse_scan_name(said.pop("scan")) if "scan" in said else None
+                found.append((path, scan or ScanName(**said)))
+        return found
 
     def of_scan(self, key: tuple[str, str], is_only: bool) -> tuple[Path, ...]:
         """Return all files of one scan, sorted.
@@ -305,7 +296,7 @@ class StudyFiles:
         given = self.patterns.get("connectome", "")
         flat = [path for path in scan.files if path in self.flat]
         if flat or "{" in given:
-            return pick(flat, [("*",)], "connectome", given, atlas)
+            return pick(flat, ["*"], "connectome", "", atlas)
         files = [p for p in scan.files if given or p.suffix.lower() in FORMATS]
         return pick(files, [CONNECTOME_PATTERNS], "connectome", given, atlas)
 
@@ -324,32 +315,31 @@ class StudyFiles:
             for path in scan.files
             if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
         ]
-        other = (
-            {}
-            if given
-            else {p: wrong_tracer(p.name, feature) for p in tables if "trc-" in p.name}
-        )
-        right = {other_side(p) for p in tables if _LEFT.search(p.name)}
-        files = [p for p in tables if not other.get(p) and p not in right]
-        groups = [(glob,) for glob in get_measure(feature).files]
-        found = pick(files, groups, feature, given, atlas)
-        return found, [f"{p.name} is of {one}" for p, one in other.items() if one]
+        other = {}
+        for path in () if given else tables:
+            if "trc-" in path.name and (tracer := wrong_tracer(path.name, feature)):
+                other[path] = f"{path.name} is of {tracer}"
+        right = {other_side(path) for path in tables if _LEFT.search(path.name)}
+        files = [path for path in tables if path not in other and path not in right]
+        groups = get_measure(feature).files
+        return pick(files, groups, feature, given, atlas), list(other.values())
 
 
 def pick(
     files: Sequence[Path],
-    groups: Sequence[tuple[str, ...]],
+    groups: Sequence[str | tuple[str, ...]],
     what: str,
     given: str,
     atlas: Atlas,
 ) -> Path | None:
-    """Return the one file that fits the first group of patterns that any file fits.
+    """Return the one file that fits the first pattern, or group, that any file fits.
 
     Patterns are of the name, or with `/` of the end of the path; ours, in contrast to
     one that is given, fit names in any case. Of several files, the one whose name says
     the atlas is taken. Raises a CohortError where more than one is left.
     """
-    for globs in [(given,)] if given and "{" not in given else groups:
+    for group in ([given] if given else groups) if files else ():
+        globs = (group,) if isinstance(group, str) else group
         found = [
             path
             for path in files
@@ -357,13 +347,13 @@ def pick(
             if any(fnmatchcase(name, glob) for glob in globs)
             or any("/" in glob and path.match(glob) for glob in globs)
         ]
-        if len(found) > 1 and not (given and what == "connectome"):
+        if len(found) > 1:
             words = atlas.settings.get("file_words", [atlas.name.lower()])
             others = atlas.settings.get("other_words", [])
-            names = {path: path.name.lower() for path in found}
             fitting = [
                 path
-                for path, name in names.items()
+                for path in found
+                for name in [path.name.lower()]
                 if any(word in name for word in words)
                 and not any(word in name for word in others)
             ]
