@@ -29,7 +29,6 @@ _MODULES = {
     "plot_scales": "plots",
     "plot_scales_at_quarters": "brain",
     "plot_scores": "plots",
-    "read_map": "exports",
     "read_results": "report",
     "region_table": "tables",
     "score_table": "tables",

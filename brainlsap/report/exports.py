@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.data import read_table, write_tsv
+from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import has_surfaces, named_atlas, region_maps
 
-_REGION_HEADS = ("region", "name", "label", "roi")
 # What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
 _ENIGMA = {
     "accumbens": "accumb",
@@ -90,109 +89,62 @@ def export_maps(
     if isinstance(maps, Evaluation):
         atlas = maps.cohort.atlas_name if atlas is None else atlas
         measure, units = "heat scale relative to the median region", "1"
-        models = [*dict.fromkeys(maps.scales["model"])]
-        rankings = {name: rank_regions(maps, name) for name in models}
-        maps = {
-            name: one.set_index("region")["relative_scale"]
-            for name, one in rankings.items()
-        }
+        maps = relative_scales(maps)
     atlas, folder = named_atlas(atlas or "destrieux160"), Path(folder)
     values = {name or measure: one for name, one in region_maps(maps, atlas).items()}
-    slugs = {name: re.sub(r"[^0-9A-Za-z]", "", name) or "values" for name in values}
-    taken = sorted({*_COLUMNS} & {*values})
-    if len({*slugs.values()}) < len(slugs) or taken:
+    if len(set(map(_slug, values))) < len(values) or {*_COLUMNS} & {*values}:
         raise ParameterError(
             "maps must have names that differ in their letters and digits and are none "
             f"of {', '.join(_COLUMNS)}; got {', '.join(map(repr, values))}."
         )
-    written = _write_tables(values, folder, atlas, measure, units)
+    about = {"Description": measure, "Units": units}
+    written = _write_tables(values, folder, atlas, about)
     if has_surfaces(atlas):
         written += _write_surfaces(values, folder, atlas)
-    own = Path(atlas.folder or "", "parcellation.nii.gz")
-    if parcellation is None and atlas.folder is not None and own.is_file():
-        parcellation = own
+    if parcellation is None and atlas.folder is not None:
+        own = Path(atlas.folder, "parcellation.nii.gz")
+        parcellation = own if own.is_file() else None
     if parcellation is not None:
-        written += _write_volumes(values, slugs, folder, atlas, Path(parcellation))
+        written += _write_volumes(values, folder, atlas, Path(parcellation))
     return written
 
 
-def read_map(
-    path: str | Path, atlas: str | Path | Atlas = "destrieux160"
-) -> dict[str, pd.Series]:
-    """Read maps of the brain from a table of regions, to draw or compare them.
-
-    Parameters
-    ----------
-    path : str or Path
-        TSV, CSV or XLSX with a column of regions (`region`, `name`, `label` or `roi`);
-        every column of numbers is a map.
-    atlas : str, Path or Atlas
-        Whose regions they are.
-
-    Returns
-    -------
-    dict of str to Series
-        Values by the atlas' names of regions; NaN for empty cells.
-
-    Raises
-    ------
-    FileFormatError
-        If the table has no column of regions, or none of numbers.
-    RegionNameError
-        If a region is unknown or there twice.
-    """
-    atlas, table = named_atlas(atlas), read_table(path)
-    heads = {str(head).strip().lower(): head for head in table.columns}
-    head = next((heads[one] for one in _REGION_HEADS if one in heads), None)
-    if head is None:
-        raise FileFormatError(
-            f"{path}: no column of regions; expected {', '.join(_REGION_HEADS)}, found "
-            f"{', '.join(map(str, table.columns))}."
-        )
-    table = table[table[head].notna()]
-    names = [atlas.names[place] for place in atlas.match(table[head].tolist())]
-    maps = {}
-    for column in table.columns.drop(head):
-        numbers = pd.to_numeric(table[column], errors="coerce")
-        text = numbers.isna() & table[column].notna()
-        if numbers.notna().any() and not text.any():
-            maps[str(column)] = pd.Series(numbers.to_numpy(dtype=float), index=names)
-    if not maps:
-        raise FileFormatError(f"{path}: no column of numbers by region.")
-    return maps
+def relative_scales(evaluation: Evaluation) -> dict[str, pd.Series]:
+    """Return the relative heat scale of every region, by model."""
+    return {
+        name: rank_regions(evaluation, name).set_index("region")["relative_scale"]
+        for name in evaluation.scales["model"].unique()
+    }
 
 
 def _write_tables(
-    values: Mapping[str, np.ndarray],
-    folder: Path,
-    atlas: Atlas,
-    measure: str,
-    units: str,
+    values: Mapping[str, np.ndarray], folder: Path, atlas: Atlas, about: dict[str, str]
 ) -> list[Path]:
     rows = []
     for region in atlas.regions.to_dict("records"):
-        name, side = region["name"], region["hemisphere"]
-        annotated = (
-            region["annot_name"] if isinstance(region["annot_name"], str) else ""
+        name, side, annotated = (
+            region[one] for one in ("name", "hemisphere", "annot_name")
         )
-        if annotated and side in "LR" and region["structure"] == "cortex":
+        if region["structure"] == "cortex" and isinstance(annotated, str) and annotated:
             label, structure = f"{side.lower()}h_{annotated}", f"{side}_{annotated}"
         else:
             # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
             label = re.sub("Thalamus$", "Thalamus-Proper", name)
             short = [one for part, one in _ENIGMA.items() if part in name.lower()]
-            structure = f"{side}{short[0]}" if short and side in "LR" else name
+            structure = f"{side}{short[0]}" if short else name
         hemi = {"L": "left", "R": "right"}.get(side, "midline")
         own = (name, label, hemi, structure, region["lobe"], region["freesurfer_id"])
         rows.append(own)
-    table = pd.DataFrame(rows, columns=list(_COLUMNS)).assign(**values)
-    about: dict[str, Any] = {
+    write_tsv(
+        pd.DataFrame(rows, columns=list(_COLUMNS)).assign(**values),
+        folder / "regions.tsv",
+    )
+    described: dict[str, dict] = {
         name: {"Description": text} for name, text in _COLUMNS.items()
     }
-    about |= {name: {"Description": measure, "Units": units} for name in values}
-    write_tsv(table, folder / "regions.tsv")
+    described |= dict.fromkeys(values, about)
     with replace_when_whole(folder / "regions.json") as partial:
-        partial.write_text(json.dumps(about, indent=1, ensure_ascii=False), "utf-8")
+        partial.write_text(json.dumps(described, indent=1), "utf-8")
     return [folder / "regions.tsv", folder / "regions.json"]
 
 
@@ -214,19 +166,14 @@ def _write_surfaces(
             for name, one in values.items()
         ]
         meta = GiftiMetaData({"AnatomicalStructurePrimary": structure})
-        path = folder / f"hemi-{side}_space-fsaverage5_regions.shape.gii"
-        with replace_when_whole(path) as partial:
+        written.append(folder / f"hemi-{side}_space-fsaverage5_regions.shape.gii")
+        with replace_when_whole(written[-1]) as partial:
             GiftiImage(darrays=arrays, meta=meta).to_filename(partial)
-        written.append(path)
     return written
 
 
 def _write_volumes(
-    values: Mapping[str, np.ndarray],
-    slugs: Mapping[str, str],
-    folder: Path,
-    atlas: Atlas,
-    parcellation: Path,
+    values: Mapping[str, np.ndarray], folder: Path, atlas: Atlas, parcellation: Path
 ) -> list[Path]:
     from nibabel import Nifti1Image
 
@@ -235,14 +182,16 @@ def _write_volumes(
     image = read_label_image(parcellation, atlas)
     place_of = np.full(int(image.values.max()) + 1, -1)
     place_of[list(image.places)] = list(image.places.values())
-    places = place_of[image.values]
     written = []
     for name, one in values.items():
-        data = np.append(one, np.nan)[places].astype(np.float32)
+        data = np.append(one, np.nan)[place_of[image.values]].astype(np.float32)
         volume = Nifti1Image(data, image.affine)
         volume.header.set_xyzt_units("mm")
-        path = folder / f"desc-{slugs[name]}_regions.nii.gz"
-        with replace_when_whole(path) as partial:
+        written.append(folder / f"desc-{_slug(name)}_regions.nii.gz")
+        with replace_when_whole(written[-1]) as partial:
             volume.to_filename(partial)
-        written.append(path)
     return written
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^0-9A-Za-z]", "", name) or "values"

@@ -1,7 +1,6 @@
 import dataclasses
 from types import SimpleNamespace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +13,6 @@ from brainlsap.report.brain import (
     WIDTH,
     plot_regions,
     plot_scales_at_quarters,
-    region_label,
 )
 from brainlsap.report.brain_raster import (
     BACKGROUND,
@@ -72,13 +70,12 @@ def test_every_region_is_seen_and_has_the_color_of_the_bar(name):
     for view in VIEWS:
         picture = region_picture(atlas, view)
         image = pixels_of(figure, view)
-        assert image.shape[:2] == picture.region.shape
+        assert image.shape[:2] == picture.pixels.shape
         places, pixels = np.unique(picture.pixels, return_index=True)
         for place, pixel in zip(places[places >= 0], pixels[places >= 0], strict=True):
             share = (values.iloc[place] - low) / (high - low)
             expected = np.array(colormaps["viridis"](share, bytes=True)[:3], float)
-            if picture.light is not None:
-                expected = np.round(expected * picture.light.flat[pixel])
+            expected = np.round(expected * picture.light.flat[pixel])
             found = image.reshape(-1, 4)[pixel]
             np.testing.assert_array_equal(found, [*expected, 255], atlas.names[place])
             seen.add(int(place))
@@ -93,7 +90,7 @@ def test_the_finished_figure_shows_the_color_where_the_region_is():
     figure.set_dpi(100)
     figure.canvas.draw()
     pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
-    picture = region_picture(ATLAS, "lateral left").region
+    picture = region_picture(ATLAS, "lateral left").pixels
     depth = distance_transform_cdt(picture == ATLAS.find("lh_S_central"))
     row, column = np.unravel_index(depth.argmax(), depth.shape)
     box = images_of(figure, "lateral left")[0].get_window_extent()
@@ -161,7 +158,7 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     values["ctx_lh_G_precuneus"] = np.nan
     figure = plot_regions(values, ATLAS, views="medial left")
     image = pixels_of(figure, "medial left")
-    picture = region_picture(ATLAS, "medial left").region
+    picture = region_picture(ATLAS, "medial left").pixels
     for place, grey in ((ATLAS.find("lh_G_precuneus"), 0xB4), (NO_REGION, 0xED)):
         inside = distance_transform_cdt(picture == place) > 2
         assert (image[inside][:, :3] == grey).all()
@@ -170,61 +167,24 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert not axes_of(plot_regions(draw_values(), ATLAS, views="dorsal"), "no value")
 
 
-def test_the_legend_names_the_regions_that_carry_numbers():
-    values = draw_values()
-    values[["Left-Amygdala", "ctx_rh_S_central"]] = [0.01, 0.02]
-    figure = plot_regions(values, ATLAS, legend=2, title="$5 to $6", black_bg=True)
-    words = [word.replace("\xa0", " ") for word in words_of(figure)]
-    assert "1 left amygdala   2 right central sulcus" in words
-    assert "$5 to $6" in words
-    (number,) = [text for text in figure.axes[0].texts if text.get_text() == "1"]
-    (drawing,) = images_of(figure, "subcortex")
-    left, right, bottom, top = drawing.get_extent()
-    x, y = number.get_position()
-    picture = region_picture(ATLAS, "subcortex").region
-    row = int((top - y) / (top - bottom) * picture.shape[0])
-    column = int((x - left) / (right - left) * picture.shape[1])
-    assert picture[row, column] == ATLAS.find("Left-Amygdala")
-    figure = plot_regions(
-        values, ATLAS, legend=["G_temporal_middle_lh"], views="medial left"
-    )
-    words = [word.replace("\xa0", " ") for word in words_of(figure)]
-    assert "1 left middle temporal gyrus (not in view)" in words
-
-
 def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped():
     maps = {"A model": draw_values(), "Another, of a long name": draw_values(seed=1)}
     label = "regional uptake of the tracer (SUVR)"
-    figure = plot_regions(maps, ATLAS, title="T", colorbar_label=label, legend=9)
+    figure = plot_regions(maps, ATLAS, title="T", colorbar_label=label)
     assert figure.get_size_inches()[0] == pytest.approx(WIDTH)
     figure.canvas.draw()
     page = figure.bbox
     texts = [t for ax in figure.axes for t in ax.texts if t.get_text()]
     (bar,) = axes_of(figure, "colour bar")
-    texts += [*bar.get_yticklabels(), bar.yaxis.label]
-    assert len(texts) > 50
+    low, high = bar.get_ylim()
+    ticks = [t for t in bar.get_yticklabels() if low <= t.get_position()[1] <= high]
+    texts += [*ticks, bar.yaxis.label]
+    assert len(texts) > 30
     for text in texts:
         assert text.get_fontsize() >= 7, text
         box = text.get_window_extent()
         assert page.x0 <= box.x0 < box.x1 <= page.x1, text
         assert page.y0 <= box.y0 < box.y1 <= page.y1, text
-
-
-def test_a_figure_given_is_drawn_into():
-    figure = plt.figure()
-    assert plot_regions(draw_values(), ATLAS, views="dorsal", figure=figure) is figure
-    assert plt.get_fignums() == [figure.number]
-
-
-@pytest.mark.parametrize("surface", ["pial", "white_matter"])
-def test_folded_surfaces_are_lit_from_the_viewer(surface):
-    figure = plot_regions(draw_values(), ATLAS, views="dorsal", surface=surface)
-    picture = region_picture(ATLAS, "dorsal", surface)
-    assert picture.light[picture.region >= 0].std() > 0.03
-    place = ATLAS.find("lh_G_front_sup")
-    inside = distance_transform_cdt(picture.region == place) > 2
-    shown = pixels_of(figure, "dorsal")[inside][:, 1].astype(int)
-    assert np.corrcoef(shown, picture.light[inside])[0, 1] > 0.8
 
 
 @pytest.mark.parametrize(
@@ -237,11 +197,12 @@ def test_folded_surfaces_are_lit_from_the_viewer(surface):
         ({"values": {"lh_S_central": np.inf}}, ParameterError, "infinite"),
         ({"values": {"lh_S_central": np.nan}}, ParameterError, "no value"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
-        ({"cmap": "no such map"}, ParameterError, "cmap"),
         ({"views": ["top"]}, ParameterError, "dorsal"),
-        ({"views": []}, ParameterError, "views"),
-        ({"surface": "flat"}, ParameterError, "inflated"),
-        ({"legend": -1}, ParameterError, "legend"),
+        (
+            {"atlas": without_surfaces(x=np.nan)},
+            ParameterError,
+            "neither surfaces nor coordinates",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(wrong, error, says):
@@ -251,9 +212,7 @@ def test_what_cannot_be_drawn_is_refused(wrong, error, says):
 
 def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
     figure = plot_regions({"A": draw_values()}, without_surfaces())
-    assert any(
-        "has no surfaces to draw on: markers" in word for word in words_of(figure)
-    )
+    assert any("has no surfaces: markers" in word for word in words_of(figure))
     spots = [
         collection
         for ax in figure.axes
@@ -261,20 +220,6 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
         if len(collection.get_offsets()) == (ATLAS.regions["hemisphere"] == "L").sum()
     ]
     assert spots
-
-
-def test_an_atlas_of_names_alone_is_drawn_as_bars_and_says_so():
-    atlas = without_surfaces(x=np.nan, y=np.nan, z=np.nan)
-    values = draw_values()
-    figure = plot_regions(values, atlas, colorbar_label="SUVR", legend_order="largest")
-    assert any("bars, of the 20 largest of 160" in word for word in words_of(figure))
-    (ax,) = axes_of(figure, "bars")
-    widths = sorted(patch.get_width() for patch in ax.patches)
-    np.testing.assert_allclose(widths, np.sort(values)[-20:])
-    assert ax.yaxis_inverted()
-    assert ax.patches[0].get_width() == values.max()
-    label = ax.get_yticklabels()[0].get_text()
-    assert label == region_label(atlas, int(values.to_numpy().argmax()))
 
 
 def test_a_region_with_a_value_and_no_surface_is_named():

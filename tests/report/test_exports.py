@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
-from brainlsap.report.exports import export_maps, read_map
+from brainlsap.exceptions import ParameterError
+from brainlsap.report.exports import export_maps
 
 ATLAS = load_atlas("desikan82")
 
@@ -80,7 +80,6 @@ def make_parcellation(path):
 
 @pytest.mark.parametrize("of_atlas", [False, True])
 def test_volumes_lie_where_the_parcellation_does(tmp_path, of_atlas):
-    pytest.importorskip("brainlsap.images.parcellation")
     path = tmp_path / "own" / "parcellation.nii.gz"
     path.parent.mkdir()
     data, affine = make_parcellation(path)
@@ -109,39 +108,6 @@ def test_an_atlas_of_names_is_exported_as_a_table_alone(tmp_path):
     assert [file.name for file in files] == ["regions.tsv", "regions.json"]
     table = pd.read_csv(files[0], sep="\t")
     assert (table["label"].str.replace("-Proper", "") == table["name"]).all()
-
-
-def test_what_was_exported_is_read_back_by_name(exported):
-    maps, folder, _ = exported
-    back = read_map(folder / "regions.tsv", ATLAS)
-    assert set(back) == {"freesurfer_id", *maps}
-    for name, values in maps.items():
-        np.testing.assert_allclose(back[name], values.loc[back[name].index])
-
-
-def test_maps_of_others_are_read_in_their_spelling(tmp_path):
-    path = tmp_path / "map.csv"
-    path.write_text("Region,thickness,note\nlh_insula,2.5,a\nrh.insula,,b\n")
-    (name,) = back = read_map(path, ATLAS)
-    assert name == "thickness"
-    assert back[name].to_dict() == pytest.approx(
-        {"ctx-lh-insula": 2.5, "ctx-rh-insula": np.nan}, nan_ok=True
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "says"),
-    [
-        ("where\tx\nlh_insula\t1\n", FileFormatError, "no column of regions"),
-        ("region\tx\nlh_insula\thigh\n", FileFormatError, "no column of numbers"),
-        ("region\tx\nlh_insulla\t1\n", RegionNameError, "insulla"),
-        ("region\tx\nlh_insula\t1\nlh.insula\t2\n", RegionNameError, "once"),
-    ],
-)
-def test_tables_that_are_no_maps_are_refused(tmp_path, text, error, says):
-    (tmp_path / "map.tsv").write_text(text)
-    with pytest.raises(error, match=says):
-        read_map(tmp_path / "map.tsv", ATLAS)
 
 
 @pytest.mark.parametrize("names", [("a b", "ab"), ("lobe", "x")])
