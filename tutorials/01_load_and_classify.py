@@ -29,7 +29,7 @@ figures.mkdir(exist_ok=True)
 # %% [markdown]
 # ## The folder
 #
-# `make_cohort` simulates 40 people in five stages, from healthy (CN) to Alzheimer's
+# `make_cohort` simulates 30 people in five stages, from healthy (CN) to Alzheimer's
 # disease (AD), with one to three visits each. `write_study_folder` puts them on disk
 # as a study has them: a table of participants, a connectome per scan as MRtrix writes
 # it, a table of regional FDG-PET SUVR, and FreeSurfer's `stats` with cortical
@@ -38,7 +38,7 @@ figures.mkdir(exist_ok=True)
 # %%
 folder = Path("study")
 if not folder.exists():
-    simulated = make_cohort(40, feature=["fdg", "thickness"], random_state=0)
+    simulated = make_cohort(30, feature=["fdg", "thickness"], random_state=0)
     write_study_folder(simulated, folder)
 
 for path in sorted(folder.rglob("*sub-0002_ses-M00*")):
@@ -128,7 +128,7 @@ for train, test in splits:
 # start here, so that this page runs in seconds; leave both out for real work.
 
 # %%
-model = LSAPClassifier(n_epochs=60, n_starts=1, initial_scale=1.0, random_state=0)
+model = LSAPClassifier(n_epochs=40, n_starts=1, initial_scale=1.0, random_state=0)
 evaluation = cross_validate({"LSAP-C": model}, cohort, cv=3, random_state=0)
 
 table = score_table(evaluation)
@@ -173,7 +173,7 @@ print(evaluation.predictions[columns].head(3).round(2).to_string(index=False))
 #
 # - These people do not exist. The scores say that the steps work together, and nothing
 #   about any disease, nor about how good the method is on patients.
-# - Forty people in three folds leave one or two people of the rarest stage to test on.
+# - Thirty people in three folds leave one or two people of the rarest stage to test on.
 #   The s.d. over folds is not a confidence interval: folds share their training people.
 # - If LSAP is not above the linear models here, that is the finding: at this size and
 #   with these few epochs, the features alone may carry what there is.

@@ -38,8 +38,8 @@ figures.mkdir(exist_ok=True)
 # first thing to look at. (Few epochs and one start, so that it takes seconds.)
 
 # %%
-cohort = make_cohort(40, feature="fdg", effect=0.4, random_state=0)
-model = LSAPClassifier(n_epochs=60, n_starts=1, initial_scale=1.0, random_state=0)
+cohort = make_cohort(36, feature="fdg", effect=0.4, random_state=0)
+model = LSAPClassifier(n_epochs=50, n_starts=1, initial_scale=1.0, random_state=0)
 evaluation = cross_validate({"LSAP-C": model}, cohort, cv=3, baselines=False)
 print(evaluation.scales.query("share == 1 and start == 'mean'").head(3).to_string())
 

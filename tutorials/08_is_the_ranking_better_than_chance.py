@@ -32,7 +32,7 @@ figures.mkdir(exist_ok=True)
 # Thirty people with disease in six known regions, and the same people without any.
 
 # %%
-models = make_models("LSAP-C", initial_scale=1.0, n_epochs=30, n_starts=1)
+models = make_models("LSAP-C", initial_scale=1.0, n_epochs=20, n_starts=1)
 with_disease = make_cohort(30, atlas="desikan82", effect=0.4, random_state=0)
 without = make_cohort(30, atlas="desikan82", effect=0.0, random_state=0)
 
@@ -40,15 +40,15 @@ rankings, evaluations = {}, {}
 for name, cohort in (("disease", with_disease), ("no disease", without)):
     evaluations[name] = cross_validate(models, cohort, cv=3, baselines=False)
     ranking = rank_regions(evaluations[name])
-    rankings[name] = permutation_null(ranking, models, cohort, n_permutations=9)
+    rankings[name] = permutation_null(ranking, models, cohort, n_permutations=5)
     first = rankings[name].sort_values("rank").head(6)
     print(f"{name}: {', '.join(first['region'])}")
     print("  " + ranking_verdict(rankings[name]))
 
 # %% [markdown]
 # Both lists have six regions, and both look plausible. What tells them apart is the
-# null: refits to labels that were permuted between people. With nine of them no p-value
-# can be below 0.1, so neither list is to be believed yet; a paper wants 999, as
+# null: refits to labels that were permuted between people. With five of them no p-value
+# can be below 1/6, so neither list is to be believed yet; a paper wants 999, as
 # `brainlsap run study --permutations 999 --out results` makes them.
 
 # %%
@@ -90,7 +90,7 @@ print(f"correlation {spins.correlation:.2f}, p = {spins.p_value:.2f}")
 # %% [markdown]
 # ## What this does not show
 #
-# - With nine refits and thirty people nothing is proved; the steps are those of a real
+# - With five refits and thirty people nothing is proved; the steps are those of a real
 #   study.
 # - A ranking that beats its null says that labels matter for the scales. It does not
 #   say that a region is ill.

@@ -29,7 +29,7 @@ def brainlsap(line):
 # A simulated folder stands for your own.
 
 # %%
-brainlsap("simulate study --people 20 --atlas desikan82 --seed 1")
+brainlsap("simulate study --people 16 --atlas desikan82 --seed 1")
 
 # %% [markdown]
 # ## Look before you fit
