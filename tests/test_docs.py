@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="the docs are not here")
 
 
 def load(name):
-    if not DOCS.is_dir():
-        pytest.skip(f"{DOCS} is not here")
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -28,28 +27,36 @@ def gallery():
     return load("gallery")
 
 
-def test_every_public_name_has_a_page(pages):
-    rooms = {room: said for room, said in pages.ROOMS.items() if "exc" not in room}
-    for room, title in rooms.items():
-        page = pages.room_page(room, title)
-        for name in importlib.import_module(room).__all__:
-            wanted = (f"   {name}\n", f"``{name}``", f".{name}`")
-            assert any(form in page for form in wanted), name
-    assert "   load_cohort\n" in pages.room_page("brainlsap.data", "data")
-
-
-def test_reference_lists_every_room(pages):
+def test_every_public_name_of_every_package_is_on_its_page(pages):
     listed = (DOCS / "reference.rst").read_text(encoding="utf-8")
-    for room in pages.ROOMS:
-        assert f"generated/{room}\n" in listed
+    for package, title in pages.PACKAGES.items():
+        assert f"generated/{package}\n" in listed
+        page = pages.package_page(package, title)
+        for name in getattr(importlib.import_module(package), "__all__", ()):
+            assert any(
+                form in page for form in (f"   {name}\n", f"``{name}``", f".{name}`")
+            ), f"{package}.{name}"
 
 
-def test_commands_and_severities_are_tables(pages):
+def test_no_package_is_left_out(pages):
+    folders = (DOCS.parent / "brainlsap").glob("*/__init__.py")
+    assert {f"brainlsap.{one.parent.name}" for one in folders} <= set(pages.PACKAGES)
+
+
+def test_commands_formats_and_atlases_are_read_from_the_code(pages):
     assert "``brainlsap run``" in pages.commands_page()
-    assert "* - person in two folds\n     - error" in pages.severities()
+    assert "--permutations N" in pages.commands_page()
+    assert "``.npz``" in pages.suffixes()
+    assert "* - ``destrieux160``\n     - 160\n     - 148\n" in pages.atlases()
 
 
-def test_results_become_tables(pages):
+def test_errors_of_expansions_are_computed(pages):
+    assert pages.truncation_error("chebyshev", 20, 2.0) < 1e-14
+    assert 1e-3 < pages.truncation_error("laguerre", 20, 4.0) < 1e-1
+    assert "``hermite``, 30" in pages.errors()
+
+
+def test_results_of_benchmarks_become_tables(pages):
     table = "| a | b |\n| --- | ---: |\n| 1 | - |\n"
     made = pages.to_rst(f"# nodes\n\n## Title\n\nBy `make`.\n\n{table}")
     assert "nodes" not in made
@@ -78,11 +85,5 @@ def test_every_tutorial_is_a_page(gallery, tmp_path):
     scripts = DOCS.parent / "tutorials"
     gallery.write_gallery(scripts, tmp_path / "out", run=False)
     for script in scripts.glob("[0-9]*.py"):
-        page = (tmp_path / "out" / f"{script.stem}.rst").read_text()
+        page = (tmp_path / "out" / f"{script.stem}.rst").read_text(encoding="utf-8")
         assert "What this does not show\n-----" in page
-
-
-def test_errors_of_expansions_are_computed(pages):
-    assert pages.truncation_error("chebyshev", 20, 2.0) < 1e-14
-    assert 1e-3 < pages.truncation_error("laguerre", 20, 4.0) < 1e-1
-    assert "``hermite``, 30" in pages.errors()
