@@ -7,9 +7,8 @@ same ones is not made again.
 """
 
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
@@ -20,12 +19,7 @@ import numpy as np
 from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import read_table
-from brainlsap.data.find_files import (
-    ScanName,
-    StudyFiles,
-    parse_scan_name,
-    visit_order,
-)
+from brainlsap.data.find_files import ScanName, StudyFiles, visit_order
 from brainlsap.exceptions import BrainlsapError, CohortError, WritingError
 from brainlsap.files import lock_folder, replace_when_whole
 from brainlsap.images.streamlines import FORMATS
@@ -42,8 +36,6 @@ PATTERNS = {
 }
 _IMAGES = (".nii", ".nii.gz", ".mgz")
 _TRACER = re.compile(r"_(trc-[A-Za-z0-9]+)")
-# Folders of a FreeSurfer subject that hold many files and none of these.
-_SKIPPED = ("label", "mri", "scripts", "stats", "surf", "tmp", "touch", "trash")
 
 
 class BuiltStudy(NamedTuple):
@@ -120,7 +112,6 @@ def build_study(
         is kept.
     """
     from joblib import Parallel, delayed
-    from joblib.parallel import get_active_backend
     from tqdm import tqdm
 
     folder, atlas = Path(folder), load_atlas(atlas)
@@ -135,23 +126,23 @@ def build_study(
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
     tasks, faults = find_tasks(files, place, atlas, dict(patterns or {}))
     settings = {"tractogram": dict(connectome or {}), "pet": dict(suvr or {})}
-    # a Dask cluster, which the caller may have chosen, gives all results at once
-    in_turn = getattr(get_active_backend()[0], "supports_return_generator", False)
-    order = "generator_unordered" if in_turn else "list"
     calls = (delayed(build_file)(task, atlas, place, settings) for task in tasks)
     with lock_folder(place):
-        _remove_partials(place)
         try:
             _describe(place)
-            results = Parallel(n_jobs=n_jobs, return_as=order)(calls)
-            done = sorted(tqdm(results, "building", len(tasks), disable=not verbose))
+            results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
+            bar = tqdm(
+                results, "building", len(tasks), disable=None if verbose else True
+            )
+            done = sorted(bar)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 "stopped. Run the same command again to continue: what is finished is "
                 f"kept in {place}; nothing half-written is left."
             ) from None
-        finally:
-            _remove_partials(place)  # of processes that were ended with this one
+        finally:  # also of processes that were ended with this one
+            for path in place.rglob(".partial-*"):
+                path.unlink(missing_ok=True)
     for scan, _, outcome in done:
         if outcome not in ("made", "kept"):
             faults.setdefault(scan, []).append(outcome)
@@ -163,24 +154,16 @@ def build_study(
     return BuiltStudy(place, made, kept, tuple(lines))
 
 
-def _remove_partials(place: Path) -> None:
-    for path in place.rglob(".partial-*") if place.is_dir() else ():
-        path.unlink(missing_ok=True)
-
-
 def _describe(place: Path) -> None:
-    by = {"Name": "brainlsap", "Version": version("brainlsap")}
     description = {
         "Name": "Connectomes and regional values",
         "BIDSVersion": "1.10.0",
         "DatasetType": "derivative",
-        "GeneratedBy": [by],
+        "GeneratedBy": [{"Name": "brainlsap", "Version": version("brainlsap")}],
     }
-    text = json.dumps(description, indent=2) + "\n"
-    path = place / "dataset_description.json"
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        with replace_when_whole(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+    with replace_when_whole(place / "dataset_description.json") as partial:
+        text = json.dumps(description, indent=2) + "\n"
+        partial.write_text(text, encoding="utf-8")
 
 
 def find_tasks(
@@ -191,34 +174,40 @@ def find_tasks(
     A person's files outside of visits, such as one anatomy, serve all visits. What
     lies in `place` was built before.
     """
-    found, names = dict(files.files), dict[str, str]()
-    segmented: dict[tuple[str, str], Path] = {}
-    roots = files.roots if files.subjects_dir is None else [files.subjects_dir]
-    glob = f"*/mri/{atlas.settings.get('segmentation', 'none')}"
-    for image in (image for root in roots for image in sorted(root.glob(glob))):
-        name = parse_scan_name(image.parents[1].name)
-        if not name.base:  # the longitudinal stream has spaces of its own
-            names.setdefault(name.key[0], name.participant)
-            segmented.setdefault(name.key, image)
-            found[name.key] = [*found.get(name.key, []), *_walk(image.parents[1])]
-    for (person, _), paths in found.items():
-        for part in (part for path in paths[:1] for part in path.parts):
-            if ScanName(part).key[0] == person:
-                names.setdefault(person, part)
+    segmentation = atlas.settings.get("segmentation", "none")
+    segmented = {
+        key: folder / "mri" / segmentation
+        for key, subjects in files.subjects.items()
+        for name, folder in subjects
+        # the longitudinal stream has spaces of its own
+        if not name.base and (folder / "mri" / segmentation).is_file()
+    }
+    word = atlas.settings.get("file_words", [atlas.name])[0]
     tasks: list[Task] = []
     faults: dict[str, list[str]] = {}
-    for key, person in sorted(names.items(), key=lambda item: item[1]):
-        visits = {visit for one, visit in (*found, *segmented) if one == key}
+    for person in sorted({person for person, _ in files.files}):
+        visits = {visit for one, visit in (*files.files, *segmented) if one == person}
         for visit in sorted(visits - {""}, key=visit_order) or [""]:
-            own = {*found.get((key, visit), []), *found.get((key, ""), [])}
+            keys = ((person, visit), (person, ""))
+            own = {path for key in keys for path in files.files.get(key, [])}
             images = sorted(path for path in own if place not in path.parents)
-            brain = segmented.get((key, visit), segmented.get((key, "")))
+            brains = [segmented[key] for key in keys if key in segmented]
+            chosen, wrong = _choose_images(images, atlas, patterns, brains)
+            if not chosen and not wrong:
+                continue
+            parts = (part for path in images for part in path.parts)
+            name = next(part for part in parts if ScanName(part).key[0] == person)
             session = f"ses-{visit}" if visit else ""
-            chosen, wrong = _choose_images(images, atlas, patterns, brain)
+            scan = f"{name}_{session}".rstrip("_")
             if wrong:
-                faults[f"{person}_{session}".rstrip("_")] = wrong
-            else:
-                tasks += _plan(person, session, chosen, atlas)
+                faults[scan] = wrong
+                continue
+            for what, inputs in chosen.items():
+                path = Path("dwi", f"{scan}_atlas-{word}_connectivity.csv")
+                if what != "tractogram":
+                    image = f"{scan}_{what}".rstrip("_")
+                    path = Path("pet", f"{image}_atlas-{word}_desc-suvr_regions.tsv")
+                tasks.append(Task(scan, Path(name, session, path), inputs))
     if not tasks and not faults:
         raise CohortError(
             f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no PET "
@@ -228,26 +217,20 @@ def find_tasks(
     return tasks, faults
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    """Yield the files of a FreeSurfer subject that are not FreeSurfer's."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _SKIPPED]
-        yield from (Path(place, name) for name in names if name[0] != ".")
-
-
 def _choose_images(  # noqa: C901
     files: Sequence[Path],
     atlas: Atlas,
     patterns: Mapping[str, str],
-    brain: Path | None,
+    brains: Sequence[Path],
 ) -> tuple[dict[str, dict[str, Path]], list[str]]:
-    """Choose one file of each kind, for "" (tractogram) and each tracer; and faults."""
+    """Choose one file of each kind, for the tractogram and each tracer; and faults."""
     faults = []
+    usual = PATTERNS | {
+        "parcellation": atlas.settings.get("image_patterns", (f"*{atlas.name}*",))
+    }
 
-    def choose(
-        what: str, among: Sequence[Path], usual: Sequence[str]
-    ) -> dict[str, Path]:
-        for glob in (patterns[what],) if what in patterns else usual:
+    def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
+        for glob in (patterns[what],) if what in patterns else usual[what]:
             fitting = [
                 path
                 for path in among
@@ -265,28 +248,23 @@ def _choose_images(  # noqa: C901
                 return {what: fitting[0]}
         return {}
 
-    usual = tuple(atlas.settings.get("image_patterns", (f"*{atlas.name}*",)))
-    labels = choose("parcellation", files, usual)
-    if not labels and brain is not None:
-        labels = {"parcellation": brain}
+    labels = choose("parcellation", files)
+    if not labels and brains:
+        labels = {"parcellation": brains[0]}
     chosen = {}
-    if lines := choose("tractogram", files, PATTERNS["tractogram"]):
-        weights = choose("streamline_weights", files, ())
+    if lines := choose("tractogram", files):
+        weights = choose("streamline_weights", files)
         chosen["tractogram"] = {**lines, **labels, **weights}
     by_tracer: dict[str, list[Path]] = {}
     for path in files:
         found = _TRACER.search(path.name)
         by_tracer.setdefault(found[1] if found else "", []).append(path)
     for tracer, own in by_tracer.items():
-        pet = choose("pet", own, PATTERNS["pet"])
-        if not pet:
-            continue
-        moves: dict[str, Path] = {}
-        # it has been applied where the PET's name says a space
-        if "transform" in patterns or "space-" not in pet["pet"].name:
-            among = own if not tracer else [*own, *by_tracer.get("", [])]
-            moves = choose("transform", among, PATTERNS["transform"])
-        chosen[tracer] = {**pet, **labels, **moves}
+        if pet := choose("pet", own):
+            # it has been applied where the PET's name says a space
+            if "transform" in patterns or "space-" not in pet["pet"].name:
+                pet |= choose("transform", sorted({*own, *by_tracer.get("", [])}))
+            chosen[tracer] = {**pet, **labels}
     if chosen and not labels and not faults:
         expected = atlas.settings.get("segmentation", "segmentation")
         faults.append(
@@ -294,21 +272,6 @@ def _choose_images(  # noqa: C901
             "or an image chosen by parcellation="
         )
     return chosen, faults
-
-
-def _plan(
-    person: str, session: str, chosen: Mapping[str, dict[str, Path]], atlas: Atlas
-) -> Iterator[Task]:
-    """Yield a task for the connectome of a scan and for the uptake of each tracer."""
-    scan = f"{person}_{session}".rstrip("_")
-    word = atlas.settings.get("file_words", [atlas.name])[0]
-    for what, inputs in chosen.items():
-        if what == "tractogram":
-            path = Path("dwi", f"{scan}_atlas-{word}_connectivity.csv")
-        else:
-            name = f"{scan}_{what}".rstrip("_")
-            path = Path("pet", f"{name}_atlas-{word}_desc-suvr_regions.tsv")
-        yield Task(scan, Path(person, session, path), inputs)
 
 
 def build_file(
@@ -327,8 +290,10 @@ def build_file(
         "Asked": {"atlas": atlas.name, **{k: str(asked[k]) for k in sorted(asked)}},
     }
     try:
-        if path.is_file() and _says(sidecar, record):
-            return task.scan, path, "kept"
+        if path.is_file() and sidecar.is_file():
+            said = json.loads(sidecar.read_text(encoding="utf-8"))
+            if record.items() <= said.items():
+                return task.scan, path, "kept"
         told: Any
         if is_pet:
             told = extract_suvr(atlas=atlas, **(task.inputs | asked))
@@ -355,11 +320,3 @@ def build_file(
         raise
     except (BrainlsapError, OSError, MemoryError) as error:
         return task.scan, path, " ".join(str(error).split())
-
-
-def _says(sidecar: Path, record: dict[str, Any]) -> bool:
-    try:
-        said = json.loads(sidecar.read_text(encoding="utf-8"))
-        return {key: said[key] for key in record} == record
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

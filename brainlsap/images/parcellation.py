@@ -1,12 +1,14 @@
 """Parcellations: images of labels, and which label is which region, by name."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from operator import index
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import ndimage
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import as_text, is_outside, split_name
@@ -23,12 +25,8 @@ MOST_ABSENT = 8
 # Grey matter that the atlases leave out, but in which streamlines end. MRtrix's
 # labelconvert makes nodes of it, and an endpoint is given to the nearest node.
 NODES_BESIDE = ("accumbens", "cerebellumcortex")
-
-_NUMBER_HEADS = ("index", "label", "id", "no.", "no", "number", "value")
-_NAME_HEADS = ("name", "label_name", "region", "structname", "structure")
 # Labels that are regions, as a share of the regions, to be taken for FreeSurfer's.
 _ENOUGH = 0.5
-
 # White matter below each region of the cortex, as wmparc numbers it.
 _WHITE = ((3000, 3036), (4000, 4036), (13100, 13176), (14100, 14176))
 
@@ -46,30 +44,15 @@ def freesurfer_labels() -> dict[int, str]:
     return {**dict(zip(table["number"], table["name"], strict=True)), **white}
 
 
-@dataclass(frozen=True, eq=False)
-class LabelImage:
-    """Labels of voxels, and what they mean.
-
-    Attributes
-    ----------
-    values
-        (n_x, n_y, n_z) whole numbers, 0 for background; the part that holds labels.
-    affine
-        From voxel to RAS in mm.
-    names
-        Of every label in the image but 0.
-    places
-        Position in the atlas of every label that is one of its regions.
-    counts
-        Voxels of every label.
-    """
+class LabelImage(NamedTuple):
+    """Labels of voxels, and what they mean."""
 
     path: Path
-    values: np.ndarray
-    affine: np.ndarray
-    names: dict[int, str]
-    places: dict[int, int]
-    counts: dict[int, int]
+    values: np.ndarray  # (n_x, n_y, n_z) the part that holds labels; 0: background
+    affine: np.ndarray  # from voxel to RAS in mm
+    names: dict[int, str]  # of every label in the image but 0
+    places: dict[int, int]  # position in the atlas of every label that is a region
+    counts: dict[int, int]  # voxels of every label
     notes: tuple[str, ...]
 
     def with_cores(self, cores: Collection[str]) -> tuple[int, ...]:
@@ -81,7 +64,7 @@ class LabelImage:
     def recoded(self, codes: Mapping[int, int]) -> np.ndarray:
         """Return the image with new numbers, 0 for labels that have none."""
         kind = np.int16 if max(codes.values(), default=0) < 2**15 else np.int32
-        table = np.zeros(max(self.names, default=0) + 1, dtype=kind)
+        table = np.zeros(max(self.names) + 1, dtype=kind)
         for label, code in codes.items():
             table[label] = code
         return table[self.values]
@@ -99,56 +82,43 @@ def read_label_image(
     region, or regions are missing.
     """
     path = Path(path)
-    image = read_volume(path)
-    if len(image.shape) == 4 and image.shape[3] != 1:
-        raise FileFormatError(
-            f"{path}: a parcellation has three axes, got shape {tuple(image.shape)}."
-        )
-    voxels, affine = _crop(read_voxels(image, path), np.asarray(image.affine))
-    if voxels.dtype.kind == "f" and not np.array_equal(voxels, np.rint(voxels)):
-        raise FileFormatError(
-            f"{path}: expected whole numbers, one for each region; the image holds "
-            "fractions or NaN. Resample parcellations by nearest neighbour only."
-        )
+    image, affine = read_volume(path)
+    voxels = read_voxels(image, path)
     lowest, highest = voxels.min(), voxels.max()
-    if lowest < 0 or highest > LARGEST_LABEL:
+    if not (lowest >= 0 and highest <= LARGEST_LABEL):
         raise FileFormatError(
             f"{path}: expected labels from 0 to {LARGEST_LABEL}, found {lowest:g} to "
             f"{highest:g}."
         )
+    if voxels.dtype.kind == "f" and not np.array_equal(voxels, np.rint(voxels)):
+        raise FileFormatError(
+            f"{path}: expected whole numbers, one for each region; the image holds "
+            "fractions. Resample parcellations by nearest neighbour only."
+        )
+    # the part with labels and a layer around it: a quarter of most images
+    boxes = ndimage.find_objects((voxels != 0).astype(np.int8))
+    if not boxes:
+        raise FileFormatError(f"{path}: the image holds no label but 0.")
+    box = tuple(slice(max(part.start - 1, 0), part.stop + 1) for part in boxes[0])
+    shift = np.eye(4)
+    shift[:3, 3] = [part.start for part in box]
     kind = np.int16 if highest < 2**15 else np.int32
-    values = np.ascontiguousarray(voxels, dtype=kind)
+    values = np.ascontiguousarray(voxels[box], dtype=kind)
     counts = np.bincount(values.ravel())
     present = [int(n) for n in np.flatnonzero(counts) if n]
     names, note = _name_labels(path, present, atlas, labels)
     places = _find_places(path, names, atlas)
     absent = [n for i, n in enumerate(atlas.names) if i not in set(places.values())]
     if len(absent) > MOST_ABSENT:
-        other = atlas.other_atlas(names.values())
-        hint = f" The names are those of {other}." if other else ""
         raise RegionNameError(
             f"{path}: {len(absent)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {', '.join(absent[:5])} ...{hint} Choose the atlas that fits, "
-            "or name the labels by labels=."
+            f"no voxel: {', '.join(absent[:5])} ... Choose the atlas that fits, or "
+            "name the labels by labels=."
         )
     gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
     sizes = {n: int(counts[n]) for n in present}
-    return LabelImage(path, values, affine, names, places, sizes, (note, *gone))
-
-
-def _crop(values: np.ndarray, affine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the part with labels and a layer around it: a quarter of most images."""
-    values = values.reshape(values.shape[:3])
-    there = values != 0
-    box = []
-    for axis in range(3):
-        others = tuple(i for i in range(3) if i != axis)
-        found = np.flatnonzero(there.any(axis=others))
-        first, last = (found[0], found[-1]) if len(found) else (0, 0)
-        box.append(slice(max(int(first) - 1, 0), int(last) + 2))
-    shift = np.eye(4)
-    shift[:3, 3] = [part.start for part in box]
-    return values[tuple(box)], np.asarray(affine, dtype=np.float64) @ shift
+    notes = (note, *gone)
+    return LabelImage(path, values, affine @ shift, names, places, sizes, notes)
 
 
 def _name_labels(
@@ -156,7 +126,7 @@ def _name_labels(
 ) -> tuple[dict[int, str], str]:
     """Return the name of every label in the image, and what says so."""
     beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".tsv")
-    if labels is None and beside != path and beside.is_file():
+    if labels is None and beside.is_file():
         labels = beside
     if labels is not None:
         table = read_label_table(labels, atlas)
@@ -171,18 +141,14 @@ def _name_labels(
     names, note = known_labels(present, atlas)
     if names:
         return names, note
-    fitting = [
-        name
-        for name in available_atlases()
-        if name != atlas.name and known_labels(present, load_atlas(name))[0]
-    ]
+    others = [load_atlas(name) for name in available_atlases() if name != atlas.name]
+    fitting = [other.name for other in others if known_labels(present, other)[0]]
     hint = f" They fit {' or '.join(fitting)}." if fitting else ""
     raise FileFormatError(
-        f"{path}: the labels are not known for {atlas.name}: found "
-        f"{_listed(present) if present else 'none but 0'}. Expected FreeSurfer's "
-        "numbers (aparc+aseg), the nodes of MRtrix's labelconvert, or 1 to "
-        f"{len(atlas)} in the order of the atlas.{hint} Name the labels by labels=, a "
-        "table of numbers and names."
+        f"{path}: the labels are not known for {atlas.name}: found {_listed(present)}. "
+        "Expected FreeSurfer's numbers (aparc+aseg), the nodes of MRtrix's "
+        f"labelconvert, or 1 to {len(atlas)} in the order of the atlas.{hint} Name "
+        "them by labels=, a table of numbers and names."
     )
 
 
@@ -210,15 +176,14 @@ def known_labels(present: Sequence[int], atlas: Atlas) -> tuple[dict[int, str], 
     """Return names of labels known without a table (else none), and what says so."""
     ids = atlas.regions["freesurfer_id"].tolist()
     own = {n: name for n, name in zip(ids, atlas.names, strict=True) if n > 0}
-    names = {n: own.get(n) or freesurfer_labels().get(n) for n in present}
+    known = freesurfer_labels() | own
     n_regions = sum(n in own for n in present)
-    if all(names.values()) and n_regions >= _ENOUGH * len(atlas):
-        known = {n: str(name) for n, name in names.items()}
-        return known, "labels read as FreeSurfer's numbers"
+    if known.keys() >= set(present) and n_regions >= _ENOUGH * len(atlas):
+        return {n: known[n] for n in present}, "labels read as FreeSurfer's numbers"
     for tool, ordered, note, _ in row_orders(atlas):
-        counted = list(range(1, len(ordered) + 1))
-        if tool in ("atlas", "mrtrix") and list(present) == counted:
-            return dict(zip(counted, ordered, strict=True)), f"labels {note}"
+        names = dict(enumerate(ordered, start=1))
+        if tool in ("atlas", "mrtrix") and list(present) == list(names):
+            return names, f"labels {note}"
     return {}, ""
 
 
@@ -226,21 +191,13 @@ def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
     """Return the name of every label.
 
     `labels` is a file of FreeSurfer's or MRtrix's lookup tables (number, one or more
-    names, colour; the name that the atlas knows counts) or with columns such as `index`
+    names, colour; the name that the atlas knows counts) or with the columns `index`
     and `name` (BIDS); or names by number; or the names of the labels 1, 2, 3 ...
     """
     if isinstance(labels, str | Path):
         return _read_lookup_file(Path(labels), atlas)
     if isinstance(labels, Mapping):
-        try:
-            whole = {float(number): as_text(name) for number, name in labels.items()}
-            if all(number.is_integer() for number in whole):
-                return {int(number): name for number, name in whole.items()}
-        except (TypeError, ValueError):
-            pass
-        raise ParameterError(
-            f"labels must map whole numbers to names, got {dict(labels)!r:.80}."
-        )
+        return {index(number): as_text(name) for number, name in labels.items()}
     names = [as_text(name) for name in labels]
     if names and split_name(names[0])[1] in ("unknown", "background", "none", ""):
         raise ParameterError(
@@ -251,49 +208,25 @@ def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
 
 
 def _read_lookup_file(path: Path, atlas: Atlas) -> dict[int, str]:
-    lines = read_lines(path)
-    rows = [split_cells(line, sniff_delimiter(line)) for line in lines]
+    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
     heads = [cell.lower() for cell in rows[0]] if rows else []
-    number = _number_column(path, rows, heads)
-    name = next((heads.index(h) for h in _NAME_HEADS if h in heads), None)
-    if number is not None and name is not None:
-        whole = [row for row in rows[1:] if len(row) > max(number, name)]
-        chosen = [(row[number], [row[name]]) for row in whole]
-    else:  # the cells that are no numbers are names, the others colours
-        is_name = [[c for c in row[1:] if c and not c.isdecimal()] for row in rows]
-        chosen = list(zip([row[0] for row in rows], is_name, strict=True))
+    if {"index", "name"} <= set(heads):
+        places = [heads.index("index"), heads.index("name")]
+        rows = [[row[i] for i in places] for row in rows[1:] if len(row) > max(places)]
     found: dict[int, str] = {}
-    for cell, names in chosen:
-        if not cell.isdecimal() or not names:
+    for number, *cells in rows:
+        names = [cell for cell in cells if cell and not cell.isdecimal()]
+        if not number.isdecimal() or not names:
             raise FileFormatError(
-                f"{path}: expected a label's number and its name in every line, got "
-                f"{' '.join([cell, *names])!r:.60}."
+                f"{path}: expected a label's number and its name in every line, or the "
+                f"columns index and name; got {' '.join([number, *cells])!r:.60}."
             )
         known = [one for one in names if atlas.find(one) is not None]
         best = (known or names)[-1]
-        first = found.setdefault(int(cell), best)
+        first = found.setdefault(int(number), best)
         if first != best and {atlas.find(first), atlas.find(best)} != {None}:
             raise FileFormatError(
-                f"{path}: the label {cell} is {first} and {best}; expected one name "
+                f"{path}: the label {number} is {first} and {best}; expected one name "
                 "for each number. Keep the one that the image means."
             )
     return found
-
-
-def _number_column(
-    path: Path, rows: Sequence[Sequence[str]], heads: Sequence[str]
-) -> int | None:
-    """Return the one column that numbers the labels."""
-    cells = {
-        heads.index(head): tuple(row[heads.index(head)] for row in rows[1:])
-        for head in _NUMBER_HEADS
-        if head in heads and all(len(row) >= len(heads) for row in rows)
-    }
-    counted = [p for p, column in cells.items() if all(map(str.isdecimal, column))]
-    if len({cells[place] for place in counted}) > 1:
-        named = " and ".join(repr(rows[0][place]) for place in counted)
-        raise FileFormatError(
-            f"{path}: {named} number the labels differently; expected one such column. "
-            "Keep the one that holds the numbers of the image."
-        )
-    return next(iter(counted or cells), None)

@@ -2,21 +2,19 @@
 
 nibabel reads the headers of the first two; a `.trx` is a zip archive of arrays, read as
 a stream. Points are read in blocks of a few megabytes, so that a tractogram may be
-larger than memory.
+larger than memory. Readers raise ValueError where a file is cut short or changed.
 """
 
 import json
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from brainlsap.data.tables import read_lines
+from brainlsap.data.tables import reading
 from brainlsap.exceptions import FileFormatError
 
 # Points read at once.
@@ -27,37 +25,15 @@ _TRX_KINDS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class StreamlineBlock:
-    """Some streamlines of a file, one after the other.
+class StreamlineBlock(NamedTuple):
+    """Some streamlines of a file, one after the other."""
 
-    Attributes
-    ----------
-    first
-        Number of the first streamline in its file, from 0.
-    points
-        (n_points, 3) RAS in mm; rows of no streamline may stand between them.
-    starts
-        (n_streamlines,) row of the first point of every streamline.
-    stops
-        (n_streamlines,) row behind its last point.
-    """
+    first: int  # number of the first in its file, from 0
+    points: np.ndarray  # (n_points, 3) RAS in mm; rows of none may stand between
+    starts: np.ndarray  # (n_streamlines,) row of the first point
+    stops: np.ndarray  # (n_streamlines,) row behind the last point
 
-    first: int
-    points: np.ndarray
-    starts: np.ndarray
-    stops: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def select(self, kept: np.ndarray) -> "StreamlineBlock":
-        """Return the block with some of the streamlines (bool array) only."""
-        return StreamlineBlock(
-            self.first, self.points, self.starts[kept], self.stops[kept]
-        )
-
-    @cached_property
+    @property
     def lengths(self) -> np.ndarray:
         """Length of every streamline in mm; 0 for a single point or none."""
         points = self.points.astype(np.float64)
@@ -83,43 +59,27 @@ def read_streamlines(path: str | Path, block: int = 0) -> Iterator[StreamlineBlo
             f"{path}: tractograms are read from {', '.join(FORMATS)} files, got "
             f"{path.suffix or 'a name without suffix'}."
         )
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file; expected a tractogram.")
-    try:
+    with reading(path, "a tractogram"):
         yield from FORMATS[name](path, block or BLOCK)
-    except FileFormatError:
-        raise
-    except Exception as error:  # what is cut short trips decoders in many ways
-        raise FileFormatError(
-            f"{path}: cannot be read as {name}: {error}. The file may be cut short."
-        ) from error
 
 
-def _cut_short(path: Path, what: str) -> FileFormatError:
-    return FileFormatError(f"{path}: {what}; the file is cut short or damaged.")
-
-
-def _check_count(path: Path, said: int, found: int) -> None:
+def _check_count(said: int, found: int) -> None:
     if said and said != found:  # 0 is no count
-        raise _cut_short(path, f"the header says {said} streamlines, found {found}")
+        raise ValueError(f"the header says {said} streamlines, found {found}")
 
 
-def _check_points(path: Path, points: np.ndarray) -> None:
+def _check_points(points: np.ndarray) -> None:
     if not np.isfinite(points).all():
-        raise _cut_short(path, "a point has coordinates that are no numbers")
+        raise ValueError("a point has coordinates that are no numbers")
 
 
 def _open_header(path: Path) -> dict[str, Any]:
     """Return the header of a `.tck` or `.trk`, as nibabel reads it."""
     import nibabel
-    from nibabel.streamlines.tractogram_file import DataError, HeaderError
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return dict(nibabel.streamlines.load(path, lazy_load=True).header)
-    except (DataError, HeaderError) as error:
-        raise FileFormatError(f"{path}: the header is wrong: {error}.") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dict(nibabel.streamlines.load(path, lazy_load=True).header)
 
 
 def _read_tck(path: Path, block: int) -> Iterator[StreamlineBlock]:
@@ -139,19 +99,20 @@ def _read_tck(path: Path, block: int) -> Iterator[StreamlineBlock]:
             if over:
                 points = points[: int(np.argmax(is_end))]
             elif len(numbers) < 3 * block:
-                raise _cut_short(path, "the mark at the end is missing")
-            ends = np.flatnonzero(np.isnan(points[:, 0]))
-            if 3 * len(ends) != points.size - np.count_nonzero(np.isfinite(points)):
-                raise _cut_short(path, "a point has coordinates that are no numbers")
-            if over and len(points) and np.isfinite(points[-1, 0]):
-                raise _cut_short(path, "the last streamline has no end")
+                raise ValueError("the mark at the end is missing")
+            is_gap = np.isnan(points[:, 0])
+            ends = np.flatnonzero(is_gap)
+            if np.count_nonzero(np.isfinite(points)) != points.size - 3 * len(ends):
+                raise ValueError("a point has coordinates that are no numbers")
+            if over and len(points) and not is_gap[-1]:
+                raise ValueError("the last streamline has no end")
             if len(ends):
                 starts = np.concatenate([[0], ends[:-1] + 1])
                 yield StreamlineBlock(first, points[: ends[-1]], starts, ends)
                 first += len(ends)
                 points = points[ends[-1] + 1 :]
             rest = points
-    _check_count(path, int(header.get("count") or 0), first)
+    _check_count(int(header.get("count") or 0), first)
 
 
 def _read_trk(path: Path, block: int) -> Iterator[StreamlineBlock]:
@@ -169,10 +130,8 @@ def _read_trk(path: Path, block: int) -> Iterator[StreamlineBlock]:
     with Opener(str(path)) as file:
         file.seek(int(header["_offset_data"]))
         while read := file.read(4 * width * block):
-            if len(read) % 4:
-                raise _cut_short(path, "the last number is incomplete")
             words = np.concatenate([rest, np.frombuffer(read, dtype=word)])
-            heads, stop = _find_counts(path, words, width, behind)
+            heads, stop = _find_counts(words, width, behind)
             if len(heads):
                 # Only the first three of each point's numbers are coordinates.
                 n_points = words[heads].astype(np.intp)
@@ -182,29 +141,26 @@ def _read_trk(path: Path, block: int) -> Iterator[StreamlineBlock]:
                     is_point[heads + 1 + n_points * width + k] = False
                 floats = words[:stop].view(word.str.replace("i4", "f4"))
                 points = floats[is_point].reshape(-1, width)[:, :3]
-                _check_points(path, points)
+                _check_points(points)
                 # as single precision, which is what nibabel and MRtrix would write
-                with np.errstate(over="ignore"):
-                    there = apply_affine(affine, points).astype(np.float32)
+                there = apply_affine(affine, points).astype(np.float32)
                 stops = np.cumsum(n_points)
                 yield StreamlineBlock(first, there, stops - n_points, stops)
                 first += len(heads)
             rest = words[stop:]
     if len(rest):
-        raise _cut_short(path, "the last streamline is incomplete")
-    _check_count(path, int(header["nb_streamlines"]), first)
+        raise ValueError("the last streamline is incomplete")
+    _check_count(int(header["nb_streamlines"]), first)
 
 
-def _find_counts(
-    path: Path, words: np.ndarray, width: int, behind: int
-) -> tuple[np.ndarray, int]:
+def _find_counts(words: np.ndarray, width: int, behind: int) -> tuple[np.ndarray, int]:
     """Return where the counts of whole streamlines stand, and where the last ends."""
     heads, place, end = [], 0, len(words)
     numbers = words.data if words.dtype.isnative else words.astype("=i4").data
     while place < end:
         n = numbers[place]
         if n < 0:
-            raise _cut_short(path, f"a streamline of {n} points")
+            raise ValueError(f"a streamline of {n} points")
         following = place + 1 + n * width + behind
         if following > end:
             break
@@ -220,18 +176,17 @@ def _read_trx(path: Path, block: int) -> Iterator[StreamlineBlock]:
         n_points, n_lines = header["NB_VERTICES"], header["NB_STREAMLINES"]
         if n_lines == 0:
             return
-        name, kind = _find_array(path, archive, "offsets")
+        name, kind = _find_array(archive, "offsets")
         offsets = np.frombuffer(archive.read(name), dtype=kind).astype(np.int64)
         if len(offsets) == n_lines:  # early files leave the last one out
             offsets = np.append(offsets, n_points)
-        _check_count(path, n_lines, len(offsets) - 1)
+        _check_count(n_lines, len(offsets) - 1)
         if offsets[0] != 0 or offsets[-1] != n_points or (np.diff(offsets) < 0).any():
-            what = f"the offsets do not lead from 0 to {n_points} points"
-            raise _cut_short(path, what)
-        name, kind = _find_array(path, archive, "positions")
+            raise ValueError(f"the offsets do not lead from 0 to {n_points} points")
+        name, kind = _find_array(archive, "positions")
         size = archive.getinfo(name).file_size
         if size != 3 * kind.itemsize * n_points:
-            raise _cut_short(path, f"{n_points} points expected, {size} bytes found")
+            raise ValueError(f"{n_points} points expected, {size} bytes found")
         first = 0
         with archive.open(name) as stream:
             while first < n_lines:
@@ -240,9 +195,8 @@ def _read_trx(path: Path, block: int) -> Iterator[StreamlineBlock]:
                 n_here = int(offsets[last] - offsets[first])
                 data = stream.read(3 * kind.itemsize * n_here)
                 points = np.frombuffer(data, dtype=kind).reshape(-1, 3)
-                with np.errstate(over="ignore"):  # infinite is refused
-                    points = points.astype(np.float32)
-                _check_points(path, points)
+                points = points.astype(np.float32)
+                _check_points(points)
                 here = offsets[first : last + 1] - offsets[first]
                 yield StreamlineBlock(first, points, here[:-1], here[1:])
                 first = last
@@ -250,14 +204,14 @@ def _read_trx(path: Path, block: int) -> Iterator[StreamlineBlock]:
 
 
 def _find_array(
-    path: Path, archive: zipfile.ZipFile, what: str
+    archive: zipfile.ZipFile, what: str
 ) -> tuple[str, np.dtype[np.generic]]:
     """Return the name of an array in the archive, and its type."""
     for name in archive.namelist():
         base, _, kind = name.rpartition(".")
         if base.split(".")[0] == what and kind in _TRX_KINDS[what]:
             return name, np.dtype(kind).newbyteorder("<")
-    raise _cut_short(path, f"no {what}.{'|'.join(_TRX_KINDS[what])} in the archive")
+    raise ValueError(f"no {what}.{'|'.join(_TRX_KINDS[what])} in the archive")
 
 
 FORMATS: dict[str, Callable[[Path, int], Iterator[StreamlineBlock]]] = {
@@ -269,27 +223,13 @@ FORMATS: dict[str, Callable[[Path, int], Iterator[StreamlineBlock]]] = {
 
 
 def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
-    """Read one weight for every streamline, such as those of MRtrix's `tcksift2`.
-
-    Text of numbers with white space or commas between them, `.npy`, or the numbers.
-    """
-    where = "streamline_weights"
-    try:
-        if isinstance(weights, str | Path):
-            where = str(weights)
-            if where.endswith(".npy"):
-                # mapped, so that a header which lies about its shape allocates nothing
-                weights = np.load(where, mmap_mode="r", allow_pickle=False)
-            else:
-                text = " ".join(read_lines(where)).replace(",", " ")
-                weights = np.array(text.split(), dtype=np.float64)
-        values = np.asarray(weights, dtype=np.float64).ravel()
-    except FileFormatError:
-        raise
-    except Exception as error:  # the parser of a broken header trips in many ways
-        raise FileFormatError(
-            f"{where}: expected one number for each streamline: {error}."
-        ) from error
+    """Read one weight for every streamline, such as the text of MRtrix's `tcksift2`."""
+    where, values = "streamline_weights", weights
+    if isinstance(weights, str | Path):
+        where = str(weights)
+        with reading(where, "one number for each streamline"):
+            values = np.loadtxt(where)
+    values = np.asarray(values, dtype=np.float64).ravel()
     wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
     if wrong.size:
         raise FileFormatError(

@@ -2,18 +2,20 @@
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from nibabel.affines import apply_affine, from_matvec
+from scipy import ndimage
 from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.pet_tables import REFERENCES, frame_weights
+from brainlsap.data.tables import reading
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
 from brainlsap.images.volumes import (
@@ -100,7 +102,6 @@ def extract_suvr(
     same_space: bool = False,
     grid: str = "pet",
     frames: tuple[float, float] | None = None,
-    frame_times: Sequence[Sequence[float]] | None = None,
     erosion: int = 0,
     min_voxels: int = 1,
     accept_low_coverage: bool = False,
@@ -135,9 +136,8 @@ def extract_suvr(
         Where voxels are averaged: labels go to the PET by nearest neighbour, or the
         PET to the labels by trilinear interpolation.
     frames : (float, float), optional
-        Start and end in seconds of the frames to average, of images with time.
-    frame_times : sequence of (float, float), optional
-        Start and end of every frame; by default from the BIDS `.json` beside the PET.
+        Start and end in seconds of the frames to average, of images with time, whose
+        BIDS `.json` lies beside.
     erosion : int
         Layers of voxels of the parcellation taken from the surface of every region,
         and of the reference.
@@ -177,7 +177,7 @@ def extract_suvr(
     codes = image.recoded({n: place + 1 for n, place in image.places.items()})
     mask, mask_affine, said = _find_reference(reference, image)
     move = read_transform(transform, pet, parcellation)
-    values, affine = read_pet(pet, frames, frame_times)
+    values, affine = read_pet(pet, frames)
     scan = Grid(values, move @ affine)
     whole = _measure(scan, Grid(codes, image.affine), len(atlas), grid)
     inner = Grid(_shrink(codes, erosion), image.affine)
@@ -186,17 +186,15 @@ def extract_suvr(
     overlap = float(whole.n_covered.sum() / max(whole.n_expected.sum(), 1))
     share, level = float(one.coverage[0]), float(one.means[0])
     shift = measure_shift(scan, image, atlas)
-    faults = []
-    if overlap < LEAST_OVERLAP:
-        faults.append(
-            f"covers {overlap:.0%} of the regions' voxels, less than "
-            f"{LEAST_OVERLAP:.0%}"
-        )
-    if not share >= LEAST_REFERENCE:
-        faults.append(
-            f"covers {np.nan_to_num(share):.0%} of the reference {said}, less than "
-            f"{LEAST_REFERENCE:.0%}"
-        )
+    checks = (
+        (overlap, LEAST_OVERLAP, "the regions' voxels"),
+        (np.nan_to_num(share), LEAST_REFERENCE, f"the reference {said}"),
+    )
+    faults = [
+        f"covers {found:.0%} of {what}, less than {least:.0%}"
+        for found, least, what in checks
+        if found < least
+    ]
     if shift >= MOST_SHIFT:
         faults.append(f"fits the labels best when moved by {shift:.0f} mm")
     if faults and not accept_low_coverage:
@@ -206,31 +204,20 @@ def extract_suvr(
         )
     if not 0 < level < np.inf:
         raise FileFormatError(
-            f"{pet}: the mean of the reference {said} is {level}; expected more than "
-            "0, and a number."
+            f"{pet}: the mean of the reference {said} is {level}; expected more than 0."
         )
     means = np.where(regions.n_voxels >= min_voxels, regions.means, np.nan)
-    with np.errstate(over="ignore"):
-        ratios = means / level
-    if np.isinf(ratios).any():
-        beyond = ", ".join(atlas.names[i] for i in np.flatnonzero(np.isinf(ratios)))
-        raise FileFormatError(
-            f"{pet}: the mean of {beyond} over that of the reference ({level:g}) is "
-            "too large for a number. Is the image in a unit of activity?"
-        )
     notes = [*image.notes, *(f"accepted: the image {fault}" for fault in faults)]
     lost = [atlas.names[i] for i in np.flatnonzero(np.isnan(means))]
     if lost:
         few = f"fewer than {min_voxels} covered voxels"
         notes.append(f"not measured, {few}: {', '.join(lost)}")
-    is_file = isinstance(transform, str | Path)
-    moved = "given as a matrix" if transform is not None else None
     parameters = {
         "pet": str(pet),
         "parcellation": str(parcellation),
         "atlas": atlas.name,
         "reference": said,
-        "transform": str(transform) if is_file else moved,
+        "transform": None if transform is None else str(transform),
         "same_space": bool(same_space),
         "grid": grid,
         "frames_s": None if frames is None else list(frames),
@@ -238,9 +225,17 @@ def extract_suvr(
         "min_voxels": int(min_voxels),
     }
     return RegionalUptake(
-        *(ratios, atlas.names, tuple(notes), means),
-        *(regions.coverage, regions.n_voxels, level, share),
-        *(overlap, shift, parameters),
+        values=means / level,
+        names=atlas.names,
+        notes=tuple(notes),
+        means=means,
+        coverage=regions.coverage,
+        n_voxels=regions.n_voxels,
+        reference_mean=level,
+        reference_coverage=share,
+        overlap=overlap,
+        shift_mm=shift,
+        parameters=parameters,
     )
 
 
@@ -261,55 +256,39 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
 
 
 def read_pet(
-    path: str | Path,
-    frames: tuple[float, float] | None = None,
-    frame_times: Sequence[Sequence[float]] | None = None,
+    path: str | Path, frames: tuple[float, float] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a PET image (mean over the window where it has frames) and its affine.
 
     NaN where a voxel is not covered: NaN, infinite or 0 in the file. `frames` is the
-    window in seconds; frames count by their duration, of `frame_times` or the `.json`
-    of the same name (BIDS: `FrameTimesStart`, `FrameDuration`).
+    window in seconds; frames count by their duration, of the `.json` of the same name
+    (BIDS: `FrameTimesStart`, `FrameDuration`).
     """
     path = Path(path)
-    image = read_volume(path)
-    shape = image.shape[:3]
-    if len(image.shape) == 3 or image.shape[3] == 1:
-        values = read_voxels(image, path).reshape(shape).astype(np.float64)
+    image, affine = read_volume(path)
+    n_frames = image.shape[3] if len(image.shape) == 4 else 1
+    if n_frames == 1:
+        values = read_voxels(image, path).astype(np.float64)
+    elif frames is None:
+        raise ParameterError(
+            f"{path} has {n_frames} frames; say which to average by frames=(start, "
+            "end) in seconds."
+        )
     else:
-        n_frames = image.shape[3]
-        if frames is None:
-            raise ParameterError(
-                f"{path} has {n_frames} frames; say which to average by frames=(start, "
-                "end) in seconds."
-            )
-        known = _sidecar_times(path) if frame_times is None else frame_times
-        times = np.asarray(known, dtype=np.float64)
-        if times.shape != (n_frames, 2):
-            raise FileFormatError(
-                f"{path}: {n_frames} frames, but times of shape {times.shape}; "
-                f"expected start and end of each, ({n_frames}, 2)."
-            )
-        weights = frame_weights(path, times[:, 0], times[:, 1], frames)
-        values = np.zeros(shape)
+        beside = path.with_name(path.name.removesuffix(".gz").rpartition(".")[0])
+        beside = Path(f"{beside}.json")
+        with reading(beside, "times of frames (FrameTimesStart, FrameDuration)"):
+            said = json.loads(beside.read_text(encoding="utf-8"))
+            times = [said["FrameTimesStart"], said["FrameDuration"]]
+            start, duration = np.array(times, dtype=np.float64)
+        if len(start) != n_frames:
+            raise FileFormatError(f"{path}: {n_frames} frames, but {len(start)} times.")
+        weights = frame_weights(path, start, start + duration, frames)
+        values = np.zeros(image.shape[:3])
         for frame in np.flatnonzero(weights):
             values += weights[frame] * read_voxels(image, path, int(frame))
     values[(values == 0) | ~np.isfinite(values)] = np.nan
-    return values, np.asarray(image.affine, dtype=np.float64)
-
-
-def _sidecar_times(path: Path) -> np.ndarray:
-    name = path.name.removesuffix(".gz").rpartition(".")[0] + ".json"
-    try:
-        said = json.loads(path.with_name(name).read_text(encoding="utf-8"))
-        start = np.asarray(said["FrameTimesStart"], dtype=np.float64)
-        duration = np.asarray(said["FrameDuration"], dtype=np.float64)
-        return np.stack([start, start + duration], axis=1)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ParameterError(
-            f"{path}: the times of its frames are not known: {name} beside it needs "
-            "FrameTimesStart and FrameDuration; or give frame_times=."
-        ) from error
+    return values, affine
 
 
 def _find_reference(
@@ -333,17 +312,11 @@ def _find_reference(
             f"reference must be one of {', '.join(map(repr, REFERENCES))}, or the path "
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
-    mask = read_volume(path)
-    values = read_voxels(mask, path)
-    if values.ndim == 4 and values.shape[3] == 1:
-        values = values[..., 0]
-    if values.ndim != 3 or not (values > 0).any():
-        raise FileFormatError(
-            f"{path}: expected a mask of three axes with voxels above 0, got shape "
-            f"{values.shape} with {int((values > 0).sum())}."
-        )
-    affine = np.asarray(mask.affine, dtype=np.float64)
-    return (values > 0).astype(np.int32), affine, str(path)
+    mask, affine = read_volume(path)
+    inside = read_voxels(mask, path) > 0
+    if not inside.any():
+        raise FileFormatError(f"{path}: expected a mask with voxels above 0.")
+    return inside.astype(np.int32), affine, str(path)
 
 
 class Grid(NamedTuple):
@@ -364,8 +337,8 @@ class RegionMeans(NamedTuple):
     @property
     def coverage(self) -> np.ndarray:
         """Share of the labels' voxels that the image covers; NaN for no voxels."""
-        some = self.n_expected > 0
         nothing = np.full(len(self.means), np.nan)
+        some = self.n_expected > 0
         return np.divide(self.n_covered, self.n_expected, nothing, where=some)
 
 
@@ -392,15 +365,13 @@ def _measure(scan: Grid, labels: Grid, n: int, grid: str) -> RegionMeans:
 
 def _shrink(codes: np.ndarray, layers: int) -> np.ndarray:
     """Take voxels off every region that have a neighbour of another, `layers` times."""
+    cross = ndimage.generate_binary_structure(3, 1)
     for _ in range(layers):
-        around = np.pad(codes, 1)
-        same = np.ones(codes.shape, dtype=bool)
-        for axis in range(3):
-            for start in (0, 2):
-                part = [slice(1, -1)] * 3
-                part[axis] = slice(start, start + codes.shape[axis])
-                same &= around[tuple(part)] == codes
-        codes = np.where(same, codes, 0)
+        lowest, highest = (
+            change(codes, footprint=cross, mode="constant")
+            for change in (ndimage.minimum_filter, ndimage.maximum_filter)
+        )
+        codes = np.where(lowest == highest, codes, 0)
     return codes
 
 
@@ -411,20 +382,15 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     share of the image's variance that the class of the label explains, over a coarse
     grid in and around the brain.
     """
-    from scipy import ndimage
-
-    spans = np.abs(image.affine[:3, :3]) @ np.array(image.values.shape)
-    if spans.min() < _SMALLEST_BRAIN:
+    last = np.array(image.values.shape) - 1
+    if (np.abs(image.affine[:3, :3]) @ (last + 1)).min() < _SMALLEST_BRAIN:
         return np.nan
-    corners = np.array(list(np.ndindex(2, 2, 2))) * (np.array(image.values.shape) - 1)
-    corners = corners @ image.affine[:3, :3].T + image.affine[:3, 3]
+    corners = apply_affine(image.affine, np.array(list(np.ndindex(2, 2, 2))) * last)
     lowest = corners.min(axis=0) - _MARGIN
     shape = np.ceil((corners.max(axis=0) + _MARGIN - lowest) / _GRID).astype(int)
-    coarse = np.diag([_GRID, _GRID, _GRID, 1.0])
-    coarse[:3, 3] = lowest
-    is_cortex = (atlas.regions["structure"] == "cortex").to_numpy()
+    coarse = from_matvec(_GRID * np.eye(3), lowest)
     kinds = dict.fromkeys(image.names, 5)
-    kinds |= {n: 3 - int(is_cortex[place]) for n, place in image.places.items()}
+    kinds |= {n: 3 - int(atlas.cortex[place]) for n, place in image.places.items()}
     kinds |= dict.fromkeys(image.with_cores(REFERENCES["cerebellar cortex"]), 4)
     kind = look_up(image.recoded(kinds), image.affine, tuple(shape), coarse)
     # nodes alone leave white matter and fluid without a label: inside, but of none
@@ -432,23 +398,19 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     inside = ndimage.binary_fill_holes(closed)[4:-4, 4:-4, 4:-4]
     kind = np.where((kind == 0) & inside, 1, kind)
     near = ndimage.binary_dilation(inside, iterations=int(_MARGIN / _GRID))
-    places = np.array(np.nonzero(near)) * _GRID + lowest[:, None]
-    classes, back = kind[near], np.linalg.inv(scan.affine)
+    places, classes = np.argwhere(near) * _GRID + lowest, kind[near]
     sizes = np.bincount(classes, minlength=6)
-    values = np.nan_to_num(scan.values)
-    largest = np.abs(values).max()
-    values = values / (largest if largest > 0 else 1.0)
+    values, back = np.nan_to_num(scan.values), np.linalg.inv(scan.affine)
 
     def explained(move: np.ndarray) -> float:
-        moved = back[:3, :3] @ (places + move[:, None]) + back[:3, 3:]
-        found = nearest(values, list(moved))
+        found = nearest(values, list(apply_affine(back, places + move).T))
         total = ((found - found.mean()) ** 2).sum()
         sums = np.bincount(classes, found, minlength=6)
         between = (sums**2 / np.maximum(sizes, 1)).sum() - found.sum() ** 2 / len(found)
         return float(between / total) if total > 0 else 0.0
 
-    best, here = explained(np.zeros(3)), np.zeros(3)
-    unmoved = best
+    here, unmoved = np.zeros(3), explained(np.zeros(3))
+    best = unmoved
     for step in _STEPS:
         better = True
         while better:

@@ -15,9 +15,9 @@ the one wins that comes first in MRtrix's order of search.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,6 @@ from brainlsap.images.streamlines import (
 
 ASSIGNMENTS = ("end_voxels", "radial", "reverse_search")
 WEIGHTS = ("count", "inverse_length", "inverse_node_volume", "mean_length")
-_ALIASES = {
-    "radial_search": "radial",
-    "invlength": "inverse_length",
-    "invnodevol": "inverse_node_volume",
-}
 # Distances closer to each other than this share are compared in MRtrix's own order.
 _NEARLY = 1e-9
 # Ends are searched in the order of cubes of so many voxels: near ones share memory.
@@ -81,7 +76,7 @@ class BuiltConnectome:
     n_kept: int
     n_unassigned: int
     n_outside: int
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the matrix with the regions' names on both sides."""
@@ -94,7 +89,7 @@ def build_connectome(
     atlas: str | Path | Atlas = "destrieux160",
     assignment: str = "radial",
     radius: float = 4.0,
-    weight: str | Path | np.ndarray = "count",
+    weight: str = "count",
     *,
     streamline_weights: str | Path | np.ndarray | None = None,
     labels: Labels | None = None,
@@ -121,8 +116,7 @@ def build_connectome(
         means to the middle).
     weight : {"count", "inverse_length", "inverse_node_volume", "mean_length"}
         What a streamline adds: 1; 1 / length in mm; 2 / voxels of both nodes; or the
-        mean length in mm of the streamlines of a connection. Or a path or an array,
-        which is the same as `streamline_weights` with "count".
+        mean length in mm of the streamlines of a connection.
     streamline_weights : path or array of shape (n_streamlines,), optional
         A factor for every streamline, such as the output of MRtrix's `tcksift2`.
     labels : path, mapping of int to str, or sequence of str, optional
@@ -147,9 +141,6 @@ def build_connectome(
         Where an argument cannot be used.
     """
     atlas = load_atlas(atlas)
-    if not isinstance(weight, str) or Path(weight).is_file():
-        weight, streamline_weights = "count", weight
-    assignment, weight = (_word(text) for text in (assignment, weight))
     check_choice("assignment", assignment, ASSIGNMENTS)
     check_choice("weight", weight, WEIGHTS)
     check_at_least("radius", radius, 0)
@@ -160,9 +151,9 @@ def build_connectome(
     volumes = np.array([0, *(image.counts[label] for label in nodes)])
     factors = said = None
     if streamline_weights is not None:
-        factors = read_streamline_weights(streamline_weights)
         is_file = isinstance(streamline_weights, str | Path)
         said = str(streamline_weights) if is_file else "given as an array"
+        factors = read_streamline_weights(streamline_weights)
     ends = assign_ends(
         NodeImage(image.recoded(codes), image.affine), assignment, float(radius)
     )
@@ -173,11 +164,6 @@ def build_connectome(
         raise FileFormatError(
             f"{tractogram}: {n_streamlines} streamlines, but {len(factors)} weights in "
             "streamline_weights=; expected one for each."
-        )
-    if not np.isfinite(values).all():
-        raise FileFormatError(
-            f"{tractogram}: the weights of its streamlines add up to no number; "
-            "expected smaller ones in streamline_weights=, and lengths in mm."
         )
     place = np.array([-1, *(image.places.get(label, -1) for label in nodes)])
     kept = np.flatnonzero(place >= 0)
@@ -200,15 +186,16 @@ def build_connectome(
         "weight": weight,
         "streamline_weights": said,
     }
-    numbers = (n_streamlines, n_kept, n_unassigned, n_outside)
-    notes = (*image.notes, note)
-    return BuiltConnectome(matrix, atlas.names, notes, *numbers, parameters)
-
-
-def _word(text: str) -> str:
-    """Return a rule's name, also where it is spelt as MRtrix does or with spaces."""
-    word = text.strip().lower().replace(" ", "_").replace("-", "_")
-    return _ALIASES.get(word, word)
+    return BuiltConnectome(
+        matrix,
+        atlas.names,
+        (*image.notes, note),
+        n_streamlines,
+        n_kept,
+        n_unassigned,
+        n_outside,
+        parameters,
+    )
 
 
 def _transform(affine: np.ndarray, points: Any) -> list[np.ndarray]:
@@ -292,12 +279,10 @@ class RadialSearch:
         voxels = np.argwhere(wanted)
         centres = np.stack(_transform(nodes.affine, voxels.T), axis=1)
         self.found_codes = np.append(nodes.codes[tuple(voxels.T)], 0)
-        self.tree = cKDTree(centres, balanced_tree=False) if len(centres) else None
+        self.tree = cKDTree(centres, balanced_tree=False)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Return the code of the nearest node of every point (n, 3), 0 for none."""
-        if self.tree is None or not len(points):
-            return np.zeros(len(points), dtype=self.nodes.codes.dtype)
         voxels = self.nodes.voxels(points)
         codes = self.nodes.look_up(voxels)
         if not self.trusts_own:
@@ -379,8 +364,7 @@ def reverse_search(
             inside = np.clip(place[active], 0, len(block.points) - 1)
             # single precision, as in MRtrix: the limit is compared to its sums
             d = (here - block.points[inside]).astype(np.float32)
-            with np.errstate(over="ignore"):  # too far is too far
-                way[active] += np.sqrt(d[:, 0] ** 2 + (d[:, 1] ** 2 + d[:, 2] ** 2))
+            way[active] += np.sqrt(d[:, 0] ** 2 + (d[:, 1] ** 2 + d[:, 2] ** 2))
             active = active[~(way[active] > radius)]
         active = active[place[active] != middle[active]]
     return codes
@@ -419,34 +403,23 @@ def sum_blocks(
     n = len(volumes)
     counts = np.zeros(n * n, dtype=np.int64)
     values, shares = np.zeros((2, n * n))
+    waiting: deque[Future[tuple[np.ndarray, ...]]] = deque()
 
-    def of_block(block: StreamlineBlock) -> tuple[np.ndarray, ...]:
-        return _sum_block(block, ends, weight, volumes, factors)
+    def add(most_waiting: int) -> None:
+        while len(waiting) > most_waiting:
+            pair, *sums = waiting.popleft().result()
+            for total, one in zip((counts, values, shares), sums, strict=True):
+                total[pair] += one
 
-    for pair, here, value, share in _in_turn(of_block, blocks, n_threads):
-        counts[pair] += here
-        values[pair] += value
-        shares[pair] += share
-    if weight == "mean_length":
-        nothing = np.where(np.isfinite(shares + values), 0.0, np.nan)
-        values = np.divide(values, shares, nothing, where=shares > 0)
-    return counts.reshape(n, n), values.reshape(n, n)
-
-
-def _in_turn(
-    call: Callable[[StreamlineBlock], tuple[np.ndarray, ...]],
-    blocks: Iterable[StreamlineBlock],
-    n_threads: int,
-) -> Iterator[tuple[np.ndarray, ...]]:
-    """Call for every block in threads; yield in the order of blocks."""
     with ThreadPoolExecutor(n_threads) as pool:
-        waiting: deque = deque()
         for block in blocks:
-            waiting.append(pool.submit(call, block))
-            if len(waiting) > n_threads:  # no more blocks in memory than that
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            given = (block, ends, weight, volumes, factors)
+            waiting.append(pool.submit(_sum_block, *given))
+            add(n_threads)  # no more blocks in memory than that
+        add(0)
+    if weight == "mean_length":
+        values = np.divide(values, shares, np.zeros(n * n), where=shares > 0)
+    return counts.reshape(n, n), values.reshape(n, n)
 
 
 def _sum_block(
@@ -457,31 +430,30 @@ def _sum_block(
     factors: np.ndarray | None,
 ) -> tuple[np.ndarray, ...]:
     """Return pairs of nodes, and the counts, values and shares of each."""
-    n = len(volumes)
-    numbers = np.arange(block.first, block.first + len(block))
+    n, n_lines = len(volumes), len(block.starts)
     has_points = block.stops > block.starts
-    one, two = np.zeros((2, len(block)), dtype=np.int64)
-    some = block if has_points.all() else block.select(has_points)
+    some = block._replace(
+        starts=block.starts[has_points], stops=block.stops[has_points]
+    )
+    one, two = np.zeros((2, n_lines), dtype=np.int64)
     one[has_points], two[has_points] = ends(some)
-    given = np.ones(len(block))
+    given = np.ones(n_lines)
     if factors is not None:
-        inside = numbers < len(factors)
-        given[inside] = factors[numbers[inside]]
+        known = factors[block.first : block.first + n_lines]
+        given[: len(known)] = known
     value = np.where(has_points, given, 0.0)
-    if weight in ("mean_length", "inverse_length"):
+    if weight == "mean_length":
+        value[has_points] *= some.lengths
+    elif weight == "inverse_length":
+        # a single point has no length, and adds nothing
         lengths = some.lengths
-        if weight == "inverse_length":
-            # a single point has no length, and adds nothing
-            lengths = np.divide(1.0, lengths, np.zeros_like(lengths), where=lengths > 0)
-        with np.errstate(over="ignore"):  # a sum that is no number is refused
-            value[has_points] *= lengths
+        nothing = np.zeros_like(lengths)
+        value[has_points] *= np.divide(1.0, lengths, nothing, where=lengths > 0)
     elif weight == "inverse_node_volume":
         both = volumes[one] + volumes[two]
-        value *= np.divide(2.0, both, np.zeros(len(both)), where=both > 0)
+        value *= np.divide(2.0, both, np.zeros(n_lines), where=both > 0)
     key = np.minimum(one, two) * n + np.maximum(one, two)
-    size = n * n
-    counts = np.bincount(key, minlength=size)
+    counts = np.bincount(key, minlength=n * n)
     pair = np.flatnonzero(counts)
-    sums = np.bincount(key, value, minlength=size)[pair]
-    shares = np.bincount(key, given, minlength=size)[pair]
+    sums, shares = (np.bincount(key, part, n * n)[pair] for part in (value, given))
     return pair, counts[pair], sums, shares

@@ -6,71 +6,52 @@ from typing import Any
 
 import numpy as np
 
+from brainlsap.data.tables import reading
 from brainlsap.exceptions import FileFormatError, ParameterError
 
 SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", ".img", ".hdr")
-# What gzip can make of a byte at most, and where headers stand.
-_MOST_PACKED, _HEADER = 1032, 4096
 # Rounded to this many digits, halves of voxels are halves whatever the arithmetic.
 _DIGITS = 6
 
 
-def read_volume(path: str | Path) -> Any:
-    """Open an image of three axes or four, with an affine that can be inverted."""
+def read_volume(path: str | Path) -> tuple[Any, np.ndarray]:
+    """Open an image of three axes or four; return it and its affine, in float64."""
     import nibabel
 
-    path = Path(path)
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file; expected an image.")
-    if not path.name.lower().endswith(SUFFIXES):
+    if not str(path).lower().endswith(SUFFIXES):
         raise FileFormatError(
-            f"{path}: images are read from {', '.join(SUFFIXES[:4])} files, got "
-            f"{path.suffix or 'a name without suffix'}. MRtrix's mrconvert makes .nii "
-            "of .mif."
+            f"{path}: images are read from {', '.join(SUFFIXES)} files. MRtrix's "
+            "mrconvert makes .nii of .mif."
         )
-    try:
+    with reading(path, "an image"):
         image: Any = nibabel.load(path)
         affine = np.asarray(image.affine, dtype=np.float64)
-    except Exception as error:  # each format has errors of its own
-        raise FileFormatError(
-            f"{path}: cannot be read as an image: {error}. The file may be cut short."
-        ) from error
-    if affine.shape != (4, 4) or not np.isfinite(affine).all():
-        raise FileFormatError(f"{path}: the affine is not a 4 x 4 matrix of numbers.")
-    if abs(np.linalg.det(affine[:3, :3])) < 1e-12:
-        raise FileFormatError(f"{path}: the affine is singular; voxels have no volume.")
-    if len(image.shape) not in (3, 4) or min(image.shape) < 1:
+    if not _is_invertible(affine):
+        raise FileFormatError(f"{path}: the affine must be numbers, not singular.")
+    if len(image.shape) not in (3, 4):
         raise FileFormatError(
             f"{path}: expected an image of three axes, or four with time, got shape "
             f"{tuple(image.shape)}."
         )
-    return image
+    return image, affine
+
+
+def _is_invertible(affine: np.ndarray) -> bool:
+    finite = bool(np.isfinite(affine).all())
+    return finite and abs(np.linalg.det(affine[:3, :3])) > 1e-12
 
 
 def read_voxels(image: Any, path: str | Path, frame: int | None = None) -> np.ndarray:
-    """Return the values of an image, or of one of its frames, scaled by its header."""
-    path = Path(path)
-    # memory would be asked for before the first voxel is read
-    promised = np.dtype(image.get_data_dtype()).itemsize
-    for n in image.shape:
-        promised *= int(n)
-    packed = path.suffix.lower() in (".gz", ".mgz")
-    there = path.stat().st_size * (_MOST_PACKED if packed else 1) + _HEADER
-    if promised > there and path.suffix.lower() != ".hdr":
-        raise FileFormatError(
-            f"{path}: the header promises {promised:,} bytes of voxels, and the file "
-            f"has {path.stat().st_size:,}. It may be cut short."
-        )
-    try:
+    """Return the values of three axes, scaled by the header, of one frame if said."""
+    with reading(path, "voxels"):
         data = image.dataobj
         values = np.asarray(data if frame is None else data[..., frame])
-    except Exception as error:  # each format has errors of its own
+    if values.ndim == 4 and values.shape[3] == 1:
+        values = values[..., 0]
+    if values.ndim != 3 or values.dtype.kind not in "buif":
         raise FileFormatError(
-            f"{path}: the voxels cannot be read: {error}. The file may be cut short."
-        ) from error
-    if values.dtype.kind not in "buif":
-        raise FileFormatError(
-            f"{path}: expected a number in every voxel, got {values.dtype}."
+            f"{path}: expected three axes and a number in every voxel, got shape "
+            f"{values.shape} of {values.dtype}."
         )
     return values
 
@@ -90,8 +71,7 @@ def read_transform(
         matrix = _read_registration(Path(transform), moving, fixed)
     else:
         matrix = np.asarray(transform, dtype=np.float64)
-    is_affine = matrix.shape == (4, 4) and np.isfinite(matrix).all()
-    if not is_affine or abs(np.linalg.det(matrix)) < 1e-9:
+    if matrix.shape != (4, 4) or not _is_invertible(matrix):
         raise ParameterError(
             "transform must be a 4 x 4 matrix that can be inverted, got "
             f"{matrix!r:.60}."
@@ -106,23 +86,16 @@ def _read_registration(path: Path, moving: str | Path, fixed: str | Path) -> np.
         raise FileFormatError(
             f"{path}: registrations need nitransforms; pip install 'brainlsap[tract]'."
         ) from error
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file; expected a registration.")
     kind = "fs" if path.suffix.lower() == ".lta" else "itk"
-    try:
-        if kind == "itk" and len(np.loadtxt(path).ravel()) == 16:
-            kind = "fsl"
-    except ValueError:  # words or bytes, of ITK
-        pass
-    try:
+    with reading(path, f"a linear registration ({kind}, or 16 numbers of FSL)"):
+        try:
+            if kind == "itk" and np.loadtxt(path).size == 16:
+                kind = "fsl"
+        except ValueError:  # words or bytes, of ITK
+            pass
         read = load(str(path), fmt=kind, reference=str(fixed), moving=str(moving))
         # from points of the fixed image to the moving one, as images are resampled
-        matrix = np.squeeze(np.asarray(read.matrix, dtype=np.float64))
-        return np.linalg.inv(matrix)
-    except Exception as error:  # that library raises errors of every kind
-        raise FileFormatError(
-            f"{path}: cannot be read as a linear registration ({kind}): {error}."
-        ) from error
+        return np.linalg.inv(np.squeeze(np.asarray(read.matrix, dtype=np.float64)))
 
 
 def nearest(values: np.ndarray, places: Sequence[np.ndarray]) -> np.ndarray:

@@ -151,8 +151,7 @@ def make_cohort(
     shares: Mapping[str, float] | None = None,
     visits: Sequence[float] = VISIT_SHARES,
     n_sites: int = 4,
-    conversion: float = 0.0,
-    seeds: Sequence[str] | int | None = None,
+    seeds: Sequence[str] | None = None,
     effect: float = 0.27,
     spread: float = 0.5,
     noise: float = 1.0,
@@ -179,12 +178,10 @@ def make_cohort(
         Share of the people who come once, twice, three times ..., a year apart.
     n_sites : int
         Sites differ by a small factor.
-    conversion : float
-        Probability of being one stage further at the next visit.
-    seeds : sequence of str, int or None
-        Regions in which disease starts: names, or a number of regions to draw. By
-        default parahippocampal gyrus (Destrieux) or entorhinal cortex (Desikan),
-        hippocampus and amygdala, on both sides.
+    seeds : sequence of str, optional
+        Regions in which disease starts, by name. By default parahippocampal gyrus
+        (Destrieux) or entorhinal cortex (Desikan), hippocampus and amygdala, on both
+        sides.
     effect : float
         :math:`\eta`, part of its value that an average seed loses in AD; 0 to 0.5.
     spread : float
@@ -218,10 +215,6 @@ def make_cohort(
     6
     """
     names = (feature,) if isinstance(feature, str) else tuple(feature)
-    if not names or len(set(names)) < len(names):
-        raise ParameterError(
-            f"feature must name at least one feature, each once; got {list(names)}."
-        )
     for name in names:
         check_choice("feature", name, FEATURES)
     if not 0 <= effect <= 0.5:
@@ -232,8 +225,8 @@ def make_cohort(
     check_at_least("spread", spread, 0)
     check_at_least("noise", noise, 0)
     atlas = load_atlas(atlas)
-    people = make_people(n_people, shares, visits, n_sites, conversion, random_state)
-    seeded = choose_seeds(atlas, seeds, random_state)
+    people = make_people(n_people, shares, visits, n_sites, random_state)
+    seeded = _mark_seeds(atlas, seeds)
     connectomes, pattern = _draw_networks(atlas, people, seeded, spread, random_state)
     pattern = pattern / pattern[:, seeded].mean()
     severity = _draw_severity(people, random_state)
@@ -250,7 +243,13 @@ def make_cohort(
     truth["effect"] = effects[f"effect_{names[0]}"]
     if len(names) > 1:
         truth = truth.assign(**effects)
-    table = _scan_table(people)
+    participant = [f"sub-{person + 1:04d}" for person in people["person"]]
+    session = [f"ses-M{visit * MONTHS_BETWEEN:02d}" for visit in people["visit"]]
+    scan = [f"{p}_{s}" for p, s in zip(participant, session, strict=True)]
+    table = pd.DataFrame({"scan": scan, "participant": participant, "session": session})
+    table["label"] = [STAGES[stage] for stage in people["stage"]]
+    table = table.assign(age=people["age"], sex=people["sex"])
+    table["site"] = [f"site-{site + 1}" for site in people["site"]]
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
@@ -265,7 +264,6 @@ def make_cohort(
             "effect": effect,
             "spread": spread,
             "noise": noise,
-            "conversion": conversion,
             "random_state": random_state,
         },
         truth=truth,
@@ -275,16 +273,11 @@ def make_cohort(
 def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
     parts = np.asarray(shares, dtype=float)
-    if not (np.isfinite(parts).all() and (parts >= 0).all() and parts.sum() > 0):
-        raise ParameterError(
-            "shares must be finite, not negative and not all 0, "
-            f"got {[float(part) for part in parts]}."
-        )
     wanted = parts > 0
-    if n_people < wanted.sum():
+    if (parts < 0).any() or not 0 < wanted.sum() <= n_people:
         raise ParameterError(
-            f"n_people must be at least {wanted.sum()}, one for every group with a "
-            f"share, got {n_people}."
+            f"shares must not be negative nor all 0, and n_people at least one for "
+            f"every share, got {n_people} for {parts.tolist()}."
         )
     exact = n_people * parts / parts.sum()
     counts = np.floor(exact).astype(int)
@@ -301,56 +294,30 @@ def make_people(
     shares: Mapping[str, float] | None = None,
     visits: Sequence[float] = VISIT_SHARES,
     n_sites: int = 4,
-    conversion: float = 0.0,
     random_state: int = 0,
 ) -> pd.DataFrame:
     """Draw people and visits: person, visit, stage, age, sex and site of every scan."""
-    if n_sites < 1:
-        raise ParameterError(f"n_sites must be at least 1, got {n_sites}.")
-    if not 0 <= conversion <= 1:
-        raise ParameterError(f"conversion must be between 0 and 1, got {conversion}.")
     if shares is None:
         shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
-    unknown = [stage for stage in shares if stage not in STAGES]
-    if unknown:
-        raise ParameterError(
-            f"shares must name stages among {', '.join(STAGES)}; got {unknown[0]!r}."
-        )
+    for stage in shares:
+        check_choice("shares", stage, STAGES)
     counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
     stages = np.repeat(np.arange(len(STAGES)), counts)
     stages = random_stream(random_state, "stages").permutation(stages)
     n_visits = np.repeat(np.arange(len(visits)) + 1, divide(n_people, visits))
     n_visits = random_stream(random_state, "visits").permutation(n_visits)
     rows = []
-    for person, (start, times) in enumerate(zip(stages, n_visits, strict=True)):
+    for person, (stage, times) in enumerate(zip(stages, n_visits, strict=True)):
         rng = random_stream(random_state, "person", person)
-        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[start]]
+        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
         sex = "M" if rng.random() < n_men / n_group else "F"
         site = int(rng.integers(n_sites))
-        further = np.concatenate([[0], rng.random(times - 1) < conversion]).cumsum()
         for visit in range(times):
-            stage = int(min(start + further[visit], len(STAGES) - 1))
             age_now = round(age + visit * MONTHS_BETWEEN / 12, 1)
             rows.append((person, visit, stage, age_now, sex, site))
     columns = ["person", "visit", "stage", "age", "sex", "site"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _scan_table(people: pd.DataFrame) -> pd.DataFrame:
-    participant = [f"sub-{person + 1:04d}" for person in people["person"]]
-    session = [f"ses-M{visit * MONTHS_BETWEEN:02d}" for visit in people["visit"]]
-    return pd.DataFrame(
-        {
-            "scan": [f"{p}_{s}" for p, s in zip(participant, session, strict=True)],
-            "participant": participant,
-            "session": session,
-            "label": [STAGES[stage] for stage in people["stage"]],
-            "age": people["age"],
-            "sex": people["sex"],
-            "site": [f"site-{site + 1}" for site in people["site"]],
-        }
-    )
 
 
 def structure_names(atlas: Atlas) -> list[str]:
@@ -358,28 +325,17 @@ def structure_names(atlas: Atlas) -> list[str]:
     return [split_name(name)[1] for name in atlas.names]
 
 
-def choose_seeds(
-    atlas: Atlas, seeds: Sequence[str] | int | None, random_state: int
-) -> np.ndarray:
-    """Mark the regions (n_rois,) in which disease starts: named, drawn, or usual."""
-    chosen = np.zeros(len(atlas), dtype=bool)
+def _mark_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
+    """Mark the regions (n_rois,) in which disease starts: named, or usual."""
     if seeds is None:
-        chosen[[name in SEEDS for name in structure_names(atlas)]] = True
-        if not chosen.any():
-            raise ParameterError(
-                f"atlas {atlas.name!r} has none of the regions in which disease starts "
-                "by default. Name some with seeds=."
-            )
-    elif isinstance(seeds, (int, np.integer)):
-        if not 1 <= seeds <= len(atlas):
-            raise ParameterError(
-                f"seeds must be between 1 and {len(atlas)}, the regions of atlas "
-                f"{atlas.name!r}; got {seeds}."
-            )
-        rng = random_stream(random_state, "seeds")
-        chosen[rng.choice(len(atlas), size=seeds, replace=False)] = True
+        chosen = np.array([name in SEEDS for name in structure_names(atlas)])
     else:
-        chosen[atlas.match(list(seeds))] = True
+        chosen = np.isin(np.arange(len(atlas)), atlas.match(seeds))
+    if not chosen.any():
+        raise ParameterError(
+            f"atlas {atlas.name!r} has none of the regions in which disease starts by "
+            "default. Name some with seeds=."
+        )
     return chosen
 
 

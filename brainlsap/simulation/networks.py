@@ -23,32 +23,18 @@ two scans of a person.
 """
 
 from collections.abc import Sequence
-from operator import index
 from zlib import crc32
 
 import numpy as np
 
-from brainlsap.exceptions import ParameterError
+# Of the base network: A, ell in mm, and t.
+STRENGTH, LENGTH, HOMOTOPIC = 400.0, 18.0, 60.0
 
 
 def random_stream(random_state: int, name: str, *keys: int) -> np.random.Generator:
     """Return the generator of one purpose and person, whatever was drawn before."""
-    try:
-        seed = index(random_state)
-    except TypeError:
-        seed = -1
-    if seed < 0:
-        raise ParameterError(
-            f"random_state must be a whole number of at least 0, got {random_state!r}."
-        )
     # Entropy is padded with zeros, so without their number no key is the key 0.
-    return np.random.default_rng([seed, crc32(name.encode()), len(keys), *keys])
-
-
-def pairwise_distance(positions: np.ndarray) -> np.ndarray:
-    """Return Euclidean distances (n_rois, n_rois) of positions (n_rois, 3)."""
-    difference = positions[:, None, :] - positions[None, :, :]
-    return np.sqrt((difference**2).sum(axis=2))
+    return np.random.default_rng([random_state, crc32(name.encode()), len(keys), *keys])
 
 
 def symmetric_normal(n_rois: int, rng: np.random.Generator) -> np.ndarray:
@@ -62,22 +48,21 @@ def base_network(
     homotopic: np.ndarray,
     rng: np.random.Generator,
     *,
-    strength: float = 400.0,
-    length: float = 18.0,
     spread: float = 0.8,
-    homotopic_weight: float = 60.0,
     factors: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
     """Draw the network B that a cohort shares; `factors` are h_i h_j and q_ij.
 
     `homotopic` is each region's counterpart in the other hemisphere, itself for none.
     """
-    decay = strength * np.exp(-pairwise_distance(positions) / length)
-    network = decay * np.exp(spread * symmetric_normal(len(positions), rng))
+    difference = positions[:, None, :] - positions[None, :, :]
+    distance = np.sqrt((difference**2).sum(axis=2))
+    network = STRENGTH * np.exp(-distance / LENGTH)
+    network = network * np.exp(spread * symmetric_normal(len(positions), rng))
     for factor in factors:
         network = network * factor
     rows = np.arange(len(positions))
-    network[rows, homotopic] += homotopic_weight
+    network[rows, homotopic] += HOMOTOPIC
     np.fill_diagonal(network, 0.0)
     return network
 

@@ -34,7 +34,6 @@ from brainlsap.files import fill_folder
 from brainlsap.simulation.cohort import SUBCORTEX_VOLUME
 
 STYLES = ("mrtrix", "named")
-KEY_COLUMNS = ("scan", "participant", "session", "label")
 FREESURFER_FEATURES = ("thickness", "volume")
 # Feature -> folder, end of the file's name, and heading of its values.
 REGION_FILES = {"fdg": ("pet", "trc-18FFDG_desc-suvr_regions.tsv", "suvr")}
@@ -83,20 +82,12 @@ def write_study_folder(
             "them are invented. Cohort.save(path) keeps any cohort in one file."
         )
     nodes = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
-    folder = Path(folder)
-    if folder.is_file():
-        raise ParameterError(f"{folder} is a file; name a new or empty folder.")
     with fill_folder(folder) as whole:
         _write_dataset(cohort, whole)
         rows = range(cohort.n_scans)
-        for row in tqdm(rows, "writing", unit="scan", disable=not verbose):
+        for row in tqdm(rows, "writing", disable=None if verbose else True):
             _write_scan(cohort, row, whole, nodes)
-    return folder
-
-
-def _entity(key: str, value: str) -> str:
-    """Return `key-value` whether or not the value says its key already."""
-    return value if not value or value.startswith(f"{key}-") else f"{key}-{value}"
+    return Path(folder)
 
 
 def _write_dataset(cohort: Cohort, folder: Path) -> None:
@@ -110,33 +101,27 @@ def _write_dataset(cohort: Cohort, folder: Path) -> None:
     _write(folder / "dataset_description.json", json.dumps(description, indent=2))
     _write(folder / "README", README)
     write_tsv(cohort.truth, folder / "truth.tsv")
-    covariates = [name for name in cohort.table if name not in KEY_COLUMNS]
-    table = cohort.table.rename(columns={"label": cohort.label_name})
-    covariates = [cohort.label_name, *covariates]
-    people = table.groupby("participant", sort=False)
-    first = people.head(1)
-    names = [_entity("sub", person) for person in first["participant"]]
-    first = first.assign(participant_id=names)[["participant_id", *covariates]]
+    label = cohort.label_name
+    names = {"participant": "participant_id", "session": "session_id", "label": label}
+    table = cohort.table.drop(columns="scan").rename(columns=names)
+    covariates = [name for name in table if name not in names.values()]
+    people = table.groupby("participant_id", sort=False)
+    first = people.head(1)[["participant_id", label, *covariates]]
     write_tsv(first, folder / "participants.tsv")
-    several = people[covariates].nunique().gt(1).any()
-    changing = [name for name in covariates if several[name]]
-    changing = [cohort.label_name, *(n for n in changing if n != cohort.label_name)]
+    changing = [name for name in covariates if people[name].nunique().gt(1).any()]
     for person, scans in people:
-        subject = _entity("sub", str(person))
-        (folder / subject).mkdir()
-        if not (scans["session"] == "").any():
-            names = [_entity("ses", session) for session in scans["session"]]
-            sessions = scans.assign(session_id=names)[["session_id", *changing]]
-            write_tsv(sessions, folder / subject / f"{subject}_sessions.tsv")
+        place = folder / str(person)
+        place.mkdir()
+        if (scans["session_id"] != "").all():
+            sessions = scans[["session_id", label, *changing]]
+            write_tsv(sessions, place / f"{person}_sessions.tsv")
 
 
 def _write_scan(
     cohort: Cohort, row: int, folder: Path, nodes: np.ndarray | None
 ) -> None:
     """Write one scan's connectome and features."""
-    subject = _entity("sub", cohort.table["participant"][row])
-    session = _entity("ses", cohort.table["session"][row])
-    name = f"{subject}_{session}".rstrip("_")
+    name, subject, session = cohort.table.loc[row, ["scan", "participant", "session"]]
     place, atlas = folder / subject / session, cohort.atlas
     matrix = cohort.connectomes[row].astype(float)
     if nodes is None:

@@ -9,6 +9,7 @@ from nibabel.affines import apply_affine
 from scipy import ndimage
 
 from brainlsap.atlas import load_atlas
+from brainlsap.data import TRACERS
 from brainlsap.exceptions import BrainlsapError, FileFormatError, ParameterError
 from brainlsap.images import extract_suvr
 
@@ -149,35 +150,52 @@ def test_low_coverage_is_refused_unless_accepted(brain, tiny, tmp_path, rewrite)
     assert "accepted: the image covers" in " ".join(found.notes)
 
 
-def test_references_by_name_and_by_mask(brain, tiny, tmp_path, save_image, rewrite):
-    labels = nibabel.load(brain[1])
-    codes = np.asarray(labels.dataobj)
-    for name, numbers in [
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
         ("pons", [174]),
         ("whole cerebellum", [7, 8, 46, 47]),
         ("cerebellar_cortex", [8, 47]),
-    ]:
-        mask = np.isin(codes, numbers).astype(np.uint8)
-        path = save_image(tmp_path / f"{name}.nii.gz", mask, labels.affine)
-        named = extract(*brain, tiny, name)
-        masked = extract(*brain, tiny, path)
-        np.testing.assert_allclose(named.values, masked.values, rtol=1e-12)
-        assert named.reference_coverage == masked.reference_coverage
-    with pytest.raises(ParameterError, match=r"reference must be one of .*'moon'"):
-        extract(*brain, tiny, "moon")
+    ],
+)
+def test_a_reference_by_name_is_its_mask(
+    brain, tiny, tmp_path, save_image, name, numbers
+):
+    labels = nibabel.load(brain[1])
+    mask = np.isin(np.asarray(labels.dataobj), numbers).astype(np.uint8)
+    path = save_image(tmp_path / "mask.nii.gz", mask, labels.affine)
+    named, masked = extract(*brain, tiny, name), extract(*brain, tiny, path)
+    np.testing.assert_allclose(named.values, masked.values, rtol=1e-12)
+    assert named.reference_coverage == masked.reference_coverage
+
+
+def test_every_usual_reference_of_a_tracer_is_known(brain, tiny):
+    for tracer in TRACERS:
+        assert extract(*brain, tiny, tracer.reference).reference_mean > 0
+
+
+def test_references_that_are_none_are_refused(
+    brain, tiny, tmp_path, save_image, rewrite
+):
+    def regions(values, affine):
+        return np.where(np.isin(values, NUMBERS), values, 0).astype("i4"), affine
+
     empty = save_image(tmp_path / "empty.nii", np.zeros((3, 3, 3)), np.eye(4))
-    with pytest.raises(FileFormatError, match=r"empty\.nii: expected a mask"):
-        extract(*brain, tiny, empty)
-    some = np.where(np.isin(codes, NUMBERS), codes, 0)
-    bare = save_image(tmp_path / "bare.nii", some, labels.affine)
-    with pytest.raises(FileFormatError, match=r"no label for every part of the .*pons"):
-        extract(brain[0], bare, tiny, "pons")
     far = save_image(tmp_path / "far.nii", np.ones((3, 3, 3)), np.diag([1, 1, 90, 1]))
-    with pytest.raises(FileFormatError, match=r"covers \d+% of the reference"):
-        extract(*brain, tiny, far)
+    bare = rewrite(brain[1], tmp_path / "bare.nii", regions)
     negative = rewrite(brain[0], tmp_path / "n.nii", lambda v, a: (-v, a))
-    with pytest.raises(FileFormatError, match=r"reference pons is -.*more than 0"):
-        extract(negative, brain[1], tiny, "pons")
+    nothing = rewrite(brain[0], tmp_path / "z.nii", lambda v, a: (0 * v, a))
+    accept = {"accept_low_coverage": True}
+    for pet, labels, reference, said, more in (
+        (*brain, "moon", r"reference must be one of .*'moon'", {}),
+        (*brain, empty, r"empty\.nii: expected a mask", {}),
+        (brain[0], bare, "pons", "no label for every part of the .*pons", {}),
+        (*brain, far, r"covers \d+% of the reference", {}),
+        (negative, brain[1], "pons", "reference pons is -.*more than 0", {}),
+        (nothing, brain[1], "pons", "reference pons is nan; expected", accept),
+    ):
+        with pytest.raises(BrainlsapError, match=said):
+            extract(pet, labels, tiny, reference, **more)
 
 
 def test_frames_are_averaged_by_duration(brain, tiny, tmp_path, save_image):
@@ -185,24 +203,24 @@ def test_frames_are_averaged_by_duration(brain, tiny, tmp_path, save_image):
     one = image.get_fdata()
     four = np.stack([one * 9, one, one[::-1], one * 7], axis=3)
     path = save_image(tmp_path / "tacs.nii.gz", four, image.affine)
-    times = [(0, 100), (100, 200), (200, 500), (500, 600)]
     mean = save_image(tmp_path / "mean.nii", (one + 3 * one[::-1]) / 4, image.affine)
-    wanted = extract(mean, brain[1], tiny)
-    given = extract(path, brain[1], tiny, frames=(100, 500), frame_times=times)
-    np.testing.assert_allclose(given.values, wanted.values, rtol=1e-12)
-    with pytest.raises(ParameterError, match="has 4 frames; say which to average"):
-        extract(path, brain[1], tiny)
-    with pytest.raises(ParameterError, match="times of its frames are not known"):
-        extract(path, brain[1], tiny, frames=(100, 500))
-    with pytest.raises(FileFormatError, match=r"4 frames, but times of shape \(3, 2\)"):
-        extract(path, brain[1], tiny, frames=(0, 9), frame_times=times[1:])
-    start, end = np.array(times).T
-    said = {"FrameTimesStart": start.tolist(), "FrameDuration": (end - start).tolist()}
+
+    def refused(said, frames=(100, 500)):
+        with pytest.raises(BrainlsapError, match=said):
+            extract(path, brain[1], tiny, frames=frames)
+
+    refused("has 4 frames; say which to average", None)
+    refused(r"tacs\.json: no such file")
+    start, duration = [0, 100, 200, 500], [100, 100, 300, 100]
+    said = {"FrameTimesStart": start[1:], "FrameDuration": duration[1:]}
     (tmp_path / "tacs.json").write_text(json.dumps(said))
-    beside = extract(path, brain[1], tiny, frames=(100, 500))
-    np.testing.assert_array_equal(beside.values, given.values)
-    with pytest.raises(FileFormatError, match="must begin and end where frames do"):
-        extract(path, brain[1], tiny, frames=(150, 500))
+    refused("4 frames, but 3 times")
+    said = {"FrameTimesStart": start, "FrameDuration": duration}
+    (tmp_path / "tacs.json").write_text(json.dumps(said))
+    given = extract(path, brain[1], tiny, frames=(100, 500))
+    wanted = extract(mean, brain[1], tiny)
+    np.testing.assert_allclose(given.values, wanted.values, rtol=1e-12)
+    refused("must begin and end where frames do", (150, 500))
 
 
 def test_erosion_and_fewest_voxels(tiny, tmp_path, save_image):
@@ -325,51 +343,3 @@ def test_fdopa_equals_nilearn_and_a_moved_affine_is_refused(
     match = r"covers 6\d% of the regions' voxels.* when moved by"
     with pytest.raises(FileFormatError, match=match):
         extract(path, parcellation, atlas, mask)
-
-
-@pytest.mark.parametrize("grid", ["pet", "parcellation"])
-@pytest.mark.parametrize(
-    ("value", "where", "holds"),
-    [
-        (3.0, (), True),
-        (1e-300, (1,), True),
-        (-4.0, (2,), True),
-        (np.nan, (1, 0), True),
-        (np.inf, (1, 0, 0), True),
-        (1e300, (1, 0, 0), True),
-        (0.0, (), False),
-        (np.nan, (), False),
-        (-1.0, (4,), False),
-        (np.nan, (4,), False),
-        (1e-310, (4,), False),
-        (1e308, (1,), False),
-        (1e308, (), False),
-    ],
-)
-def test_extreme_uptake_holds_or_is_refused(
-    tmp_path, save_image, grid, value, where, holds
-):
-    labels = np.zeros((5, 4, 6), dtype=np.int16)
-    labels[1:] = np.arange(1, 5)[:, None, None]
-    image = np.random.default_rng(4).uniform(1.0, 2.0, labels.shape)
-    image[where or ...] = value
-    (tmp_path / "regions.tsv").write_text(
-        "name\themisphere\nlh_a\tL\nlh_b\tL\nrh_a\tR\n"
-    )
-    files = (
-        save_image(tmp_path / "pet.nii", image, np.eye(4)),
-        save_image(tmp_path / "labels.nii", labels, np.eye(4)),
-        tmp_path / "regions.tsv",
-    )
-    given = {
-        "labels": ("lh_a", "lh_b", "rh_a", "Left-Cerebellum-Cortex"),
-        "grid": grid,
-        "accept_low_coverage": True,
-    }
-    if holds:
-        found = extract(*files, **given)
-        assert np.isfinite(found.values).all()
-        assert found.reference_mean > 0
-        return
-    with pytest.raises(BrainlsapError, match=r"pet\.nii: .*(reference|cover|region)"):
-        extract(*files, **given)

@@ -183,13 +183,13 @@ def test_thickness_has_no_subcortex():
     assert made.truth["effect"].isna().tolist() == [False] * 148 + [True] * 12
 
 
-def test_seeds_by_name_and_number_and_a_users_own_atlas():
+def test_seeds_by_name_and_a_users_own_atlas():
     made = make_cohort(8, seeds=["lh_G_precuneus", "Right-Caudate"])
     planted = made.truth.loc[made.truth["seed"], "region"]
     assert list(planted) == ["ctx_lh_G_precuneus", "Right-Caudate"]
     own = load_atlas("desikan82").regions[40:].reset_index(drop=True)
-    made = make_cohort(6, atlas=Atlas("own", own, None), seeds=3)
-    assert (made.n_rois, made.truth["seed"].sum()) == (42, 3)
+    made = make_cohort(6, atlas=Atlas("own", own, None), seeds=["rh_insula"])
+    assert (made.n_rois, made.truth["seed"].sum()) == (42, 1)
     with pytest.raises(RegionNameError, match="lh_nowhere"):
         make_cohort(6, seeds=["lh_nowhere"])
 
@@ -198,14 +198,11 @@ def test_seeds_by_name_and_number_and_a_users_own_atlas():
     ("arguments", "message"),
     [
         ({"feature": "curvature"}, r"feature must be one of 'fdg', .* got 'curvature'"),
-        ({"feature": ["fdg", "fdg"]}, r"each once; got \['fdg', 'fdg'\]"),
         ({"effect": 0.7}, r"effect must be between 0 and 0\.5, .* got 0\.7"),
         ({"noise": -0.5}, r"noise must be at least 0, got -0\.5"),
-        ({"n_people": 3}, r"n_people must be at least 5, .* got 3"),
-        ({"shares": {"MCI": 1}}, r"shares must name stages among .*; got 'MCI'"),
-        ({"visits": (0, 0)}, r"shares must be finite, not negative and not all 0"),
-        ({"random_state": -3}, r"random_state must be a whole number .* got -3"),
-        ({"seeds": 1000}, r"seeds must be between 1 and 160"),
+        ({"n_people": 3}, r"at least one for every share, got 3 for"),
+        ({"shares": {"MCI": 1}}, r"shares must be one of 'AD', .*; got 'MCI'"),
+        ({"visits": (0, 0)}, r"shares must not be negative nor all 0"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -245,8 +242,6 @@ def test_people_come_one_to_three_times_a_year_apart():
     assert grown.to_numpy() == pytest.approx(visits.count().to_numpy() - 1)
     fixed = people.groupby("person")[["stage", "sex", "site"]].nunique()
     assert (fixed == 1).all(axis=None)
-    moved = make_people(60, conversion=0.5)
-    assert (moved.groupby("person")["stage"].nunique() > 1).any()
 
 
 def severity(made):
@@ -328,7 +323,7 @@ def test_benchmark_cases_share_people_and_permuted_labels_say_nothing(benchmark)
     [
         ({"case": "own"}, r"case must be one of 'combinatorial', .* got 'own'"),
         ({"noise": "none"}, r"noise must be one of 'high', 'low'; got 'none'"),
-        ({"n_people": 4}, r"n_people must be at least 5, .* got 4"),
+        ({"n_people": 4}, r"at least one for every share, got 4 for"),
     ],
 )
 def test_benchmark_refuses(arguments, message):

@@ -42,17 +42,14 @@ def test_base_network_matches_the_formula_without_noise(positions, homotopic):
         positions,
         homotopic,
         draw_rng(),
-        strength=100.0,
-        length=25.0,
         spread=0.0,
-        homotopic_weight=7.0,
         factors=(np.outer(hubs, hubs),),
     )
     for i in range(2 * HALF):
         for j in range(2 * HALF):
             distance = np.linalg.norm(positions[i] - positions[j])
-            expected = 100 * np.exp(-distance / 25) * hubs[i] * hubs[j]
-            expected += 7 * (j == homotopic[i])
+            expected = 400 * np.exp(-distance / 18) * hubs[i] * hubs[j]
+            expected += 60 * (j == homotopic[i])
             assert network[i, j] == pytest.approx(0.0 if i == j else expected)
 
 
