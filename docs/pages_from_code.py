@@ -25,6 +25,12 @@ PACKAGES = {
     "brainlsap.prediction": "New people",
 }
 
+# Modules whose own docstring is part of their package's page.
+EXPLAINED = {
+    "brainlsap.adni": ("convert",),
+    "brainlsap.simulation": ("cohort", "study_folder"),
+}
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "results"
 # Pages that show what programs of benchmarks/ wrote; absent files are said to be so.
 RESULTS = (
@@ -74,33 +80,31 @@ def package_page(name: str, title: str) -> str:
     ]
     for public in sorted(getattr(package, "__all__", own), key=str.lower):
         value = getattr(package, public)
-        is_code = inspect.isclass(value) or inspect.isfunction(value)
-        kind = "Classes" if inspect.isclass(value) else "Functions"
-        kinds[kind if is_code else "Constants"].append(public)
-    parts = [heading(f"{name}: {title.lower()}", "="), f".. currentmodule:: {name}\n"]
+        kind = "Functions" if callable(value) else "Constants"
+        kinds["Classes" if inspect.isclass(value) else kind].append(public)
+    parts = [heading(f"{name}: {title.lower()}", "="), f".. py:module:: {name}\n"]
     if name == "brainlsap":
         return "\n".join([*parts, _short_names(package)])
+    parts += [f".. automodule:: {name}.{one}\n" for one in EXPLAINED.get(name, ())]
+    parts += [f".. currentmodule:: {name}\n"]
     for kind in ("Functions", "Classes"):
         if kinds[kind]:
             parts += [heading(kind, "-"), ".. autosummary::", "   :toctree: api", ""]
             parts += [f"   {public}" for public in kinds[kind]] + [""]
     if kinds["Constants"]:
-        names = kinds["Constants"]
-        rows = [(f"``{one}``", holds(getattr(package, one))) for one in names]
-        parts += [heading("Constants", "-"), table(("name", "holds"), rows)]
+        parts += [heading("Constants", "-")]
+        for one in kinds["Constants"]:
+            parts += [f".. py:data:: {one}\n", f"   {holds(getattr(package, one))}\n"]
     return "\n".join(parts)
 
 
 def _short_names(package: object) -> str:
-    rows = [
-        (
-            f"``brainlsap.{name}``",
-            f":obj:`brainlsap.{where}.{name}`",
-        )
-        for name, where in sorted(package._PACKAGE_OF.items())
+    parts = [
+        "These names can be imported from the package; they are loaded on first use.\n"
     ]
-    said = "These names can be imported from the package; they are loaded on first use."
-    return f"{said}\n\n{table(('name', 'is'), rows)}"
+    for name, where in sorted(package._PACKAGE_OF.items()):
+        parts += [f".. py:data:: {name}\n", f"   :obj:`brainlsap.{where}.{name}`\n"]
+    return "\n".join(parts)
 
 
 def holds(value: object) -> str:

@@ -237,31 +237,32 @@ class LSAPClassifier(GraphClassifier):
     options : dict, optional
         Rarer settings by name:
 
-        degree : degree of the expansion; by default the lowest that keeps `tolerance`
-            up to `max_scale` (paper: 20, 30 and 20 for C, H and L).
-        tolerance : largest error of the kernel (1e-4; its values go up to 1). With a
-            `degree`, the error at the start counts if that is larger.
-        scale_step, scale_clip : step size (the paper's beta_s), and the most that one
-            step moves a scale (0.1).
-        scale_penalty : "none"; "barrier", the released code's near 0; or "l1", the
-            paper's term read literally.
-        penalty_weight : its weight, the paper's alpha (1).
-        readout_units : units of the perceptron (16).
-        standardize : "region", over people, before and after diffusion; or "scan",
-            each scan once.
-        dropout : share of units dropped in training.
-        learning_rate, weight_decay : of Adam.
-        readout_penalty : weight of the perceptron's squared first-layer weights.
-        linear_penalty : of a linear path beside it; 0 leaves it out, "auto" is 0.1
-            with start 0.2 and 0 otherwise.
-        patience : epochs without better validation loss (0: never stop early).
-        validation_fraction : share of the training people that each start watches.
-        batch_size : scans a step (0: all).
-        preparation : dict of further options of :class:`brainlsap.graph.Preparation`,
-            such as `consensus`; what they learn comes from the scans of the fit alone.
-        normalization : "symmetric" or "random_walk". Rows of the symmetric kernel do
-            not sum to 1, so it carries degrees even where features do not.
-        inputs : "features", or "constant", which puts 1 in the place of each.
+        - `degree`: degree of the expansion; by default the lowest that keeps
+          `tolerance` up to `max_scale` (paper: 20, 30 and 20 for C, H and L).
+        - `tolerance`: largest error of the kernel (1e-4; its values go up to 1). With a
+          `degree`, the error at the start counts if that is larger.
+        - `scale_step`, `scale_clip`: step size (the paper's beta_s), and the most that
+          one step moves a scale (0.1).
+        - `scale_penalty`: "none"; "barrier", the released code's near 0; or "l1", the
+          paper's term read literally.
+        - `penalty_weight`: its weight, the paper's alpha (1).
+        - `readout_units`: units of the perceptron (16).
+        - `standardize`: "region", over people, before and after diffusion; or "scan",
+          each scan once.
+        - `dropout`: share of units dropped in training.
+        - `learning_rate`, `weight_decay`: of Adam.
+        - `readout_penalty`: weight of the perceptron's squared first-layer weights.
+        - `linear_penalty`: of a linear path beside it; 0 leaves it out, "auto" is 0.1
+          with start 0.2 and 0 otherwise.
+        - `patience`: epochs without better validation loss (0: never stop early).
+        - `validation_fraction`: share of the training people that each start watches.
+        - `batch_size`: scans a step (0: all).
+        - `preparation`: dict of further options of
+          :class:`brainlsap.graph.Preparation`, such as `consensus`; what they learn
+          comes from the scans of the fit alone.
+        - `normalization`: "symmetric" or "random_walk". Rows of the symmetric kernel do
+          not sum to 1, so it carries degrees even where features do not.
+        - `inputs`: "features", or "constant", which puts 1 in the place of each.
 
         :meth:`set_params` takes these names too, so that searches find them.
 
