@@ -3,21 +3,21 @@
 import hashlib
 import warnings
 from collections.abc import Callable, Sequence
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
-from brainlsap.arrays import (
-    check_choice,
-    check_connectomes,
-    check_features,
-    pack,
-    unpack,
-)
+from brainlsap.arrays import check_connectomes, check_features, pack, unpack
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, SplitError
 
@@ -148,8 +148,6 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "TunedLinearClassifier":
         """Tune on inner folds of X (packed), then fit on all scans."""
-        check_choice("kind", self.kind, PENALTIES)
-        check_choice("reads", self.reads, INPUTS)
         y = np.asarray(y).astype(str)
         values = INPUTS[self.reads].read(X)
         score, C, class_weight = self._tune(values, y, self._inner_splits(y, groups))
@@ -206,18 +204,15 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         self, values: np.ndarray, y: np.ndarray, inner: tuple[Split, ...]
     ) -> tuple[float, float, str | None]:
         """Return inner balanced accuracy, C and class weight of the best choice."""
-        from sklearn.metrics import balanced_accuracy_score
-
         if not inner:
             return float("nan"), UNTUNED_C, "balanced"
-        grid = PENALTIES[self.kind]
         found: dict[tuple[float, str | None], list[float]] = {}
         for train, test in inner:
             standardizer = INPUTS[self.reads]().fit(values[train])
             seen, unseen = (standardizer.transform(values[r]) for r in (train, test))
             for class_weight in (None, "balanced"):
-                model = self._linear(grid[0], class_weight)
-                for C in grid:
+                model = self._linear(UNTUNED_C, class_weight)
+                for C in PENALTIES[self.kind]:
                     model.set_params(C=C).fit(seen, y[train])
                     score = balanced_accuracy_score(y[test], model.predict(unseen))
                     found.setdefault((C, class_weight), []).append(score)
@@ -225,9 +220,6 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         return max(choices, key=lambda one: (round(one[0], 9), -one[1], one[2] is None))
 
     def _linear(self, C: float, class_weight: str | None) -> Any:
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.svm import LinearSVC
-
         given: dict[str, Any] = {"C": C, "class_weight": class_weight}
         if self.kind == "logistic":
             return LogisticRegression(**given, max_iter=2000, warm_start=True)
@@ -261,7 +253,11 @@ class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
         self.columns_: dict[str, tuple[str, ...] | None] = {}
         table = pd.DataFrame() if covariates is None else covariates
         for name, values in table.items():
-            if name in KEY_COLUMNS or renames_label(values, y):
+            pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
+            if (
+                name in KEY_COLUMNS
+                or (pairs.nunique() == len(pairs.drop_duplicates())).all()
+            ):
                 continue
             numbers = pd.to_numeric(values, errors="coerce")
             if numbers.notna().sum() == values.notna().sum():
@@ -295,10 +291,6 @@ class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
         told = [edges.sum(axis=1), (edges > 0).mean(axis=1)]
         table = pd.DataFrame() if covariates is None else covariates
         for name, levels in self.columns_.items():
-            if name not in table:
-                raise ParameterError(
-                    f"covariates must hold the columns of the fit; {name!r} is missing."
-                )
             if levels is None:
                 told.append(pd.to_numeric(table[name], errors="coerce").to_numpy(float))
             else:
@@ -357,114 +349,96 @@ class ShuffledEdges(ClassifierMixin, BaseEstimator):
         return pack(connectomes, features)
 
 
-class Entry(NamedTuple):
-    """How a model is made of the settings of :func:`make_models`, and its role."""
+class Asked(NamedTuple):
+    """What :func:`make_models` was asked for."""
 
-    make: Callable[[dict[str, Any]], Any]
+    random_state: int
+    fast: bool
+    settings: dict[str, Any]
+
+    def chosen(self, *names: str) -> dict[str, Any]:
+        """Return those of the settings that were given and are not None."""
+        given = self.settings | (self.settings.get("options") or {})
+        return {name: given[name] for name in names if given.get(name) is not None}
+
+
+class Entry(NamedTuple):
+    """How a model is made of what was asked for, and its role."""
+
+    make: Callable[[Asked], Any]
     role: str
 
 
-def _lsap(**fixed: Any) -> Callable[[dict[str, Any]], Any]:
-    def make(told: dict[str, Any]) -> Any:
+def _lsap(kernel: str = "chebyshev", **fixed: Any) -> Callable[[Asked], Any]:
+    def make(asked: Asked) -> Any:
         from brainlsap.model import LSAPClassifier
 
-        chosen = (FAST if told["fast"] else {}) | told["settings"] | fixed
-        chosen |= {"preset": told["preset"], "random_state": told["random_state"]}
-        # The constructor with options= of rarer settings is not everywhere yet.
-        known = signature(LSAPClassifier).parameters
-        if "options" in known:
-            rare = {name: chosen.pop(name) for name in set(chosen) - set(known)}
-            chosen["options"] = (chosen.get("options") or {}) | rare
-        else:
-            chosen |= chosen.pop("options", None) or {}
-        return LSAPClassifier(**chosen)
+        usual = FAST if asked.fast else {}
+        model = LSAPClassifier(kernel, random_state=asked.random_state)
+        return model.set_params(**(usual | asked.settings | fixed))
 
     return make
 
 
-def _network(name: str) -> Callable[[dict[str, Any]], Any]:
-    def make(told: dict[str, Any]) -> Any:
+def _network(name: str) -> Entry:
+    def make(asked: Asked) -> Any:
         from brainlsap.model import NetworkClassifier
 
-        usual = FAST_NETWORK if told["fast"] else {"n_starts": 4}
-        known = ("n_epochs", "n_starts", "threshold", "weights")
-        given = {key: told["settings"][key] for key in known if key in told["settings"]}
-        return NetworkClassifier(
-            name, random_state=told["random_state"], **(usual | given)
-        )
+        given = FAST_NETWORK if asked.fast else {"n_starts": 4}
+        given = given | asked.chosen("n_epochs", "n_starts", "threshold", "weights")
+        return NetworkClassifier(name, random_state=asked.random_state, **given)
 
-    return make
+    return Entry(make, "baseline")
 
 
-def _linear(**given: Any) -> Callable[[dict[str, Any]], Any]:
-    return lambda told: TunedLinearClassifier(
-        random_state=told["random_state"], **given
-    )
+def _linear(**given: Any) -> Callable[[Asked], Any]:
+    return lambda asked: TunedLinearClassifier(random_state=asked.random_state, **given)
 
 
-def _diffused(told: dict[str, Any]) -> Any:
+def _diffused(asked: Asked) -> Any:
     from brainlsap.model import DiffusedLogisticRegression
 
-    settings = told["settings"] | (told["settings"].get("options") or {})
-    known = ("threshold", "weights", "preparation")
-    given = {key: settings[key] for key in known if settings.get(key) is not None}
-    return DiffusedLogisticRegression(random_state=told["random_state"], **given)
+    given = asked.chosen("threshold", "weights", "preparation")
+    return DiffusedLogisticRegression(random_state=asked.random_state, **given)
 
 
-def _majority(told: dict[str, Any]) -> Any:  # noqa: ARG001
-    from sklearn.dummy import DummyClassifier
-
-    return DummyClassifier(strategy="prior")
-
-
-def _forest(told: dict[str, Any]) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-
+def _forest(asked: Asked) -> Any:
     return make_pipeline(
         FunctionTransformer(RegionStandardizer.read),
         RegionStandardizer(),
         RandomForestClassifier(
-            300, class_weight="balanced", random_state=told["random_state"]
+            300, class_weight="balanced", random_state=asked.random_state
         ),
     )
 
 
 MODELS: dict[str, Entry] = {
-    "LSAP-C": Entry(_lsap(kernel="chebyshev"), "model"),
-    "LSAP-H": Entry(_lsap(kernel="hermite"), "model"),
-    "LSAP-L": Entry(_lsap(kernel="laguerre"), "model"),
-    "Exact": Entry(_lsap(kernel="exact"), "model"),
-    "majority class": Entry(_majority, "baseline"),
+    "LSAP-C": Entry(_lsap(), "model"),
+    "LSAP-H": Entry(_lsap("hermite"), "model"),
+    "LSAP-L": Entry(_lsap("laguerre"), "model"),
+    "Exact": Entry(_lsap("exact"), "model"),
+    "majority class": Entry(lambda _: DummyClassifier(strategy="prior"), "baseline"),
     "logistic regression": Entry(_linear(kind="logistic"), "baseline"),
     "linear SVM": Entry(_linear(kind="svm"), "baseline"),
     "diffused logistic regression": Entry(_diffused, "baseline"),
     "random forest": Entry(_forest, "baseline"),
-    "MLP": Entry(_network("mlp"), "baseline"),
-    "GCN": Entry(_network("gcn"), "baseline"),
-    "GAT": Entry(_network("gat"), "baseline"),
-    "GDC": Entry(_network("gdc"), "baseline"),
-    "GraphHeat": Entry(_network("graphheat"), "baseline"),
-    "ADC": Entry(_network("adc"), "baseline"),
+    "MLP": _network("mlp"),
+    "GCN": _network("gcn"),
+    "GAT": _network("gat"),
+    "GDC": _network("gdc"),
+    "GraphHeat": _network("graphheat"),
+    "ADC": _network("adc"),
     # the read-out of LSAP without any diffusion
-    "features only": Entry(
-        _lsap(kernel="chebyshev", scale_mode="frozen", initial_scale=0.0), "control"
-    ),
+    "features only": Entry(_lsap(scale_mode="frozen", initial_scale=0.0), "control"),
     "edges only": Entry(_linear(reads="edges"), "control"),
     "shuffled edges": Entry(
-        lambda told: ShuffledEdges(
-            _lsap(kernel="chebyshev")(told), told["random_state"]
-        ),
-        "control",
+        lambda asked: ShuffledEdges(_lsap()(asked), asked.random_state), "control"
     ),
-    "frozen scales": Entry(_lsap(kernel="chebyshev", scale_mode="frozen"), "control"),
-    "one global scale": Entry(
-        _lsap(kernel="chebyshev", scale_mode="global"), "control"
-    ),
-    "constant features": Entry(_lsap(kernel="chebyshev", inputs="constant"), "control"),
+    "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
+    "one global scale": Entry(_lsap(scale_mode="global"), "control"),
+    "constant features": Entry(_lsap(inputs="constant"), "control"),
     "confounds only": Entry(
-        lambda told: ConfoundsOnlyClassifier(told["random_state"]), "control"
+        lambda asked: ConfoundsOnlyClassifier(asked.random_state), "control"
     ),
 }
 """Every model, baseline and control by name."""
@@ -530,37 +504,22 @@ def make_models(
     ... }
     {'LSAP-C': 'model', 'linear SVM': 'baseline'}
     """
-    by_key: dict[str, tuple[str, ...]] = {_key(name): (name,) for name in MODELS}
+    by_key = {_key(name): (name,) for name in MODELS}
     by_key |= {_key(name): members for name, members in GROUPS.items()}
-    asked = [names] if isinstance(names, str) else list(names)
     wanted: set[str] = set()
-    for name in asked:
+    for name in [names] if isinstance(names, str) else names:
         if _key(name) not in by_key:
             raise ParameterError(
                 f"models must be {', '.join(GROUPS)}, or some of {', '.join(MODELS)}; "
                 f"got {name!r}."
             )
         wanted |= set(by_key[_key(name)])
-    if not wanted:
-        raise ParameterError("models must name at least one, got none.")
-    told = {
-        "preset": preset,
-        "random_state": random_state,
-        "fast": fast,
-        "settings": settings,
-    }
+    asked = Asked(random_state, fast, {"preset": preset, **settings})
     return {
-        name: (entry.make(told), entry.role)
+        name: (entry.make(asked), entry.role)
         for name, entry in MODELS.items()
         if name in wanted
     }
-
-
-def renames_label(values: pd.Series, y: Sequence | np.ndarray) -> bool:
-    """Return whether a column and the label are functions of each other."""
-    pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": list(y)})
-    n_pairs = len(pairs.drop_duplicates())
-    return n_pairs == pairs["value"].nunique() == pairs["label"].nunique()
 
 
 def _spread(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:

@@ -6,8 +6,9 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from inspect import getsource, signature
 from pathlib import Path
 from pickle import PicklingError
@@ -15,9 +16,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
+import brainlsap
 from brainlsap.arrays import pack
 from brainlsap.data import Cohort
+from brainlsap.evaluation.baselines import make_models
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.results import CohortSummary, Evaluation, plain
@@ -30,12 +35,10 @@ __all__ = ["cross_validate"]
 Task = tuple[Any, Split, int, pd.DataFrame]
 """A model, a fold, a seed, and the table with the labels to learn."""
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of the training at which scales are kept."""
+EARLIER = (0.0, 0.25, 0.5, 0.75)
+"""Shares of the training at which scales are kept, before the end."""
 
-KEYS = ("model", "repeat", "fold")
-PREDICTIONS = (*KEYS, "scan", "participant", "truth", "predicted")
-SCALES = (*KEYS, "start", "share", "region", "scale")
+KEYS = ["model", "repeat", "fold"]
 # Classes whose code is known by the version of their package.
 VERSIONED = ("brainlsap", "builtins", "numpy", "sklearn")
 # Warnings are caught for a whole process: fits in threads of one take turns.
@@ -69,7 +72,7 @@ def cross_validate(
     Parameters
     ----------
     model : classifier, or mapping of str to classifier or (classifier, role)
-        Scikit-learn classifiers over the packed array of :meth:`Cohort.to_array`, or
+        Scikit-learn classifiers over the packed array of :meth:`.Cohort.to_array`, or
         what :func:`make_models` returns. The predicted class is the one of highest
         probability, or of highest decision value.
     cohort : Cohort
@@ -112,46 +115,59 @@ def cross_validate(
         For no model, a name used twice, or steps that cannot work with the cohort.
     """
     models = _named_models(model, baselines, random_state, cohort)
-    splits, n_repeats, described = _resolve_cv(cv, cohort, n_repeats, random_state)
+    splits, described = _resolve_cv(cv, cohort, n_repeats, random_state)
     # Scans that count as people of their own share nobody; rows are still checked.
     people = np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
     splits = check_splits(splits, people)
+    n_repeats = count_repeats(splits)
+    n_repeats = n_repeats if len(splits) % n_repeats == 0 else 1
+    n_folds = len(splits) // n_repeats
     steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
     steps.check(cohort.table, splits)
     findings = audit(cohort, splits)
     summary = CohortSummary.of(cohort)
-    fits = [
-        (name, role, one, fold)
-        for name, (one, role) in models.items()
+    fits = [(name, fold) for name in models for fold in range(len(splits))]
+    # Seeds of neighbouring folds and of neighbouring runs must not coincide.
+    seeds = [
+        int(np.random.SeedSequence([random_state, fold]).generate_state(1)[0] >> 1)
         for fold in range(len(splits))
     ]
     tasks = [
-        (one, splits[fold], _fold_seed(random_state, fold), cohort.table)
-        for _, _, one, fold in fits
+        (models[name][0], splits[fold], seeds[fold], cohort.table)
+        for name, fold in fits
     ]
     results = run_fits(
         tasks, cohort, steps, n_jobs=n_jobs, verbose=verbose, memory=memory
     )
-    per_repeat = max(1, len(splits) // n_repeats)
-    tables: dict[str, list] = {"predictions": [], "scales": [], "fits": []}
-    for (name, role, _, fold), result in zip(fits, results, strict=True):
-        repeat, place = divmod(fold, per_repeat)
+    rows, predictions, scales = [], [], []
+    for (name, fold), result in zip(fits, results, strict=True):
+        repeat, place = divmod(fold, n_folds)
         key = {"model": name, "repeat": repeat + 1, "fold": place + 1}
-        _append_tables(tables, key, role, result, splits[fold], summary)
+        rows.append(key | _fit_row(models[name][1], result, splits[fold]))
+        if not rows[-1]["failed"]:
+            predictions.append(_prediction_table(key, result, splits[fold][1], summary))
+            scales += _scale_tables(key, result["scales"], summary.region_names)
     settings = {
         "cv": described,
-        "n_folds": per_repeat,
+        "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
-        "people_shared": _shares_people(splits, cohort.groups),
+        "people_shared": any(
+            set(cohort.groups[train]) & set(cohort.groups[test])
+            for train, test in splits
+        ),
         "steps": steps.describe(cohort.table),
-        "version": _version("brainlsap"),
+        "version": brainlsap.__version__,
     }
-    answers = [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
+    columns = [*KEYS, "scan", "participant", "truth", "predicted"]
+    columns += [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
+    told = [*KEYS, "start", "share", "region", "scale"]
     return Evaluation(
-        predictions=_concat(tables["predictions"], (*PREDICTIONS, *answers)),
-        scales=_concat(tables["scales"], SCALES),
-        fits=pd.DataFrame(tables["fits"]),
+        predictions=pd.concat(
+            predictions or [pd.DataFrame(columns=columns)], ignore_index=True
+        ),
+        scales=pd.concat(scales or [pd.DataFrame(columns=told)], ignore_index=True),
+        fits=pd.DataFrame(rows),
         cohort=summary,
         settings=settings,
         audit=findings,
@@ -162,57 +178,48 @@ def _named_models(
     model: Any, baselines: bool | Mapping[str, Any], seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
     """Return every model by name, with its role; ordinal heads know the order."""
-    from sklearn.base import clone
-
-    from brainlsap.evaluation.baselines import make_models
-
+    given = model if isinstance(model, Mapping) else {type(model).__name__: model}
     if baselines is True:
         baselines = make_models("baselines", random_state=seed)
-    given = model if isinstance(model, Mapping) else {type(model).__name__: model}
-    both = [(name, one, "model") for name, one in given.items()]
-    both += [(name, one, "baseline") for name, one in (baselines or {}).items()]
+    others: Mapping[str, Any] = baselines or {}
+    if not given or set(given) & set(others):
+        doubled = ", ".join(set(given) & set(others)) or "no model"
+        raise ParameterError(
+            "model must name at least one classifier, and none must not have the name "
+            f"of a baseline, got {doubled}. Rename it, or pass baselines=False."
+        )
     found: dict[str, tuple[Any, str]] = {}
-    for name, one, usual in both:
+    for name, one in [*given.items(), *others.items()]:
+        usual = "model" if name in given else "baseline"
         estimator, role = one if isinstance(one, tuple) else (one, usual)
-        if name in found:
-            raise ParameterError(
-                f"a model must not have the name of a baseline, got {name!r}. Rename "
-                "it, or pass baselines=False."
-            )
-        if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
-            raise ParameterError(
-                f"model {name!r} must be a scikit-learn classifier with fit and "
-                f"get_params, got {type(estimator).__name__}."
-            )
-        parameters = estimator.get_params(deep=True)
+        estimator = clone(estimator)
+        parameters = estimator.get_params()
+        heads = [key for key in parameters if key.endswith("head")]
         orders = [
             key.removesuffix("head") + "classes"
-            for key, value in parameters.items()
-            if key.endswith("head") and isinstance(value, str) and value == "ordinal"
+            for key in heads
+            if isinstance(parameters[key], str) and parameters[key] == "ordinal"
         ]
-        unset = [key for key in orders if key in parameters and parameters[key] is None]
+        unset = [key for key in orders if parameters.get(key, "") is None]
         if unset and not cohort.classes_ordered:
             raise ParameterError(
                 f"the ordinal head of {name} needs the order of the classes, which is "
                 f"not known for {', '.join(cohort.classes)}; give it, as classes= "
                 f"(--classes {','.join(cohort.classes)} in the order of stages)."
             )
-        fresh = clone(estimator)
-        fresh.set_params(**dict.fromkeys(unset, cohort.classes))
-        found[name] = (fresh, role)
-    if not given:
-        raise ParameterError("model must name at least one classifier, got none.")
+        estimator.set_params(**dict.fromkeys(unset, cohort.classes))
+        found[name] = (estimator, role)
     return found
 
 
 def _resolve_cv(
     cv: Any, cohort: Cohort, n_repeats: int, random_state: int
-) -> tuple[Sequence[Split], int, str]:
-    """Return folds, the number of repeats, and the words for how they were made."""
+) -> tuple[Sequence[Split], str]:
+    """Return folds, and the words for how they were made."""
     if isinstance(cv, int | np.integer):
         who = (cohort.y, cohort.groups, int(cv), random_state)
         drawn = make_splits(*who, n_repeats=n_repeats)
-        return drawn, n_repeats, "stratified folds of whole people"
+        return drawn, "stratified folds of whole people"
     if n_repeats != 1:
         raise ParameterError(
             "n_repeats goes with a number of folds; give cv all folds of all repeats."
@@ -224,20 +231,8 @@ def _resolve_cv(
         )
     if hasattr(cv, "split"):
         rows = np.zeros((cohort.n_scans, 1))
-        splits, described = list(cv.split(rows, cohort.y, cohort.groups)), repr(cv)
-    else:
-        splits, described = list(cv), "given"
-    repeats = count_repeats(splits) if splits else 1
-    return splits, repeats if len(splits) % repeats == 0 else 1, described
-
-
-def _fold_seed(random_state: int, fold: int) -> int:
-    # Seeds of neighbouring folds and of neighbouring runs must not coincide.
-    return int(np.random.SeedSequence([random_state, fold]).generate_state(1)[0] >> 1)
-
-
-def _shares_people(splits: Sequence[Split], groups: np.ndarray) -> bool:
-    return any(set(groups[train]) & set(groups[test]) for train, test in splits)
+        return list(cv.split(rows, cohort.y, cohort.groups)), repr(cv)
+    return list(cv), "given"
 
 
 def run_fits(
@@ -249,10 +244,7 @@ def run_fits(
     verbose: bool = False,
     memory: str | Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Return :func:`fit_fold` of every task, in their order; keep each when finished.
-
-    A task is a model, a fold, a seed, and the cohort's table with its labels.
-    """
+    """Return :func:`fit_fold` of every task, in their order; finished ones are kept."""
     from joblib import Parallel, delayed
     from tqdm import tqdm
 
@@ -260,12 +252,11 @@ def run_fits(
     paths: dict[int, Path] = {}
     if memory is not None:
         Path(memory).mkdir(parents=True, exist_ok=True, mode=0o700)
-        keys = _task_keys(tasks, steps, CohortSummary.of(cohort))
-        for number, key in enumerate(keys):
+        for number, key in enumerate(_task_keys(tasks, steps, cohort)):
             if key is not None:
-                paths[number] = Path(memory) / f"{key}.json"
-                kept = _read_result(paths[number])
-                results |= {} if kept is None else {number: kept}
+                paths[number] = path = Path(memory) / f"{key}.json"
+                with suppress(OSError, ValueError):  # not there, or cut short
+                    results[number] = json.loads(path.read_text(encoding="utf-8"))
     todo = [number for number in range(len(tasks)) if number not in results]
     # one matrix for everybody travels to the workers once, not once a scan
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
@@ -273,8 +264,9 @@ def run_fits(
     scans = (matrices, cohort.features, tuple(cohort.classes))
     calls = (delayed(_fit_numbered)(k, *tasks[k], steps, *scans) for k in todo)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    disable = None if verbose else True  # None: no bar in a file
     with tqdm(
-        total=len(tasks), initial=len(results), desc="fits", disable=None if verbose else True
+        total=len(tasks), initial=len(results), desc="fits", disable=disable
     ) as bar:
         for number, result in parallel(calls) if todo else ():
             results[number] = result
@@ -301,15 +293,18 @@ def fit_fold(
     features: np.ndarray,
     classes: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Fit a clone on the training scans, predict the test scans; JSON takes the result.
+    """Learn steps and model from the training scans, predict the test scans.
 
-    The deconfounding steps come first, learned from the training scans.
+    The result is what JSON can hold.
     """
-    from sklearn.base import clone
-    from threadpoolctl import threadpool_limits
-
-    model, shape = seeded(clone(model), seed), (len(table), *connectomes.shape[1:])
-    connectomes = np.broadcast_to(connectomes, shape)
+    model = clone(model)
+    unset = [
+        name
+        for name, value in model.get_params().items()
+        if value is None and name.rsplit("__")[-1] == "random_state"
+    ]
+    model.set_params(**dict.fromkeys(unset, seed))
+    connectomes = np.broadcast_to(connectomes, (len(table), *connectomes.shape[1:]))
     (train, test), y = split, table["label"].to_numpy(dtype=object)
     covariates = [table.iloc[rows] for rows in split]
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
@@ -322,10 +317,10 @@ def fit_fold(
                 features[rows] = fitted.transform(given[rows], part)
         X = pack(connectomes, features, train)
         people = covariates[0]["participant"].to_numpy(dtype=object)
-        model.fit(X, y[train], **fit_parameters(model, people, covariates[0]))
+        model.fit(X, y[train], **_fit_parameters(model, people, covariates[0]))
         after_fit = time.perf_counter()
         X = pack(connectomes, features, test)
-        answers = class_answers(model, X, classes, covariates[1])
+        answers = _class_answers(model, X, classes, covariates[1])
         finished = time.perf_counter()
     inner = _inner_model(model)
     report = plain(getattr(inner, "fit_report_", {}))
@@ -342,27 +337,13 @@ def fit_fold(
     }
 
 
-def seeded(model: Any, seed: int) -> Any:
-    """Give a seed to every `random_state` of a model that is None."""
-    unset = [
-        name
-        for name, value in model.get_params(deep=True).items()
-        if value is None and name.rsplit("__")[-1] == "random_state"
-    ]
-    return model.set_params(**dict.fromkeys(unset, seed))
-
-
-def fit_parameters(
+def _fit_parameters(
     model: Any, groups: np.ndarray, covariates: pd.DataFrame
 ) -> dict[str, Any]:
     """Return what a model's `fit` takes of persons and covariates, as keywords."""
-    from sklearn.pipeline import Pipeline
-
-    if isinstance(model, Pipeline):
+    if hasattr(model, "steps"):
         step, last = model.steps[-1]
-        if last in (None, "passthrough"):
-            return {}
-        inside = fit_parameters(last, groups, covariates)
+        inside = _fit_parameters(last, groups, covariates)
         return {f"{step}__{name}": value for name, value in inside.items()}
     if "Group" in type(getattr(model, "cv", None)).__name__:
         return {"groups": groups}
@@ -371,23 +352,16 @@ def fit_parameters(
     return {name: value for name, value in given.items() if name in known}
 
 
-def class_answers(
+def _class_answers(
     model: Any, X: np.ndarray, classes: tuple[str, ...], covariates: pd.DataFrame
 ) -> dict[str, np.ndarray]:
     """Return predicted codes, and probability or decision values (n_scans, n_classes).
 
     Both are in the order of `classes`; NaN where the model does not give them.
     """
-    known = [str(name) for name in model.classes_]
-    foreign = sorted(set(known) - set(classes))
-    if foreign:
-        raise ParameterError(
-            f"{type(model).__name__} knows the class {foreign[0]!r}; expected classes "
-            f"of the cohort: {', '.join(classes)}."
-        )
-    place = [classes.index(name) for name in known]
-    shape = (len(X), len(classes))
-    probability, decision = np.full(shape, np.nan), np.full(shape, np.nan)
+    place = [classes.index(str(name)) for name in model.classes_]
+    probability = np.full((len(X), len(classes)), np.nan)
+    decision = probability.copy()
     if hasattr(model, "predict_proba"):
         asked = signature(model.predict_proba).parameters
         more = {"covariates": covariates} if "covariates" in asked else {}
@@ -420,72 +394,38 @@ def _inner_model(model: Any) -> Any:
     return _inner_model(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
-def _scales_of(model: Any, n_rois: int) -> dict[str, Any] | None:
-    """Return a fitted model's scales: mean, by start, and during the training."""
+def _scales_of(model: Any, n_rois: int) -> list[tuple[str, float, list[float]]]:
+    """Return a fitted model's scales as (start, share, values), the mean first."""
     if getattr(model, "scales_", None) is None:
-        return None
+        return []
+    starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
+    earlier = zip(EARLIER, getattr(model, "scale_path_", ()), strict=False)
+    parts = [("mean", 1.0, model.scales_)]
+    parts += [(str(number), 1.0, one) for number, one in starts]
+    parts += [("mean", share, one) for share, one in earlier]
+    return [
+        (start, share, np.broadcast_to(np.asarray(one, float), n_rois).tolist())
+        for start, share, one in parts
+    ]
 
-    def spread(value: Any) -> list[float]:
-        return np.broadcast_to(np.asarray(value, float), (n_rois,)).tolist()
 
-    by_start = getattr(model, "scales_by_start_", None)
-    path = getattr(model, "scale_path_", None)
-    if path is None:
-        path = _path_from_history(model, n_rois)
+def _fit_row(role: str, result: dict[str, Any], split: Split) -> dict[str, Any]:
+    """Return what the table of fits says of one."""
+    report = result["report"]
     return {
-        "mean": spread(model.scales_),
-        "starts": [] if by_start is None else [spread(one) for one in by_start],
-        "path": None if path is None else [spread(one) for one in path],
+        "role": role,
+        "n_train": len(split[0]),
+        "n_test": len(split[1]),
+        **{n: result[n] for n in ("seconds_fit", "seconds_predict", "seed")},
+        "epochs": float(np.mean(report.get("epochs") or np.nan)),
+        "failed": str(report.get("failed") or ""),
+        **{n: json.dumps(result[n]) for n in ("settings", "warnings", "report")},
     }
 
 
-def _path_from_history(model: Any, n_rois: int) -> np.ndarray | None:
-    # Until every model has scale_path_: the mean over starts at quarters of training.
-    runs = [one for one in getattr(model, "history_", ()) if len(one.scales)]
-    best = getattr(model, "fit_report_", {}).get("best_epochs", [])
-    if not runs or len(runs) != len(best):
-        return None
-    paths = []
-    for run, last in zip(runs, best, strict=True):
-        epochs = np.asarray(run.epoch, dtype=float)
-        scales = np.array([np.broadcast_to(one, (n_rois,)) for one in run.scales])
-        wanted = epochs[0] + np.array(SHARES) * (max(last, epochs[0]) - epochs[0])
-        paths.append(np.stack([np.interp(wanted, epochs, s) for s in scales.T], 1))
-    path = np.mean(paths, axis=0)
-    path[0], path[-1] = model.scales_start_, model.scales_
-    return path
-
-
-def _append_tables(
-    tables: dict[str, list],
-    key: dict[str, Any],
-    role: str,
-    result: dict[str, Any],
-    split: Split,
-    cohort: CohortSummary,
-) -> None:
-    """Add one finished fit to the tables of an evaluation."""
-    train, test = split
-    report = result["report"]
-    failed = str(report.get("failed") or "")
-    found = [report.get(n) for n in ("epochs", "best_epochs", "best_epoch")]
-    epochs = next((one for one in found if one not in (None, [])), np.nan)
-    tables["fits"].append(
-        {
-            **key,
-            "role": role,
-            "n_train": len(train),
-            "n_test": len(test),
-            "seconds_fit": result["seconds_fit"],
-            "seconds_predict": result["seconds_predict"],
-            "seed": result["seed"],
-            "epochs": float(np.mean(epochs)),
-            "failed": failed,
-            **{n: json.dumps(result[n]) for n in ("settings", "warnings", "report")},
-        }
-    )
-    if failed:
-        return
+def _prediction_table(
+    key: dict[str, Any], result: dict[str, Any], test: np.ndarray, cohort: CohortSummary
+) -> pd.DataFrame:
     names = np.array(cohort.classes, dtype=object)
     table = cohort.table.iloc[test][["scan", "participant", "label"]]
     table = table.rename(columns={"label": "truth"}).reset_index(drop=True)
@@ -493,56 +433,43 @@ def _append_tables(
     for kind in ("probability", "decision"):
         columns = [f"{kind[0]}_{name}" for name in names]
         table[columns] = np.array(result[kind], dtype=float)
-    tables["predictions"].append(_with_key(key, table))
-    scales = result["scales"]
-    if scales is None:
-        return
-    parts = [("mean", 1.0, scales["mean"])]
-    parts += [(str(k), 1.0, one) for k, one in enumerate(scales["starts"], start=1)]
-    earlier = zip(SHARES[:-1], (scales["path"] or [])[:-1], strict=False)
-    parts += [("mean", share, one) for share, one in earlier]
-    for start, share, values in parts:
-        table = pd.DataFrame({"region": list(cohort.region_names), "scale": values})
-        told = key | {"start": start, "share": share}
-        tables["scales"].append(_with_key(told, table))
-
-
-def _with_key(key: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([key] * len(table)), table], axis=1)
 
 
-def _concat(tables: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    empty = pd.DataFrame(columns=list(columns))
-    return pd.concat(tables, ignore_index=True) if tables else empty
+def _scale_tables(
+    key: dict[str, Any], scales: Iterable, regions: Sequence[str]
+) -> list[pd.DataFrame]:
+    return [
+        pd.DataFrame(
+            {**key, "start": start, "share": share, "region": regions, "scale": values}
+        )
+        for start, share, values in scales
+    ]
 
 
 def _task_keys(
-    tasks: Sequence[Task], steps: Deconfounder, cohort: CohortSummary
+    tasks: Sequence[Task], steps: Deconfounder, cohort: Cohort
 ) -> list[str | None]:
     """Return what tells every fit from all others; None where nothing does."""
     from joblib import hash as hash_of
 
     names = (cohort.classes, cohort.region_names, cohort.feature_names)
-    tables: dict[int, str] = {}
+    about = (_code_version(), CohortSummary.of(cohort).data_hash, repr(names))
+    tables = {id(table): table for *_, table in tasks}
+    texts = {key: table.to_csv(index=False) for key, table in tables.items()}
     keys: list[str | None] = []
     for model, split, seed, table in tasks:
-        if id(table) not in tables:
-            tables[id(table)] = table.to_csv(index=False)
-        kinds = {type(one) for one in (model, *model.get_params(deep=True).values())}
+        kinds = {type(one) for one in (model, *model.get_params().values())}
+        own = [k for k in kinds if k.__module__.split(".")[0] not in VERSIONED]
         try:
-            sources = sorted(getsource(one) for one in kinds if not _is_versioned(one))
+            sources = sorted(getsource(one) for one in own)
             described = hash_of((model, steps, [rows.tolist() for rows in split], seed))
         except (OSError, TypeError, AttributeError, PicklingError):  # such as a lambda
             keys.append(None)
             continue
-        about = (cohort.data_hash, repr(names), tables[id(table)])
-        parts = (_code_version(), described, *about, *sources)
+        parts = (*about, described, texts[id(table)], *sources)
         keys.append(hashlib.sha256("\x00".join(parts).encode()).hexdigest())
     return keys
-
-
-def _is_versioned(kind: type) -> bool:
-    return kind.__module__.split(".")[0] in VERSIONED
 
 
 @cache
@@ -553,20 +480,5 @@ def _code_version() -> str:
     for folder in ("evaluation", "graph", "model"):
         sources += sorted((package / folder).glob("*.py"))
     told = [one.read_text(encoding="utf-8") for one in sources]
-    told += [_version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")]
+    told += [version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")]
     return hashlib.sha256("\x00".join(told).encode()).hexdigest()
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def _read_result(path: Path) -> dict[str, Any] | None:
-    """Return a finished fit, or None where there is none or it cannot be read."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None

@@ -184,7 +184,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         return (
             f"{beyond} of {int(ranking['measured'].sum())} regions have smaller scales "
             f"than fits to permuted labels give (family-wise p < {ALPHA}, {number} "
-            "permutations). Interpret these alone."
+            "permutations): the ranking as a whole is more than chance. Where some "
+            "regions have an effect the error for any other is not controlled."
         )
     return (
         "The ranking of regions is not better than its null: fits to permuted labels "
@@ -274,7 +275,7 @@ def permutation_null(
         fits = run_fits(
             tasks, cohort, steps, n_jobs=n_jobs, verbose=verbose, memory=memory
         )
-    scales = np.array([one["scales"]["mean"] for one in fits])
+    scales = np.array([one["scales"][0][2] for one in fits])  # the mean of starts
     measured = ranking["measured"].to_numpy(dtype=bool)
     p = family_wise_p(scales[0], scales[1:], measured)
     return ranking.assign(p=p, n_permutations=n_permutations)

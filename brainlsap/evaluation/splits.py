@@ -33,7 +33,6 @@ def make_splits(
     random_state: int = 0,
     *,
     n_repeats: int = 1,
-    balance: Sequence | np.ndarray | None = None,
 ) -> tuple[Split, ...]:
     r"""Divide scans into stratified folds of whole people, once or several times.
 
@@ -58,8 +57,6 @@ def make_splits(
         Seed. The first repeat is the same whatever `n_repeats`.
     n_repeats : int
         How often folds are drawn anew; every scan is tested once in each.
-    balance : sequence of length n_scans, optional
-        Another column, such as a site, that is spread over the folds too.
 
     Returns
     -------
@@ -71,15 +68,53 @@ def make_splits(
     SplitError
         Where the people cannot be divided so.
     """
-    if n_repeats < 1:
-        raise SplitError(f"n_repeats must be at least 1, got {n_repeats}.")
+    given = np.asarray(groups)
+    y, groups = np.asarray(y, dtype=object), given.astype(object)
+    if y.ndim != 1 or y.shape != groups.shape:
+        raise SplitError(
+            "y and groups must name the label and the person of every scan, got "
+            f"shapes {y.shape} and {groups.shape}."
+        )
+    unnamed = int(pd.isna(groups).sum() + pd.isna(y).sum())
+    if unnamed:
+        raise SplitError(
+            f"{unnamed} scans have no label or no participant; drop or name them."
+        )
+    classes, label = np.unique(y.astype(str), return_inverse=True)
+    _, person = np.unique(groups.astype(str), return_inverse=True)
+    visits = _count(person, label)
+    n_people = pd.Series((visits > 0).sum(axis=0), index=classes)
+    if n_folds < 2 or n_repeats < 1 or len(classes) < 2:
+        raise SplitError(
+            f"at least two folds, one repeat and two classes are needed, got {n_folds} "
+            f"folds, {n_repeats} repeats and the classes {', '.join(classes) or '-'}."
+        )
+    if n_people.min() < n_folds:
+        few = n_people[n_people < n_folds].items()
+        told = " and ".join(f"{name!r} has {number} people" for name, number in few)
+        raise SplitError(
+            f"every class needs at least as many people as folds ({n_folds}), but "
+            f"{told}. Ask for fewer folds, merge classes or leave the class out."
+        )
+    if given.dtype.kind in "iu":  # numbers in their own order, as scikit-learn has
+        _, person_of_theirs = np.unique(given, return_inverse=True)
+    else:
+        person_of_theirs = person
     later = np.random.SeedSequence([random_state, n_folds]).generate_state(n_repeats)
-    seeds = [random_state, *(int(seed) for seed in later[1:])]
-    return tuple(
-        split
-        for seed in seeds
-        for split in _one_repeat(y, groups, n_folds, seed, balance)
-    )
+    splits: list[Split] = []
+    for seed in [random_state, *map(int, later[1:])]:
+        fold = _assign_people(visits, n_folds, np.random.default_rng(seed))[person]
+        if len(visits) < min(len(y), MOST_PEOPLE_COMPARED):
+            other = _folds_of_scikit_learn(label, person_of_theirs, n_folds, seed)
+            ours, theirs = (
+                _worst_share(_count(one, label, n_folds)) for one in (fold, other)
+            )
+            fold = other if theirs < ours - 1e-12 else fold
+        splits += [
+            (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
+            for one in range(n_folds)
+        ]
+    return tuple(splits)
 
 
 def check_splits(
@@ -118,12 +153,10 @@ def check_splits(
             )
         shared = sorted(set(groups[train]) & set(groups[test]))
         if shared:
-            named = ", ".join(shared[:3]) + (" ..." if len(shared) > 3 else "")
-            noun = "person" if len(shared) == 1 else "people"
             raise SplitError(
-                f"fold {number} has {len(shared)} {noun} in training and test scans "
-                f"({named}); all visits of a person must be on one side. make_splits "
-                "does that."
+                f"fold {number} has {len(shared)} people in training and test scans "
+                f"({', '.join(shared[:3])}); all visits of a person must be on one "
+                "side. make_splits does that."
             )
         checked.append((train, test))
     if not checked:
@@ -282,11 +315,10 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     for fold, members in table.groupby("fold", sort=False):
         named = list(members["scan"])
         if sorted(named) != sorted(row_of):
-            unknown, absent = set(named) - set(row_of), set(row_of) - set(named)
+            wrong = sorted(set(named) ^ set(row_of))
             raise SplitError(
-                f"{path}: fold {fold} does not fit the cohort: {len(unknown)} scans "
-                f"unknown here ({', '.join(sorted(unknown)[:3])}), {len(absent)} "
-                f"missing ({', '.join(sorted(absent)[:3])}), "
+                f"{path}: fold {fold} does not fit the cohort: {len(wrong)} scans are "
+                f"in one of them only ({', '.join(wrong[:3])}), "
                 f"{len(named) - len(set(named))} named twice. Splits belong to one "
                 "cohort."
             )
@@ -295,57 +327,21 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     return tuple(splits)
 
 
-def _one_repeat(
-    y: Sequence | np.ndarray,
-    groups: Sequence | np.ndarray,
-    n_folds: int,
-    random_state: int,
-    balance: Sequence | np.ndarray | None,
-) -> tuple[Split, ...]:
-    """Return the folds of one repeat; every scan is tested once."""
-    given = np.asarray(groups)
-    y, groups = np.asarray(y, dtype=object), given.astype(object)
-    if y.ndim != 1 or y.shape != groups.shape:
-        raise SplitError(
-            "y and groups must name the label and the person of every scan, got "
-            f"shapes {y.shape} and {groups.shape}."
-        )
-    unnamed = int(pd.isna(groups).sum() + pd.isna(y).sum())
-    if unnamed:
-        raise SplitError(
-            f"{unnamed} scans have no label or no participant; drop or name them."
-        )
-    classes, label = np.unique(y.astype(str), return_inverse=True)
-    _, person = np.unique(groups.astype(str), return_inverse=True)
-    visits = _count(person, label)
-    _check_request(classes, visits, n_folds)
-    if balance is not None:
-        place = np.unique(np.asarray(balance, object).astype(str), return_inverse=True)
-        visits = np.column_stack([visits, _count(person, place[1])])
-    fold = assign_people(visits, n_folds, np.random.default_rng(random_state))[person]
-    few = len(visits) < MOST_PEOPLE_COMPARED
-    if balance is None and len(visits) < len(y) and few:
-        if given.dtype.kind in "iu":  # numbers in their own order, as scikit-learn has
-            _, person = np.unique(given, return_inverse=True)
-        from sklearn.model_selection import StratifiedGroupKFold
+def _folds_of_scikit_learn(
+    label: np.ndarray, person: np.ndarray, n_folds: int, seed: int
+) -> np.ndarray:
+    from sklearn.model_selection import StratifiedGroupKFold
 
-        splitter = StratifiedGroupKFold(
-            n_folds, shuffle=True, random_state=random_state
-        )
-        other = np.empty_like(fold)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            for number, (_, test) in enumerate(splitter.split(label, label, person)):
-                other[test] = number
-        ours, theirs = (_worst_share(_count(f, label), n_folds) for f in (fold, other))
-        fold = other if theirs < ours - 1e-12 else fold
-    return tuple(
-        (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
-        for one in range(n_folds)
-    )
+    fold = np.empty(len(label), dtype=np.int64)
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for number, (_, test) in enumerate(splitter.split(label, label, person)):
+            fold[test] = number
+    return fold
 
 
-def assign_people(
+def _assign_people(
     visits: np.ndarray, n_folds: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the fold (n_people,) of people with `visits` (n_people, n_classes)."""
@@ -389,16 +385,12 @@ def _worst_imbalance(scans: np.ndarray, total: np.ndarray, n_folds: int) -> np.n
     return by_part + by_share + ABSENCE * (scans == 0).sum(axis=-1)
 
 
-def _worst_share(scans: np.ndarray, n_folds: int = 0, absence: float = np.inf) -> float:
+def _worst_share(scans: np.ndarray, absence: float = np.inf) -> float:
     """Return how far a class's share of a fold is from that of all, at the worst."""
     total, n_absent = scans.sum(axis=0), int((scans == 0).sum())
     shares = scans / np.maximum(scans.sum(axis=1, keepdims=True), 1)
     worst = float(np.abs(shares - total / total.sum()).max())
-    return (
-        worst
-        + (absence * n_absent if n_absent else 0)
-        + (np.inf if len(scans) < n_folds else 0)
-    )
+    return worst + (absence * n_absent if n_absent else 0)
 
 
 def _spread_evenly(
@@ -469,33 +461,9 @@ def _best_offer(
     return float(gain), int(of_i[best[0]]), int(of_j[best[1]])
 
 
-def _count(person: np.ndarray, kind: np.ndarray) -> np.ndarray:
+def _count(person: np.ndarray, kind: np.ndarray, n_people: int = 0) -> np.ndarray:
     """Return how many scans of every kind a person (or fold) has."""
-    shape = (person.max(initial=-1) + 1, kind.max(initial=-1) + 1)
-    counts = np.zeros(shape, dtype=np.int64)
+    n_people = max(n_people, person.max(initial=-1) + 1)
+    counts = np.zeros((n_people, kind.max(initial=-1) + 1), dtype=np.int64)
     np.add.at(counts, (person, kind), 1)
     return counts
-
-
-def _check_request(classes: np.ndarray, visits: np.ndarray, n_folds: int) -> None:
-    if n_folds < 2:
-        raise SplitError(f"the number of folds must be at least 2, got {n_folds}.")
-    if len(classes) < 2:
-        found = f"only {str(classes[0])!r}" if len(classes) else "none"
-        raise SplitError(
-            f"at least two classes are needed, got {found}. Predict another label, or "
-            "add scans of another class."
-        )
-    people = (visits > 0).sum(axis=0)
-    if people.min() < n_folds:
-        few = ", ".join(
-            f"{str(name)!r} has {count} {'person' if count == 1 else 'people'}"
-            for name, count in zip(classes, people, strict=True)
-            if count < n_folds
-        )
-        most = people.min()
-        advice = f"Ask for at most {most} folds, merge" if most > 1 else "Merge"
-        raise SplitError(
-            f"every class needs at least as many people as folds ({n_folds}), but "
-            f"{few}. {advice} classes or leave the class out."
-        )
