@@ -8,7 +8,7 @@ from brainlsap.graph.connectomes import (
     mean_connectome,
     prepare_connectomes,
 )
-from brainlsap.graph.heat import ENGINES, diffuse, exact_heat_kernel, heat_kernel
+from brainlsap.graph.heat import diffuse, exact_heat_kernel, heat_kernel
 from brainlsap.graph.kernels import (
     EXPANSIONS,
     KERNELS,
@@ -27,7 +27,6 @@ from brainlsap.graph.recurrence import diffuse_recurrence
 from brainlsap.graph.spectral import SpectralEngine
 
 __all__ = [
-    "ENGINES",
     "EXPANSIONS",
     "KERNELS",
     "LearnedPreparation",

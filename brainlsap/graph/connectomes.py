@@ -91,8 +91,8 @@ class Preparation:
     @classmethod
     def of(cls, **options: Any) -> "Preparation":
         """Return the preparation of named options; raise where one cannot be used."""
+        known = [field.name for field in fields(cls)]
         for name in options:
-            known = [field.name for field in fields(cls)]
             check_choice("option of preparation", name, known)
         if options.get("volumes") is not None:
             options["volumes"] = tuple(float(v) for v in options["volumes"])
@@ -100,34 +100,21 @@ class Preparation:
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(made, name), choices)
         check_at_least("threshold", made.threshold, 0.0)
-        if made.threshold_unit != "weight" and made.threshold > 1:
-            raise ParameterError(
-                f"threshold must be a share between 0 and 1 where threshold_unit is "
-                f"{made.threshold_unit!r}, got {made.threshold!r}."
-            )
-        for name in ("consensus", "group_density"):
-            share = getattr(made, name)
+        covariance = made.connectome == "covariance"
+        shares = {"consensus": made.consensus, "group_density": made.group_density}
+        if covariance or made.threshold_unit != "weight":
+            shares["threshold"] = made.threshold
+        for name, share in shares.items():
             if share is not None and not 0 <= share <= 1:
                 raise ParameterError(f"{name} must lie between 0 and 1, got {share!r}.")
-        volumes = np.asarray(1.0 if made.volumes is None else made.volumes)
-        if not (np.isfinite(volumes).all() and volumes.min() > 0):
+        if not all(0 < volume < np.inf for volume in made.volumes or ()):
             raise ParameterError("volumes must be positive and finite, in mm3.")
-        if made.connectome == "covariance":
-            _check_covariance(made)
+        if covariance and (made.consensus or made.volumes):
+            raise ParameterError(
+                "consensus and volumes are for connectomes of people; leave them out "
+                "where connectome is 'covariance'."
+            )
         return made
-
-
-def _check_covariance(options: Preparation) -> None:
-    if options.consensus or options.volumes is not None:
-        raise ParameterError(
-            "consensus and volumes are for connectomes of people; leave them out where "
-            "connectome is 'covariance'."
-        )
-    if options.threshold > 1:
-        raise ParameterError(
-            "threshold must be at most 1 where connectome is 'covariance', whose "
-            f"weights are correlations, got {options.threshold!r}."
-        )
 
 
 def prepare_connectomes(W: np.ndarray, **options: Any) -> np.ndarray:
@@ -220,19 +207,17 @@ class LearnedPreparation:
         if not options.is_learned:
             return cls(options)
         covariance = None
-        presence = np.zeros(connectomes.shape[1:])
+        mean, presence = np.zeros((2, *connectomes.shape[1:]))
         if options.connectome == "covariance":
             if features is None:
                 raise ParameterError("connectome='covariance' needs features.")
             covariance = covariance_connectome(features, groups)
             mean = _edges(covariance[None], options)[0]
         else:
-            mean, share = np.zeros(connectomes.shape[1:]), _shares(groups)
-            for part in _blocks(len(connectomes)):
+            for part, share in _blocks(groups):
                 edges = _edges(connectomes[part], options, part.start)
-                mean += np.tensordot(share[part], edges, axes=1)
-                if options.consensus > 0:
-                    presence += np.tensordot(share[part], edges > 0, axes=1)
+                mean += np.tensordot(share, edges, axes=1)
+                presence += np.tensordot(share, edges > 0, axes=1)
         mask = None
         if options.consensus > 0 or options.group_density is not None:
             # shares are sums of fractions: 3 of 5 people must count as 0.6
@@ -297,12 +282,10 @@ class LearnedPreparation:
         """Treat regions without links by the policy, in place: step 6."""
         options = self.options
         row, region = np.nonzero(~edges.any(axis=-1))
-        if row.size == 0:
-            return
-        if options.isolated == "refuse":
+        if options.isolated == "refuse" and row.size:
             raise ParameterError(
                 f"{row.size} regions have no link left (the first: region {region[0]} "
-                f"of row {first_row + row[0]}), and isolated is 'refuse'. Lower the "
+                f"of row {first_row + row[0]}), and isolated is 'refuse'; lower the "
                 "threshold, or choose 'keep', 'strongest' or 'mean'."
             )
         if options.isolated == "mean":
@@ -344,10 +327,10 @@ def _edges(W: np.ndarray, options: Preparation, first_row: int = 0) -> np.ndarra
                 one[~_strongest(one, options.threshold)] = 0.0
     if options.volumes is not None:
         volumes = np.asarray(options.volumes)
-        if volumes.shape != (W.shape[-1],):
+        if len(volumes) != W.shape[-1]:
             raise ParameterError(
                 f"volumes must hold one number for each of {W.shape[-1]} regions, "
-                f"got {volumes.size}."
+                f"got {len(volumes)}."
             )
         edges *= 2.0 / (volumes[:, None] + volumes[None, :])
     return edges
@@ -363,15 +346,13 @@ def _strongest(W: np.ndarray, density: float) -> np.ndarray:
     return (np.partition(links, place)[place] <= W) & (W > 0)
 
 
-def _shares(groups: np.ndarray) -> np.ndarray:
-    """Return how much every scan counts where each person counts the same."""
+def _blocks(groups: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield some scans, and how much each counts where each person counts the same."""
     _, person, n_visits = np.unique(groups, return_inverse=True, return_counts=True)
-    return 1.0 / (n_visits[person] * len(n_visits))
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, _AT_ONCE):
-        yield slice(start, min(start + _AT_ONCE, n_rows))
+    share = 1.0 / (n_visits[person] * len(n_visits))
+    for start in range(0, len(share), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        yield part, share[part]
 
 
 @threadpool_limits.wrap(limits=1)
@@ -404,11 +385,10 @@ def mean_connectome(W: np.ndarray, groups: np.ndarray | None = None) -> np.ndarr
     >>> mean_connectome(W, ["a", "a", "b"]).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
-    share = _shares(np.arange(len(W)) if groups is None else np.asarray(groups))
     mean = np.zeros(W.shape[1:])
-    for part in _blocks(len(W)):
+    for part, share in _blocks(np.arange(len(W)) if groups is None else groups):
         check_connectomes(W[part], part.start)
-        mean += np.tensordot(share[part], W[part], axes=1)
+        mean += np.tensordot(share, W[part], axes=1)
     return mean
 
 
@@ -455,8 +435,7 @@ def covariance_connectome(
     names, person = np.unique(people, return_inverse=True)
     if len(names) < 3:
         raise ParameterError(
-            "a covariance network needs the features of at least 3 people, "
-            f"got {len(names)}."
+            f"a covariance network needs at least 3 people, got {len(names)}."
         )
     known = ~np.isnan(features)
     total = np.zeros((len(names), *features.shape[1:]))

@@ -8,17 +8,14 @@ from brainlsap.arrays import check_choice
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.kernels import EXPANSIONS, KERNELS, choose_degree, error_bound
 from brainlsap.graph.laplacian import (
+    as_float,
     as_operator,
-    as_tensor,
     check_spectrum,
     check_symmetric,
     decompose,
-    working_type,
 )
 from brainlsap.graph.recurrence import diffuse_recurrence
 from brainlsap.graph.spectral import SpectralEngine
-
-ENGINES = ("auto", "spectral", "recurrence")
 
 # Up to here one eigendecomposition (seconds) is cheaper than many sparse products.
 _SPECTRAL_ROIS = 1000
@@ -111,12 +108,17 @@ def heat_kernel(
     tensor([[0.68..., 0.31...],
             [0.0000, 1.0000]])
     """
-    L, scale = _check(L, scale)
-    n_rois = L.shape[-1]
-    identity = torch.eye(n_rois, dtype=L.dtype, device=L.device).expand(L.shape)
-    engine = "spectral" if kernel == "exact" else "recurrence"
-    given = {"kernel": kernel, "degree": degree, "tolerance": tolerance}
-    return diffuse(L, identity, scale, engine=engine, **given)  # type: ignore[arg-type]
+    L = as_operator(L)
+    identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+    return diffuse(
+        L,
+        identity.expand(L.shape),
+        scale,
+        kernel=kernel,
+        degree=degree,
+        tolerance=tolerance,
+        engine="spectral" if kernel == "exact" else "recurrence",
+    )
 
 
 def diffuse(
@@ -169,8 +171,9 @@ def diffuse(
             [0.31...]])
     """
     L, scale = _check(L, scale)
-    X = as_tensor(X).to(L.device)
-    L, X = (one.to(working_type(L, X)) for one in (L, X))
+    X = as_float(X).to(L.device)
+    dtype = torch.promote_types(L.dtype, X.dtype)
+    L, X = L.to(dtype), X.to(dtype)
     if X.ndim != L.ndim or X.shape[:-1] != L.shape[:-1]:
         raise ParameterError(
             f"X must have shape (..., n_rois, n_channels) to fit L of shape "
@@ -178,37 +181,29 @@ def diffuse(
         )
     if not bool(torch.isfinite(X).all()):
         raise ParameterError("X must be finite; it holds NaN or infinite values.")
-    check_choice("engine", engine, ENGINES)
-    degree = _check_degree(kernel, scale, degree, tolerance)
+    check_choice("engine", engine, ("auto", "spectral", "recurrence"))
+    largest = float(scale.detach().max())
+    degree = _check_degree(kernel, largest, degree, tolerance)
     check_symmetric(L)
     check_spectrum(L)
-    sparse = L.layout != torch.strided
     if engine == "auto":
-        small = not sparse and L.shape[-1] <= _SPECTRAL_ROIS
+        small = L.layout == torch.strided and L.shape[-1] <= _SPECTRAL_ROIS
         engine = "spectral" if small or kernel == "exact" else "recurrence"
-    if engine == "recurrence":
-        return _by_recurrence(L, X, scale, kernel, degree)
-    flat = L.to_dense().reshape(-1, *L.shape[-2:])
-    spectral = SpectralEngine(
-        decompose(flat), kernel=kernel, degree=degree, dtype=X.dtype
-    )
-    return spectral.diffuse(X.reshape(-1, *X.shape[-2:]), scale).reshape(X.shape)
-
-
-def _by_recurrence(
-    L: Tensor, X: Tensor, scale: Tensor, kernel: str, degree: int | None
-) -> Tensor:
+    if engine == "spectral":
+        spectrum = decompose(L.to_dense().reshape(-1, *L.shape[-2:]))
+        spectral = SpectralEngine(spectrum, kernel=kernel, degree=degree, dtype=dtype)
+        return spectral.diffuse(X.reshape(-1, *X.shape[-2:]), scale).reshape(X.shape)
     if degree is None:
         raise ParameterError(
-            "the exact kernel needs eigenvectors; got engine='recurrence'. Use "
-            "engine='spectral', or kernel='chebyshev' with a tight tolerance."
+            "the exact kernel needs eigenvectors: use engine='spectral', or "
+            "kernel='chebyshev' with a tight tolerance."
         )
-    limit = EXPANSIONS[kernel].recurrence_limit.get(L.dtype, np.inf)
-    if float(scale.detach().max()) > limit:
+    limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
+    if largest > limit:
         raise ParameterError(
-            f"the {kernel} recurrence in {str(L.dtype).removeprefix('torch.')} is "
-            f"right up to scale {limit:g} only, got {float(scale.detach().max()):g}. "
-            "Use the chebyshev kernel, the spectral engine or smaller scales."
+            f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is right "
+            f"up to scale {limit:g} only, got {largest:g}; use the chebyshev kernel or "
+            "the spectral engine."
         )
     return diffuse_recurrence(L, X, scale, kernel, degree)
 
@@ -216,31 +211,30 @@ def _by_recurrence(
 def _check(
     L: Tensor | np.ndarray, scale: Tensor | float | np.ndarray
 ) -> tuple[Tensor, Tensor]:
+    """Return both as Tensors, one scale for every region."""
     L = as_operator(L)
-    s = as_tensor(scale).to(L.device)
-    s = s if s.is_floating_point() else s.to(L.dtype)
-    if s.ndim == 0:
-        s = s.expand(L.shape[-1])
-    if s.shape != L.shape[-1:]:
+    scale = as_float(scale).to(L.device)
+    if scale.ndim == 0:
+        scale = scale.expand(L.shape[-1])
+    if scale.shape != L.shape[-1:]:
         raise ParameterError(
             f"scale must have shape ({L.shape[-1]},), one for every region, "
-            f"got {tuple(s.shape)}."
+            f"got {tuple(scale.shape)}."
         )
-    lowest = float(s.detach().min())
-    if not (lowest >= 0 and bool(torch.isfinite(s).all())):
+    if not (bool((scale >= 0).all()) and bool(torch.isfinite(scale).all())):
         raise ParameterError(
-            f"scale must be finite and not negative, its smallest value is {lowest:g}."
+            "scale must be finite and not negative, its smallest value is "
+            f"{float(scale.detach().min()):g}."
         )
-    return L, s
+    return L, scale
 
 
 def _check_degree(
-    kernel: str, scale: Tensor, degree: int | None, tolerance: float
+    kernel: str, largest: float, degree: int | None, tolerance: float
 ) -> int | None:
     check_choice("kernel", kernel, KERNELS)
     if kernel == "exact":
         return None
-    largest = float(scale.detach().max())
     if degree is None:
         return choose_degree(kernel, largest, tolerance)
     bound = error_bound(kernel, largest, degree)

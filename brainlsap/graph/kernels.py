@@ -10,6 +10,7 @@ A new kernel is three functions and one entry of :data:`EXPANSIONS`. Formulas: H
 et al. 2020 and Sim et al. 2024; the latter's errata are settled where they stand.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -190,7 +191,7 @@ EXPANSIONS = {
         _hermite,
         _hermite_recurrence,
         _hermite_log_tail,
-        {torch.float32: 2.5, torch.float64: 6.0},
+        recurrence_limit={torch.float32: 2.5, torch.float64: 6.0},
     ),
     "laguerre": Expansion(_laguerre, _laguerre_recurrence, _laguerre_log_tail),
 }
@@ -293,36 +294,24 @@ def error_bound(
     True
     """
     check_choice("kernel", kernel, KERNELS)
-    if isinstance(scale, Tensor):
-        scale = scale.detach().cpu().numpy()
-    scales = np.asarray(scale, dtype=float)
-    if not scales.size:
-        raise ParameterError("scale must hold at least one number, got none.")
-    for extreme in (scales.min(), scales.max()):  # NaN is both
-        check_at_least("scale", float(extreme), 0.0)
+    scales = torch.as_tensor(scale, dtype=torch.float64).detach()
     largest = float(scales.max())
+    for extreme in (float(scales.min()), largest):  # NaN is both
+        check_at_least("scale", extreme, 0.0)
     eps = 0.0 if dtype is None else torch.finfo(dtype).eps / 2
     if kernel == "exact":
         return 8 * eps
-    if degree is None:
-        raise ParameterError(f"degree is needed for the {kernel} kernel; got None.")
     check_at_least("degree", degree, 0)
+    order = int(degree or 0)
     with np.errstate(over="ignore"):
-        tail = EXPANSIONS[kernel].log_tail(largest, degree, lambda_max, span)
+        tail = EXPANSIONS[kernel].log_tail(largest, order, lambda_max, span)
         bound = float(np.exp(tail))
     if eps:
-        bound += eps * _rounding(kernel, largest, degree, lambda_max, span)
+        bound += eps * _rounding(kernel, largest, order, lambda_max, span)
     return bound
 
 
-def choose_degree(
-    kernel: str,
-    max_scale: float,
-    tolerance: float = 1e-4,
-    lambda_max: float = 2.0,
-    *,
-    span: float = 2.0,
-) -> int:
+def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int:
     """Return the lowest degree whose error stays within a tolerance.
 
     Parameters
@@ -333,10 +322,6 @@ def choose_degree(
         Largest scale that must be trusted.
     tolerance : float
         Largest error of the kernel's response, whose largest value is 1.
-    lambda_max : float
-        Largest eigenvalue of the Laplacian.
-    span : float
-        The paper's `b`, for Chebyshev.
 
     Returns
     -------
@@ -354,39 +339,24 @@ def choose_degree(
     (13, 25)
     """
     check_choice("kernel", kernel, tuple(EXPANSIONS))
-    if not 0 < tolerance < 1:
-        raise ParameterError(f"tolerance must lie between 0 and 1, got {tolerance!r}.")
 
     def fits(degree: int) -> bool:
-        bound = error_bound(
-            kernel, max_scale, degree, lambda_max, span=span, dtype=torch.float64
-        )
-        return bound <= tolerance
+        return error_bound(kernel, max_scale, degree, dtype=torch.float64) <= tolerance
 
-    low, high = -1, 1
+    low, high = 0, 1
     while high <= _HIGHEST_DEGREE and not fits(high):
-        low, high = high, 2 * high
+        low, high = high + 1, 2 * high
     if high > _HIGHEST_DEGREE:
         raise ParameterError(
             f"the {kernel} kernel cannot reach tolerance {tolerance:g} at scale "
-            f"{max_scale:g} with a degree up to {_HIGHEST_DEGREE}. Use the chebyshev "
-            "kernel, a smaller max_scale or a larger tolerance."
+            f"{max_scale:g}; use chebyshev, a smaller scale or a larger tolerance."
         )
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=low, key=fits)
 
 
 @lru_cache(maxsize=256)
 def largest_scale(
-    kernel: str,
-    degree: int | None = None,
-    tolerance: float = 1e-4,
-    lambda_max: float = 2.0,
-    *,
-    span: float = 2.0,
-    dtype: torch.dtype = torch.float64,
+    kernel: str, degree: int | None = None, tolerance: float = 1e-4
 ) -> float:
     """Return the largest scale at which a kernel of this degree can be trusted.
 
@@ -397,13 +367,7 @@ def largest_scale(
     degree : int or None
         Its degree; None for `exact`.
     tolerance : float
-        Error that is still trusted.
-    lambda_max : float
-        Largest eigenvalue of the Laplacian.
-    span : float
-        The paper's `b`, for Chebyshev.
-    dtype : torch.dtype
-        Precision in which the sum is formed; the spectral engine uses float64.
+        Error that is still trusted, summed in float64 as the spectral engine does.
 
     Returns
     -------
@@ -417,8 +381,7 @@ def largest_scale(
     """
 
     def trusted(scale: float) -> bool:
-        bound = error_bound(kernel, scale, degree, lambda_max, span=span, dtype=dtype)
-        return bound <= tolerance
+        return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
     if trusted(_LARGEST_SCALE):
         return _LARGEST_SCALE

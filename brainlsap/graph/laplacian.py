@@ -54,18 +54,12 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     """
     if sparse.issparse(W):
         return _sparse_laplacian(sparse.csr_array(W))
-    W = as_tensor(W)
-    W = W if W.is_floating_point() else W.double()
-    W = W.float() if W.element_size() < 4 else W  # halves end at 65504
-    if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
-        raise ParameterError(
-            f"W must have shape (..., n_rois, n_rois), got {tuple(W.shape)}."
-        )
-    if W.numel():
-        # of the largest weight: sums of counts in another order differ in rounding
-        allowed = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
-        symmetric = bool(((W - W.mT).abs() <= allowed).all())
-        _check_weights(bool(torch.isfinite(W).all()), float(W.min()), symmetric)
+    W = as_float(W)
+    _check_square("W", W)
+    # of the largest weight: sums of counts in another order differ in rounding
+    allowed = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
+    symmetric = bool(((W - W.mT).abs() <= allowed).all())
+    _check_weights(float(W.min()), float(W.max()), symmetric)
     degree = W.sum(dim=-1)
     root = torch.where(degree > 0, degree, torch.inf).rsqrt()
     laplacian = -(root[..., :, None] * W * root[..., None, :])
@@ -75,101 +69,79 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
 
 
 def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
-    if W.shape[0] != W.shape[1]:
-        raise ParameterError(f"W must have shape (n_rois, n_rois), got {W.shape}.")
-    W = W.astype(W.dtype if W.dtype in (np.float32, np.float64) else np.float64)
-    largest = W.data.max(initial=0.0)
-    gap = abs(W - W.T).max() if W.nnz else 0.0
-    finite = bool(np.isfinite(W.data).all())
-    _check_weights(finite, W.data.min(initial=0.0), gap <= 1e-6 * largest)
+    _check_square("W", W)
+    W = W.astype(np.result_type(W.dtype, np.float32))
+    lowest, highest = W.data.min(initial=0.0), W.data.max(initial=0.0)
+    _check_weights(lowest, highest, abs(W - W.T).max() <= 1e-6 * highest)
     degree = W.sum(axis=1)
     with np.errstate(divide="ignore"):
         root = np.where(degree > 0, degree**-0.5, 0.0).astype(W.dtype)
     scaled = sparse.diags_array(root) @ W @ sparse.diags_array(root)
     identity = sparse.diags_array((degree > 0).astype(W.dtype))
-    return sparse_tensor(sparse.csr_array(identity - scaled))
+    return as_operator(sparse.csr_array(identity - scaled))
 
 
-def _check_weights(finite: bool, lowest: float, symmetric: bool) -> None:
-    if not finite:
+def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
+    shape = tuple(matrix.shape)
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ParameterError(
+            f"{name} must have shape (..., n_rois, n_rois), got {shape}."
+        )
+
+
+def _check_weights(lowest: float, highest: float, symmetric: bool) -> None:
+    if not np.isfinite([lowest, highest]).all():
         raise ParameterError("W must be finite; it holds NaN or infinite weights.")
     if lowest < 0:
         raise ParameterError(
-            f"W must not be negative, its smallest weight is {lowest:g}. The heat "
-            "kernel needs non-negative weights; clip or square correlations first."
+            f"W must not be negative, its smallest weight is {lowest:g}; clip or "
+            "square correlations first."
         )
     if not symmetric:
         raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
 
 
-def sparse_tensor(matrix: sparse.csr_array) -> Tensor:
-    """Return a SciPy sparse matrix as sparse CSR Tensor; doubled entries are added."""
-    if not matrix.has_canonical_format:  # products of SciPy's are not
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
+def as_float(values: Tensor | np.ndarray | float) -> Tensor:
+    """Return a Tensor of float32 or float64, which integers become."""
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        values = values.copy()  # PyTorch warns of read-only arrays
+    values = torch.as_tensor(values)
+    if not values.is_floating_point():
+        return values.double()
+    return values.float() if values.element_size() < 4 else values
+
+
+def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
+    """Return a square operator as a Tensor: CSR, doubled entries added, if sparse."""
+    if not sparse.issparse(L):
+        L = as_float(L)
+    _check_square("L", L)
+    if isinstance(L, Tensor):
+        return L
+    L = sparse.csr_array(L, copy=True)
+    L.sum_duplicates()
     with warnings.catch_warnings():
         # torch calls its CSR layout beta; products and gradients are tested here
         warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
         return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int32)),
-            torch.from_numpy(matrix.indices.astype(np.int32)),
-            torch.from_numpy(matrix.data),
-            size=matrix.shape,
+            torch.from_numpy(L.indptr.astype(np.int32)),
+            torch.from_numpy(L.indices.astype(np.int32)),
+            as_float(L.data),
+            size=L.shape,
             check_invariants=True,  # of those from outside, wrong ones would crash
         )
 
 
-def as_tensor(values: Tensor | np.ndarray | float) -> Tensor:
-    """Return a Tensor; a copy of read-only arrays, which PyTorch warns of."""
-    if isinstance(values, np.ndarray) and not values.flags.writeable:
-        values = values.copy()
-    return torch.as_tensor(values)
-
-
-def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
-    """Return a square operator as a Tensor, sparse ones as CSR, float32 at least."""
-    if sparse.issparse(L):
-        L = sparse_tensor(sparse.csr_array(L))
-    L = as_tensor(L)
-    if L.ndim < 2 or L.shape[-1] != L.shape[-2]:
-        raise ParameterError(
-            f"L must have shape (..., n_rois, n_rois), got {tuple(L.shape)}."
-        )
-    if L.layout == torch.sparse_coo:
-        L = L.to_sparse_csr()
-    return L.to(working_type(L))
-
-
-def working_type(*given: Tensor) -> torch.dtype:
-    """Return the highest precision given, float32 at least; integers are float64."""
-    found = torch.float32
-    for one in given:
-        real = one.dtype if one.is_floating_point() else torch.float64
-        found = torch.promote_types(found, real)
-    return found
-
-
 def check_symmetric(L: Tensor) -> None:
-    """Raise unless an operator is finite and symmetric (sparse: on random signals).
+    """Raise unless an operator is finite and symmetric, as far as two signals show.
 
     An eigendecomposition reads one half of a matrix: it would be wrong in silence.
     """
-    values = L if L.layout == torch.strided else L.values()
-    if not bool(torch.isfinite(values).all()):
-        raise ParameterError(f"L holds NaN or infinite values. {_ADVICE}")
-    if not L.numel():
-        return
-    if L.layout == torch.strided:
-        gap, size = (L - L.mT).abs().amax(), L.abs().amax()
-    else:
-        x, y = _signals(L), _signals(L).flip(0)
-        gap = ((y * (L @ x)).sum() - (x * (L @ y)).sum()).abs()
-        size = x.norm() * (L @ y).norm()
-    if float(gap) > _TOLERANCE * float(size.clamp_min(1e-30)):
-        raise ParameterError(
-            f"L must be symmetric, entries differ from their mirror images by up to "
-            f"{float(gap):.2g}. {_ADVICE}"
-        )
+    x, y = _signals(L)
+    gap = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
+    size = x.norm() * (L @ y).norm(dim=(-2, -1))
+    if not bool((gap <= _TOLERANCE * size).all()):
+        raise ParameterError(f"L must be symmetric and finite. {_ADVICE}")
 
 
 def check_spectrum(L: Tensor) -> None:
@@ -177,36 +149,24 @@ def check_spectrum(L: Tensor) -> None:
 
     The expansions are right between 0 and 2 and grow without bound outside.
     """
-    if not L.shape[-1]:
-        return
-    highest = _largest_eigenvalue(lambda x: L @ x, _signals(L))
-    # of 2 I - L the largest belongs to the lowest of L
-    lowest = 2.0 - _largest_eigenvalue(lambda x: 2.0 * x - L @ x, _signals(L))
-    for found in (highest, lowest):
-        if not -_TOLERANCE <= found <= 2.0 + _TOLERANCE:
+    # power iteration towards the highest of L, and of 2 I - L, the lowest of L
+    for shift, sign in ((0.0, 1.0), (2.0, -1.0)):
+        x = _signals(L)[0]
+        for _ in range(12):
+            x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
+            x, before = shift * x + sign * (L @ x), x
+        found = float((before * x).sum((-2, -1)).max())
+        if found > 2.0 + _TOLERANCE:
             raise ParameterError(
-                f"L has an eigenvalue of about {found:.3g}; those of a normalised "
-                f"Laplacian lie between 0 and 2, and the kernels are right only there. "
-                f"{_ADVICE}"
+                f"L has an eigenvalue of about {shift + sign * found:.3g}; those of a "
+                f"normalised Laplacian lie between 0 and 2. {_ADVICE}"
             )
 
 
 def _signals(L: Tensor) -> Tensor:
     # numbers of its own: the caller's generators stay as they were
-    drawn = np.random.default_rng(0).standard_normal((L.shape[-1], 1))
-    x = torch.from_numpy(drawn).to(L.device, L.dtype)
-    return x.expand(*L.shape[:-2], *x.shape) if L.ndim > 2 else x
-
-
-def _largest_eigenvalue(product: Callable[[Tensor], Tensor], x: Tensor) -> float:
-    """Return a lower bound of the largest eigenvalue, by power iteration."""
-    quotient = x.new_zeros(())
-    for _ in range(12):
-        x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
-        moved = product(x)
-        quotient = (x * moved).sum((-2, -1))
-        x = moved
-    return float(quotient.max())
+    drawn = np.random.default_rng(0).standard_normal((2, L.shape[-1], 1))
+    return torch.from_numpy(drawn).to(L.device, L.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,18 +197,13 @@ def decompose(
     dtype : torch.dtype
         What the eigenvectors are kept in.
     overwrite : bool
-        Put the eigenvectors into the memory of `L`, which must be of `dtype`: no
-        second array of that size is needed, and the Laplacians are lost.
+        Put the eigenvectors into the memory of `L`, in its precision: no second array
+        of that size is needed, and the Laplacians are lost.
 
     Returns
     -------
     Spectrum
         Eigenvalues are float64, clipped to [0, 2], where the true ones lie.
-
-    Raises
-    ------
-    ParameterError
-        If `L` is to be overwritten in another precision.
 
     Examples
     --------
@@ -256,11 +211,6 @@ def decompose(
     >>> decompose(L).eigenvalues.tolist()
     [[0.0, 2.0]]
     """
-    if overwrite and L.dtype != dtype:
-        raise ParameterError(
-            f"overwrite puts eigenvectors of {dtype} into L, which is {L.dtype}; give "
-            "L in that precision, or leave overwrite out."
-        )
     eigenvalues = L.new_empty(L.shape[:-1], dtype=torch.float64)
     eigenvectors = L if overwrite else L.new_empty(L.shape, dtype=dtype)
     for start in range(0, len(L), _AT_ONCE):

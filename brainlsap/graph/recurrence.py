@@ -17,7 +17,7 @@ from brainlsap.graph.kernels import EXPANSIONS
 
 
 def diffuse_recurrence(
-    L: Tensor, H: Tensor, scale: Tensor, kernel: str, degree: int, span: float = 2.0
+    L: Tensor, H: Tensor, scale: Tensor, kernel: str, degree: int
 ) -> Tensor:
     """Diffuse signals over one graph by recurrence; differentiable.
 
@@ -33,31 +33,23 @@ def diffuse_recurrence(
         Which expansion.
     degree : int
         Its degree; the caller has checked that the scales can be trusted.
-    span : float
-        The paper's `b` (Chebyshev only).
 
     Returns
     -------
     Tensor of shape (..., n_rois, n_channels)
     """
-    return _Recurrence.apply(H, scale, L, kernel, degree, span)  # type: ignore[no-any-return]
+    return _Recurrence.apply(H, scale, L, kernel, degree)  # type: ignore[no-any-return]
 
 
 class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        H: Tensor,
-        scale: Tensor,
-        L: Tensor,
-        kernel: str,
-        degree: int,
-        span: float,
+        ctx: Any, H: Tensor, scale: Tensor, L: Tensor, kernel: str, degree: int
     ) -> Tensor:
         expansion = EXPANSIONS[kernel]
-        pair = expansion.coefficients(scale.detach(), degree, span)
+        pair = expansion.coefficients(scale.detach(), degree, 2.0)
         c, dc = (part.to(H.dtype) for part in pair)
-        steps = expansion.recurrence(degree, span)
+        steps = expansion.recurrence(degree, 2.0)
         wants_slope = ctx.needs_input_grad[1]
         before, now = torch.zeros_like(H), H
         out = c[:, :1] * H
@@ -83,7 +75,7 @@ class _Recurrence(torch.autograd.Function):
             grad_scale = rows.sum(0).to(scale.dtype)
         if ctx.needs_input_grad[0]:
             grad_H = _clenshaw(L, grad.contiguous(), c, ctx.steps)
-        return grad_H, grad_scale, None, None, None, None
+        return grad_H, grad_scale, None, None, None
 
 
 def _step(

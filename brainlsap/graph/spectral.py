@@ -59,12 +59,11 @@ class ChebyshevSeries:
         self,
         kernel: str,
         degree: int | None = None,
-        span: float = 2.0,
         max_scale: float = 0.0,
         dtype: torch.dtype = torch.float64,
         device: torch.device | None = None,
     ) -> None:
-        self.kernel, self.span = kernel, span
+        self.kernel = kernel
         self._last: tuple[torch.dtype, Tensor, Series] | None = None
         if kernel == "exact":
             # interpolation errs at most twice as much as the series it stands for
@@ -78,7 +77,7 @@ class ChebyshevSeries:
         self.nodes = torch.from_numpy(1.0 + np.cos(angle)).to(device)
         self.transform = torch.from_numpy(transform).to(device)
         if kernel != "exact":
-            values = polynomial_values(EXPANSIONS[kernel], self.nodes, self.order, span)
+            values = polynomial_values(EXPANSIONS[kernel], self.nodes, self.order)
             self.transform = values @ self.transform
 
     def coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,9 +87,8 @@ class ChebyshevSeries:
             c = torch.exp(-s[:, None] * self.nodes)
             dc = -self.nodes * c
         else:
-            expansion = EXPANSIONS[self.kernel]
-            c, dc = expansion.coefficients(s, self.order, self.span)
-            if self.kernel == "chebyshev" and self.span == 2.0:
+            c, dc = EXPANSIONS[self.kernel].coefficients(s, self.order, 2.0)
+            if self.kernel == "chebyshev":
                 return c, dc
         return c @ self.transform, dc @ self.transform
 
@@ -145,8 +143,6 @@ class SpectralEngine:
         How the heat kernel is made.
     degree : int or None
         Degree of the expansion; None for `exact`.
-    span : float
-        The paper's `b` (Chebyshev only).
     max_scale : float or None
         Largest scale that will be asked for; lets the exact kernel be interpolated,
         to rounding, which is faster and lets the first layer be made once
@@ -172,12 +168,11 @@ class SpectralEngine:
         *,
         kernel: str,
         degree: int | None = None,
-        span: float = 2.0,
         max_scale: float | None = None,
         dtype: torch.dtype = torch.float32,
         chunk: int = 20,
     ) -> None:
-        self.kernel, self.degree, self.span, self.chunk = kernel, degree, span, chunk
+        self.kernel, self.chunk = kernel, chunk
         self.vectors = spectrum.eigenvectors.to(dtype)
         self.eigenvalues = spectrum.eigenvalues.to(dtype)
         n_graphs, device = len(self.eigenvalues), self.vectors.device
@@ -190,16 +185,13 @@ class SpectralEngine:
         self.basis = self.eigenvalues[:, None]
         if kernel != "exact" or max_scale is not None:
             self.series = ChebyshevSeries(
-                kernel, degree, span, max_scale or 0.0, dtype, device
+                kernel, degree, max_scale or 0.0, dtype, device
             )
+            chebyshev, order = EXPANSIONS["chebyshev"], self.series.order
             # in float64, some graphs at a time
-            made = [
-                polynomial_values(EXPANSIONS["chebyshev"], some, self.series.order).to(
-                    dtype
-                )
-                for some in spectrum.eigenvalues.split(_AT_ONCE)
-            ]
-            self.basis = torch.cat(made)
+            some = spectrum.eigenvalues.split(_AT_ONCE)
+            made = (polynomial_values(chebyshev, one, order).to(dtype) for one in some)
+            self.basis = torch.cat(list(made))
 
     @property
     def order(self) -> int | None:
@@ -254,11 +246,9 @@ class SpectralEngine:
     def weights(self, scale: Tensor) -> Series | Tensor:
         """Return what rows are weighted by: a series, or the scales themselves."""
         dtype = self.vectors.dtype
-        return (
-            scale.detach().to(dtype)
-            if self.series is None
-            else self.series.at(scale, dtype)
-        )
+        if self.series is None:
+            return scale.detach().to(dtype)
+        return self.series.at(scale, dtype)
 
     def workspace(self, n_items: int) -> Tensor:
         """Return memory for the weighted vectors of a chunk of items."""

@@ -1,11 +1,10 @@
 """The networks that LSAP is compared with on nodes, in its own training loop.
 
-Each starts with sparse features times weights (dropout on the features), and ends
-with one logit a class: (n_nodes, n_views, n_classes).
+A baseline is what it draws in :class:`BaselineNetwork`, and one function of
+:data:`FORWARD`, from sparse features times weights to one logit a class.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,58 +29,110 @@ from brainlsap.nodes.settings import (
     settle_kernel,
 )
 
+NODE_BASELINES = tuple(TABLES["baselines"])
 # Nearest nodes by personalised PageRank that GDC keeps of each column.
 _GDC_NEIGHBOURS, _GDC_TELEPORT = 64, 0.05
+_GAT_HEADS = 8
 
 
-class Sequence(nn.Module):
-    """Features times weights, then steps that take hidden channels."""
+class BaselineNetwork(nn.Module):
+    """Features times weights, then what `FORWARD` has under its name."""
 
     def __init__(
-        self, inputs: NodeInputs, n_units: int, settings: NodeSettings, *steps: Any
+        self, name: str, inputs: NodeInputs, n_classes: int, settings: NodeSettings
     ) -> None:
         super().__init__()
-        self.features, self.dropout = inputs.features, settings.input_dropout
-        self.weight = nn.Parameter(torch.empty(inputs.features.shape[1], n_units))
-        nn.init.xavier_uniform_(self.weight)
-        self.steps = nn.ModuleList(step() for step in steps)
+        self.name, self.features, self.given = name, inputs.features, settings
+        if name == "gdc":
+            A = page_rank_graph(inputs.adjacency, _GDC_TELEPORT, _GDC_NEIGHBOURS)
+        else:
+            A = normalized_adjacency(inputs.adjacency)
+        self.A = ConstantMatrix(A)
+        units = settings.hidden_units
+        first = {"sgc": n_classes, "gat": _GAT_HEADS * units}.get(name, units)
+        self.weight = _matrix(inputs.features.shape[1], first)
+        if name in {"gcn", "gdc"}:
+            self.bias = nn.Parameter(torch.zeros(units))
+            self.last_weight = _matrix(units, n_classes)
+            self.last_bias = nn.Parameter(torch.zeros(n_classes))
+        elif name == "gat":
+            self.attend = Attend(inputs.adjacency, _GAT_HEADS, units, settings.dropout)
+            self.last = nn.Linear(first, n_classes, bias=False)
+            self.last_attend = Attend(inputs.adjacency, 1, n_classes, settings.dropout)
+        elif name != "sgc":
+            n_deep = settings.n_layers if name == "gcnii" else 0
+            self.deep = nn.ParameterList(_matrix(units, units) for _ in range(n_deep))
+            self.last = nn.Linear(units, n_classes)
+            if name == "dagnn":
+                self.gate = nn.Linear(n_classes, 1)
 
     def forward(self, n_views: int = 1) -> Tensor:
         """Return logits of shape `(n_nodes, n_views, n_classes)`."""
-        views = []
-        for _ in range(n_views):
-            H = self.features(self.weight, self.dropout * self.training)
-            for step in self.steps:
-                H = step(H)
-            views.append(H)
+        rate = self.given.input_dropout * self.training
+        views = [
+            FORWARD[self.name](self, self.features(self.weight, rate))
+            for _ in range(n_views)
+        ]
         return torch.stack(views, dim=1)
 
-
-class Activate(nn.Module):
-    """A non-linearity, then dropout."""
-
-    def __init__(self, rate: float, function: Callable = torch.relu) -> None:
-        super().__init__()
-        self.rate, self.function = rate, function
-
-    def forward(self, H: Tensor) -> Tensor:
+    def drop(self, H: Tensor) -> Tensor:
         """Return channels, some dropped while training."""
-        return drop(self.function(H), self.rate, self.training)
+        return drop(H, self.given.dropout, self.training)
 
 
-class Convolve(nn.Module):
-    """A H W + b; without W where the channels were multiplied before."""
+def _matrix(n_in: int, n_out: int) -> nn.Parameter:
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
 
-    def __init__(self, A: ConstantMatrix, n_in: int | None, n_out: int) -> None:
-        super().__init__()
-        self.A, self.bias = A, nn.Parameter(torch.zeros(n_out))
-        self.weight = None if n_in is None else nn.Parameter(torch.empty(n_in, n_out))
-        if self.weight is not None:
-            nn.init.xavier_uniform_(self.weight)
 
-    def forward(self, H: Tensor) -> Tensor:
-        """Return channels after the layer."""
-        return self.A(H if self.weight is None else H @ self.weight) + self.bias
+def _gcn(net: BaselineNetwork, H: Tensor) -> Tensor:
+    H = net.drop(torch.relu(net.A(H) + net.bias))
+    return net.A(H @ net.last_weight) + net.last_bias
+
+
+def _gat(net: BaselineNetwork, H: Tensor) -> Tensor:
+    return net.last_attend(net.last(net.drop(nn.functional.elu(net.attend(H)))))
+
+
+def _mlp(net: BaselineNetwork, H: Tensor) -> Tensor:
+    return net.last(net.drop(torch.relu(H)))
+
+
+def _appnp(net: BaselineNetwork, H: Tensor) -> Tensor:
+    H = first = _mlp(net, H)
+    for _ in range(10):
+        H = 0.9 * net.A(H) + 0.1 * first
+    return H
+
+
+def _dagnn(net: BaselineNetwork, H: Tensor) -> Tensor:
+    """Sum over steps, each weighted by the node itself."""
+    steps = [_mlp(net, H)]
+    for _ in range(10):
+        steps.append(net.A(steps[-1]))
+    every = torch.stack(steps, dim=1)
+    return (torch.sigmoid(net.gate(every)) * every).sum(1)
+
+
+def _gcnii(net: BaselineNetwork, H: Tensor) -> Tensor:
+    """Every layer sees the first channels again."""
+    H = first = torch.relu(H)
+    for k, weight in enumerate(net.deep, start=1):
+        beta = float(np.log(0.5 / k + 1))
+        H = 0.9 * net.A(net.drop(H)) + 0.1 * first
+        H = torch.relu((1 - beta) * H + beta * (H @ weight))
+    return _mlp(net, H)
+
+
+FORWARD: dict[str, Callable[[BaselineNetwork, Tensor], Tensor]] = {
+    "gcn": _gcn,
+    "gdc": _gcn,
+    "gat": _gat,
+    "sgc": lambda net, H: net.A(net.A(H)),
+    "mlp": _mlp,
+    "appnp": _appnp,
+    "dagnn": _dagnn,
+    "gcnii": _gcnii,
+}
 
 
 class Attend(nn.Module):
@@ -98,10 +149,7 @@ class Attend(nn.Module):
         edges = sparse.coo_array(with_loops(adjacency))
         ends = (edges.row, edges.col)
         self.target, self.source = (torch.from_numpy(i.astype(np.int64)) for i in ends)
-        self.here = nn.Parameter(torch.empty(n_heads, n_out))
-        self.there = nn.Parameter(torch.empty(n_heads, n_out))
-        for weight in (self.here, self.there):
-            nn.init.xavier_uniform_(weight)
+        self.here, self.there = _matrix(n_heads, n_out), _matrix(n_heads, n_out)
         self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), rate
 
     def forward(self, H: Tensor) -> Tensor:
@@ -120,66 +168,11 @@ class Attend(nn.Module):
         return mixed.flatten(1) + self.bias
 
 
-class Propagate(nn.Module):
-    """Steps H <- (1 - alpha) A H + alpha H_0 of personalised PageRank."""
-
-    def __init__(self, A: ConstantMatrix, n_steps: int, alpha: float = 0.0) -> None:
-        super().__init__()
-        self.A, self.n_steps, self.alpha = A, n_steps, alpha
-
-    def forward(self, H: Tensor) -> Tensor:
-        """Return channels after all steps."""
-        first = H
-        for _ in range(self.n_steps):
-            H = (1 - self.alpha) * self.A(H) + self.alpha * first
-        return H
-
-
-class AdaptiveDepth(nn.Module):
-    """DAGNN's sum over steps, each weighted by the node itself (Liu et al. 2020)."""
-
-    def __init__(self, A: ConstantMatrix, n_steps: int, n_classes: int) -> None:
-        super().__init__()
-        self.A, self.n_steps, self.gate = A, n_steps, nn.Linear(n_classes, 1)
-
-    def forward(self, H: Tensor) -> Tensor:
-        """Return logits."""
-        steps = [H]
-        for _ in range(self.n_steps):
-            steps.append(self.A(steps[-1]))
-        every = torch.stack(steps, dim=1)
-        return (torch.sigmoid(self.gate(every)) * every).sum(1)
-
-
-class Residual(nn.Module):
-    """GCNII's layers: each sees the first channels again (Chen et al. 2020)."""
-
-    weight_decay = 0.01  # the linear maps before and after keep the settings'
-
-    def __init__(self, A: ConstantMatrix, settings: NodeSettings) -> None:
-        super().__init__()
-        self.A, self.dropout, units = A, settings.dropout, settings.hidden_units
-        self.weights = nn.ParameterList(
-            nn.init.xavier_uniform_(torch.empty(units, units))
-            for _ in range(settings.n_layers)
-        )
-
-    def forward(self, H: Tensor) -> Tensor:
-        """Return channels after all layers."""
-        first = H
-        for k, weight in enumerate(self.weights, start=1):
-            beta = float(np.log(0.5 / k + 1))
-            H = drop(H, self.dropout, self.training)
-            H = 0.9 * self.A(H) + 0.1 * first
-            H = torch.relu((1 - beta) * H + beta * (H @ weight))
-        return H
-
-
-def normalized_adjacency(adjacency: sparse.csr_array) -> ConstantMatrix:
+def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return D^-1/2 (A + I) D^-1/2."""
     W = with_loops(adjacency)
     root = sparse.diags_array(W.sum(axis=1) ** -0.5)
-    return ConstantMatrix(sparse.csr_array(root @ W @ root, dtype=np.float32))
+    return sparse.csr_array(root @ W @ root, dtype=np.float32)
 
 
 def page_rank_graph(
@@ -191,9 +184,7 @@ def page_rank_graph(
     divided by the roots of its sums over rows and columns.
     """
     n_nodes, at_once, rest = adjacency.shape[0], 512, 1e-3
-    W = with_loops(adjacency)
-    root = sparse.diags_array(W.sum(axis=1) ** -0.5)
-    A = sparse.csr_array(root @ W @ root, dtype=np.float32)
+    A = normalized_adjacency(adjacency)
     kept, blocks = min(n_neighbours, n_nodes), []
     for start in range(0, n_nodes, at_once):
         home = np.eye(n_nodes, min(at_once, n_nodes - start), -start, np.float32)
@@ -211,64 +202,22 @@ def page_rank_graph(
     return sparse.csr_array(left @ near @ right, dtype=np.float32)
 
 
-def _network(
-    name: str, inputs: NodeInputs, n_classes: int, settings: NodeSettings
+def random_propagation(
+    inputs: NodeInputs, n_classes: int, settings: NodeSettings
 ) -> nn.Module:
-    """Make the network of a baseline; see `NodeBaseline` for who proposed which."""
-    units, rate = settings.hidden_units, settings.dropout
-    if name in {"graphheat", "adc"}:
-        return heat_network(inputs, n_classes, settings)
-    if name == "gat":
-        W = inputs.adjacency
-        return Sequence(
-            inputs,
-            8 * units,
-            settings,
-            lambda: Attend(W, 8, units, rate),
-            lambda: Activate(rate, nn.functional.elu),
-            lambda: nn.Linear(8 * units, n_classes, bias=False),
-            lambda: Attend(W, 1, n_classes, rate),
-        )
-    if name == "gdc":
-        near = page_rank_graph(inputs.adjacency, _GDC_TELEPORT, _GDC_NEIGHBOURS)
-        A = ConstantMatrix(near)
-    else:
-        A = normalized_adjacency(inputs.adjacency)
-    if name == "grand":
+    """Make GRAND: LSAP's network, diffused by the mean of powers of the adjacency."""
+    A = ConstantMatrix(normalized_adjacency(inputs.adjacency))
+    n_steps = int(settings.degree or 0)
 
-        def mean_of_steps(H: Tensor, _: Tensor) -> Tensor:
-            total = H
-            n_steps = int(settings.degree or 0)
-            for _step in range(n_steps):
-                H = A(H)
-                total = total + H
-            return total / (n_steps + 1)
+    def mean_of_steps(H: Tensor, _: Tensor) -> Tensor:
+        total = H
+        for _step in range(n_steps):
+            H = A(H)
+            total = total + H
+        return total / (n_steps + 1)
 
-        heat = HeatScale(inputs.adjacency.shape[0], 1.0, 1.0, "frozen")
-        return NodeNetwork(inputs.features, mean_of_steps, heat, n_classes, settings)
-    if name == "sgc":
-        return Sequence(inputs, n_classes, settings, lambda: Propagate(A, 2))
-    steps: dict[str, list[Callable[[], nn.Module]]] = {
-        "gcn": [
-            lambda: Convolve(A, None, units),
-            lambda: Activate(rate),
-            lambda: Convolve(A, units, n_classes),
-        ],
-        "mlp": [lambda: Activate(rate), lambda: nn.Linear(units, n_classes)],
-        "gcnii": [
-            lambda: Activate(0.0),
-            lambda: Residual(A, settings),
-            lambda: Activate(rate),
-            lambda: nn.Linear(units, n_classes),
-        ],
-    }
-    steps["gdc"] = steps["gcn"]
-    steps["appnp"] = [*steps["mlp"], lambda: Propagate(A, 10, 0.1)]
-    steps["dagnn"] = [*steps["mlp"], lambda: AdaptiveDepth(A, 10, n_classes)]
-    return Sequence(inputs, units, settings, *steps[name])
-
-
-NODE_BASELINES = tuple(TABLES["baselines"])
+    heat = HeatScale(inputs.adjacency.shape[0], 1.0, 1.0, "frozen")
+    return NodeNetwork(inputs.features, mean_of_steps, heat, n_classes, settings)
 
 
 class NodeBaseline(NodeClassifier):
@@ -320,4 +269,8 @@ class NodeBaseline(NodeClassifier):
     def _make_network(
         self, inputs: NodeInputs, n_classes: int, settings: NodeSettings
     ) -> nn.Module:
-        return _network(self.model, inputs, n_classes, settings)
+        if self.model in FORWARD:
+            return BaselineNetwork(self.model, inputs, n_classes, settings)
+        if self.model == "grand":
+            return random_propagation(inputs, n_classes, settings)
+        return heat_network(inputs, n_classes, settings)

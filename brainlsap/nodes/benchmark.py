@@ -169,15 +169,15 @@ def run_nodes(
             )
             asked = repr((data, str(split), model, model.settings(graph.name)))
             key = hashlib.blake2b(asked.encode(), digest_size=8).hexdigest()
-            path = (
-                Path(f"{out}.finished") / f"{graph.name}-{name}-seed{seed}-{key}.json"
-            )
-            row = None if out is None else _remembered(path)
-            if row is None:
+            file = f"{graph.name}-{name}-seed{seed}-{key}.json"
+            path = Path(f"{out}.finished") / file
+            if out is not None and path.is_file():
+                row = _remembered(path)
+            else:
                 row = _run(graph, model, split, seed)
-                if out is not None:
-                    with replace_when_whole(path) as partial:
-                        partial.write_text(json.dumps(row), encoding="utf-8")
+            if out is not None:
+                with replace_when_whole(path) as partial:
+                    partial.write_text(json.dumps(row), encoding="utf-8")
             used = chosen_variant(graph.name) if variant == "chosen" else variant
             start = {
                 "dataset": graph.name,
@@ -188,7 +188,13 @@ def run_nodes(
             }
             rows.append(start | row)
             if verbose:
-                print(_line(rows[-1]), flush=True)  # noqa: T201
+                score = row["failed"] or f"test {row['test']:.1f} %"
+                print(  # noqa: T201
+                    f"{NODE_MODELS[name]} seed {seed}: validation "
+                    f"{row['validation']:.1f} %, {score}, epoch {row['best_epoch']} of "
+                    f"{row['n_epochs']}, {row['seconds']:.0f} s",
+                    flush=True,
+                )
     runs = pd.DataFrame(rows).astype({"test": float})
     if out is not None:
         with replace_when_whole(out) as partial:
@@ -202,16 +208,16 @@ def _digest(graph: NodeGraph, split: str | Path) -> str:
     for matrix in (graph.adjacency, graph.features):
         parts += [matrix.data, matrix.indices, matrix.indptr]
     if graph.public_split is not None:
-        parts += [graph.public_split.train, graph.public_split.validation]
+        parts += vars(graph.public_split).values()
     content = b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
     if str(split).endswith(".npz"):
         content += Path(split).read_bytes()
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _remembered(path: Path) -> dict[str, Any] | None:
+def _remembered(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else None
+        return dict(json.loads(path.read_text("utf-8")))
     except ValueError:
         raise FileFormatError(f"{path} holds no finished seed; remove it.") from None
 
@@ -230,20 +236,9 @@ def _run(
         "train": 100 * report["train_accuracy"],
         "validation": 100 * report["validation_accuracy"],
         "test": None if failed else 100 * model.score(graph, parts.test),
-        "best_epoch": report["best_epoch"],
-        "n_epochs": report["n_epochs"],
-        "seconds": report["seconds"],
+        **{name: report[name] for name in ("best_epoch", "n_epochs", "seconds")},
         "failed": failed or "",
     }
-
-
-def _line(row: dict[str, Any]) -> str:
-    score = f"test {row['test']:.1f} %" if not row["failed"] else row["failed"]
-    return (
-        f"{row['model']} seed {row['seed']}: validation {row['validation']:.1f} %, "
-        f"{score}, epoch {row['best_epoch']} of {row['n_epochs']}, "
-        f"{row['seconds']:.0f} s"
-    )
 
 
 def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import copy
 import time
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -24,6 +24,8 @@ from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
 # The released code pushes a scale up where it is below this.
 _BARRIER = 0.01
+# GCNII's, of the layers between its linear maps.
+_DEEP_DECAY = 0.01
 # Starts of a network that does not learn its training nodes.
 _STARTS = 3
 # Of the way from the largest class's share to 1; below, nothing was learned.
@@ -43,33 +45,12 @@ class LabelledNodes(NamedTuple):
         return float(right), float(nn.functional.cross_entropy(mine, self.codes))
 
 
-@dataclass(eq=False)
-class NodeRun:
-    """What a run on nodes went through; entries of the lists are epochs."""
-
-    best_epoch: int = -1
-    train_accuracy: float = float("nan")
-    validation_accuracy: float = float("nan")
-    validation_loss: float = float("nan")
-    n_epochs: int = 0
-    seconds: float = 0.0
-    train_loss: list[float] = field(default_factory=list)
-    validation_accuracies: list[float] = field(default_factory=list)
-
-
 class NodeClassifier(ClassifierMixin, BaseEstimator):
     """What every classifier of nodes shares: fit, predict, and what they store."""
 
     random_state: int
-
-    def settings(self, dataset: str = "") -> NodeSettings:
-        """Return the settings of a fit on a data set of this name, checked."""
-        raise NotImplementedError
-
-    def _make_network(
-        self, inputs: NodeInputs, n_classes: int, settings: NodeSettings
-    ) -> nn.Module:
-        return heat_network(inputs, n_classes, settings)
+    settings: Callable[..., NodeSettings]
+    _make_network: Callable[[NodeInputs, int, NodeSettings], nn.Module]
 
     def fit(
         self, graph: Any, train: np.ndarray, validation: np.ndarray | None = None
@@ -115,34 +96,26 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             torch.default_generator.manual_seed(self.random_state)
             for _ in range(_STARTS):
                 network = self._make_network(inputs, len(self.classes_), settings)
-                run = train_nodes(network, learned, chosen, settings)
-                if run.train_accuracy >= wanted:
+                report, history = train_nodes(network, learned, chosen, settings)
+                if report["train_accuracy"] >= wanted:
                     break
-        if not np.isfinite(run.train_loss[-1]):
+        if not np.isfinite(history["train_loss"][-1]):
             raise ParameterError(
                 "training diverged; lower learning_rate or scale_step, or check the "
                 "features."
             )
         failed = None
-        if run.train_accuracy < wanted:
+        if report["train_accuracy"] < wanted:
             failed = (
                 f"the network did not learn its training nodes in {_STARTS} starts: "
-                f"accuracy {run.train_accuracy:.2f} on them, {majority:.2f} for the "
-                "largest class"
+                f"accuracy {report['train_accuracy']:.2f} on them, {majority:.2f} for "
+                "the largest class"
             )
             warnings.warn(f"{failed}.", UserWarning, stacklevel=2)
-        self.network_, self.history_, self.settings_ = network, run, settings
+        self.network_, self.history_, self.settings_ = network, history, settings
         self.n_features_in_ = graph.features.shape[1]
-        self.best_epoch_ = run.best_epoch
-        self.fit_report_: dict[str, Any] = {
-            "best_epoch": run.best_epoch,
-            "n_epochs": run.n_epochs,
-            "train_accuracy": run.train_accuracy,
-            "validation_accuracy": run.validation_accuracy,
-            "validation_loss": run.validation_loss,
-            "seconds": run.seconds,
-            "failed": failed,
-        }
+        self.best_epoch_ = report["best_epoch"]
+        self.fit_report_: dict[str, Any] = report | {"failed": failed}
         return self
 
     def predict_proba(self, nodes: np.ndarray | None = None) -> np.ndarray:
@@ -214,8 +187,7 @@ class LSAPNodeClassifier(NodeClassifier):
         hidden channels, of features, of whole nodes), `self_loops`, `normalize`
         ("row", "none": features over their sum). Training: `n_views` draws of dropout
         an epoch, `consistency` (weight of their squared distance from their mean,
-        sharpened by `temperature`), `learning_rate`, `weight_decay`, `watch`
-        ("accuracy" or "loss" of validation nodes chooses the epoch).
+        sharpened by `temperature`), `learning_rate`, `weight_decay`.
 
     Attributes
     ----------
@@ -225,8 +197,8 @@ class LSAPNodeClassifier(NodeClassifier):
         Learned heat scales.
     best_epoch_ : int
         The epoch that was kept.
-    history_ : NodeRun
-        What training went through.
+    history_ : dict of lists
+        `train_loss` and `validation_accuracy` of every epoch.
     settings_ : NodeSettings
         As used, with the degree that was chosen.
     fit_report_ : dict
@@ -293,10 +265,12 @@ class LSAPNodeClassifier(NodeClassifier):
         given = {**named, **(self.options or {})}
         return resolve_node_settings(self.preset, given, dataset)
 
+    _make_network = staticmethod(heat_network)
+
     def fit(
         self, graph: Any, train: np.ndarray, validation: np.ndarray | None = None
     ) -> Self:
-        """Learn; see :meth:`NodeClassifier.fit`."""
+        """Learn; as `NodeBaseline.fit`, which documents the parameters."""
         super().fit(graph, train, validation)
         settings = self.settings_
         heat = self.network_.get_submodule("heat")
@@ -320,18 +294,18 @@ def read_labels(
     labels: Any, train: Any, validation: Any, n_nodes: int
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
-    numbers = {"train": _numbers("train", train, n_nodes)}
+    sets = {"train": _numbers("train", train, n_nodes)}
     if validation is not None:
-        numbers["validation"] = _numbers("validation", validation, n_nodes)
-        shared = np.intersect1d(numbers["train"], numbers["validation"])
+        sets["validation"] = _numbers("validation", validation, n_nodes)
+        shared = np.intersect1d(sets["train"], sets["validation"])
         if len(shared):
             raise ParameterError(
                 f"{len(shared)} node(s) stand in both train and validation, the first "
                 f"is node {int(shared[0])}; they must not overlap."
             )
-    classes = np.unique(np.asarray(labels)[numbers["train"]])
+    classes = np.unique(np.asarray(labels)[sets["train"]])
     found = {}
-    for name, nodes in numbers.items():
+    for name, nodes in sets.items():
         mine = np.asarray(labels)[nodes]
         if mine.dtype.kind in "if" and not (mine >= 0).all():
             raise ParameterError(
@@ -355,21 +329,13 @@ def read_labels(
 def _numbers(name: str, nodes: Any, n_nodes: int) -> np.ndarray:
     """Return the numbers of nodes given by mask or number, checked."""
     given = np.asarray(nodes)
-    if given.dtype == bool:
-        if given.shape != (n_nodes,):
-            raise ParameterError(
-                f"{name} must be a mask of shape ({n_nodes},), got {given.shape}."
-            )
+    if given.dtype == bool and given.shape == (n_nodes,):
         given = np.flatnonzero(given)
-    if given.ndim != 1 or not len(given) or given.dtype.kind not in "iu":
+    inside = given.dtype.kind in "iu" and np.isin(given, np.arange(n_nodes)).all()
+    if not inside or given.ndim != 1 or not len(given) == len(np.unique(given)) > 0:
         raise ParameterError(
-            f"{name} must be a mask of nodes, or their numbers, and hold some; got "
-            f"{given.dtype} of shape {given.shape}."
-        )
-    if given.min() < 0 or given.max() >= n_nodes or len(np.unique(given)) < len(given):
-        raise ParameterError(
-            f"{name} must hold numbers from 0 to {n_nodes - 1}, each once; got "
-            f"{given.min()} to {given.max()}, {len(np.unique(given))} different."
+            f"{name} must be a mask of shape ({n_nodes},), or numbers of nodes from 0 "
+            f"to {n_nodes - 1}, each once; got {given.dtype} of shape {given.shape}."
         )
     return given
 
@@ -379,36 +345,40 @@ def train_nodes(
     train: LabelledNodes,
     validation: LabelledNodes | None,
     settings: NodeSettings,
-) -> NodeRun:
+) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """Train until validation stops improving; the network is left at its best."""
     groups = weight_groups(network, settings.weight_decay)
     adam = torch.optim.Adam(groups, lr=settings.learning_rate)
-    run, start = NodeRun(), time.perf_counter()
-    best: tuple[tuple[float, float], dict] | None = None
+    start = time.perf_counter()
+    losses: list[float] = []
+    accuracies: list[float] = []
+    best = (-1.0, 0.0)  # accuracy, and the loss times -1
+    best_epoch, kept = -1, None
     for epoch in range(settings.n_epochs):
-        loss = take_epoch(network, train, settings, adam, validation)
-        run.train_loss.append(loss)
-        run.n_epochs = epoch + 1
-        if not np.isfinite(loss):
+        losses.append(take_epoch(network, train, settings, adam, validation))
+        if not np.isfinite(losses[-1]):
             break
         if validation is None:
-            run.best_epoch = epoch
+            best_epoch = epoch
             continue
-        accuracy, value = look(network, validation)
-        run.validation_accuracies.append(accuracy)
-        rank = (accuracy, -value)
-        rank = rank if settings.watch == "accuracy" else rank[::-1]
-        if best is None or rank > best[0]:
-            best = (rank, copy.deepcopy(network.state_dict()))
-            run.best_epoch = epoch
-            run.validation_accuracy, run.validation_loss = accuracy, value
-        elif settings.patience and epoch - run.best_epoch >= settings.patience:
+        accuracy, loss = look(network, validation)
+        accuracies.append(accuracy)
+        if (accuracy, -loss) > best:
+            best, best_epoch = (accuracy, -loss), epoch
+            kept = copy.deepcopy(network.state_dict())
+        elif settings.patience and epoch - best_epoch >= settings.patience:
             break
-    if best is not None:
-        network.load_state_dict(best[1])
-    run.train_accuracy = look(network, train)[0]
-    run.seconds = time.perf_counter() - start
-    return run
+    if kept is not None:
+        network.load_state_dict(kept)
+    report = {
+        "best_epoch": best_epoch,
+        "n_epochs": len(losses),
+        "train_accuracy": look(network, train)[0],
+        "validation_accuracy": best[0] if accuracies else float("nan"),
+        "validation_loss": -best[1] if accuracies else float("nan"),
+        "seconds": time.perf_counter() - start,
+    }
+    return report, {"train_loss": losses, "validation_accuracy": accuracies}
 
 
 @torch.no_grad()
@@ -419,17 +389,12 @@ def look(network: nn.Module, nodes: LabelledNodes) -> tuple[float, float]:
 
 
 def weight_groups(network: nn.Module, decay: float) -> list[dict[str, Any]]:
-    """Return weights by their decay: the settings', or that of their own module."""
-    own = {
-        id(weight): float(module.weight_decay)  # type: ignore[arg-type]
-        for module in network.modules()
-        if hasattr(module, "weight_decay")
-        for weight in module.parameters()
-    }
+    """Return weights by their decay: the settings', or that of GCNII's deep layers."""
     groups: dict[float, list[Tensor]] = {}
     for name, weight in network.named_parameters():
         if "raw_scale" not in name:
-            groups.setdefault(own.get(id(weight), decay), []).append(weight)
+            own = _DEEP_DECAY if name.startswith("deep.") else decay
+            groups.setdefault(own, []).append(weight)
     return [{"params": group, "weight_decay": d} for d, group in groups.items()]
 
 

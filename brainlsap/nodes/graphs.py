@@ -1,5 +1,6 @@
 """Citation and co-purchase graphs: their files, and which nodes are for what."""
 
+import itertools
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,8 @@ from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.nodes.settings import TABLES
 
 NODE_DATASETS: dict[str, dict[str, Any]] = TABLES["datasets"]
-_ALIASES = {"cs": "coauthor-cs", "photo": "amazon-photo"}
-_ALIASES["computers"] = "amazon-computers"
+# photo, computers and cs will do
+_SHORT = {name.rsplit("-", 1)[-1]: name for name in NODE_DATASETS}
 NODE_SPLITS = ("public", "per-class", "60-20-20")
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
@@ -48,14 +49,12 @@ class NodeSplit:
     def __post_init__(self) -> None:
         masks = {part: np.asarray(getattr(self, part)) for part in _PARTS}
         for part, mask in masks.items():
-            if mask.dtype != bool or mask.ndim != 1 or len(mask) != len(masks["train"]):
+            if mask.dtype != bool or mask.shape != (self.train.size,) or not mask.any():
                 raise SplitError(
-                    f"{part} must be a mask of shape (n_nodes,) of true and false, "
-                    f"got {mask.dtype} of shape {mask.shape}."
+                    f"{part} must be a mask of shape (n_nodes,) of true and false, and "
+                    f"hold a node; got {mask.dtype} of shape {mask.shape}."
                 )
-            if not mask.any():
-                raise SplitError(f"{part} holds no node.")
-        for first, second in (_PARTS[:2], _PARTS[1:], _PARTS[::2]):
+        for first, second in itertools.combinations(_PARTS, 2):
             shared = masks[first] & masks[second]
             if shared.any():
                 raise SplitError(
@@ -154,7 +153,7 @@ def load_nodes(
         For files that are not there, cannot be read or are others.
     """
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
-    key = _ALIASES.get(key, key)
+    key = _SHORT.get(key, key)
     check_choice("name", key, NODE_DATASETS)
     base = Path(data or Path.home() / ".cache" / "brainlsap" / "nodes")
     file = NODE_DATASETS[key].get("file", f"ind.{key}.x")
@@ -243,10 +242,6 @@ def _unpickle(path: Path) -> Any:
             names = ("data", "indices", "indptr", "_shape")
             return _matrix(*(getattr(found, name) for name in names))
         return found
-    except FileNotFoundError:
-        raise FileFormatError(
-            f"{path} is not there; a Planetoid data set has eight files ind.NAME.*."
-        ) from None
     except Exception as error:  # a damaged pickle can raise whatever there is
         raise FileFormatError(
             f"{path} cannot be read as a pickle of arrays ({error}); get it again."
@@ -291,34 +286,21 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         Naming the file that is not there, or that does not fit.
     """
     base = Path(folder) / f"ind.{name}"
-    x, y, tx, ty, allx, ally, graph = (
+    x, tx, ty, allx, ally, graph = (
         _unpickle(base.with_name(f"{base.name}.{part}"))
-        for part in ("x", "y", "tx", "ty", "allx", "ally", "graph")
+        for part in ("x", "tx", "ty", "allx", "ally", "graph")
     )
-    index = base.with_name(f"{base.name}.test.index")
     try:
-        test = np.array([int(n) for n in index.read_text("ascii").split()], np.int64)
-    except (OSError, ValueError, OverflowError) as error:
-        raise FileFormatError(
-            f"{index} must hold one node number a line ({error})."
-        ) from None
-    try:
-        n_known, n_train = allx.shape[0], x.shape[0]
-        shapes = [one.shape for one in (x, tx, allx, y, ty, ally)]
-        if len({s[1] for s in shapes[:3]}) > 1 or len({s[1] for s in shapes[3:]}) > 1:
-            raise ValueError("files differ in the number of features or classes")
-        if [s[0] for s in shapes[:3]] != [s[0] for s in shapes[3:]]:
-            raise ValueError("files of features and of classes differ in their nodes")
-        if len(np.unique(test)) != tx.shape[0] or len(test) != tx.shape[0]:
-            raise ValueError(f"test.index must list each of {tx.shape[0]} nodes once")
-        if test.min() < n_known or test.max() - n_known >= 2 * len(test):
+        listed_test = base.with_name(f"{base.name}.test.index").read_text("ascii")
+        test = np.array([int(n) for n in listed_test.split()])
+        n_known, n_train, n_nodes = allx.shape[0], x.shape[0], int(test.max()) + 1
+        right = test.min() >= n_known and n_nodes <= n_known + 2 * len(test)
+        if not right or len(np.unique(test)) != tx.shape[0]:
             raise ValueError(
-                f"test.index lists nodes {test.min()} to {test.max()}; those from "
-                f"{n_known} on were expected"
+                f"test.index must list {tx.shape[0]} nodes from {n_known} on, each once"
             )
-        n_nodes = int(test.max()) + 1
         one_hot = np.zeros((n_nodes, ally.shape[1]))
-        one_hot[:n_known], one_hot[test] = ally, ty
+        one_hot[np.r_[:n_known, test]] = np.vstack([ally, ty])
         place = sparse.csr_array(
             (np.ones(len(test), np.float32), (test - n_known, np.arange(len(test)))),
             shape=(n_nodes - n_known, len(test)),
@@ -326,12 +308,9 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         stacked = [sparse.csr_array(allx, dtype=np.float32), place @ tx]
         features = sparse.csr_array(sparse.vstack(stacked), dtype=np.float32)
         features.sort_indices()
-        ends = [(one, other) for one, others in graph.items() for other in others]
-        pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-        if not len(pairs) or pairs.min() < 0 or pairs.max() >= n_nodes:
-            raise ValueError(f"the graph must join nodes from 0 to {n_nodes - 1}")
+        pairs = np.array([(one, other) for one in graph for other in graph[one]]).T
         listed = sparse.csr_array(
-            (np.ones(len(pairs)), pairs.T), shape=(n_nodes, n_nodes)
+            (np.ones(pairs.shape[1]), pairs), shape=(n_nodes, n_nodes)
         )
     except Exception as error:  # whatever parts of another kind or shape raise
         raise FileFormatError(f"{base}.*: {error}.") from None
@@ -372,43 +351,30 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
     FileFormatError
         For arrays that are not there or do not fit.
     """
-    parts = {}
-    for prefix in ("adj", "attr"):
-        names = [f"{prefix}_{one}" for one in ("data", "indices", "indptr", "shape")]
-        arrays = [_read_numbers(path, one) for one in names]
-        try:
-            parts[prefix] = _matrix(*arrays)
-        except (IndexError, TypeError, ValueError) as error:
-            raise FileFormatError(
-                f"{path}: {prefix}_* make no CSR matrix: {error}."
-            ) from None
-    listed, features = parts["adj"], parts["attr"].astype(np.float32)
-    labels = _read_numbers(path, "labels")
-    n_nodes = labels.size
-    if not (listed.shape == (n_nodes, n_nodes) and features.shape[0] == n_nodes):
-        raise FileFormatError(
-            f"{path}: graph {listed.shape}, features {features.shape} and {n_nodes} "
-            "labels do not belong to the same nodes."
-        )
-    if not np.array_equal(labels, np.floor(labels)) or labels.max() >= max(n_nodes, 2):
-        raise FileFormatError(
-            f"{path}: 'labels' must be one whole number for every node, from 0."
-        )
-    n_classes = int(labels.max()) + 1
-    class_names = tuple(f"class {code}" for code in range(n_classes))
+    csr = ("data", "indices", "indptr", "shape")
+    names = [f"{prefix}_{part}" for prefix in ("adj", "attr") for part in csr]
+    *arrays, labels = _read_arrays(path, *names, "labels")
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            text = arrays["class_names"].astype(str)
-            class_names = tuple(text) if len(text) == n_classes else class_names
-    except (KeyError, ValueError):  # names are worth having; numbers do without
-        pass
+        listed, features = _matrix(*arrays[:4]), _matrix(*arrays[4:])
+        n_nodes = labels.size
+        if not listed.shape[0] == listed.shape[1] == features.shape[0] == n_nodes:
+            raise ValueError("graph, features and labels differ in their nodes")
+        if labels.dtype.kind not in "iu" or labels.max() >= max(n_nodes, 2):
+            raise ValueError("labels must be one whole number for every node, from 0")
+    except (IndexError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path}: {error}.") from None
+    n_classes = int(labels.max()) + 1
+    try:
+        class_names = _read_arrays(path, "class_names")[0].astype(str).tolist()
+    except FileFormatError:  # names are worth having; numbers do without
+        class_names = [f"class {code}" for code in range(n_classes)]
     graph = _simple_graph(listed)
     return NodeGraph(
         name or Path(path).stem,
         graph,
-        features,
+        features.astype(np.float32),
         labels.astype(np.int64),
-        class_names,
+        tuple(class_names),
         graph.nnz // 2,
     )
 
@@ -493,61 +459,42 @@ def split_per_class(
     rng = np.random.default_rng(random_state)
     labels = np.asarray(labels)
     masks = np.zeros((3, len(labels)), bool)
-    for code in np.unique(labels[labels >= 0]):
+    codes, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    wanted = n_per_class * len(codes) + n_validation + (n_test or 1)
+    if sizes.min() <= n_per_class or sizes.sum() < wanted:
+        raise SplitError(
+            f"{wanted} nodes are needed and more than {n_per_class} of each class; of "
+            f"{sizes.sum()} the smallest class has {sizes.min()}. Ask for fewer."
+        )
+    for code in codes:
         members = np.flatnonzero(labels == code)
-        if len(members) <= n_per_class:
-            raise SplitError(
-                f"class {code} has {len(members)} nodes; more than {n_per_class} are "
-                "needed to train on so many. Lower n_per_class."
-            )
         masks[0, rng.choice(members, n_per_class, replace=False)] = True
     others = rng.permutation(np.flatnonzero((labels >= 0) & ~masks[0]))
-    wanted = n_validation + (1 if n_test is None else n_test)
-    if len(others) < wanted:
-        raise SplitError(
-            f"{len(others)} nodes are left for validation and test, {wanted} are "
-            "needed. Lower n_validation or n_test."
-        )
     masks[1, others[:n_validation]] = True
-    masks[2, others[n_validation : None if n_test is None else wanted]] = True
+    masks[2, others[n_validation:][:n_test]] = True
     return NodeSplit(*masks)
 
 
-def split_by_share(
-    labels: np.ndarray,
-    shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
-    random_state: int = 0,
-) -> NodeSplit:
-    """Draw shares of every class for training, validation and test.
+def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
+    """Draw 60 % of every class for training, 20 % for validation and 20 % for test.
 
     Parameters
     ----------
     labels : int array of shape (n_nodes,)
         -1 where a node has no class; it is in no set.
-    shares : tuple of float
-        Summing to 1.
     random_state : int
         Seed.
 
     Returns
     -------
     NodeSplit
-
-    Raises
-    ------
-    SplitError
-        For shares that do not sum to 1.
     """
-    if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
-        raise SplitError(
-            f"shares must be three positive numbers that sum to 1, got {shares}."
-        )
     rng = np.random.default_rng(random_state)
     labels = np.asarray(labels)
     masks = np.zeros((3, len(labels)), bool)
     for code in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == code))
-        ends = np.round(np.cumsum(shares[:2]) * len(members)).astype(int)
+        ends = np.round(np.cumsum((0.6, 0.2)) * len(members)).astype(int)
         for mask, drawn in zip(masks, np.split(members, ends), strict=True):
             mask[drawn] = True
     return NodeSplit(*masks)
@@ -572,35 +519,26 @@ def read_node_split(path: str | Path, n_nodes: int) -> NodeSplit:
     FileFormatError, SplitError
         Naming the file.
     """
-    names = ("train_mask", "val_mask", "test_mask")
-    masks = [_read_numbers(path, name) for name in names]
-    for part, mask in zip(_PARTS, masks, strict=True):
-        if mask.shape != (n_nodes,) or not np.isin(mask, (0, 1)).all():
-            raise SplitError(
-                f"{path}: {part} must be {n_nodes} values of 0 and 1, one for every "
-                f"node, got shape {mask.shape}."
-            )
+    masks = _read_arrays(path, "train_mask", "val_mask", "test_mask")
     try:
+        if any(
+            mask.shape != (n_nodes,) or not np.isin(mask, (0, 1)).all()
+            for mask in masks
+        ):
+            raise SplitError(f"masks must be {n_nodes} values of 0 and 1.")
         return NodeSplit(*(mask.astype(bool) for mask in masks))
     except SplitError as error:
         raise SplitError(f"{path}: {error}") from None
 
 
-def _read_numbers(path: str | Path, name: str) -> np.ndarray:
-    """Read one numeric array of an .npz file; nothing pickled is opened."""
+def _read_arrays(path: str | Path, *names: str) -> list[np.ndarray]:
+    """Read arrays of an .npz file; nothing pickled is opened."""
     try:
         # numpy leaves its own file open where the archive is damaged
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            found = arrays[name]
-        if found.dtype.kind not in "biuf":
-            raise TypeError(f"it holds {found.dtype}")
-    except KeyError:
-        raise FileFormatError(f"{path} has no array {name!r}.") from None
-    except FileNotFoundError:
-        raise FileFormatError(f"{path} is not there.") from None
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as held:
+            return [held[name] for name in names]
     except Exception as error:  # of zip, zlib and NumPy's header; of every kind
         raise FileFormatError(
-            f"{path}: {name!r} cannot be read as an array of numbers ({error}); "
-            "pickled objects are never opened."
+            f"{path} cannot be read as arrays of numbers ({error}); pickled objects "
+            "are never opened."
         ) from None
-    return found

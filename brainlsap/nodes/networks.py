@@ -37,12 +37,7 @@ _spectra: dict[bytes, Spectrum] = {}
 
 
 class ConstantMatrix(nn.Module):
-    """A constant matrix, sparse or dense, with its product and dropout of entries.
-
-    Parameters
-    ----------
-    matrix : SciPy CSR array of shape (n_nodes, n_columns)
-    """
+    """A constant matrix, sparse or dense, with its product and dropout of entries."""
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         super().__init__()
@@ -68,18 +63,11 @@ class ConstantMatrix(nn.Module):
 
     def sparse(self, values: Tensor) -> Tensor:
         """Return the matrix with these values."""
-        rows, columns = self.places
-        return torch.sparse_csr_tensor(
-            rows, columns, values, size=self.shape, check_invariants=False
-        )
+        return _csr(self.places, values, self.shape)
 
     def transposed(self, values: Tensor) -> Tensor:
         """Return the transposed matrix with these values."""
-        rows, columns = self.turned_places
-        turned, size = values[self.order], self.shape[::-1]
-        return torch.sparse_csr_tensor(
-            rows, columns, turned, size=size, check_invariants=False
-        )
+        return _csr(self.turned_places, values[self.order], self.shape[::-1])
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
@@ -87,6 +75,13 @@ class ConstantMatrix(nn.Module):
         if self.is_dense:
             return values @ H
         return _SparseProduct.apply(values, H, self)  # type: ignore[no-any-return]
+
+
+def _csr(places: tuple[Tensor, ...], values: Tensor, size: Any) -> Tensor:
+    rows, columns = places
+    return torch.sparse_csr_tensor(
+        rows, columns, values, size=size, check_invariants=False
+    )
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -116,10 +111,20 @@ class NodeInputs(NamedTuple):
 
 def prepare_nodes(graph: Any, settings: NodeSettings) -> NodeInputs:
     """Check a graph and make what a network needs of it; labels are not touched."""
-    adjacency = _in_single(graph.adjacency, "adjacency")
-    features = _in_single(graph.features, "features")
-    n_nodes = adjacency.shape[0]
-    if adjacency.shape != (n_nodes, n_nodes) or features.shape[0] != n_nodes:
+    parts = []
+    for what in ("adjacency", "features"):
+        with np.errstate(over="ignore"):  # said below, by node
+            one = sparse.csr_array(getattr(graph, what)).astype(np.float32)
+        wrong = np.flatnonzero(~np.isfinite(one.data))
+        if wrong.size:
+            node = int(np.searchsorted(one.indptr, wrong[0], side="right")) - 1
+            raise ParameterError(
+                f"{what} must be finite in single precision: {wrong.size} of their "
+                f"entries are not, the first of node {node}."
+            )
+        parts.append(one)
+    adjacency, features = parts
+    if features.shape[0] != adjacency.shape[0]:
         raise ParameterError(
             "adjacency must have shape (n_nodes, n_nodes) and features (n_nodes, "
             f"n_features), got {adjacency.shape} and {features.shape}."
@@ -130,22 +135,6 @@ def prepare_nodes(graph: Any, settings: NodeSettings) -> NodeInputs:
         scaled = sparse.diags_array(1 / np.where(total > 0, total, 1)) @ features
     diffusion = make_diffusion(adjacency, settings)
     return NodeInputs(ConstantMatrix(scaled), diffusion, adjacency, features)
-
-
-def _in_single(given: Any, what: str) -> sparse.csr_array:
-    """Return a matrix in single precision, in which every entry is a number."""
-    whole = sparse.csr_array(given)
-    with np.errstate(over="ignore"):  # said below, by node
-        single = whole.astype(np.float32)
-    wrong = np.flatnonzero(~np.isfinite(single.data))
-    if wrong.size:
-        node = int(np.searchsorted(single.indptr, wrong[0], side="right")) - 1
-        raise ParameterError(
-            f"{what} must be finite in single precision: {wrong.size} of their "
-            f"entries are not, the first {whole.data[wrong[0]]} in column "
-            f"{single.indices[wrong[0]]} of node {node}. Mend or remove those nodes."
-        )
-    return single
 
 
 def make_diffusion(adjacency: sparse.csr_array, settings: NodeSettings) -> Diffusion:
@@ -161,7 +150,7 @@ def make_diffusion(adjacency: sparse.csr_array, settings: NodeSettings) -> Diffu
         raise ParameterError(
             f"the exact kernel needs the eigenvectors of {n_nodes} nodes, more than "
             f"max_exact_nodes={settings.max_exact_nodes}. Use kernel='chebyshev' with "
-            "a tight tolerance (tolerance=1e-6): the same numbers to six digits."
+            "tolerance=1e-6: the same numbers to six digits."
         )
     # as it reads: the engine for many small graphs is several times slower on one
     # large one, and one matrix of all responses fits into memory here
@@ -232,18 +221,7 @@ class DescribedScale(nn.Module):
 
 
 class NodeNetwork(nn.Module):
-    r"""K heat convolutions :math:`H \leftarrow \sigma(K(s) H W + b)` to logits.
-
-    Parameters
-    ----------
-    features : ConstantMatrix
-    diffusion : callable
-        `(H, scale) -> H`, with H of shape (n_nodes, n_channels).
-    heat : module
-        Gives the scale of every node.
-    n_classes : int
-    settings : NodeSettings
-    """
+    r"""K heat convolutions :math:`H \leftarrow \sigma(K(s) H W + b)` to logits."""
 
     def __init__(
         self,

@@ -59,7 +59,6 @@ class NodeSettings:
     weight_decay: float = 5e-4
     n_epochs: int = 300
     patience: int = 100
-    watch: str = "accuracy"
 
 
 TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
@@ -73,18 +72,12 @@ _CHOICES = {
     "scale_penalty": ("none", "barrier", "l1"),
     "head": ("linear", "convolution"),
     "normalize": ("row", "none"),
-    "watch": ("accuracy", "loss"),
 }
-# The lowest and the highest value.
-_RANGES: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(("dropout", "input_dropout", "node_dropout"), (0.0, 0.95)),
-    **dict.fromkeys(("tolerance", "temperature"), (1e-12, 1.0)),
-    **dict.fromkeys(("n_layers", "hidden_units", "n_views", "n_epochs"), (1, 1e9)),
-    **dict.fromkeys(("initial_scale", "max_scale", "scale_step"), (0.0, 1e9)),
-    **dict.fromkeys(("scale_clip", "scale_smoothness", "consistency"), (0.0, 1e9)),
-    **dict.fromkeys(("penalty_weight", "weight_decay", "patience"), (0.0, 1e9)),
-    "learning_rate": (0.0, 1e38),
-    "max_exact_nodes": (1, 1e9),
+_DROPOUTS = ("dropout", "input_dropout", "node_dropout")
+# The lowest value; numbers that are not named may be 0.
+_LOWEST = {
+    **dict.fromkeys(("tolerance", "temperature"), 1e-12),
+    **dict.fromkeys(("n_layers", "hidden_units", "n_views", "n_epochs"), 1),
 }
 
 
@@ -111,13 +104,16 @@ def resolve_node_settings(
 
 def check_node_settings(settings: NodeSettings) -> None:
     """Raise for the first setting that cannot be used."""
-    for name, choices in _CHOICES.items():
-        check_choice(name, getattr(settings, name), choices)
-    for name, (lowest, highest) in _RANGES.items():
-        value = getattr(settings, name)
-        check_at_least(name, lowest if value is None else value, lowest)
-        if value is not None and value > highest:
-            raise ParameterError(f"{name} must be at most {highest:g}, got {value!r}.")
+    for name, value in vars(settings).items():
+        if name in _CHOICES:
+            check_choice(name, value, _CHOICES[name])
+        elif value is not None:
+            check_at_least(name, value, _LOWEST.get(name, 0))
+    for name in _DROPOUTS:
+        if getattr(settings, name) > 0.95:
+            raise ParameterError(
+                f"{name} must be at most 0.95, got {getattr(settings, name)!r}."
+            )
     if settings.scale_mode == "descriptors" and settings.max_scale == 0:
         raise ParameterError(
             "max_scale must be above 0 where scale_mode is 'descriptors', whose scales "
@@ -127,23 +123,21 @@ def check_node_settings(settings: NodeSettings) -> None:
 
 def settle_kernel(settings: NodeSettings) -> NodeSettings:
     """Fill in degree, start and largest scale, so that each is known and trusted."""
-    kernel, degree = settings.kernel, settings.degree
+    kernel, degree, start = settings.kernel, settings.degree, settings.initial_scale
     limit = settings.max_scale
     if limit is None:
-        limit = max(8.0, settings.initial_scale or 0.0)
+        limit = max(8.0, start or 0.0)
     if kernel != "exact":
         # signals on large graphs are float32
         trusted = EXPANSIONS[kernel].recurrence_limit
         limit = min(limit, trusted.get(torch.float32, limit))
-    start = settings.initial_scale
     start = min(4.0, limit) if start is None else start
     if settings.scale_mode == "frozen" and settings.max_scale is None:
         limit = min(limit, max(start, 1e-3))
     if start > limit:
         raise ParameterError(
             f"initial_scale {start:g} lies above {limit:g}, the largest scale of the "
-            f"{kernel} kernel here. Start lower, raise max_scale, or use the chebyshev "
-            "kernel."
+            f"{kernel} kernel here. Start lower, raise max_scale, or use chebyshev."
         )
     if kernel == "exact":
         degree = None
@@ -154,8 +148,7 @@ def settle_kernel(settings: NodeSettings) -> NodeSettings:
         if at_start > 1e-2:
             raise ParameterError(
                 f"the {kernel} kernel of degree {degree} can be wrong by "
-                f"{at_start:.2g} at initial_scale {start:g}. Leave degree at None, "
-                "raise it, or start lower."
+                f"{at_start:.2g} at initial_scale {start:g}; raise it, or start lower."
             )
         tolerance = max(settings.tolerance, at_start)
         limit = min(limit, max(largest_scale(kernel, degree, tolerance), start))

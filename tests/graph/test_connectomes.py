@@ -283,7 +283,7 @@ BAD = {
     ),
     "share above 1": (
         {"threshold": 10.0, "threshold_unit": "share"},
-        r"share between 0 and 1 where threshold_unit is 'share', got 10",
+        r"threshold must lie between 0 and 1, got 10",
     ),
     "consensus above 1": ({"consensus": 1.2}, r"consensus must lie between 0 and 1"),
     "negative density": ({"group_density": -0.1}, r"group_density must lie between"),
@@ -294,7 +294,7 @@ BAD = {
     ),
     "covariance of streamlines": (
         {"connectome": "covariance", "threshold": 10.0},
-        r"threshold must be at most 1 where connectome is 'covariance'.* got 10",
+        r"threshold must lie between 0 and 1, got 10",
     ),
 }
 

@@ -122,14 +122,14 @@ def test_operators_with_eigenvalues_outside_are_refused(draw_graph, form, kernel
 def test_operators_that_are_not_symmetric_are_refused(draw_graph, form):
     W = draw_graph("weighted", 8)
     walk = np.eye(8) - W / W.sum(1, keepdims=True)
-    with pytest.raises(ParameterError, match="L must be symmetric, entries differ"):
+    with pytest.raises(ParameterError, match="L must be symmetric and finite"):
         diffuse(form(walk), np.ones((8, 1)), 0.5)
 
 
 def test_the_truth_refuses_them_as_well():
     with pytest.raises(ParameterError, match="L must be symmetric"):
         exact_heat_kernel(np.triu(np.ones((4, 4))), 1.0)
-    with pytest.raises(ParameterError, match="L holds NaN or infinite values"):
+    with pytest.raises(ParameterError, match="L must be symmetric and finite"):
         exact_heat_kernel(np.full((3, 3), np.nan), 1.0)
 
 
@@ -156,8 +156,6 @@ def test_eigenvectors_may_take_the_place_of_the_laplacians(draw_graph):
     assert found.eigenvectors.data_ptr() == L.data_ptr()
     assert torch.equal(found.eigenvectors, wanted.eigenvectors)
     assert torch.equal(found.eigenvalues, wanted.eigenvalues)
-    with pytest.raises(ParameterError, match=r"of torch\.float64 into L, which is"):
-        decompose(L, overwrite=True)
 
 
 @pytest.fixture

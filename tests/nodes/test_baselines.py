@@ -11,6 +11,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.nodes import NODE_BASELINES, NodeBaseline
 from brainlsap.nodes.baselines import Attend, normalized_adjacency, page_rank_graph
 from brainlsap.nodes.classifier import weight_groups
+from brainlsap.nodes.networks import ConstantMatrix
 
 N_NODES = 42
 TRAIN, VALIDATION, TEST = np.arange(12), np.arange(12, 24), np.arange(24, N_NODES)
@@ -46,36 +47,39 @@ def test_every_baseline_learns_and_reads_no_test_label(graph, name):
     assert np.array_equal(one.predict_proba(), other.predict_proba())
 
 
-def test_convolutions_and_propagation_by_hand(graph):
-    A = walk(graph).float()
-    X = graph.features.toarray()
-    X = torch.from_numpy(X / np.maximum(X.sum(1, keepdims=True), 1)).float()
-    network = brief("gcn", graph, 2).network_
-    one, _, two = network.steps
-    H = torch.relu(A @ (X @ network.weight) + one.bias)
-    logits = A @ (H @ two.weight) + two.bias
-    assert torch.allclose(network()[:, 0], logits, atol=1e-5)
-    network = brief("sgc", graph, 2).network_
-    assert torch.allclose(network()[:, 0], A @ A @ X @ network.weight, atol=1e-5)
-    network = brief("appnp", graph, 2).network_
-    H = first = network.steps[1](torch.relu(X @ network.weight))
+def by_hand(name, net, A, X):
+    """Logits as the publications write them, from dense matrices."""
+    H = X @ net.weight
+    if name == "sgc":
+        return A @ A @ H
+    if name == "gcn":
+        H = torch.relu(A @ H + net.bias)
+        return A @ H @ net.last_weight + net.last_bias
+    H = first = torch.relu(H)
+    if name == "gcnii":
+        for k, weight in enumerate(net.deep, start=1):
+            beta = np.log(0.5 / k + 1)
+            mixed = 0.9 * A @ H + 0.1 * first
+            H = torch.relu((1 - beta) * mixed + beta * mixed @ weight)
+        return net.last(H)
+    H = first = net.last(H)
+    steps = [H]
     for _ in range(10):
         H = 0.9 * (A @ H) + 0.1 * first
-    assert torch.allclose(network()[:, 0], H, atol=1e-5)
-    network = brief("dagnn", graph, 2).network_
-    steps = [network.steps[1](torch.relu(X @ network.weight))]
-    for _ in range(10):
         steps.append(A @ steps[-1])
-    every, gate = torch.stack(steps, 1), network.steps[2].gate
-    H = (torch.sigmoid(every @ gate.weight.T + gate.bias) * every).sum(1)
-    assert torch.allclose(network()[:, 0], H, atol=1e-5)
-    network = brief("gcnii", graph, 2).network_
-    H = first = torch.relu(X @ network.weight)
-    for k, weight in enumerate(network.steps[1].weights, start=1):
-        beta = np.log(0.5 / k + 1)
-        mixed = 0.9 * A @ H + 0.1 * first
-        H = torch.relu((1 - beta) * mixed + beta * mixed @ weight)
-    assert torch.allclose(network()[:, 0], network.steps[3](H), atol=1e-5)
+    if name == "appnp":
+        return H
+    every = torch.stack(steps, 1)
+    return (torch.sigmoid(every @ net.gate.weight.T + net.gate.bias) * every).sum(1)
+
+
+@pytest.mark.parametrize("name", ["gcn", "sgc", "appnp", "dagnn", "gcnii"])
+def test_networks_by_hand(graph, name):
+    X = graph.features.toarray()
+    X = torch.from_numpy(X / np.maximum(X.sum(1, keepdims=True), 1)).float()
+    network = brief(name, graph, 2).network_
+    logits = by_hand(name, network, walk(graph).float(), X)
+    assert torch.allclose(network()[:, 0], logits, atol=1e-5)
 
 
 def test_attention_by_hand_and_its_slope(graph):
@@ -96,7 +100,7 @@ def test_attention_by_hand_and_its_slope(graph):
 
 
 def test_propagation_has_the_slope_of_its_matrix(graph):
-    A = normalized_adjacency(graph.adjacency)
+    A = ConstantMatrix(normalized_adjacency(graph.adjacency))
     H = torch.rand(N_NODES, 5, requires_grad=True)
     probe = torch.rand(N_NODES, 5)
     (A(H) * probe).sum().backward()

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
+import brainlsap.nodes.graphs as module
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.nodes import (
     NodeSplit,
@@ -24,34 +25,28 @@ from brainlsap.nodes import (
 )
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-PHOTO = "amazon_electronics_photo.npz"
 N_TRAIN, N_ALL, N_FEATURES, N_CLASSES = 4, 9, 5, 3
 # node 10 stands in no file, as 15 of Citeseer
 TEST = (11, 9, 12)
-
-
-def planetoid_parts():
-    rng = np.random.default_rng(0)
-    features = rng.integers(0, 2, (13, N_FEATURES)).astype(float)
-    features[:, 0] = np.arange(13)
-    classes = np.eye(N_CLASSES)[np.arange(13) % N_CLASSES]
-    test = list(TEST)
-    graph = defaultdict(list, {i: [i + 1] for i in range(8)})
-    graph[1] += [0, 0, 1]  # listed twice, and a self loop
-    graph[9] = [12]
-    return {
-        "x": sparse.csr_matrix(features[:N_TRAIN]),
-        "y": classes[:N_TRAIN].astype(int),
-        "allx": sparse.csr_matrix(features[:N_ALL]),
-        "ally": classes[:N_ALL].astype(int),
-        "tx": sparse.csr_matrix(features[test]),
-        "ty": classes[test].astype(int),
-        "graph": graph,
-    }
+needs_data = pytest.mark.skipif(
+    not (SHARED / "planetoid").is_dir(), reason="no data here"
+)
 
 
 def write_planetoid(folder, index=TEST, protocol=2, **changed):
-    for part, value in {**planetoid_parts(), **changed}.items():
+    rng = np.random.default_rng(0)
+    features = rng.integers(0, 2, (13, N_FEATURES)).astype(float)
+    features[:, 0] = np.arange(13)
+    classes = np.eye(N_CLASSES)[np.arange(13) % N_CLASSES].astype(int)
+    graph = defaultdict(list, {i: [i + 1] for i in range(8)})
+    graph[1] += [0, 0, 1]  # listed twice, and a self loop
+    graph[9] = [12]
+    parts = {"graph": graph}
+    nodes = ("", range(N_TRAIN)), ("all", range(N_ALL)), ("t", TEST)
+    for name, some in nodes:
+        parts[f"{name}x"] = sparse.csr_matrix(features[list(some)])
+        parts[f"{name}y"] = classes[list(some)]
+    for part, value in {**parts, **changed}.items():
         (folder / f"ind.toy.{part}").write_bytes(pickle.dumps(value, protocol))
     lines = "".join(f"{one}\n" for one in index)
     (folder / "ind.toy.test.index").write_text(lines)
@@ -79,34 +74,23 @@ def test_planetoid_files_of_every_protocol(tmp_path, protocol):
     assert np.flatnonzero(split.test).tolist() == sorted(TEST)
 
 
-def test_other_arrays_and_numbers_of_numpy_are_read(tmp_path):
-    parts = planetoid_parts()
-    graph = {np.int64(k): list(np.array(v)) for k, v in parts["graph"].items()}
-    wide = np.asfortranarray(parts["ally"].astype(">f4"))
-    folder = write_planetoid(tmp_path, graph=graph, ally=wide)
-    assert read_planetoid(folder, "toy").n_edges == 9
-
-
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    "changed",
     [
-        ({"x": [1, 2]}, r"ind\.toy"),
-        ({"ty": np.arange(3)}, r"ind\.toy"),
-        ({"graph": [1]}, r"ind\.toy"),
-        ({"graph": {0: [40]}}, "must join nodes from 0 to 12"),
-        ({"graph": {0: [-4]}}, "must join nodes from 0 to 12"),
-        ({"graph": {0: ["a"]}}, r"ind\.toy"),
-        ({"y": np.eye(3)}, "features and of classes differ in their nodes"),
-        ({"tx": sparse.csr_matrix(np.ones((3, 6)))}, "differ in the number"),
-        ({"index": (9, 11, 11)}, "must list each of 3 nodes once"),
-        ({"index": (9, 11, "x")}, "one node number a line"),
-        ({"index": (9, 11, 10**9)}, "lists nodes 9 to 1000000000"),
-        ({"tx": sparse.csr_matrix(np.full((3, N_FEATURES), np.nan))}, "NaN or inf"),
-        ({"y": np.array([{"a": 1}] * 4, dtype=object)}, r"ind\.toy"),
+        {"x": [1, 2]},
+        {"ty": np.arange(3)},
+        {"ty": np.array([{}] * 3, dtype=object)},
+        {"graph": {0: [40]}},
+        {"graph": {0: [-4]}},
+        {"tx": sparse.csr_matrix(np.ones((3, 6)))},
+        {"tx": sparse.csr_matrix(np.full((3, N_FEATURES), np.nan))},
+        {"index": (9, 11, 11)},
+        {"index": (9, 11, "x")},
+        {"index": (9, 11, 10**9)},
     ],
 )
-def test_planetoid_parts_that_do_not_fit(tmp_path, changed, said):
-    with pytest.raises(FileFormatError, match=said):
+def test_planetoid_parts_that_do_not_fit(tmp_path, changed):
+    with pytest.raises(FileFormatError, match=r"ind\.toy\."):
         read_planetoid(write_planetoid(tmp_path, **changed), "toy")
 
 
@@ -151,7 +135,7 @@ def test_damaged_planetoid_files_are_named(tmp_path, damage):
         read_planetoid(tmp_path, "toy")
 
 
-def gnn_arrays(**changed):
+def write_gnn(path, **changed):
     listed = sparse.csr_matrix(np.triu(np.ones((4, 4))))
     features = sparse.csr_matrix(np.arange(24.0).reshape(4, 6) % 3)
     arrays = {"labels": np.array([0, 1, 1, 0]), "class_names": np.array(["a", "b"])}
@@ -159,52 +143,49 @@ def gnn_arrays(**changed):
         for part in ("data", "indices", "indptr"):
             arrays[f"{prefix}_{part}"] = getattr(matrix, part)
         arrays[f"{prefix}_shape"] = np.array(matrix.shape)
-    return {**arrays, **changed}
+    np.savez(path, **{**arrays, **changed})
+    return path
 
 
 def test_a_directed_graph_of_gnn_benchmark_is_made_simple(tmp_path):
-    np.savez(tmp_path / "g.npz", **gnn_arrays())
-    graph = read_gnn_benchmark(tmp_path / "g.npz")
+    graph = read_gnn_benchmark(write_gnn(tmp_path / "g.npz"))
     assert_array_equal(graph.adjacency.toarray(), 1 - np.eye(4))
     assert (graph.n_edges, graph.n_listed_edges) == (6, 6)
     assert graph.class_names == ("a", "b")
     assert graph.features.toarray()[1].tolist() == [0, 1, 2, 0, 1, 2]
     names = np.array(["a", {}], dtype=object)  # pickled ones are left closed
-    np.savez(tmp_path / "g.npz", **gnn_arrays(class_names=names))
-    named = read_gnn_benchmark(tmp_path / "g.npz").class_names
-    assert named == ("class 0", "class 1")
+    named = read_gnn_benchmark(write_gnn(tmp_path / "g.npz", class_names=names))
+    assert named.class_names == ("class 0", "class 1")
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"adj_indptr": np.array([0, 3, 2, 0])}, r"adj_\* make no CSR matrix"),
-        ({"labels": np.array([0, 1, 1])}, "do not belong to the same nodes"),
+        ({"adj_indptr": np.array([0, 3, 2, 0])}, "g.npz: "),
+        ({"labels": np.array([0, 1, 1])}, "differ in their nodes"),
         ({"labels": np.array([0.5, 1, 1, 0])}, "one whole number for every node"),
         ({"labels": np.array([0, 1, 1, 10**15])}, "one whole number .* from 0"),
-        ({"attr_data": np.full(16, np.inf)}, r"attr_\* make no .* NaN or infinite"),
-        ({"labels": np.array([{}] * 4)}, "'labels' cannot be .* never opened"),
-        ({"adj_data": np.array([{}] * 4)}, "'adj_data' cannot be .* never opened"),
+        ({"attr_data": np.full(16, np.inf)}, "NaN or infinite"),
+        ({"labels": np.array([{}] * 4)}, "never opened"),
     ],
 )
 def test_gnn_benchmark_parts_that_do_not_fit(tmp_path, changed, said):
-    np.savez(tmp_path / "g.npz", **gnn_arrays(**changed))
     with pytest.raises(FileFormatError, match=said):
-        read_gnn_benchmark(tmp_path / "g.npz")
+        read_gnn_benchmark(write_gnn(tmp_path / "g.npz", **changed))
 
 
 def test_data_sets_are_found_by_name_and_counted(tmp_path):
-    np.savez(tmp_path / PHOTO, **gnn_arrays())
+    write_gnn(tmp_path / "amazon_electronics_photo.npz")
     for name in ("Photo", "amazon photo", "AMAZON_PHOTO"):
         assert load_nodes(name, tmp_path, check=False).name == "amazon-photo"
-    for call, error, said in [
-        (lambda: load_nodes("photo", tmp_path), FileFormatError, r"\[4, 6, 2, 6\]"),
-        (lambda: load_nodes("karate"), ParameterError, "'amazon-photo', .*'karate'"),
-        (lambda: load_nodes("cora", tmp_path), FileFormatError, r"hold ind\.cora"),
-        (lambda: load_nodes("cs", tmp_path), FileFormatError, r"ms_academic_cs\.npz"),
+    for name, error, said in [
+        ("photo", FileFormatError, r"\[4, 6, 2, 6\]"),
+        ("karate", ParameterError, "'amazon-photo', .*'karate'"),
+        ("cora", FileFormatError, r"hold ind\.cora"),
+        ("cs", FileFormatError, r"ms_academic_cs\.npz"),
     ]:
         with pytest.raises(error, match=said):
-            call()
+            load_nodes(name, tmp_path)
 
 
 def test_a_download_of_other_bytes_or_without_internet_is_refused(
@@ -225,19 +206,14 @@ def test_a_download_of_other_bytes_or_without_internet_is_refused(
         with pytest.raises(FileFormatError, match="could not be downloaded"):
             load_nodes("cora", tmp_path, download=True)
     assert not list(tmp_path.glob("ind.*"))
-    with pytest.raises(FileFormatError, match=r"ms_academic_cs\.npz; .*gnn-benchmark"):
-        load_nodes("coauthor-cs", tmp_path, download=True)
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ParameterError, match="pip install pooch"):
         load_nodes("cora", tmp_path, download=True)
 
 
+@needs_data
 def test_checksums_are_those_of_the_files(tmp_path):
     pooch = pytest.importorskip("pooch")
-    if not (SHARED / "planetoid").is_dir():
-        pytest.skip("no data here")
-    import brainlsap.nodes.graphs as module
-
     store = pooch.create(path=tmp_path, base_url="")
     store.load_registry(Path(module.__file__).with_name("planetoid_sha256.txt"))
     assert len(store.registry) == 24
@@ -245,6 +221,7 @@ def test_checksums_are_those_of_the_files(tmp_path):
         assert f"sha256:{pooch.file_hash(SHARED / 'planetoid' / name)}" == wanted
 
 
+@needs_data
 @pytest.mark.parametrize(
     ("name", "n_edges", "n_unlabelled"),
     [
@@ -255,8 +232,6 @@ def test_checksums_are_those_of_the_files(tmp_path):
     ],
 )
 def test_the_papers_data_sets(name, n_edges, n_unlabelled):
-    if not (SHARED / "planetoid").is_dir():
-        pytest.skip("no data here")
     graph = load_nodes(name, SHARED)  # counts are checked there
     assert graph.n_edges == n_edges
     assert (graph.labels < 0).sum() == n_unlabelled
@@ -308,13 +283,12 @@ def test_draws_are_those_of_the_first_version():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: split_per_class(LABELS, 30, 1, 1), "class 0 has 30 nodes; more than"),
-        (lambda: split_per_class(LABELS, 5, 50, 30), "75 nodes are left .* 80 are"),
-        (lambda: split_by_share(LABELS, (0.6, 0.2, 0.3)), "three positive numbers"),
+        (lambda: split_per_class(LABELS, 30, 1, 1), "more than 30 of each .* has 30"),
+        (lambda: split_per_class(LABELS, 5, 50, 30), "95 nodes are needed .* of 90 "),
         (lambda: NodeSplit(*np.eye(3, 5, 1)), "train must be a mask .* got float64"),
         (
             lambda: NodeSplit(*np.eye(2, 5, dtype=bool), np.zeros(5, bool)),
-            "test holds no node",
+            "test must .* hold a node",
         ),
     ],
 )
@@ -344,10 +318,9 @@ def write_masks(path, **changed):
     ("changed", "error", "said"),
     [
         ({"val_mask": np.arange(11) == 2}, SplitError, r"s\.npz: 1 node.* both"),
-        ({"test_mask": np.ones(10)}, SplitError, "test must be 11 values of 0 and 1"),
-        ({"test_mask": np.full(11, 2)}, SplitError, "test must be 11 values of 0"),
+        ({"test_mask": np.ones(10)}, SplitError, "11 values of 0 and 1"),
+        ({"test_mask": np.full(11, 2)}, SplitError, "11 values of 0 and 1"),
         ({"test_mask": np.array([{}] * 11)}, FileFormatError, "never opened"),
-        ({"train_mask": np.array(["a"] * 11)}, FileFormatError, "it holds <U1"),
     ],
 )
 def test_split_files_that_cannot_be(tmp_path, changed, error, said):
@@ -360,15 +333,9 @@ def test_split_files_and_names(tmp_path):
     path = write_masks(tmp_path / "s.npz")
     assert read_node_split(path, 11).sizes == (4, 2, 5)
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(FileFormatError, match="cannot be read as an array"):
+    with pytest.raises(FileFormatError, match=r"s\.npz cannot be read as arrays"):
         read_node_split(path, 11)
-    np.savez(path, train_mask=np.ones(11))
-    with pytest.raises(FileFormatError, match="has no array 'val_mask'"):
-        read_node_split(path, 11)
-    with pytest.raises(FileFormatError, match="is not there"):
-        read_node_split(tmp_path / "t.npz", 11)
-    np.savez(tmp_path / "g.npz", **gnn_arrays())
-    graph = read_gnn_benchmark(tmp_path / "g.npz")
+    graph = read_gnn_benchmark(write_gnn(tmp_path / "g.npz"))
     with pytest.raises(ParameterError, match="g has no public split"):
         make_node_split(graph, "public")
     with pytest.raises(ParameterError, match="split must be one of"):
