@@ -1,7 +1,7 @@
 """Sentences for a paper: the headline, and methods generated from every setting."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,13 @@ from brainlsap.report.tables import (
     summary_of,
 )
 
-__all__ = ["headline", "methods_text"]
-
 ALPHA = 0.05
 
-Phrase = str | Mapping[Any, str] | Callable[[Any], str]
+Phrase = str | Mapping[Any, str]
 
-
-def _unless_zero(text: str, zero: str = "") -> Callable[[Any], str]:
-    return lambda value: text.format(_as_text(value)) if value else zero
-
-
+# How settings read. A text takes the value by format; a mapping has a text for each
+# choice, and one for all others under None; "" says nothing, and so does a setting of
+# None. What has no phrase is listed with its value.
 MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
     (
         "{model} used ",
@@ -39,7 +35,6 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "laguerre": "a Laguerre expansion of the heat kernel",
             },
             "degree": "degree {}",
-            "tolerance": "an error of the kernel of at most {}",
             "normalization": {
                 "symmetric": "the symmetrically normalised Laplacian",
                 "random_walk": "the random-walk normalised Laplacian",
@@ -47,13 +42,11 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
             "inputs": {"features": "", "constant": "a constant in place of features"},
             "n_layers": "convolution layers: {}",
             "hidden_units": "{} hidden units a layer",
-            "readout_units": "a read-out of {} units",
             "head": {
                 "softmax": "a softmax over the classes",
                 "ordinal": "an ordinal head (CORN; Shi et al., 2023)",
             },
-            "linear_penalty": _unless_zero("a linear path with penalty {}"),
-            "dropout": _unless_zero("dropout of {}"),
+            "linear_penalty": {0: "", None: "a linear path with penalty {}"},
             "standardize": {
                 "region": "inputs standardised by region over the training scans",
                 "scan": "inputs standardised within each scan",
@@ -70,14 +63,11 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
             },
             "initial_scale": "started at {}",
             "max_scale": "kept at or below {}",
-            "scale_step": "gradient steps of size {}",
-            "scale_clip": "each step clipped at {}",
             "scale_penalty": {
                 "none": "",
                 "barrier": "a barrier that keeps them positive",
                 "l1": "an l1 penalty",
             },
-            "penalty_weight": "penalty weight {}",
         },
     ),
     (
@@ -85,40 +75,29 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
         {
             "preset": {"default": "", "paper": "the settings of Sim et al. (2024)"},
             "learning_rate": "Adam with learning rate {}",
-            "weight_decay": _unless_zero("weight decay {}"),
-            "readout_penalty": _unless_zero(
-                "squared weights of the read-out penalised by {}"
-            ),
             "class_weight": {
                 "balanced": "classes weighted to count alike",
                 "none": "all scans weighted alike",
             },
             "n_epochs": "at most {} epochs",
-            "patience": _unless_zero(
-                "stopped after {} epochs without a lower validation loss",
-                "no early stopping",
-            ),
+            "patience": {
+                0: "no early stopping",
+                None: "stopped after {} epochs without a lower validation loss",
+            },
             "validation_fraction": "a share of {} of training people for validation",
-            "batch_size": _unless_zero("batches of {} scans", "all scans in each step"),
             "n_starts": "networks of different seeds averaged: {}",
-            "least_learned": _unless_zero(
-                "networks trained again whose training accuracy came less than {} of "
-                "the way from chance to 1"
-            ),
             "random_state": "model seed {}",
             "calibration": {
                 "none": "",
                 "temperature": "probabilities calibrated by one temperature learned "
                 "on validation people",
             },
-            "tune": "settings tuned by inner folds of the training people (search "
-            "space: {})",
         },
     ),
     (
         "Connectomes: ",
         {
-            "threshold": _unless_zero("links below {} removed"),
+            "threshold": {0: "", None: "links below {} removed"},
             "threshold_unit": {
                 "weight": "",
                 "share": "the threshold being a share of the sum of weights",
@@ -137,24 +116,19 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
         },
     ),
 )
-"""How a setting of an LSAP model reads, by sentence; settings at None are left out.
-
-A text takes the value by format; a mapping has a text for each choice; "" says nothing.
-"""
 
 COHORT_PHRASES: dict[str, Phrase] = {
     "simulated": "Data were simulated ({}).",
-    "connectome": lambda value: {
+    "connectome": {
         "one per scan": "",
         "none": "No connectome was read.",
-    }.get(value, "One connectome served all scans."),
+        None: "One connectome served all scans.",
+    },
     "scans": {
         "all": "All visits were used.",
         "baseline": "Of every participant the baseline visit was used.",
     },
-    "classes": lambda value: (
-        f"Classes were restricted to, and ordered as, {listed(value)}." if value else ""
-    ),
+    "classes": "Classes were restricted to, and ordered as, {}.",
     "subcortex": {
         "absent": "Measures of the cortical surface have no value in the subcortex.",
         "mean": "In the subcortex, the mean of the scan's cortex stood for measures of "
@@ -167,56 +141,34 @@ COHORT_PHRASES: dict[str, Phrase] = {
         "mean": "Of asymmetric connectomes, the mean of both directions was used.",
         "max": "Of asymmetric connectomes, the larger direction was used.",
     },
-    "frames": lambda value: (
-        f"PET frames from {value[0]:g} to {value[1]:g} s were averaged."
-        if value
-        else ""
-    ),
+    "frames": "PET frames between {} s were averaged.",
     "reference": "The reference region of PET was {}.",
-    "merged_classes": lambda value: (
-        "Classes were merged: "
-        + listed(f"{' + '.join(old)} to {new}" for new, old in value.items())
-        + "; any scans of other classes were left out."
-        if value
-        else ""
-    ),
+    "merged_classes": "Classes were merged (new: old): {}; scans of other classes were "
+    "left out.",
 }
-"""How an option of `load_cohort`, `merge_classes` or a simulation reads."""
 
 STUDY_PHRASES: dict[str, Phrase] = {
     "leave_out": "Each value of {} was the test fold once.",
     "harmonize": "Differences between the values of {} were removed from the features "
     "by ComBat (Johnson et al., 2007), fitted on the training scans of each fold.",
-    "preserve": lambda value: (
-        f"ComBat kept the effects of {listed(value)}." if value else ""
-    ),
-    "regress_out": lambda value: (
-        f"Linear effects of {listed(value)} on the features were removed, with "
-        "coefficients from the training scans of each fold."
-        if value
-        else ""
-    ),
+    "preserve": "ComBat kept the effects of {}.",
+    "regress_out": "Linear effects of {} on the features were removed, with "
+    "coefficients from the training scans of each fold.",
     "handle_unknown": {
         "keep": "",
         "error": "Test scans of a site without training scans were refused.",
     },
-    "fast": {
-        False: "",
-        True: "Models were fitted with one start and fewer epochs than usual.",
-    },
+    "fast": {True: "Models had one start and fewer epochs than usual.", False: ""},
+    "tune": "Settings of models were tuned by inner folds of the training people "
+    "(search space: {}).",
 }
-"""How a setting of the study reads, beside those with sentences of their own."""
 
-STUDY_SENTENCES = frozenset(
-    {"cv", "n_folds", "n_repeats", "random_state", "people_shared"}
-)
-"""Settings of the study that :func:`methods_text` has whole sentences for."""
-
+# What the design's own sentences say; what changes no number, or is said elsewhere.
+DESIGN = frozenset({"cv", "n_folds", "n_repeats", "random_state", "people_shared"})
 _PLACES_AND_SPEED = "folder out memory device n_threads n_jobs verbose title "
 _ABOUT = "with_identifiers version brainlsap versions date differences "
-_SAID = "atlas feature label models baselines steps asked options preparation"
+_SAID = "atlas feature label model models baselines steps asked options preparation"
 UNSAID = frozenset((_PLACES_AND_SPEED + _ABOUT + _SAID).split())
-"""Keys of records that change no number, or are said elsewhere."""
 
 
 def headline(evaluation: Evaluation) -> list[str]:
@@ -238,22 +190,19 @@ def headline(evaluation: Evaluation) -> list[str]:
     means = summary_of(evaluation, "balanced_accuracy")
     if not np.isfinite(means.loc[first, "mean"]):
         return [*sentences, f"{first} could not be trained in every fold: no score."]
-    n_folds = evaluation.settings["n_folds"] * evaluation.settings["n_repeats"]
     sentences.append(
         f"{first} separates {_word(len(cohort.classes))} classes of "
         f"{cohort.label_name} ({', '.join(cohort.classes)}) with a balanced accuracy "
         f"of {spread_text(*means.loc[first, ['mean', 'sd']])} (mean ± s.d. over "
-        f"{count(n_folds, 'fold')}; chance is {1 / len(cohort.classes):.3f}), in "
+        f"{_folds(evaluation)}; chance is {1 / len(cohort.classes):.3f}), in "
         f"{count(cohort.n_scans, 'scan')} of {count(cohort.n_participants, 'person')}."
     )
     sentences += _against_baseline(evaluation, means)
     if evaluation.audit is not None:
-        grave = evaluation.audit[evaluation.audit["severity"] == "error"]
+        grave = evaluation.audit.query("severity == 'error'")["check"]
         if len(grave):
-            checks = ", ".join(dict.fromkeys(grave["check"]))
-            sentences.append(
-                f"The leakage audit found {count(len(grave), 'error')}: {checks}."
-            )
+            checks = f"{count(len(grave), 'error')}: {', '.join(grave.unique())}"
+            sentences.append(f"The leakage audit found {checks}.")
     if evaluation.ranking is not None:
         sentences.append(ranking_verdict(evaluation.ranking))
     return sentences
@@ -274,10 +223,10 @@ def _against_baseline(evaluation: Evaluation, means: pd.DataFrame) -> list[str]:
         return told
     row = tests.loc[best]
     p = p_text(row["p_holm"])
-    p = p if p.startswith("<") else f"= {p}"
     numbers = (
-        f"the mean difference is {row['difference']:+.3f}, p {p} (corrected "
-        f"t-test, Holm-corrected for {count(len(tests), 'comparison')})"
+        f"the mean difference is {row['difference']:+.3f}, "
+        f"p {p if p.startswith('<') else f'= {p}'} (corrected t-test, Holm-corrected "
+        f"for {count(len(tests), 'comparison')})"
     )
     if not row["p_holm"] < ALPHA:
         return [*told, f"No clear difference between the two: {numbers}."]
@@ -302,8 +251,8 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     list of str
         Participants and data, models, evaluation, regions, results.
     """
-    parts = (_people(evaluation), _models(evaluation), _design(evaluation))
-    return [" ".join(part) for part in (*parts, _results(evaluation)) if part]
+    parts = (_people, _models, _design, _results)
+    return [" ".join(told) for part in parts if (told := part(evaluation))]
 
 
 def _people(evaluation: Evaluation) -> list[str]:
@@ -312,7 +261,6 @@ def _people(evaluation: Evaluation) -> list[str]:
         f"{row['class']} (n = {row['participants']}, {count(row['scans'], 'scan')})"
         for row in cohort.class_counts().to_dict("records")
     )
-    features = feature_text(cohort.feature_names)
     measured, n_rois = int(cohort.measured.sum()), len(cohort.region_names)
     where = "all of them" if measured == n_rois else f"{measured} of them"
     sentences = [
@@ -320,7 +268,8 @@ def _people(evaluation: Evaluation) -> list[str]:
         f"{count(cohort.n_participants, 'participant')} in "
         f"{_word(len(cohort.classes))} groups by {cohort.label_name}: {groups}.",
         f"Every scan was represented by a connectome of {n_rois} regions "
-        f"({cohort.atlas_name}) and by {features}, measured in {where}.",
+        f"({cohort.atlas_name}) and by {feature_text(cohort.feature_names)}, "
+        f"measured in {where}.",
     ]
     ages = covariate(cohort.table.drop_duplicates("participant"), "age")
     if ages is not None and ages.count() > 2:
@@ -334,63 +283,57 @@ def _people(evaluation: Evaluation) -> list[str]:
 
 
 def _models(evaluation: Evaluation) -> list[str]:
-    version = evaluation.settings.get("version", "")
+    known = {key for _, phrases in MODEL_SENTENCES for key in phrases}
     sentences: list[str] = []
-    first: tuple[str, dict[str, Any]] | None = None
-    for name in evaluation.models:
-        fits = evaluation.fits[evaluation.fits["model"] == name]
+    main, first = "", dict[str, Any]()
+    for name, fits in evaluation.fits.groupby("model", sort=False):
         settings = _model_settings(fits)
         is_lsap = "kernel" in settings and settings.pop("network", "heat") == "heat"
         if fits["role"].iloc[0] != "model" or not is_lsap:
             continue
-        if not sentences:
-            sentences.append(
-                "Scans were classified with learning-to-approximate adaptive kernel "
-                "convolution (LSAP; Sim et al., 2024), a graph network in which every "
-                "region learns the scale of its own heat kernel on the connectome, as "
-                f"implemented in brainlsap {version}."
-            )
-        known = {key for _, phrases in MODEL_SENTENCES for key in phrases}
-        rest = {k: v for k, v in settings.items() if k not in known}
-        if first is None:
-            first = (name, settings)
-            for start, phrases in MODEL_SENTENCES:
-                if found := _phrases(phrases, settings):
-                    sentences.append(f"{start.format(model=name)}{', '.join(found)}.")
+        told = {k: v for k, v in settings.items() if not first or first.get(k) != v}
+        parts = [
+            begin.format(model=name) + ", ".join(found)
+            for begin, phrases in MODEL_SENTENCES
+            if (found := _phrases(phrases, told))
+        ]
+        if first:
+            parts.append(f"Otherwise {name} was as {main}")
         else:
-            unlike = {k: v for k, v in settings.items() if first[1].get(k) != v}
-            rest = {k: v for k, v in rest.items() if k in unlike}
-            told = []
-            for start, phrases in MODEL_SENTENCES:
-                if found := _phrases(phrases, unlike):
-                    begins = "" if "{model}" in start else start.lower()
-                    told.append(begins + ", ".join(found))
-            told.append(f"otherwise as {first[0]}")
-            sentences.append(f"{name}: {'; '.join(told)}.")
+            main, first = str(name), settings
+        sentences += [f"{part}." for part in parts]
+        rest = {k: v for k, v in told.items() if k not in known}
         sentences += _phrases({}, rest, f"Further settings of {name}")
+    if sentences:
+        version = evaluation.settings.get("version", "")
+        sentences.insert(
+            0,
+            "Scans were classified with learning-to-approximate adaptive kernel "
+            "convolution (LSAP; Sim et al., 2024), a graph network in which every "
+            "region learns the scale of its own heat kernel on the connectome, as "
+            f"implemented in brainlsap {version}.",
+        )
     return sentences
 
 
 def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
     """Return the settings that were asked for, those chosen in fits filled in."""
     asked = _flat(json.loads(fits["settings"].iloc[0]))
-    of_fits = [
-        _flat((json.loads(one) or {}).get("settings") or {}) for one in fits["report"]
-    ]
+    reports = [json.loads(one) or {} for one in fits["report"]]
+    of_fits = [_flat(one.get("settings") or {}) for one in reports]
+    chosen = "{} (chosen in each training fold)".format
     for key in dict.fromkeys(key for one in of_fits for key in one):
-        values = list(dict.fromkeys(_as_text(one.get(key)) for one in of_fits))
+        values = sorted({_as_text(one.get(key)) for one in of_fits})
         if key == "random_state":
             continue
         if len(values) > 1:
-            asked[key] = f"{' or '.join(sorted(values))} (chosen in each training fold)"
+            asked[key] = chosen(" or ".join(values))
         elif asked.get(key) is None:
             asked[key] = of_fits[0][key]
-    tried = [
-        (json.loads(one) or {}).get("start_losses") or () for one in fits["report"]
-    ]
     start = _as_text(asked.get("initial_scale"))
-    if any(len(one) > 1 for one in tried) and "chosen" not in start:
-        asked["initial_scale"] = f"{start} (chosen in each training fold)"
+    tried = any(len(one.get("start_losses") or ()) > 1 for one in reports)
+    if tried and "chosen" not in start:
+        asked["initial_scale"] = chosen(start)
     if asked.get("scale_penalty") == "none":
         asked.pop("penalty_weight", None)
     return asked
@@ -405,20 +348,19 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _design(evaluation: Evaluation) -> list[str]:
     settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
-    n_folds, repeats = settings["n_folds"], settings["n_repeats"]
     cv = {"given": "given folds"}.get(settings["cv"], settings["cv"])
-    seed = f"seed {settings['random_state']}"
-    design = f"{n_folds}-fold cross-validation ({cv}; {seed})"
-    if repeats > 1:
-        design += f", repeated {repeats} times"
+    repeats = settings["n_repeats"]
     apart = (
         "divided by scan, so that scans of one participant stood on both sides"
         if settings["people_shared"]
         else "in which all scans of a participant were kept in one fold"
     )
     sentences = [
-        f"Performance was estimated by {design}, {apart}; everything, standardisation "
-        "included, was fitted on training folds alone."
+        f"Performance was estimated by {settings['n_folds']}-fold cross-validation "
+        f"({cv}; seed {settings['random_state']})"
+        + (f", repeated {repeats} times" if repeats > 1 else "")
+        + f", {apart}; everything, standardisation included, was fitted on training "
+        "folds alone."
     ]
     roles = evaluation.fits.drop_duplicates("model").set_index("model")["role"]
     others = list(roles.index[roles != "model"])
@@ -432,8 +374,8 @@ def _design(evaluation: Evaluation) -> list[str]:
             "corrected resampled t-test (Nadeau and Bengio, 2003) on balanced "
             "accuracy, with Holm's correction."
         )
-    settings = {k: v for k, v in settings.items() if k not in STUDY_SENTENCES}
-    sentences += _phrases(STUDY_PHRASES, settings, "Further settings of the study")
+    rest = {k: v for k, v in settings.items() if k not in DESIGN}
+    sentences += _phrases(STUDY_PHRASES, rest, "Further settings of the study")
     if not evaluation.scales.empty:
         sentences.append(
             "Regions were ranked by their learned scale relative to the median of the "
@@ -457,62 +399,54 @@ def _results(evaluation: Evaluation) -> list[str]:
     }
     sentences = []
     for name in evaluation.models:
-        told = [
+        told = " and ".join(
             f"{label} {spread_text(*found.loc[name, ['mean', 'sd']])}"
             for label, found in scores.items()
             if np.isfinite(found.loc[name, "mean"])
-        ]
-        sentences.append(
-            f"{name} reached {' and '.join(told)}" if told else f"{name} did not train"
         )
-    n_folds = evaluation.settings["n_folds"] * evaluation.settings["n_repeats"]
-    return [f"{'; '.join(sentences)} (mean ± s.d. over {count(n_folds, 'fold')})."]
+        sentences.append(f"{name} reached {told}" if told else f"{name} did not train")
+    return [f"{'; '.join(sentences)} (mean ± s.d. over {_folds(evaluation)})."]
 
 
 def _phrases(
     phrases: Mapping[str, Phrase], settings: Mapping[str, Any], rest: str = ""
 ) -> list[str]:
     """Return what settings read like, and where `rest` is given all others by value."""
-    told = [
-        _phrase(key, phrase, settings[key])
-        for key, phrase in phrases.items()
-        if settings.get(key) is not None
+    said = {k: v for k, v in settings.items() if v not in (None, [], (), {}, "")}
+    told = [_phrase(key, phrases[key], said[key]) for key in phrases if key in said]
+    others = [
+        f"{key.replace('_', ' ')} = {_as_text(value)}"
+        for key, value in said.items()
+        if key not in phrases and key not in UNSAID
     ]
-    told = [one for one in told if one]
-    if rest:
-        unsaid = {*phrases, *UNSAID}
-        others = [
-            f"{key.replace('_', ' ')} = {_as_text(value)}"
-            for key, value in settings.items()
-            if key not in unsaid and value not in (None, [], {}, "")
-        ]
-        told += [f"{rest}: {'; '.join(others)}."] if others else []
-    return told
+    if rest and others:
+        told.append(f"{rest}: {'; '.join(others)}.")
+    return [one for one in told if one]
 
 
 def _phrase(key: str, phrase: Phrase, value: Any) -> str:
-    if isinstance(phrase, str):
-        return phrase.format(_as_text(value))
-    plain = f"{key.replace('_', ' ')}: {_as_text(value)}"
     if isinstance(phrase, Mapping):
-        return phrase[value] if value in list(phrase) else plain
-    try:
-        return phrase(value)
-    except (TypeError, ValueError, AttributeError):  # as "1 or 2 (chosen ...)"
-        return plain
+        known = phrase.get(None, f"{key.replace('_', ' ')}: {{}}")
+        phrase = (
+            phrase.get(value, known) if isinstance(value, str | int | float) else known
+        )
+    return phrase.format(_as_text(value))
 
 
 def _as_text(value: Any) -> str:
     """Return a value as a sentence has it: short numbers, lists with commas."""
-    if isinstance(value, bool) or value is None:
-        return str(value)
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:g}"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_as_text(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
         return listed(map(_as_text, value))
     return str(value)
+
+
+def _folds(evaluation: Evaluation) -> str:
+    settings = evaluation.settings
+    return count(settings["n_folds"] * settings["n_repeats"], "fold")
 
 
 def count(number: int, noun: str) -> str:

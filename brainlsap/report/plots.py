@@ -1,27 +1,19 @@
 """Scores, confusion, calibration and rankings become figures; through pyplot."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import SCORES, Evaluation, confusion_counts
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.tables import region_labels, shown_scores, summary_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = [
-    "plot_calibration",
-    "plot_confusion",
-    "plot_ranks",
-    "plot_scales",
-    "plot_scores",
-]
+from brainlsap.report.tables import region_labels, shown_scores, spread_text, summary_of
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 INK, BLUE, ORANGE, GREY = "#222222", "#0072B2", "#D55E00", "#8A8A8A"
@@ -32,8 +24,8 @@ def plot_scores(
     evaluation: Evaluation,
     score: str = "balanced_accuracy",
     *,
-    axes: "Axes | None" = None,
-) -> "Axes":
+    axes: Axes | None = None,
+) -> Axes:
     """Draw one score of all models side by side, a dot for every fold.
 
     Parameters
@@ -58,31 +50,22 @@ def plot_scores(
     """
     check_choice("score", score, SCORES)
     by_fold, summary = evaluation.scores(), summary_of(evaluation, score)
-    axes = _axes(6.4, 1.3 + 0.36 * len(summary)) if axes is None else axes
+    axes = axes or _axes(6.4, 1.3 + 0.36 * len(summary))
     if score == "balanced_accuracy":
-        chance = 1 / len(evaluation.cohort.classes)
-        axes.axvline(chance, **DASHES)
-        _beside(axes, "chance", (chance, 1), (0, 3), "data", ha="center", color=GREY)
+        _line_at(axes, 1 / len(evaluation.cohort.classes), "chance")
+    beside = axes.get_yaxis_transform()
     for place, (name, row) in enumerate(summary.iterrows()):
         values = by_fold.loc[by_fold["model"] == name, score].to_numpy()
         color = BLUE if row["role"] == "model" else GREY
         # the same fold lies at the same height in every row
         height = place + np.linspace(-0.2, 0.2, len(values))
         axes.plot(values, height, ".", color=color, alpha=0.45, markersize=6)
-        if np.isfinite(row["mean"]):
-            axes.errorbar(
-                row["mean"],
-                place,
-                xerr=row["sd"] if np.isfinite(row["sd"]) else None,
-                fmt="o",
-                color=color,
-                capsize=3,
-                zorder=3,
-            )
-        told = f"{row['mean']:.3f}" if np.isfinite(row["mean"]) else "n/a"
+        bar: Any = {"fmt": "o", "color": color, "capsize": 3, "zorder": 3}
+        axes.errorbar(row["mean"], place, xerr=row["sd"], **bar)
+        told = spread_text(row["mean"])
         if row["n_failed"]:
             told = f"failed: {row['n_failed']} of {row['n_folds']}"
-        _beside(axes, told, (1, place), (6, 0), "axes", va="center", color=INK)
+        axes.text(1.02, place, told, transform=beside, va="center", fontsize=8)
     axes.set_yticks(range(len(summary)), [_verbatim(name) for name in summary.index])
     axes.set_ylim(len(summary) - 0.5, -0.5)
     title = shown_scores(evaluation).get(score, SCORES[score])
@@ -92,8 +75,8 @@ def plot_scores(
 
 
 def plot_confusion(
-    evaluation: Evaluation, model: str | None = None, *, axes: "Axes | None" = None
-) -> "Axes":
+    evaluation: Evaluation, model: str | None = None, *, axes: Axes | None = None
+) -> Axes:
     """Draw the confusion matrix of all out-of-fold predictions of a model.
 
     Parameters
@@ -121,30 +104,24 @@ def plot_confusion(
     totals = counts.sum(axis=1)
     share = counts / np.maximum(totals[:, None], 1)
     side = 1.2 + 0.75 * len(counts)
-    axes = _axes(side + 1.2, side) if axes is None else axes
+    axes = axes or _axes(side + 1.2, side)
     image = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    size = 9 if len(counts) < 8 else 6
     for (row, column), count in np.ndenumerate(counts):
-        axes.text(
-            column,
-            row,
-            f"{share[row, column]:.0%}\n{count}",
-            ha="center",
-            va="center",
-            color="white" if share[row, column] > 0.55 else INK,
-            fontsize=9 if len(counts) < 8 else 6,
-        )
+        color = "white" if share[row, column] > 0.55 else INK
+        text = f"{share[row, column]:.0%}\n{count}"
+        middle: Any = {"ha": "center", "va": "center", "fontsize": size}
+        axes.text(column, row, text, color=color, **middle)
     names = [_verbatim(name) for name in classes]
-    turned = max(map(len, names)) > 7
-    axes.set_xticks(range(len(names)), names, rotation=45 if turned else 0)
+    turn = 45 if max(map(len, names)) > 7 else 0
+    axes.set_xticks(range(len(names)), names, rotation=turn)
     labels = [f"{name}\nn = {n}" for name, n in zip(names, totals, strict=True)]
     axes.set_yticks(range(len(names)), labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("predicted class")
-    axes.set_ylabel("true class")
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.03)
-    bar.set_label("share of the true class")
-    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set(xlabel="predicted class", ylabel="true class")
+    bar: Any = {"label": "share of the true class", "format": PercentFormatter(1)}
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.03, **bar)
     bar.outline.set_visible(False)
     return axes
 
@@ -154,8 +131,8 @@ def plot_calibration(
     model: str | None = None,
     n_bins: int = 8,
     *,
-    axes: "Axes | None" = None,
-) -> "Axes":
+    axes: Axes | None = None,
+) -> Axes:
     """Draw how often predictions are correct against how confident the model was.
 
     Parameters
@@ -189,22 +166,16 @@ def plot_calibration(
         raise ParameterError(f"{name} gives no probabilities; it has no calibration.")
     correct = (predictions["truth"] == predictions["predicted"]).to_numpy()
     order = np.argsort(probability, kind="stable")
-    axes = _axes(4.2, 3.8) if axes is None else axes
+    axes = axes or _axes(4.2, 3.8)
     axes.plot([0, 1], [0, 1], **DASHES)
     for rows in np.array_split(order, min(n_bins, len(order))):
         hits, share = int(correct[rows].sum()), correct[rows].mean()
         low, high = wilson_interval(hits, len(rows))
-        axes.errorbar(
-            probability[rows].mean(),
-            share,
-            yerr=[[max(share - low, 0)], [max(high - share, 0)]],
-            fmt="o",
-            color=BLUE,
-            capsize=3,
-        )
+        bar = [[max(share - low, 0)], [max(high - share, 0)]]
+        at = probability[rows].mean()
+        axes.errorbar(at, share, yerr=bar, fmt="o", color=BLUE, capsize=3)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set_xlabel("probability of the predicted class")
-    axes.set_ylabel("accuracy")
+    axes.set(xlabel="probability of the predicted class", ylabel="accuracy")
     axes.spines[["top", "right"]].set_visible(False)
     return axes
 
@@ -214,8 +185,8 @@ def plot_scales(
     atlas: Atlas | None = None,
     n_regions: int = 20,
     *,
-    axes: "Axes | None" = None,
-) -> "Axes":
+    axes: Axes | None = None,
+) -> Axes:
     """Draw the regions of smallest relative scale, with their intervals.
 
     Parameters
@@ -243,21 +214,21 @@ def plot_scales(
     """
     check_at_least("n_regions", n_regions, 1)
     top = _ranked(ranking).head(n_regions).reset_index(drop=True)
-    axes = _axes(6.4, 1.2 + 0.24 * len(top)) if axes is None else axes
-    axes.axvline(1, **DASHES)
-    _beside(axes, "median region", (1, 1), (0, 3), "data", ha="center", color=GREY)
-    for place, row in top.iterrows():
-        color = ORANGE if row["planted"] else BLUE
-        scale, low, high = row[["relative_scale", "relative_low", "relative_high"]]
+    axes = axes or _axes(6.4, 1.2 + 0.24 * len(top))
+    _line_at(axes, 1, "median region")
+    for kind, some in top.groupby("kind", sort=False):
+        planted, learned = some[["planted", "learned"]].iloc[0]
+        color = ORANGE if planted else BLUE
         axes.errorbar(
-            scale,
-            place,
-            xerr=[[max(scale - low, 0)], [max(high - scale, 0)]],
-            fmt="D" if row["planted"] else "o",
+            some["relative_scale"],
+            some.index,
+            xerr=some[["below", "above"]].to_numpy().T,
+            fmt="D" if planted else "o",
             color=color,
-            markerfacecolor=color if row["learned"] else "white",
+            markerfacecolor=color if learned else "white",
             capsize=2.5,
             markersize=5.5,
+            label=kind,
         )
     labels = region_labels(list(top["region"]), atlas)
     axes.set_yticks(range(len(top)), [_verbatim(one) for one in labels], fontsize=8)
@@ -266,11 +237,12 @@ def plot_scales(
     axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
     axes.grid(axis="y", color="#EEEEEE", zorder=0)
     _bare(axes)
-    _key(axes, top)
+    if set(top["kind"]) != {"other region"}:
+        axes.legend(frameon=False, fontsize=8)
     return axes
 
 
-def plot_ranks(ranking: pd.DataFrame, *, axes: "Axes | None" = None) -> "Axes":
+def plot_ranks(ranking: pd.DataFrame, *, axes: Axes | None = None) -> Axes:
     """Draw the relative scales of all measured regions in order, with their intervals.
 
     Parameters
@@ -287,47 +259,41 @@ def plot_ranks(ranking: pd.DataFrame, *, axes: "Axes | None" = None) -> "Axes":
         simulation are orange.
     """
     ranked = _ranked(ranking)
-    axes = _axes(6.4, 3.2) if axes is None else axes
-    order = np.arange(1, len(ranked) + 1)
-    scale = ranked["relative_scale"].to_numpy()
+    axes = axes or _axes(6.4, 3.2)
+    ranked["order"] = np.arange(1, len(ranked) + 1)
     axes.axhline(1, **DASHES)
     bounds = ranked[["relative_low", "relative_high"]].to_numpy().T
-    axes.vlines(order, *bounds, color=BLUE, alpha=0.25, linewidth=1.5)
-    axes.plot(order, scale, ".", color=BLUE, markersize=4)
-    planted = ranked["planted"].to_numpy()
-    axes.plot(order[planted], scale[planted], "D", color=ORANGE, markersize=5)
+    axes.vlines(ranked["order"], *bounds, color=BLUE, alpha=0.25, linewidth=1.5)
+    axes.plot("order", "relative_scale", ".", data=ranked, color=BLUE, markersize=4)
+    planted = ranked[ranked["planted"]]
+    if len(planted):
+        style: Any = {"color": ORANGE, "markersize": 5, "label": "planted region"}
+        axes.plot("order", "relative_scale", "D", data=planted, **style)
+        axes.legend(
+            handles=axes.lines[-1:], frameon=False, fontsize=8, loc="lower right"
+        )
     axes.set_xlabel(f"measured regions in order of scale (n = {len(ranked)})")
     axes.set_ylabel("relative heat scale\n(bars: 95% of folds and starts)")
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
-    _key(axes, ranked.assign(learned=True), "lower right")
     return axes
 
 
 def _ranked(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Return measured regions in order, with the columns planted and learned."""
+    """Return measured regions in order, with their kind and the length of bars."""
     ranked = ranking.dropna(subset=["rank"]).sort_values("rank", kind="stable")
     if ranked.empty:
         raise ParameterError("ranking has no measured region; nothing to draw.")
-    planted = ranked["planted"].astype(bool) if "planted" in ranked else False
-    return ranked.assign(planted=planted, learned=~(ranked["moved"] < 0.5))
-
-
-def _key(axes: "Axes", shown: pd.DataFrame, place: Any = "best") -> None:
-    from matplotlib.lines import Line2D
-
-    marks = []
-    if shown["planted"].any():
-        marks += [("D", ORANGE, ORANGE, "planted region")]
-        marks += [("o", BLUE, BLUE, "other region")]
-    if not shown["learned"].all():
-        marks += [("o", BLUE, "white", "not learned: within 5% of its start")]
-    handles = [
-        Line2D([], [], marker=m, color=edge, markerfacecolor=face, ls="", label=text)
-        for m, edge, face, text in marks
-    ]
-    if handles:
-        axes.legend(handles=handles, frameon=False, fontsize=8, loc=place)
+    ranked["planted"] = ranked["planted"].astype(bool) if "planted" in ranked else False
+    ranked["learned"] = ~(ranked["moved"] < 0.5)
+    kind = np.where(ranked["planted"], "planted region", "other region")
+    remark = np.where(ranked["learned"], "", ", not learned (within 5% of its start)")
+    scale = ranked["relative_scale"]
+    return ranked.assign(
+        kind=np.char.add(kind, remark),
+        below=(scale - ranked["relative_low"]).clip(lower=0),
+        above=(ranked["relative_high"] - scale).clip(lower=0),
+    )
 
 
 def _predictions(evaluation: Evaluation, model: str | None) -> pd.DataFrame:
@@ -339,31 +305,20 @@ def _predictions(evaluation: Evaluation, model: str | None) -> pd.DataFrame:
     return found
 
 
-def _axes(width: float, height: float) -> "Axes":
-    import matplotlib.pyplot as plt
-
+def _axes(width: float, height: float) -> Axes:
     # "constrained" cuts labels beside axes of equal aspect off at the first drawing
     return plt.figure(figsize=(width, height), layout="compressed").add_subplot()
 
 
-def _bare(axes: "Axes") -> None:
+def _bare(axes: Axes) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
 
-def _beside(
-    axes: "Axes",
-    text: str,
-    at: tuple[float, float],
-    offset: tuple[float, float],
-    across: str,
-    **style: Any,
-) -> None:
-    """Write beside a point that lies in data or axes coordinates across."""
-    coordinates = (
-        ("data", "axes fraction") if across == "data" else ("axes fraction", "data")
-    )
-    axes.annotate(text, at, offset, coordinates, "offset points", fontsize=8, **style)
+def _line_at(axes: Axes, x: float, name: str) -> None:
+    axes.axvline(x, **DASHES)
+    above: Any = {"ha": "center", "va": "bottom", "color": GREY, "fontsize": 8}
+    axes.text(x, 1.01, name, transform=axes.get_xaxis_transform(), **above)
 
 
 def _verbatim(text: object) -> str:

@@ -1,7 +1,6 @@
 """Every table of a report: a data frame of text, ready for a paper."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,9 +22,6 @@ from brainlsap.evaluation import (
     compare_models,
     confound_table,
 )
-
-NAMES = {"short": "short_name", "long": "long_name", "atlas": "name"}
-"""How a table may call regions, and the atlas column that holds it."""
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -137,27 +133,21 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     if style in ("csv", "tsv"):
         separator = "," if style == "csv" else "\t"
         return frame.to_csv(sep=separator, index=False, lineterminator="\n")
-    rows = [list(frame.columns), *frame.itertuples(index=False, name=None)]
-    cells = [
-        ["" if pd.isna(one) else re.sub(r"\s+", " ", str(one)) for one in row]
-        for row in rows
+    escape = str.maketrans(_LATEX if style == "latex" else {"\\": r"\\", "|": r"\|"})
+    known = frame.astype(object).where(frame.notna(), "")
+    head, *body = [
+        [" ".join(str(one).split()).translate(escape) for one in row]
+        for row in [list(known), *known.itertuples(index=False, name=None)]
     ]
     numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
     if style == "markdown":
-        cells = [
-            [one.replace("\\", "\\\\").replace("|", r"\|") for one in row]
-            for row in cells
-        ]
-        cells.insert(1, ["---:" if one else "---" for one in numeric])
-        return "".join(f"| {' | '.join(row)} |\n" for row in cells)
-    escape = str.maketrans(_LATEX)
-    head, *body = [
-        " & ".join(one.translate(escape) for one in row) + " \\\\\n" for row in cells
-    ]
+        line = ["---:" if one else "---" for one in numeric]
+        return "".join(f"| {' | '.join(row)} |\n" for row in [head, line, *body])
     columns = "".join("r" if one else "l" for one in numeric)
+    first, *rest = [" & ".join(row) + " \\\\\n" for row in [head, *body]]
     return (
-        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\\midrule\n"
-        f"{''.join(body)}\\bottomrule\n\\end{{tabular}}\n"
+        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{first}\\midrule\n"
+        f"{''.join(rest)}\\bottomrule\n\\end{{tabular}}\n"
     )
 
 
@@ -183,7 +173,7 @@ def shown_scores(evaluation: Evaluation) -> dict[str, str]:
 
 
 def score_table(
-    evaluation: Evaluation, digits: int = 3, scores: Sequence[str] | None = None
+    evaluation: Evaluation, scores: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Return the scores of every model as "mean ± s.d." over folds.
 
@@ -191,8 +181,6 @@ def score_table(
     ----------
     evaluation : Evaluation
         Models on the same folds.
-    digits : int
-        Decimals.
     scores : sequence of str, optional
         Of :data:`brainlsap.evaluation.SCORES`; by default all.
 
@@ -203,9 +191,9 @@ def score_table(
         name; errors in stages only where the order of the classes is known. "n/a"
         where a score does not exist, "failed" where a fit did not train.
     """
-    scores = list(SCORES) if scores is None else list(scores)
-    titles = {k: v for k, v in shown_scores(evaluation).items() if k in scores}
-    return _by_score(evaluation, titles, digits)
+    wanted = SCORES if scores is None else scores
+    titles = {k: v for k, v in shown_scores(evaluation).items() if k in wanted}
+    return _by_score(evaluation, titles)
 
 
 def classification_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -217,24 +205,18 @@ def classification_table(evaluation: Evaluation) -> pd.DataFrame:
         One row per model: model, role, then "mean ± s.d." over folds of accuracy and
         of macro precision, recall (which is balanced accuracy) and F1.
     """
-    titles = {
-        "accuracy": "accuracy",
-        "precision": "precision",
-        "balanced_accuracy": "recall (balanced accuracy)",
-        "f1": "F1",
-    }
+    titles = {"accuracy": "accuracy", "precision": "precision"}
+    titles |= {"balanced_accuracy": "recall (balanced accuracy)", "f1": "F1"}
     table = _by_score(evaluation, titles)
     table.insert(1, "role", list(summary_of(evaluation, "accuracy")["role"]))
     return table
 
 
-def _by_score(
-    evaluation: Evaluation, titles: dict[str, str], digits: int = 3
-) -> pd.DataFrame:
+def _by_score(evaluation: Evaluation, titles: dict[str, str]) -> pd.DataFrame:
     columns: dict[str, Any] = {"model": list(evaluation.models)}
     for score, title in titles.items():
         columns[title] = [
-            "failed" if row["n_failed"] else spread_text(row["mean"], row["sd"], digits)
+            "failed" if row["n_failed"] else spread_text(row["mean"], row["sd"])
             for _, row in summary_of(evaluation, score).iterrows()
         ]
     return _marked(pd.DataFrame(columns), evaluation)
@@ -262,7 +244,7 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     for model in evaluation.models:
         found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
         told = found[["estimate", "low", "high"]]
-        texts = {t: interval_text(*told.loc[k].tolist()) for k, t in titles.items()}
+        texts = {t: interval_text(*told.loc[k]) for k, t in titles.items()}
         rows.append({"model": model, **texts})
     return _marked(pd.DataFrame(rows), evaluation)
 
@@ -277,19 +259,16 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         p, Holm p, and whether the first is better; empty where there is one model.
         Tests are those of :func:`brainlsap.evaluation.compare_models`.
     """
-    rows = [
-        {
-            f"{evaluation.models[0]} minus": row["model"],
-            "difference [95% interval]": interval_text(
-                row["difference"], row["low"], row["high"]
-            ),
-            "corrected p": p_text(row["p_value"]),
-            "Holm p": p_text(row["p_holm"]),
-            f"{evaluation.models[0]} is better": row["better"],
-        }
-        for row in compare_models(evaluation).to_dict("records")
-    ]
-    return _marked(pd.DataFrame(rows), evaluation)
+    first, found = evaluation.models[0], compare_models(evaluation)
+    intervals = found[["difference", "low", "high"]].to_numpy()
+    table = {
+        f"{first} minus": found["model"],
+        "difference [95% interval]": [interval_text(*row) for row in intervals],
+        "corrected p": found["p_value"].map(p_text),
+        "Holm p": found["p_holm"].map(p_text),
+        f"{first} is better": found["better"],
+    }
+    return _marked(pd.DataFrame(table), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -311,24 +290,21 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
     found = class_table(evaluation, model or evaluation.models[0], N_DRAWS)
     table = found[["class", "people", "scans"]].copy()
     for rate in ("sensitivity", "specificity", "predictive_value"):
-        if rate in found:
-            table[rate.replace("_", " ")] = [
-                interval_text(*row, digits=2)
-                for row in found[[rate, f"{rate}_low", f"{rate}_high"]].to_numpy()
-            ]
+        rows = found[[rate, f"{rate}_low", f"{rate}_high"]].to_numpy()
+        told = [interval_text(*row, digits=2) for row in rows]
+        table[rate.replace("_", " ")] = told
     return _marked(table, evaluation)
 
 
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
     """Return the column of age, sex or site, whatever its case, or None."""
     known = {str(column).lower(): column for column in reversed(table.columns)}
-    for alias in COVARIATES[name]:
-        if alias in known:
-            values = table[known[alias]]
-            blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
-            values = values.mask(blank | values.isna())
-            return pd.to_numeric(values, errors="coerce") if name == "age" else values
-    return None
+    column = next((known[one] for one in COVARIATES[name] if one in known), None)
+    if column is None:
+        return None
+    blank = table[column].astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
+    values = table[column].mask(blank)
+    return pd.to_numeric(values, errors="coerce") if name == "age" else values
 
 
 def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
@@ -411,40 +387,31 @@ def demographics_tests(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
         if values is None:
             continue
         known, told = values.notna(), ("n/a", "n/a", "n/a")
-        if name == "age":
+        counts = pd.crosstab(values[known].astype(str), label[known])
+        if name == "age" and min(counts.shape) > 1:
             groups = [one.to_numpy() for _, one in values[known].groupby(label[known])]
-            if len(groups) > 1 and values.nunique() > 1:
-                statistic, p = kruskal(*groups)
-                told = (f"{statistic:.2f}", str(len(groups) - 1), p_text(p))
-        else:
-            counts = pd.crosstab(values[known].astype(str), label[known])
-            if min(counts.shape, default=0) > 1:
-                found = chi2_contingency(counts.to_numpy(), correction=False)
-                few = "*" if (found.expected_freq < 5).any() else ""
-                p = f"{p_text(found.pvalue)}{few}"
-                told = (f"{found.statistic:.2f}", str(found.dof), p)
+            statistic, p = kruskal(*groups)
+            told = (f"{statistic:.2f}", str(len(groups) - 1), p_text(p))
+        elif min(counts.shape) > 1:
+            found = chi2_contingency(counts.to_numpy(), correction=False)
+            few = "*" if (found.expected_freq < 5).any() else ""
+            p = f"{p_text(found.pvalue)}{few}"
+            told = (f"{found.statistic:.2f}", str(found.dof), p)
         test = "Kruskal-Wallis" if name == "age" else "chi-square"
         rows.append((name, test, int(known.sum()), *told))
     columns = ["variable", "test", "people", "statistic", "df", "p"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def region_labels(
-    regions: Sequence[str], atlas: Atlas | None, names: str = "short"
-) -> list[str]:
-    """Return what tables and figures call regions: names as they are without atlas."""
-    check_choice("names", names, NAMES)
+def region_labels(regions: Sequence[str], atlas: Atlas | None) -> list[str]:
+    """Return the short names of regions; names as they are without atlas."""
     if atlas is None:
         return list(regions)
-    return list(atlas.regions[NAMES[names]].iloc[atlas.match(list(regions))])
+    return list(atlas.regions["short_name"].iloc[atlas.match(list(regions))])
 
 
 def region_table(
-    ranking: pd.DataFrame,
-    atlas: Atlas | None = None,
-    n_regions: int = 10,
-    *,
-    names: str = "short",
+    ranking: pd.DataFrame, atlas: Atlas | None = None, n_regions: int = 10
 ) -> pd.DataFrame:
     """Return the regions of smallest relative scale as a table for a paper.
 
@@ -456,8 +423,6 @@ def region_table(
         Holds names, hemispheres and lobes of the regions.
     n_regions : int
         How many; regions tied with the last are shown too.
-    names : {"short", "long", "atlas"}
-        The paper's short names, written out, or as files name them.
 
     Returns
     -------
@@ -472,25 +437,24 @@ def region_table(
     Raises
     ------
     ParameterError
-        Where `names` is unknown or `n_regions` is less than 1.
+        Where `n_regions` is less than 1.
     """
     check_at_least("n_regions", n_regions, 1)
     ranked = ranking[ranking["rank"] <= n_regions].sort_values("rank", kind="stable")
+    regions = list(ranked["region"])
     columns: dict[str, Any] = {
-        "rank": ranked["rank"].astype(int).to_numpy(),
-        "region": region_labels(list(ranked["region"]), atlas, names),
+        "rank": list(ranked["rank"].astype(int)),
+        "region": region_labels(regions, atlas),
     }
     if atlas is not None:
-        own = atlas.regions.iloc[atlas.match(list(ranked["region"]))]
-        if names == "short":
-            columns["anatomical name"] = list(own["long_name"])
-        columns |= {one: list(own[one]) for one in ("hemisphere", "lobe") if one in own}
+        own = atlas.regions.iloc[atlas.match(regions)]
+        columns["anatomical name"] = list(own["long_name"])
+        columns |= {one: list(own[one]) for one in ("hemisphere", "lobe")}
+    scales = ranked[["relative_scale", "relative_low", "relative_high"]].to_numpy()
     columns["relative scale"] = [
         # the estimate is of means over starts, the bounds of single starts
         interval_text(mean, min(low, mean), max(high, mean), digits=2)
-        for mean, low, high in ranked[
-            ["relative_scale", "relative_low", "relative_high"]
-        ].to_numpy()
+        for mean, low, high in scales
     ]
     columns["ranks of fits"] = [
         f"{low:.0f}\N{EN DASH}{high:.0f}"
@@ -498,22 +462,20 @@ def region_table(
     ]
     for source, digits in (("spread_folds", 2), ("spread_starts", 2), ("scale", 3)):
         if ranked[source].notna().any():
-            columns[source.replace("_", " over ")] = [
-                spread_text(one, digits=digits) for one in ranked[source]
-            ]
+            told = [spread_text(one, digits=digits) for one in ranked[source]]
+            columns[source.replace("_", " over ")] = told
     if "p" in ranked:
         columns["p (family-wise)"] = [p_text(one) for one in ranked["p"]]
-    tied = ranked["rank"].duplicated(keep=False)
-    still = ranked["moved"] < 0.5
-    planted = ranked.get("planted", pd.Series(False, index=ranked.index))
-    remarks = zip(planted, tied, still, strict=True)
-    words = ("planted", "tied", "not learned")
-    columns["remark"] = [
-        ", ".join(word for word, holds in zip(words, row, strict=True) if holds)
-        for row in remarks
+    remarks = {
+        "planted": ranked.get("planted", pd.Series(False, index=ranked.index)),
+        "tied": ranked["rank"].duplicated(keep=False),
+        "not learned": ranked["moved"] < 0.5,
+    }
+    told = [
+        ", ".join(word for word, holds in zip(remarks, row, strict=True) if holds)
+        for row in zip(*remarks.values(), strict=True)
     ]
-    table = pd.DataFrame(columns)
-    return table if (table["remark"] != "").any() else table.drop(columns="remark")
+    return pd.DataFrame(columns | ({"remark": told} if any(told) else {}))
 
 
 def common_region_table(
@@ -522,8 +484,6 @@ def common_region_table(
     n_smallest: int = 20,
     *,
     reference: str | None = None,
-    names: str = "short",
-    digits: int = 3,
 ) -> pd.DataFrame:
     """Return the regions whose scale is among the smallest in several models.
 
@@ -540,10 +500,6 @@ def common_region_table(
         How many of each model count as smallest.
     reference : str, optional
         Model to compare with: by default "Exact", or the first where there is none.
-    names : {"short", "long", "atlas"}
-        How regions are called.
-    digits : int
-        Decimals.
 
     Returns
     -------
@@ -559,36 +515,26 @@ def common_region_table(
     """
     found, rmse = common_regions(evaluation, n_smallest, reference=reference)
     first = reference or ("Exact" if "Exact" in rmse.index else rmse.index[0])
-    models = [first, *(name for name in rmse.index if name != first)]
     rows = {
         "models": [*found["n_models"].astype(str), ""],
-        "region": [*region_labels(list(found["region"]), atlas, names), "RMSE"],
+        "region": [*region_labels(list(found["region"]), atlas), "RMSE"],
     }
-    for model in models:
-        texts = ["-" if np.isnan(one) else f"{one:.{digits}f}" for one in found[model]]
-        last = "-" if model == first else f"{rmse[model]:.{digits}f}"
-        rows[model] = [*texts, last]
+    for model in sorted(rmse.index, key=lambda name: name != first):
+        texts = ["-" if np.isnan(one) else f"{one:.3f}" for one in found[model]]
+        rows[model] = [*texts, "-" if model == first else f"{rmse[model]:.3f}"]
     return pd.DataFrame(rows)
 
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
     found = agreement_table(evaluation)
-    same = found["first"] == found["second"]
-    table = {
-        "what": [
-            f"folds of {first}" if alone else f"{first} and {second}"
-            for first, second, alone in zip(
-                found["first"], found["second"], same, strict=True
-            )
-        ]
-    }
-    titles = {
+    pairs = zip(found["first"], found["second"], strict=True)
+    table = {"what": [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]}
+    for name, title in {
         "kendall_w": "Kendall's W",
         "spearman": "Spearman",
         "jaccard": "overlap of the ten smallest (Jaccard)",
-    }
-    for name, title in titles.items():
+    }.items():
         table[title] = [spread_text(one, digits=2) for one in found[name]]
     return pd.DataFrame(table)
 
@@ -599,25 +545,18 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     The columns degree, strength and variance_<feature>, as of
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
     """
-    carried = [
-        name
-        for name in ranking
-        if name in ("degree", "strength") or str(name).startswith("variance_")
-    ]
+    carried = list(ranking.filter(regex="^(degree|strength|variance_.*)$"))
     if not carried:
         return pd.DataFrame()
     found = confound_table(ranking, ranking[["region", *carried]])
-    return pd.DataFrame(
-        {
-            "property": [str(one).replace("_", " of ") for one in found["property"]],
-            "regions": found["n_regions"],
-            "Spearman with relative scale": [
-                f"{one:+.2f}" for one in found["spearman"]
-            ],
-            "Holm p": [p_text(one) for one in found["p_holm"]],
-            "remark": np.where(found["flagged"], "scale follows it", ""),
-        }
-    )
+    table = {
+        "property": found["property"].str.replace("_", " of "),
+        "regions": found["n_regions"],
+        "Spearman with relative scale": found["spearman"].map("{:+.2f}".format),
+        "Holm p": found["p_holm"].map(p_text),
+        "remark": np.where(found["flagged"], "scale follows it", ""),
+    }
+    return pd.DataFrame(table)
 
 
 def fold_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -626,24 +565,24 @@ def fold_table(evaluation: Evaluation) -> pd.DataFrame:
     told = told[told["model"] == next(iter(told["model"]), "")]
     rows = []
     for (repeat, fold), test in told.groupby(["repeat", "fold"]):
-        row = {"repeat": repeat, "fold": fold}
-        row |= {"people": test["participant"].nunique(), "scans": len(test)}
-        for name in evaluation.cohort.classes:
-            row[name] = int((test["truth"] == name).sum())
-        rows.append(row)
+        people, counts = test["participant"].nunique(), test["truth"].value_counts()
+        row = {"repeat": repeat, "fold": fold, "people": people, "scans": len(test)}
+        rows.append(
+            row | {one: counts.get(one, 0) for one in evaluation.cohort.classes}
+        )
     return pd.DataFrame(rows)
 
 
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return fits, failures, epochs, kernel's error and range of scales by model."""
+    final = evaluation.scales.query("start == 'mean' and share == 1")
     rows = []
     for name in evaluation.models:
         fits = evaluation.fits[evaluation.fits["model"] == name]
         reports = [json.loads(one) or {} for one in fits["report"]]
-        errors = [_error_bound(one) for one in reports]
-        scales = evaluation.scales[evaluation.scales["model"] == name]
-        scales = scales[(scales["start"] == "mean") & (scales["share"] == 1)]["scale"]
-        epochs = fits["epochs"].mean()
+        error = max(float(one.get("error_bound") or 0) for one in reports)
+        scales = final.loc[final["model"] == name, "scale"]
+        epochs, bounds = fits["epochs"].mean(), (scales.min(), scales.max())
         rows.append(
             {
                 "model": name,
@@ -651,18 +590,11 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
                 "fits": len(fits),
                 "failed": int((fits["failed"] != "").sum()),
                 "epochs": f"{epochs:.0f}" if np.isfinite(epochs) else "",
-                "error of the kernel": f"{max(errors):.1e}" if any(errors) else "",
-                "scales": f"{scales.min():.2f} to {scales.max():.2f}"
-                if len(scales)
-                else "",
+                "error of the kernel": f"{error:.1e}" if error else "",
+                "scales": "{:.2f} to {:.2f}".format(*bounds) if len(scales) else "",
             }
         )
     return pd.DataFrame(rows)
-
-
-def _error_bound(report: dict[str, Any]) -> float:
-    told = report.get("error_bound", report.get("approximation_error"))
-    return float(told) if isinstance(told, int | float) else 0.0
 
 
 def audit_table(
@@ -686,17 +618,16 @@ def audit_table(
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
     if evaluation.audit is None:
         return pd.DataFrame(columns=columns)
-    table = evaluation.audit.reindex(columns=columns, fill_value="").copy()
+    table = evaluation.audit.reindex(columns=columns, fill_value="")
     if codes is not None:
-        table["scans"] = [_coded(str(one), codes) for one in table["scans"]]
+        table["scans"] = table["scans"].str.replace(
+            r"[^,;\s][^,;]*",
+            lambda one: codes.get(one[0], "[name withheld]"),
+            regex=True,
+        )
     if (table["scans"] == "").all():
         table = table.drop(columns="scans")
     return table.rename(columns={"what_to_do": "what to do"})
-
-
-def _coded(scans: str, codes: Mapping[str, str]) -> str:
-    names = [one for one in re.split(r"[,;]\s*", scans) if one]
-    return ", ".join(codes.get(one, "[name withheld]") for one in names)
 
 
 def unusual_scans_table(
@@ -716,14 +647,14 @@ def unusual_scans_table(
     DataFrame
         scan, what is unusual; other scans that a flag names go by code as well.
     """
-    table = evaluation.cohort.table
-    codes = {one: one for one in table["scan"]} if codes is None else codes
-    flagged = table[table["quality"].astype(str) != ""]
-    flags = [
-        re.sub(r"[^\s,;()]+", lambda word: codes.get(word[0], word[0]), str(one))
-        for one in flagged["quality"]
-    ]
-    told = {"scan": flagged["scan"].map(codes), "what is unusual": flags}
+    flagged = evaluation.cohort.table.query("quality != ''")
+    codes = codes or {}
+    told = {
+        "scan": flagged["scan"].map(lambda one: codes.get(one, one)),
+        "what is unusual": flagged["quality"].str.replace(
+            r"[^\s,;()]+", lambda word: codes.get(word[0], word[0]), regex=True
+        ),
+    }
     return pd.DataFrame(told).sort_values("scan", ignore_index=True)
 
 

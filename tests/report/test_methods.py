@@ -6,14 +6,14 @@ from inspect import signature
 
 import pytest
 
-from brainlsap import LSAPClassifier, load_cohort
+from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.evaluation import rank_regions
 from brainlsap.report import headline, methods_text
 from brainlsap.report.methods import (
     COHORT_PHRASES,
+    DESIGN,
     MODEL_SENTENCES,
     STUDY_PHRASES,
-    STUDY_SENTENCES,
     UNSAID,
 )
 
@@ -23,7 +23,6 @@ MODEL = {
 VALUES = {
     "class_weight": ("balanced", "none"),
     "classes": (["CN", "AD"], ["AD", "CN"]),
-    "connectome": ("one per scan", "none"),
     "frames": ([0, 10], [5, 10]),
     "merged_classes": ({"a": ["CN"]}, {"a": ["CN", "AD"]}),
     "preserve": ([], ["age"]),
@@ -37,7 +36,9 @@ VALUES = {
 def values_of(name, phrase):
     if name in VALUES:
         return VALUES[name]
-    return tuple(phrase)[:2] if isinstance(phrase, dict) else (2, 3)
+    if not isinstance(phrase, dict):
+        return 2, 3
+    return tuple(one if one is not None else 2 for one in phrase)[:2]
 
 
 def text_of(evaluation, **parts):
@@ -69,7 +70,7 @@ def with_study(evaluation, **settings):
         *((with_model, *item) for item in MODEL.items()),
         *((with_cohort, *item) for item in COHORT_PHRASES.items()),
         *((with_study, *item) for item in STUDY_PHRASES.items()),
-        *((with_study, name, "") for name in sorted(STUDY_SENTENCES)),
+        *((with_study, name, "") for name in sorted(DESIGN)),
         *(
             (change, "brand_new", "")
             for change in (with_model, with_cohort, with_study)
@@ -94,6 +95,39 @@ def test_no_option_of_a_signature_is_forgotten(evaluation, change, function):
         assert change(evaluation, **{name: 17}) != before, name
 
 
+# Each option of run_study that changes a number: another value, and what then is said.
+TOLD = {
+    "cv": (3, "3-fold cross-validation"),
+    "n_repeats": (2, "repeated 2 times"),
+    "leave_out": ("site", "Each value of site was the test fold once"),
+    "random_state": (7, "seed 7"),
+    "merged_classes": ("5-to-2", "impaired: EMCI, LMCI and AD"),
+    "harmonize": ("site", "values of site were removed from the features by ComBat"),
+    "regress_out": (["age"], "Linear effects of age"),
+    "handle_unknown": ("error", "without training scans were refused"),
+    "n_permutations": (1, "those of 1 fits, by the same steps"),
+    "preset": ("paper", "the settings of Sim et al. (2024)"),
+    "tune": ("default", "tuned by inner folds"),
+    "fast": (True, "one start and fewer epochs"),
+}
+
+
+@pytest.mark.parametrize("alone", [("leave_out",), tuple(TOLD)[:2] + tuple(TOLD)[3:]])
+def test_a_study_tells_every_option_of_its_signature(tmp_path, monkeypatch, alone):
+    assert set(signature(run_study).parameters) - UNSAID - {"cohort", "settings"} == {
+        *TOLD
+    }
+    monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
+    monkeypatch.setattr(workflow, "tuned", lambda model, *_, **__: model)
+    cohort = make_cohort(30, atlas="desikan82", n_sites=2)
+    options = {name: TOLD[name][0] for name in alone}
+    how = {"baselines": False, "n_epochs": 1, "n_starts": 1}
+    found = run_study(cohort, tmp_path / "out", **how, **options)
+    text = "\n".join(methods_text(found))
+    for name in alone:
+        assert TOLD[name][1] in text, name
+
+
 def test_words_for_paper(evaluation):
     provenance = {"subcortex": "mean", "scans": "baseline"}
     steps = {"harmonize": "SITE", "regress_out": ["AGE", "SEX"]}
@@ -111,7 +145,7 @@ def test_words_for_paper(evaluation):
     assert told in people
     assert "the mean of the scan's cortex" in people
     assert "LSAP-C used a Chebyshev expansion of the heat kernel, degree 20" in model
-    assert "Exact: otherwise as LSAP-C." in model
+    assert "Otherwise Exact was as LSAP-C." in model
     assert "values of SITE were removed from the features by ComBat" in design
     assert "Linear effects of AGE and SEX" in design
     assert "majority and linear SVM were run on the very same folds" in design

