@@ -54,8 +54,10 @@ viewcode_line_numbers = True
 
 
 def leave_out(app, what, name, obj, skip, options):  # noqa: ARG001
-    """Leave out scikit-learn's own methods of metadata routing."""
-    return True if name.startswith("set_") and name.endswith("_request") else skip
+    """Leave out what is inherited from scikit-learn."""
+    own = getattr(obj, "__module__", "") or ""
+    foreign = own.startswith("sklearn.") or name.endswith("_request")
+    return True if foreign else skip
 
 
 def setup(app):

@@ -105,7 +105,7 @@ class TunedClassifier(PackedClassifier):
     ) -> "TunedClassifier":
         """Choose settings on inner folds of these scans, then fit to all of them.
 
-        Takes what `LSAPClassifier.fit` takes; raises ParameterError also where
+        Takes what :meth:`.LSAPClassifier.fit` takes; raises ParameterError also where
         the space is unknown, or says nothing of this model.
         """
         from sklearn import config_context
