@@ -15,6 +15,7 @@ What is written::
 """
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,8 +55,10 @@ _SESSION = (
     *("session_id", "viscode", "exam_date", "phase", "age", "mmse", "diagnosis"),
     *("stage", "stage_carried", "scanner"),
 )
+_VISIT = ["participant_id", "session_id"]
 _NAMED = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
 _DICOM = (".dcm", ".ima", "")
+_SUFFIX = re.compile(r"\.nii\.gz$|\.[^.]*$")
 
 
 class AdniImport(NamedTuple):
@@ -71,7 +74,7 @@ class AdniImport(NamedTuple):
     def text(self) -> str:
         """Return what was imported, as lines of text."""
         n_people = self.pairs["participant_id"].nunique()
-        n_visits = len(self.pairs[["participant_id", "session_id"]].drop_duplicates())
+        n_visits = len(self.pairs[_VISIT].drop_duplicates())
         counts = self.pairs["modality"].value_counts().sort_index()
         kinds = self.converters["kind"].value_counts()
         lines = [
@@ -148,54 +151,36 @@ def import_adni(
     with fill_folder(out) as whole:
         visits, listed, notes = read_adni_tables(tables)
         found, more = find_images(images, listed, modalities)
+        notes += more
         # names that no table gives are those of images' folders: they end with the RID
         by_number = {str(int(n.rsplit("_", 1)[1])): n for n in found["ptid"]}
-        named = visits["ptid"].where(
-            visits["ptid"].notna(), visits["rid"].map(by_number)
-        )
-        visits = visits.assign(ptid=named)
+        ptid = visits["ptid"].astype(object).fillna(visits["rid"].map(by_number))
+        visits = visits.assign(ptid=ptid)
         pairs, unused = pair_images(visits, found, window)
-        n_paired = len(pairs)
-        pairs, left = _require(pairs, require)
+        by_visit = pairs.groupby(_VISIT)["modality"]
+        has_all = by_visit.transform(lambda m: set(require) <= set(m)).astype(bool)
+        n_left = len(pairs.loc[~has_all, _VISIT].drop_duplicates())
+        if n_left:
+            notes.append(f"{n_left} visits lack one of {', '.join(require)}: left out")
+        pairs = pairs[has_all].reset_index(drop=True)
         if pairs.empty:
             raise CohortError(
                 f"no image joins a visit: {len(found)} images of "
                 f"{found['ptid'].nunique()} people, {len(visits)} visits, within "
-                f"{window} days" + (f"; {left}" if n_paired else "")
+                f"{window} days; {n_left} visits left out for want of a modality"
             )
-        made = AdniImport(
-            Path(out),
-            pairs,
-            unused,
-            find_converters(visits),
-            labels_by_phase(visits),
-            (
-                *notes,
-                *more,
-                *([left] if left else []),
-                *lost_labels(visits),
-                STAGE_POLICIES[stages],
-            ),
-        )
+        notes += [*lost_labels(visits), STAGE_POLICIES[stages]]
+        converters, labels = find_converters(visits), labels_by_phase(visits)
+        made = AdniImport(Path(out), pairs, unused, converters, labels, tuple(notes))
         _write_people(made, visits, stages == "carry", whole)
         for row in pairs.to_dict("records"):
             _place_files(row, whole, files)
-        write_tsv(made.pairs, whole / "adni_pairing.tsv")
-        write_tsv(made.unused, whole / "adni_unused_images.tsv")
-        write_tsv(made.converters, whole / "adni_converters.tsv")
-        write_tsv(made.labels, whole / "adni_labels_by_phase.tsv")
+        write_tsv(pairs, whole / "adni_pairing.tsv")
+        write_tsv(unused, whole / "adni_unused_images.tsv")
+        write_tsv(converters, whole / "adni_converters.tsv")
+        write_tsv(labels, whole / "adni_labels_by_phase.tsv")
         (whole / "adni_notes.txt").write_text(made.text(), encoding="utf-8")
     return made
-
-
-def _require(pairs: pd.DataFrame, require: tuple[str, ...]) -> tuple[pd.DataFrame, str]:
-    """Keep the visits that have every modality needed; say how many have not."""
-    by_visit = pairs.groupby(["participant_id", "session_id"])["modality"]
-    has_all = by_visit.transform(lambda m: set(require) <= set(m)).astype(bool)
-    kept = pairs[has_all].reset_index(drop=True)
-    n_left = pairs.loc[~has_all, ["participant_id", "session_id"]].drop_duplicates()
-    said = f"{len(n_left)} visits lack one of {', '.join(require)}: left out"
-    return kept, said if len(n_left) else ""
 
 
 def find_converters(visits: pd.DataFrame) -> pd.DataFrame:
@@ -236,21 +221,18 @@ def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
 def lost_labels(visits: pd.DataFrame) -> list[str]:
     """Say whose SMC, EMCI or LMCI is not known, and since which phase."""
     people = visits.sort_values("month").drop_duplicates("rid")
+    bare = people[(people["diagnosis"] == "MCI") & people["stage"].isna()]
+    healthy = people[people["stage"] == "CN"]
+    healthy = healthy[~healthy["first_phase"].isin(STAGED_PHASES)]
     notes = []
     for phase in PHASES:
-        came = people[people["first_phase"] == phase]
-        n_bare = int(((came["diagnosis"] == "MCI") & came["stage"].isna()).sum())
-        if n_bare:
-            notes.append(
-                f"{n_bare} people with MCI who came in with {phase} have no EMCI or "
-                "LMCI: their stage is n/a"
-            )
-        n_healthy = int((came["stage"] == "CN").sum())
-        if phase not in STAGED_PHASES and n_healthy:
-            notes.append(
-                f"{n_healthy} people with stage CN came in with {phase}, which "
-                "may not tell SMC apart from CN"
-            )
+        for group, what in (
+            (bare, "MCI who came in with {} have no EMCI or LMCI: their stage is n/a"),
+            (healthy, "stage CN came in with {}, which may not tell SMC apart from CN"),
+        ):
+            n_people = (group["first_phase"] == phase).sum()
+            if n_people:
+                notes.append(f"{n_people} people with {what.format(phase)}")
     later = visits[~visits["phase"].isin(STAGED_PHASES) & visits["phase"].notna()]
     staged = later[later["stage"].isin(("SMC", "EMCI", "LMCI")) & (later["month"] > 0)]
     if len(staged):
@@ -287,13 +269,12 @@ def _write_people(
     # the scanner of a visit, with the modality where they differ
     known = made.pairs.dropna(subset="scanner").sort_values("modality")
     known["named"] = known["modality"] + ": " + known["scanner"]
-    visit = ["participant_id", "session_id"]
-    scanners = known.groupby(visit).agg(
+    scanners = known.groupby(_VISIT).agg(
         n=("scanner", "nunique"), one=("scanner", "first"), all=("named", "; ".join)
     )
     scanner = scanners["one"].where(scanners["n"] == 1, scanners["all"])
-    kept = kept.join(scanner.rename("scanner"), on=visit)
-    kept["scanner"] = kept["scanner"].where(kept["scanner"].notna(), kept["field"])
+    kept = kept.join(scanner.rename("scanner"), on=_VISIT)
+    kept["scanner"] = kept["scanner"].fillna(kept["field"])
     people = kept.drop_duplicates("participant_id")
     write_tsv(people[["participant_id", *_PERSON]], folder / "participants.tsv")
     for name, rows in kept.groupby("participant_id"):
@@ -319,23 +300,23 @@ def _place_files(row: dict[str, str], folder: Path, how: str) -> None:
         return
     source = Path(row["source"]).resolve()
     files = sorted(path for path in source.iterdir() if path.is_file())
-    suffixes = [
-        ".nii.gz" if path.name.lower().endswith(".nii.gz") else path.suffix.lower()
-        for path in files
-    ]
-    if any(suffix in _DICOM for suffix in suffixes):
+    suffixes = ["".join(_SUFFIX.findall(path.name.lower())) for path in files]
+    if set(suffixes) & set(_DICOM):
         target = folder / "sourcedata" / visit / kind / row["image"]
         target.parent.mkdir(parents=True, exist_ok=True)
-        if how == "link":
-            target.symlink_to(source)
-        else:
-            shutil.copytree(source, target)
-        return
-    is_one = sum(suffix in _NAMED[:2] for suffix in suffixes) == 1
-    for path, suffix in zip(files, suffixes, strict=True):
-        own = f"{ending}{suffix}" if is_one and suffix in _NAMED else path.name
-        target = place / f"{name}_{own}"
+        files, targets = [source], [target]
+    else:
+        is_one = sum(suffix in _NAMED[:2] for suffix in suffixes) == 1
+        targets = [
+            place / f"{name}_{ending}{suffix}"
+            if is_one and suffix in _NAMED
+            else place / f"{name}_{path.name}"
+            for path, suffix in zip(files, suffixes, strict=True)
+        ]
+    for path, target in zip(files, targets, strict=True):
         if how == "link":
             target.symlink_to(path)
+        elif path.is_dir():
+            shutil.copytree(path, target)
         else:
             shutil.copy2(path, target)

@@ -1,7 +1,6 @@
 """LONI's images (`PTID/description/date/I-id`), and which visit each joins."""
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ import pandas as pd
 
 from brainlsap.adni.tables import parse_days
 from brainlsap.data import TRACERS
+from brainlsap.data.tables import reading
 from brainlsap.exceptions import CohortError
 
 _PET = {
@@ -24,9 +24,7 @@ MODALITIES: dict[str, tuple[str, ...]] = {
     **_PET,
     "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
 }
-_IMAGE_COLUMNS = (
-    *("ptid", "image", "day", "modality", "description", "scanner", "folder"),
-)
+_PTID, _IMAGE = re.compile(r"\d{3}_S_\d{4,5}"), re.compile(r"I\d+")
 PAIR_COLUMNS = (
     *("participant_id", "ptid", "session_id", "viscode", "exam_date", "modality"),
     *("image", "scan_date", "days", "description", "scanner", "source"),
@@ -45,12 +43,11 @@ def session_of(month: int) -> str:
 
 def modality_of(description: str, words: Mapping[str, str]) -> str | None:
     """Return the modality that a description names, the caller's words first."""
+    known = [(name, (word,)) for name, word in words.items()]
     text = description.lower().replace(" ", "_")
-    own = {name: (w.lower().replace(" ", "_"),) for name, w in words.items()}
-    for known in (own, MODALITIES):
-        for modality, parts in known.items():
-            if any(part in text for part in parts):
-                return modality
+    for name, parts in (*known, *MODALITIES.items()):
+        if any(part.lower().replace(" ", "_") in text for part in parts):
+            return name
     return None
 
 
@@ -64,7 +61,7 @@ def tracer_of(description: str, modality: str) -> str:
     return of_kind[0].entities[0] if modality == "fdg" else modality
 
 
-def find_images(  # noqa: C901
+def find_images(
     place: str | Path, listed: pd.DataFrame, words: Mapping[str, str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the images below a folder of LONI's download, and what was left out.
@@ -73,35 +70,31 @@ def find_images(  # noqa: C901
     Raises CohortError where there is no image, or one number in two places.
     """
     root = Path(place)
-    if not root.is_dir():
-        raise CohortError(f"{root}: no such folder")
     scanners = _listed_scanners(listed)
-    rows: list[tuple[object, ...]] = []
+    rows: list[dict[str, object]] = []
     unknown: Counter[str] = Counter()
     n_empty = 0
-    for at, inside, _ in os.walk(root):
-        inside.sort()
-        parts = (root.name, *Path(at).relative_to(root).parts)
-        if len(parts) < 3 or not re.fullmatch(r"\d{3}_S_\d{4,5}", parts[-3]):
-            continue
-        ptid, description, day = parts[-3:]
+    depths = ("", "*/", "*/*/")  # PTID's folders are here, or a little below
+    for folder in sorted(f for d in depths for f in root.glob(f"{d}*_S_*/*/*/I*")):
+        ptid, description, day, image = folder.parts[-4:]
         modality = modality_of(description, words)
-        for image in [name for name in inside if re.fullmatch(r"I\d+", name)]:
-            folder = Path(at, image)
-            if modality is None:
-                unknown[description] += 1
-            elif not any(path.is_file() for path in folder.iterdir()):
-                n_empty += 1
-            else:
-                scanner = _scanner_of(folder) or scanners.get(image.lstrip("I"))
-                rows.append((ptid, image, day, modality, description, scanner, folder))
-        inside.clear()  # slices of images may be very many
+        if not (_PTID.fullmatch(ptid) and _IMAGE.fullmatch(image)):
+            continue
+        if modality is None:
+            unknown[description] += 1
+        elif not any(path.is_file() for path in folder.iterdir()):
+            n_empty += 1
+        else:
+            scanner = _scanner_of(folder) or scanners.get(image.lstrip("I"))
+            row = {"ptid": ptid, "image": image, "day": day, "modality": modality}
+            row |= {"description": description, "scanner": scanner, "folder": folder}
+            rows.append(row)
     if not rows:
         raise CohortError(
             f"{root}: no image found; expected PTID/description/date/I-id, such as "
             "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it"
         )
-    images = pd.DataFrame(rows, columns=list(_IMAGE_COLUMNS))
+    images = pd.DataFrame(rows)
     days = parse_days(images["day"])
     faults = [
         f"{row.folder}: {row.day!r} is no day such as 2006-04-18_08_20_30.0"
@@ -128,11 +121,9 @@ def _scanner_of(folder: Path) -> str | None:
     """Return the scanner of a BIDS sidecar beside the image, where one says it."""
     keys = ("Manufacturer", "ManufacturersModelName", "MagneticFieldStrength")
     for path in sorted(folder.glob("*.json")):
-        try:
+        with reading(path, "a sidecar of an image"):
             told = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(told, dict) and "Manufacturer" in told:
+        if "Manufacturer" in told:
             return " ".join(str(told[key]) for key in keys if key in told)
     return None
 
@@ -144,8 +135,7 @@ def _listed_scanners(listed: pd.DataFrame) -> dict[str, str]:
         parts = str(row.get("imaging protocol") or "").split(";")
         told = dict(part.split("=", 1) for part in parts if "=" in part)
         keys = ("Manufacturer", "Mfg Model", "Field Strength")
-        words = [told[key] for key in keys if told.get(key)]
-        said = " ".join(words) or str(row.get("scanner") or "")
+        said = " ".join(told[key] for key in keys if told.get(key))
         if said:
             found[str(row["image data id"]).lstrip("I")] = said
     return found
@@ -167,15 +157,11 @@ def pair_images(
     near = near[near["days"].abs() <= window]
     near = near.assign(apart=near["days"].abs())
     near = near.sort_values(["apart", "month", "day", "image"])
-    used: set[str] = set()
-    taken: set[tuple[object, ...]] = set()
-    chosen = []
-    for image, *place in near[["image", "ptid", "month", "modality"]].to_numpy():
-        is_free = image not in used and tuple(place) not in taken
-        chosen.append(is_free)
-        if is_free:
-            used.add(image)
-            taken.add(tuple(place))
+    used, chosen = set[tuple[object, ...]](), []
+    for image, *visit in near[["image", "ptid", "month", "modality"]].to_numpy():
+        names = {(image,), tuple(visit)}
+        chosen.append(not names & used)
+        used |= names if chosen[-1] else set()
     pairs = near[np.array(chosen, dtype=bool)]
     pairs = pairs.assign(
         participant_id=pairs["ptid"].map(subject_of),
@@ -189,7 +175,8 @@ def pair_images(
     reason[~images["image"].isin(near["image"])] = f"no visit within {window} days"
     reason[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
     days = images["day"].dt.strftime("%Y-%m-%d")
-    unused = images.assign(reason=reason, scan_date=days)[~images["image"].isin(used)]
+    unused = images.assign(reason=reason, scan_date=days)
+    unused = unused[~images["image"].isin(pairs["image"])]
     columns = ["ptid", "image", "modality", "scan_date", "reason"]
     return (
         pairs[list(PAIR_COLUMNS)].reset_index(drop=True),

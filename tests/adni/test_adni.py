@@ -236,6 +236,7 @@ def test_from_adni_to_amyloid_and_tau_of_regions(tables, tmp_path, out):
     for ptid, _ in visits:
         place = subjects / f"sub-ADNI{ptid.replace('_', '')}_ses-M000" / "mri"
         place.mkdir(parents=True)
+        place.with_name("stats").mkdir()
         image = nibabel.MGHImage(labels, np.eye(4))
         nibabel.save(image, place / "aparc+aseg.mgz")
     given = ["--subjects-dir", str(subjects), "--atlas", "desikan82", "--same-space"]
@@ -296,7 +297,7 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     printed = capsys.readouterr().out
     assert "4 people, 4 visits with images" in printed
     assert "visits lack one of dwi: left out" in printed
-    assert printed.endswith(f"Cohort: {out}\n")
+    assert printed.endswith(f"Study: {out}\n")
     assert main(arguments) == 2
     assert "must be new or empty" in capsys.readouterr().err
 
@@ -328,7 +329,6 @@ def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
         with pytest.raises(CohortError, match=match):
             import_adni(tables, place, out)
 
-    refused(r"nowhere: no such folder", tmp_path / "nowhere")
     refused(r"no image found; expected PTID/description/date/I-id", tables)
     alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
     refused(r"no image joins a visit: 1 images of 1 people", alone)
@@ -342,7 +342,7 @@ def read_texts(folder, **texts):
     folder.mkdir(exist_ok=True)
     for name, text in texts.items():
         (folder / f"{name}.csv").write_text(text)
-    return read_adni_tables(folder).visits.to_dict("records")
+    return read_adni_tables(folder)[0].to_dict("records")
 
 
 DX = "RID,VISCODE,PHASE,DIAGNOSIS,EXAMDATE,USERDATE\n"
