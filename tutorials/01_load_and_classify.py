@@ -138,7 +138,7 @@ table.to_csv("scores.csv", index=False)
 # %% [markdown]
 # Read the baselines first. Chance is a balanced accuracy of 1/5; the most frequent
 # class gets exactly that, however high its plain accuracy is. What logistic regression
-# and the SVM reach needs no network. Only the difference to the best baseline is the
+# and the SVM achieve needs no network. Only the difference to the best baseline is the
 # model's, and only if it is larger than the spread over folds.
 
 # %%

@@ -65,7 +65,7 @@ print("another row, of the identity:", bool(torch.allclose(kernel[0], identity[0
 
 # %% [markdown]
 # The row on the brain. The region itself has by far the largest weight and is left out
-# (grey), so that the others can be told apart.
+# (grey), so that the others can be seen.
 
 # %%
 row = pd.Series(kernel[hippocampus].numpy(), cohort.region_names)

@@ -113,7 +113,7 @@ for name, splits in (("by person", by_person), ("by scan", by_scan)):
 # What it cannot find is one person under two names, if the scans are not copies. Each
 # second visit becomes another participant here; visits a year apart differ too much to
 # be taken for one scan, and the audit has no error. Only the study's own list of people
-# can tell.
+# can say that.
 
 # %%
 table = cohort.table.copy()

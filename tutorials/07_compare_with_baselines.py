@@ -2,7 +2,7 @@
 # # Compare with baselines
 #
 # A score means little alone. Here LSAP stands beside linear models, a perceptron and a
-# fixed heat kernel, and beside controls that tell where a score comes from, all through
+# fixed heat kernel, and beside controls that show where a score comes from, all through
 # the same folds, with the test that folds allow.
 
 # %%

@@ -46,7 +46,7 @@ for name, cohort in (("disease", with_disease), ("no disease", without)):
     print("  " + ranking_verdict(rankings[name]))
 
 # %% [markdown]
-# Both lists have six regions, and both look plausible. What tells them apart is the
+# Both lists have six regions, and both look plausible. What separates them is the
 # null: refits to labels that were permuted between people. With five of them no p-value
 # can be below 1/6, so neither list is to be believed yet; a paper wants 999, as
 # `brainlsap run study --permutations 999 --out results` makes them.
