@@ -312,7 +312,7 @@ class Atlas:
         if None in places or len(set(places)) < len(places):
             self._refuse([texts[i] for i in kept], places, hemisphere)
         rows = np.full(len(self), -1)
-        rows[places] = kept
+        rows[np.array(places, dtype=int)] = kept
         rows.flags.writeable = False
         known[given, hemisphere] = rows, tuple(dropped)
         return rows, tuple(dropped)
@@ -468,6 +468,7 @@ def _name_numbers(content: bytes) -> list[int]:
     return numbers
 
 
+@lru_cache(maxsize=1)
 def bundled_atlases() -> Path:
     """Return the folder of the atlases that come with the package."""
     package = Path(__file__).resolve().parents[1]

@@ -1,7 +1,8 @@
 """The cohort: scans of people as frozen, aligned arrays with named axes."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,17 +76,23 @@ class Cohort:
 
     def __post_init__(self) -> None:
         store = object.__setattr__
-        store(self, "connectomes", _frozen(self.connectomes, np.float32))
-        store(self, "features", _frozen(self.features, np.float64))
+        for name, dtype in (("connectomes", np.float32), ("features", np.float64)):
+            array = np.asarray(getattr(self, name))
+            is_shared = array.ndim == 3 and len(array) > 1 and array.strides[0] == 0
+            shape, array = array.shape, array[0] if is_shared else array
+            is_owned = array.base is None and not array.flags.writeable
+            if not is_owned or array.dtype != dtype:  # others could still write to it
+                with np.errstate(over="ignore"):  # refused as infinite below
+                    array = np.array(array, dtype=dtype, order="C")
+                array.flags.writeable = False
+            store(self, name, np.broadcast_to(array, shape) if is_shared else array)
         store(self, "feature_names", tuple(self.feature_names))
         store(self, "classes", tuple(str(name) for name in self.classes))
         store(self, "notes", tuple(self.notes))
         if self.classes_ordered is None:
             known = order_classes(self.classes) == (self.classes, True)
             store(self, "classes_ordered", known)
-        faults = [*_faults_of_parts(self)]
-        if not faults:  # values are only worth reading where the axes agree
-            faults += _faults_of_values(self)
+        faults = _find_faults(self)
         if faults:
             raise CohortError("these parts do not make a cohort", faults)
         table = self.table.reset_index(drop=True)
@@ -172,21 +179,15 @@ class Cohort:
         names = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
         people = names if groups is None else list(map(str, groups))
         text = [str(label) for label in labels]
-        if not len(people) == len(text) == len(X):
+        more = pd.DataFrame(covariates, index=None if covariates is not None else names)
+        lengths = [len(X), len(text), len(people), len(more)]
+        if len(set(lengths)) > 1:
             raise ParameterError(
-                "features, labels and groups must have one entry per scan, got "
-                f"{len(X)}, {len(text)} and {len(people)}."
+                "features, labels, groups and covariates must have one entry per scan, "
+                f"got {', '.join(map(str, lengths))}."
             )
         columns = {"scan": names, "participant": people, "session": "", "label": text}
-        table = pd.DataFrame(columns)
-        if covariates is not None:
-            more = pd.DataFrame(covariates).reset_index(drop=True)
-            if len(more) != len(X):
-                raise ParameterError(
-                    f"covariates must have {len(X)} rows, one per scan, got "
-                    f"{len(more)}."
-                )
-            table = pd.concat([table, more], axis=1)
+        table = pd.concat([pd.DataFrame(columns), more.reset_index(drop=True)], axis=1)
         order, ordered = order_classes(text, classes)
         return Cohort(
             connectomes=W,
@@ -267,12 +268,11 @@ class Cohort:
         index = np.asarray(rows)
         if index.dtype == bool and index.shape == (self.n_scans,):
             index = np.flatnonzero(index)
-        if index.size == 0:
-            raise ParameterError("rows must select at least one scan, got none.")
-        if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
+        is_position = index.ndim == 1 and np.issubdtype(index.dtype, np.integer)
+        if not is_position or index.size == 0:
             raise ParameterError(
-                f"rows must be a mask of length {self.n_scans} or positions as whole "
-                f"numbers, got an array of {index.dtype} and shape {index.shape}."
+                f"rows must be a mask of length {self.n_scans}, or positions of at "
+                f"least one scan, got {index.dtype} of shape {index.shape}."
             )
         outside = index[(index < -self.n_scans) | (index >= self.n_scans)]
         if outside.size:
@@ -368,20 +368,17 @@ class Cohort:
                         raise ValueError(f"{name} holds less than its header promises")
                 about = json.loads(file["about"][()])
                 W, X = file["connectomes"][()], file["features"][()]
-            given = {name: about.pop(name) for name in ("table", "regions", "truth")}
-            tables: dict[str, Any] = {
-                name: None if columns is None else pd.DataFrame(columns)
-                for name, columns in given.items()
-            }
+            for name in ("table", "regions", "truth"):
+                if about[name] is not None:
+                    about[name] = pd.DataFrame(about[name])
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
-            title, regions = about.pop("atlas"), tables.pop("regions")
-            atlas = Atlas(title, regions)
-            if title in available_atlases():
-                known = load_atlas(title)
+            atlas = Atlas(about.pop("atlas"), about.pop("regions"))
+            if atlas.name in available_atlases():
+                known = load_atlas(atlas.name)
                 atlas = known if known.names == atlas.names else atlas
-            return Cohort(connectomes=W, features=X, atlas=atlas, **tables, **about)
+            return Cohort(connectomes=W, features=X, atlas=atlas, **about)
         except Exception as error:  # HDF5, JSON and the cohort each raise their own
             raise FileFormatError(
                 f"{path}: not a whole cohort file, as Cohort.save writes it ({error}). "
@@ -397,99 +394,82 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     }
 
 
-def _frozen(values: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return read-only values; copied where others could still write to them."""
-    array = np.asarray(values)
-    if array.ndim == 3 and len(array) > 1 and array.strides[0] == 0:
-        return np.broadcast_to(_frozen(array[0], dtype), array.shape)
-    is_owned = array.base is None and not array.flags.writeable
-    if not is_owned or array.dtype != dtype:
-        with np.errstate(over="ignore"):  # too large for float32: refused as infinite
-            array = np.array(array, dtype=dtype, order="C")
-        array.flags.writeable = False
-    return array
-
-
-def _faults_of_parts(cohort: Cohort) -> Iterator[str]:  # noqa: C901
-    """List where table, names and shapes do not fit each other."""
+def _find_faults(cohort: Cohort) -> list[str]:  # noqa: C901 (one check after another)
+    """List where the parts do not fit each other, and values that cannot be."""
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
-    n_scans, n_rois, n_features = len(table), len(cohort.atlas), len(names)
-    missing = [name for name in KEY_COLUMNS if name not in table.columns]
-    if missing:
-        yield (
-            f"table must have the columns {', '.join(KEY_COLUMNS)}; "
-            f"{', '.join(missing)} is missing"
-        )
-        return
-    if n_scans == 0:
-        yield "table has no scans"
-    if not table.columns.is_unique:
-        yield "table has two columns of one name"
-        return
+    W, X, regions = cohort.connectomes, cohort.features, cohort.atlas.names
+    sizes = len(table), len(regions), len(names)
+    if (
+        not set(KEY_COLUMNS) <= set(table)
+        or not table.columns.is_unique
+        or not sizes[0]
+    ):
+        return [
+            f"table must have a row for every scan and the columns "
+            f"{', '.join(KEY_COLUMNS)}, each once; got {sizes[0]} rows of "
+            f"{', '.join(map(str, table.columns))}"
+        ]
+    faults = []
     for name in ("scan", "participant", "label"):
         empty = np.flatnonzero(table[name].isna() | (table[name].astype(str) == ""))
         if empty.size:
-            yield f"table has no {name} in row {empty[0]}"
-    scans = table["scan"].astype(str)
-    for scan in scans[scans.duplicated()].unique():
-        yield f"scan {scan!r} stands more than once in table"
+            faults.append(f"table has no {name} in row {empty[0]}")
+    scans = table["scan"].astype(str).tolist()
+    faults += [
+        f"scan {scan!r} stands more than once in table"
+        for scan, n in Counter(scans).items()
+        if n > 1
+    ]
     for what, given in (("classes", classes), ("feature_names", names)):
         if len(set(given)) < len(given) or not given:
-            yield f"{what} must be different names, got {', '.join(map(str, given))}"
-    counts = table["label"].dropna().astype(str).value_counts()
-    for label in sorted(set(counts.index) - set(classes)):
-        yield (
-            f"label {label!r} of {counts[label]} scan(s) is not among the classes "
-            f"{', '.join(classes)}"
-        )
+            listed = ", ".join(map(str, given))
+            faults.append(f"{what} must be different names, got {listed}")
+    counts = Counter(table["label"].dropna().astype(str))
+    faults += [
+        f"label {label!r} of {counts[label]} scan(s) is not among the classes "
+        f"{', '.join(classes)}"
+        for label in sorted(set(counts) - set(classes))
+    ]
     for what, values, shape in (
-        ("connectomes", cohort.connectomes, (n_scans, n_rois, n_rois)),
-        ("features", cohort.features, (n_scans, n_rois, n_features)),
+        ("connectomes", W, (sizes[0], sizes[1], sizes[1])),
+        ("features", X, sizes),
     ):
         if values.shape != shape:
-            yield (
-                f"{what} must have shape {shape} for {n_scans} scans, the {n_rois} "
-                f"regions of {cohort.atlas.name} and {n_features} feature names, "
-                f"got {values.shape}"
+            faults.append(
+                f"{what} must have shape {shape} for {sizes[0]} scans, the {sizes[1]} "
+                f"regions of {cohort.atlas.name} and {sizes[2]} feature names, got "
+                f"{values.shape}"
             )
     try:
         json.dumps(cohort.provenance)
     except (TypeError, ValueError) as error:
-        yield f"provenance must be expressible as JSON: {error}"
-
-
-def _faults_of_values(cohort: Cohort) -> Iterator[str]:
-    """List weights that no connectome has, and features that cannot be squared."""
-    names, scans = cohort.region_names, cohort.table["scan"].tolist()
-    shared = cohort.shares_connectome
-    # one scan at a time stays in the processor's cache
-    for row, W in enumerate(cohort.connectomes[: 1 if shared else None]):
-        where = f"connectome of scan {scans[row]!r}"
-        where = "the shared connectome" if shared else where
-        if not (W.min() >= 0 and W.max() <= LARGEST):
-            i, j = np.argwhere(~((W >= 0) & (W <= LARGEST)))[0]
+        faults.append(f"provenance must be expressible as JSON: {error}")
+    if faults:  # values are only worth reading where the axes agree
+        return faults
+    is_shared = len(W) > 1 and W.strides[0] == 0
+    for scan, one in zip(scans[: 1 if is_shared else None], W, strict=False):
+        where = "the shared connectome" if is_shared else f"connectome of scan {scan!r}"
+        if not (one.min() >= 0 and one.max() <= LARGEST):
+            i, j = np.argwhere(~((one >= 0) & (one <= LARGEST)))[0]
             hint = ". Of correlations, Cohort.from_arrays(negative='drop') or "
             hint += "'absolute' says what becomes of negative ones"
-            yield (
+            faults.append(
                 f"{where} must be finite and not negative, and at most {LARGEST:g}; "
-                f"got {W[i, j]} between {names[i]} and {names[j]}"
-                f"{hint if W[i, j] < 0 else ''}"
+                f"got {one[i, j]} between {regions[i]} and {regions[j]}"
+                f"{hint if one[i, j] < 0 else ''}"
             )
-        elif not np.array_equal(W, W.T):
-            gap = np.abs(W - W.T)
+        elif not np.array_equal(one, one.T):
+            gap = np.abs(one - one.T)
             i, j = np.unravel_index(gap.argmax(), gap.shape)
-            if gap[i, j] > _SYMMETRY * W.max():
-                yield (
-                    f"{where} must be symmetric, got {W[i, j]} from {names[i]} to "
-                    f"{names[j]} and {W[j, i]} back"
+            if gap[i, j] > _SYMMETRY * one.max():
+                faults.append(
+                    f"{where} must be symmetric, got {one[i, j]} from {regions[i]} to "
+                    f"{regions[j]} and {one[j, i]} back"
                 )
-    large = np.argwhere(np.abs(cohort.features) > LARGEST)
-    if len(large):
-        scan, region, feature = large[0]
-        value = cohort.features[scan, region, feature]
-        yield (
-            "features must be finite, or NaN where not measured, and at most "
-            f"{LARGEST:g} in size; got {value:g} for "
-            f"{cohort.feature_names[feature]} of {names[region]} in scan "
-            f"{scans[scan]!r}"
+    for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]:
+        faults.append(
+            f"features must be finite, or NaN where not measured, and at most "
+            f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "
+            f"{names[feature]} of {regions[region]} in scan {scans[row]!r}"
         )
+    return faults

@@ -5,17 +5,16 @@ table of regions beside each scan, else FreeSurfer's stats, else tables with a r
 scan. Each kind finds what it needs first and lists what is missing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import (
     Scan,
@@ -27,7 +26,6 @@ from brainlsap.data.find_files import (
 from brainlsap.data.freesurfer import read_stats
 from brainlsap.data.measures import (
     KNOWN,
-    SUBCORTEX,
     Measure,
     check_structures,
     finish,
@@ -43,6 +41,7 @@ from brainlsap.data.region_tables import (
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
 TRUTH_FILE = "truth.tsv"
+_Tables = list[tuple[ScanTable, pd.DataFrame]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +119,6 @@ def read_feature(
     ...     read_feature(path, "fdg", "desikan82").values[:3].tolist()
     [0.0, 1.0, 2.0]
     """
-    check_choice("subcortex", subcortex, SUBCORTEX)
     atlas, measure, path = load_atlas(atlas), get_measure(feature), Path(path)
     if path.is_dir():
         values, notes = read_stats(path, atlas, measure, subcortex)
@@ -136,7 +134,7 @@ def read_feature(
 class Places(NamedTuple):
     """Where one feature of every scan is read from, and what that place lacks."""
 
-    places: list[Path | np.ndarray | None]
+    places: Sequence[Path | np.ndarray | None]
     """A file, a FreeSurfer subject, or the values of a table's row; None if missing."""
     notes: list[str]
     faults: list[str]
@@ -158,14 +156,11 @@ class FeatureSources:
     def tables(self) -> list[ScanTable]:
         """Tables of many scans: those given, or those in the study's folders."""
         found = []
-        if self.given is not None:
-            for given in self.given:
-                inside = self.files.folder / given
-                is_inside = inside.is_file() and not Path(given).is_file()
-                path = inside if is_inside else Path(given)
-                found.append(read_scan_table(path, self.atlas))
-            return found
-        for path in self.files.tables:
+        for given in self.given or ():
+            inside = self.files.folder / given
+            path = Path(given) if Path(given).is_file() else inside
+            found.append(read_scan_table(path, self.atlas))
+        for path in self.files.tables if self.given is None else ():
             if path.name not in (*PEOPLE_FILES, TRUTH_FILE):
                 try:
                     found.append(read_scan_table(path, self.atlas))
@@ -178,15 +173,18 @@ class FeatureSources:
 
         Raises a CohortError where there is none, with the reasons, or more than one.
         """
-        heads = {id(t): [str(head).lower() for head in t.scans] for t in self.tables}
-        found = [
-            table
-            for table in self.tables
-            if label is None or label.lower() in heads[id(table)]
-        ]
+        found, reasons = [], list[str]()
+        for table in self.tables:
+            heads = [str(head).lower() for head in table.scans]
+            if label is None or label.lower() in heads:
+                found.append(table)
+            else:
+                reasons.append(f"{table.path}: has no column {label!r}")
+            if table.strangers:
+                reasons.append(f"{table.path}: {unknown_columns(table, self.atlas)}")
         if features:
-            measure = get_measure(features[0])
-            found = choose_tables(found, measure, self.atlas, self.subcortex)
+            chosen = self._choose_tables(found, get_measure(features[0]))
+            found = [table for table, _ in chosen]
         if len(found) == 1:
             return found[0]
         message = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx)"
@@ -197,26 +195,11 @@ class FeatureSources:
                 "features_table= (--features-table)"
             )
         asked = "" if label is None else f"{label!r} and "
-        reasons = [*self.skipped, *self._reasons(label, features)]
         raise CohortError(
             f"{message}, and no table that holds ids, {asked}regions of "
             f"{self.atlas.name} in its place. Is this the cohort's folder?",
-            [f"not used: {reason}" for reason in reasons],
+            [f"not used: {reason}" for reason in (*self.skipped, *reasons)],
         )
-
-    def _reasons(self, label: str | None, features: Sequence[str]) -> list[str]:
-        """Say what each table that could be read lacks."""
-        reasons = []
-        for table in self.tables:
-            lacks = []
-            if label is not None and label not in table.scans:
-                lacks.append(f"has no column {label!r}")
-            if table.strangers:
-                lacks.append(unknown_columns(table, self.atlas))
-            elif features and not table.heads:
-                lacks.append(f"names no region of {self.atlas.name}")
-            reasons += [f"{table.path}: {'; '.join(lacks)}"] if lacks else []
-        return reasons
 
     @cached_property
     def sessions(self) -> dict[str, list[str]]:
@@ -237,168 +220,260 @@ class FeatureSources:
 
     def locate(self, feature: str, scans: Sequence[Scan]) -> Places:
         """Return where a feature is read from; raise a CohortError if nowhere."""
-        measure, refused = get_measure(feature), list[str]()
+        measure, refused = get_measure(feature), dict[str, None]()
         if self.given is None:
-            beside, refused = self._beside(feature, scans)
-            if beside is not None:
-                return beside
+            pattern = self.files.patterns.get(feature)
+            places: list[Path | None] = []
+            faults, missing = list[str](), list[str]()
+            for scan in scans:
+                path = None
+                try:
+                    path, others = self.files.regions(scan, feature, self.atlas)
+                    refused |= dict.fromkeys(others)
+                    if path is None:
+                        but = f", but {'; '.join(others)}" if others else ""
+                        missing.append(
+                            f"{scan.name}: no table of regions for {feature}; expected "
+                            f"a file {pattern or measure.wanted}{but}"
+                        )
+                except CohortError as error:
+                    faults.append(f"{scan.name}: {error}")
+                places.append(path)
+            if len(missing) < len(scans):
+                note = f"{feature}: read from a table of regions for every scan"
+                return Places(places, [note], faults + missing)
+            if pattern is not None:
+                return Places(places, [], [fits_nothing(feature, pattern, scans)])
             if measure.in_stats:
                 subjects = self._freesurfer(scans)
                 if subjects is not None:
                     return subjects
-        tables = choose_tables(self.tables, measure, self.atlas, self.subcortex)
+        tables = self._choose_tables(self.tables, measure)
         if not tables:
-            raise CohortError(self._nowhere(feature, measure, refused))
-        return _table_rows(tables, scans, measure, self.atlas, self.subcortex)
+            raise CohortError(self._nowhere(feature, measure, list(refused)))
+        return self._table_rows(tables, scans, measure)
 
-    def _beside(
-        self, feature: str, scans: Sequence[Scan]
-    ) -> tuple[Places | None, list[str]]:
-        """Return the tables of regions beside the scans, None where there are none."""
-        places: list[Path | np.ndarray | None] = []
-        faults: list[str] = []
-        refused: list[str] = []
-        given = self.files.patterns.get(feature)
-        wanted = given or get_measure(feature).wanted
-        missing = {}
-        for scan in scans:
-            path, others = None, list[str]()
-            try:
-                path, others = self.files.regions(scan, feature, self.atlas)
-                if path is None:
-                    but = f", but {'; '.join(others)}" if others else ""
-                    missing[scan.name] = f"expected a file {wanted}{but}"
-            except CohortError as error:
-                faults.append(f"{scan.name}: {error}")
-            places.append(path)
-            refused += [other for other in others if other not in refused]
-        if len(missing) == len(scans):
-            if given is None:
-                return None, refused
-            message = fits_nothing(feature, given, scans)
-            return Places(places, [], [message]), []
-        faults += [
-            f"{name}: no table of regions for {feature}; {what}"
-            for name, what in missing.items()
-        ]
-        note = f"{feature}: read from a table of regions for every scan"
-        return Places(places, [note], faults), []
-
-    def _freesurfer(self, scans: Sequence[Scan]) -> Places | None:
+    def _freesurfer(  # noqa: C901 (one rule after the other)
+        self, scans: Sequence[Scan]
+    ) -> Places | None:
         """Return the FreeSurfer subject of every scan, all of one kind of run."""
-        kinds = ("cross-sectional", "longitudinal")
-        options = [self._subjects_of(scan) for scan in scans]
-        with_kind = [sum(bool(option[kind]) for option in options) for kind in (0, 1)]
-        whole = [kind for kind in (0, 1) if with_kind[kind] == len(scans)]
-        nothing: list[Path | np.ndarray | None] = [None] * len(scans)
-        if not any(with_kind):
-            return None
-        if len(whole) == 2:
-            return Places(
-                nothing,
-                [],
-                [
-                    "FreeSurfer: every scan has a cross-sectional and a longitudinal "
-                    "run; choose one by pattern={'freesurfer': '*.long.*'} or "
-                    "pattern={'freesurfer': '!*.long.*'}"
-                ],
+        options = []
+        subjects = self.files.subjects
+        for scan in scans:
+            (person, visit), known = scan.key, subjects.get(scan.key, [])
+            if not known and visit and scan.is_only:
+                known = subjects.get((person, ""), [])
+            if not known and not visit:
+                names = [ScanName(person, s) for s in self.sessions.get(person, [])]
+                known = [one for name in names for one in subjects.get(name.key, [])]
+            runs = {path: bool(name.base) for name, path in known}
+            for path in scan.files if self.files.subjects_dir is None else ():
+                if path.suffix == ".stats" and path.name.startswith("lh.aparc"):
+                    folder = path.parents[path.parent.name == "stats"]
+                    runs[folder] = ".long." in folder.name
+            options.append(
+                [sorted(p for p in runs if runs[p] == kind) for kind in (0, 1)]
             )
-        if not whole and all(with_kind):
+        some = [any(option[kind] for option in options) for kind in (0, 1)]
+        whole = [all(option[kind] for option in options) for kind in (0, 1)]
+        if not any(some):
+            return None
+        kinds = ("cross-sectional", "longitudinal")
+        if all(whole):
+            raise CohortError(
+                "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
+                "choose one by pattern={'freesurfer': '*.long.*'} or "
+                "pattern={'freesurfer': '!*.long.*'}"
+            )
+        if all(some) and not any(whole):
             faults = [
                 "FreeSurfer: some scans have only a cross-sectional run and others "
                 "only a longitudinal one; they are never mixed"
             ]
-            for kind in (0, 1):
-                faults += [
-                    f"{scan.name}: no {kinds[kind]} FreeSurfer run"
-                    for scan, option in zip(scans, options, strict=True)
-                    if not option[kind]
-                ]
-            return Places(nothing, [], faults)
-        kind = whole[0] if whole else int(np.argmax(with_kind))
-        places, faults = nothing, []
-        for row, (scan, option) in enumerate(zip(scans, options, strict=True)):
-            if len(option[kind]) == 1:
-                places[row] = option[kind][0]
-            elif option[kind]:
-                listed = ", ".join(str(path) for path in option[kind])
-                faults.append(
-                    f"{scan.name}: {len(option[kind])} FreeSurfer subjects could be "
-                    f"it: {listed}; choose by subjects_dir= (--subjects-dir) or "
-                    "pattern= (--pattern)"
-                )
-            else:
+            faults += [
+                f"{scan.name}: no {kinds[kind]} FreeSurfer run"
+                for kind in (0, 1)
+                for scan, option in zip(scans, options, strict=True)
+                if not option[kind]
+            ]
+            return Places([None] * len(scans), [], faults)
+        kind = (whole if any(whole) else some).index(True)
+        faults = []
+        for scan, option in zip(scans, options, strict=True):
+            if not option[kind]:
                 faults.append(
                     f"{scan.name}: no FreeSurfer subject; expected a folder of its "
                     "name with stats inside"
                 )
+            elif len(option[kind]) > 1:
+                faults.append(
+                    f"{scan.name}: {len(option[kind])} FreeSurfer subjects could be "
+                    f"it: {', '.join(map(str, option[kind]))}; choose by "
+                    "subjects_dir= (--subjects-dir) or pattern= (--pattern)"
+                )
+        places = [one[kind][0] if len(one[kind]) == 1 else None for one in options]
         return Places(places, [f"FreeSurfer: stats of {kinds[kind]} runs"], faults)
-
-    def _subjects_of(self, scan: Scan) -> tuple[list[Path], list[Path]]:
-        """Return a scan's cross-sectional and longitudinal FreeSurfer subjects."""
-        (person, visit), subjects = scan.key, self.files.subjects
-        known = subjects.get(scan.key, [])
-        if not known and visit and scan.is_only:
-            known = subjects.get((person, ""), [])
-        if not known and not visit:
-            names = [ScanName(person, name) for name in self.sessions.get(person, [])]
-            known = [e for name in names for e in subjects.get(name.key, [])]
-        found: tuple[set[Path], set[Path]] = (set(), set())
-        for name, path in known:
-            found[bool(name.base)].add(path)
-        for path in scan.files if self.files.subjects_dir is None else ():
-            if path.suffix == ".stats" and path.name.startswith("lh.aparc"):
-                folder = path.parent
-                folder = folder.parent if folder.name == "stats" else folder
-                found[".long." in folder.name].add(folder)
-        return sorted(found[0]), sorted(found[1])
 
     def _nowhere(self, feature: str, measure: Measure, refused: list[str]) -> str:
         """Say where a feature was looked for, and what was there but not used."""
         if feature not in KNOWN and feature.lower() in KNOWN:
             return f"{feature}: no such feature; did you mean {feature.lower()!r}?"
-        places = [f"files {measure.wanted} beside the scans"]
-        if measure.in_stats:
-            places.append("FreeSurfer subjects (folders with stats inside)")
-        places.append("tables with a row per scan and a column per region")
-        message = f"{feature}: found nowhere; looked for {', '.join(places)}"
+        folder = self.files.folder
         if self.given is not None:
             listed = ", ".join(map(str, self.given))
             message = f"{feature}: no column of {listed} is {feature} of a region"
+        else:
+            stats = "FreeSurfer subjects (folders with stats inside), "
+            message = (
+                f"{feature}: found nowhere; looked for files {measure.wanted} beside "
+                f"the scans, {stats if measure.in_stats else ''}tables with a row per "
+                f"scan and a column per region in {folder}"
+            )
         others = [unknown_columns(t, self.atlas) for t in self.tables if t.strangers]
         unused = [*refused[:5], *self.skipped, *others]
-        message += f" in {self.files.folder}"
         message += "".join(f"; not used: {reason}" for reason in unused)
         if measure.in_stats and self.files.subjects_dir is None:
-            message += self._seen_elsewhere()
-        return message
-
-    def _seen_elsewhere(self) -> str:
-        """Name a folder with FreeSurfer's subjects that was not looked into."""
-        folder = self.files.folder
-        for start, glob in (
-            (folder, "*/*/stats"),
-            (folder, "*/*/*/stats"),
-            (folder.resolve().parent, "*[fF]ree[sS]urfer*/*/stats"),
-            (folder.resolve().parent, "*[sS][uU][bB][jJ][eE][cC][tT][sS]*/*/stats"),
-        ):
-            for stats in islice(start.glob(glob), 1):
-                place = stats.parents[1]
-                return (
+            seen = chain(
+                folder.glob("*/*/stats"),
+                folder.glob("*/*/*/stats"),
+                folder.resolve().parent.glob("*[fF]ree[sS]urfer*/*/stats"),
+                folder.resolve().parent.glob("*[sS]ubjects*/*/stats"),
+            )
+            for stats_folder in islice(seen, 1):
+                place = stats_folder.parents[1]
+                message += (
                     f". FreeSurfer's stats were seen in {place}: name it by "
                     f"subjects_dir= (--subjects-dir {place})"
                 )
-        return ""
+        return message
+
+    def _values(self, table: ScanTable, measure: Measure) -> pd.DataFrame:
+        """Return a feature's values: a row for every row, a column for every region.
+
+        A column that says the feature counts before one that says no measure.
+        """
+        words = below = (*measure.words, "")
+        if measure.on_surface:
+            below = ("volume", "") if self.subcortex == "volume" else ()
+        columns = {
+            place: word
+            for places, said in (
+                (self.atlas.cortex, words),
+                (~self.atlas.cortex, below),
+            )
+            for word in reversed(said)
+            for place in np.flatnonzero(places)
+            if (word, place) in table.heads
+        }
+        long = table.values
+        wanted = long["region"].map(pd.Series(columns, dtype=object))
+        values = long[long["measure"] == wanted].pivot(
+            index="row", columns="region", values="value"
+        )
+        return values.reindex(range(len(table.scans)))
+
+    def _choose_tables(self, tables: Sequence[ScanTable], measure: Measure) -> _Tables:
+        """Return the tables that together hold a feature, none of them needless.
+
+        Where a table says the feature's measure, one that says none and has other
+        values is of something else. Where two tables hold the same regions, one that
+        names the atlas' regions and no others is taken before those that name more.
+        Raises a CohortError where two tables hold the same regions.
+        """
+        found = [(table, self._values(table, measure)) for table in tables]
+        saying = [
+            (table, values)
+            for table, values in found
+            if any(word in measure.words for word, _ in table.heads)
+        ]
+        holding = [
+            (table, values)
+            for table, values in found
+            if len(values.columns)
+            and (
+                any(word for word, _ in table.heads)
+                or not any(_differ(table, values, *other) for other in saying)
+            )
+        ]
+        places = [place for _, values in holding for place in values.columns]
+        exact = [one for one in holding if not one[0].outside + one[0].strangers]
+        if len(exact) == 1 and set(exact[0][1].columns) == set(places):
+            return exact
+        if len(set(places)) < len(places):
+            listed = ", ".join(str(table.path) for table, _ in holding)
+            raise CohortError(
+                f"{measure.name}: more than one table holds the same regions: "
+                f"{listed}; say which by features_table= (--features-table)"
+            )
+        return holding
+
+    def _table_rows(
+        self, tables: _Tables, scans: Sequence[Scan], measure: Measure
+    ) -> Places:
+        """Return the values of every scan in tables with a row per scan."""
+        atlas = self.atlas
+        names = ", ".join(table.path.name for table, _ in tables)
+        listed = ", ".join(str(table.path) for table, _ in tables)
+        notes, faults = [f"{measure.name}: read from {names}"], list[str]()
+        values = np.full((len(scans), len(atlas)), np.nan)
+        sizes = np.full(len(scans), np.nan)
+        there = np.ones(len(scans), dtype=bool)
+        kinds, unused = set(), set()
+        for table, found in tables:
+            rows, lacking = _rows_of(table, scans)
+            faults += lacking
+            there &= rows >= 0
+            values[:, found.columns] = found.to_numpy()[rows]
+            sizes = sizes if table.head_size is None else table.head_size[rows]
+            kinds |= {bool(name.base) for name in _scan_names(table)}
+            unused |= {place for word, place in table.heads if word != "other"}
+            notes += [f"{table.path.name}: {note}" for note in table.notes]
+            spare = len(table.scans) - len(set(rows[rows >= 0].tolist()))
+            if spare and not lacking:
+                notes.append(
+                    f"{table.path.name}: {spare} rows of scans that are not in the "
+                    "cohort"
+                )
+        if len(kinds) > 1:
+            raise CohortError(
+                f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
+                "FreeSurfer runs; they are never mixed. Keep one kind"
+            )
+        if measure.by_head_size:
+            if np.isnan(sizes[there]).any():
+                raise FileFormatError(
+                    f"{measure.name} needs the intracranial volume of every scan in a "
+                    f"column eTIV of {names}."
+                )
+            values /= sizes[:, None]
+        unknown = [unknown_columns(t, atlas) for t, _ in tables if t.strangers]
+        places = np.unique([place for _, found in tables for place in found.columns])
+        if not atlas.cortex[places].any() and any("those of" in u for u in unknown):
+            raise FileFormatError(f"{listed}: {' '.join(unknown)}")
+        try:
+            check_structures(places, atlas, listed)
+        except FileFormatError as error:
+            raise FileFormatError(" ".join([str(error), *unknown])) from error
+        unused -= set(np.flatnonzero(atlas.cortex))
+        if measure.on_surface and self.subcortex != "volume" and unused:
+            notes.append(
+                f"{measure.name}: {len(unused)} subcortical columns are left out; "
+                "subcortex='volume' takes them as volumes"
+            )
+        rows_or_none = [
+            row if is_there else None
+            for row, is_there in zip(values, there, strict=True)
+        ]
+        return Places(rows_or_none, notes, faults)
 
 
 def fits_nothing(what: str, pattern: str, scans: Sequence[Scan]) -> str:
     """Say that a pattern fits no file of any scan, and what there is."""
     names = dict.fromkeys(path.name for scan in scans for path in scan.files)
-    seen = ", ".join(islice(names, 5)) or "none"
     return (
         f"{what}: the pattern {pattern!r} (pattern=, --pattern) fits no file of any "
-        f"of {len(scans)} scans; their files are {seen}"
-        f"{' ...' if len(names) > 5 else ''}"
+        f"of {len(scans)} scans; their files are "
+        f"{', '.join(islice(names, 5)) or 'none'}{' ...' if len(names) > 5 else ''}"
     )
 
 
@@ -411,144 +486,16 @@ def _scan_names(table: ScanTable) -> list[ScanName]:
     ]
 
 
-def _columns_for(
-    table: ScanTable, measure: Measure, atlas: Atlas, subcortex: str
-) -> dict[int, str]:
-    """Return, for every region that the table has, the measure that its column says.
-
-    A column that says the feature counts before one that says no measure.
-    """
-    columns = {}
-    below: tuple[str, ...] = (*measure.words, "")
-    if measure.on_surface:
-        below = ("volume", "") if subcortex == "volume" else ()
-    for place in range(len(atlas)):
-        for word in (*measure.words, "") if atlas.cortex[place] else below:
-            if (word, place) in table.heads:
-                columns[place] = word
-                break
-    return columns
-
-
-def _values(table: ScanTable, columns: Mapping[int, str], n_rois: int) -> np.ndarray:
-    """Return the numbers of some columns: array of shape (n_rows, n_rois)."""
-    values = np.full((len(table.scans), n_rois), np.nan)
-    long = table.values
-    kept = long[long["measure"] == long["region"].map(pd.Series(columns, dtype=object))]
-    values[kept["row"], kept["region"]] = kept["value"]
-    return values
-
-
-def choose_tables(
-    tables: Sequence[ScanTable], measure: Measure, atlas: Atlas, subcortex: str
-) -> list[ScanTable]:
-    """Return the tables that together hold a feature, none of them needless.
-
-    Where a table says the feature's measure, one that says none and has other values
-    is of something else. Where two tables hold the same regions, one that names the
-    atlas' regions and no others is taken before those that name more. Raises a
-    CohortError where two tables hold the same regions.
-    """
-    found = {id(t): _columns_for(t, measure, atlas, subcortex) for t in tables}
-    columns = {key: set(places) for key, places in found.items()}
-    saying = [t for t in tables if any(word in measure.words for word, _ in t.heads)]
-
-    def agree(one: ScanTable, other: ScanTable) -> bool:
-        first, second = (
-            {name.key: row for row, name in enumerate(_scan_names(t))}
-            for t in (one, other)
-        )
-        common = [key for key in first if key in second]
-        a = _values(one, found[id(one)], len(atlas))[[first[key] for key in common]]
-        b = _values(other, found[id(other)], len(atlas))
-        b = b[[second[key] for key in common]]
-        both = np.isfinite(a) & np.isfinite(b)
-        return np.allclose(a[both], b[both], rtol=1e-3)
-
-    for table in tables:
-        silent = not any(word for word, _ in table.heads)
-        if silent and not all(agree(table, other) for other in saying):
-            columns[id(table)] = set()
-    holding = [table for table in tables if columns[id(table)]]
-    exact = [t for t in holding if not t.outside and not t.strangers]
-    everything = set().union(*columns.values())
-    if len(exact) == 1 and columns[id(exact[0])] == everything:
-        return exact
-    for number, table in enumerate(holding):
-        for other in holding[:number]:
-            if columns[id(table)] & columns[id(other)]:
-                listed = ", ".join(str(t.path) for t in holding)
-                raise CohortError(
-                    f"{measure.name}: more than one table holds the same regions: "
-                    f"{listed}; say which by features_table= (--features-table)"
-                )
-    return holding
-
-
-def _table_rows(
-    tables: Sequence[ScanTable],
-    scans: Sequence[Scan],
-    measure: Measure,
-    atlas: Atlas,
-    subcortex: str,
-) -> Places:
-    """Return the values of every scan in tables with a row per scan."""
-    names = ", ".join(table.path.name for table in tables)
-    notes, faults = [f"{measure.name}: read from {names}"], list[str]()
-    values = np.full((len(scans), len(atlas)), np.nan)
-    there = np.ones(len(scans), dtype=bool)
-    sizes = np.full(len(scans), np.nan)
-    places: set[int] = set()
-    kinds = set()
-    for table in tables:
-        columns = _columns_for(table, measure, atlas, subcortex)
-        rows, lacking = _rows_of(table, scans)
-        faults += lacking
-        there &= rows >= 0
-        places |= set(columns)
-        kinds |= {bool(name.base) for name in _scan_names(table)}
-        of_table = _values(table, columns, len(atlas))[rows]
-        values[:, list(columns)] = of_table[:, list(columns)]
-        sizes = sizes if table.head_size is None else table.head_size[rows]
-        notes += [f"{table.path.name}: {note}" for note in table.notes]
-        spare = len(table.scans) - len(set(rows[rows >= 0].tolist()))
-        if spare and not lacking:
-            notes.append(
-                f"{table.path.name}: {spare} rows of scans that are not in the cohort"
-            )
-    if len(kinds) > 1:
-        raise CohortError(
-            f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
-            "FreeSurfer runs; they are never mixed. Keep one kind"
-        )
-    if measure.by_head_size:
-        if np.isnan(sizes[there]).any():
-            raise FileFormatError(
-                f"{measure.name} needs the intracranial volume of every scan in a "
-                f"column eTIV of {names}."
-            )
-        values /= sizes[:, None]
-    listed = ", ".join(str(table.path) for table in tables)
-    unknown = [unknown_columns(t, atlas) for t in tables if t.strangers]
-    if not atlas.cortex[sorted(places)].any() and any("those of" in u for u in unknown):
-        raise FileFormatError(f"{listed}: {' '.join(unknown)}")
-    try:
-        check_structures(np.array(sorted(places)), atlas, listed)
-    except FileFormatError as error:
-        raise FileFormatError(" ".join([str(error), *unknown])) from error
-    unused = {
-        place
-        for table in tables
-        for word, place in table.heads
-        if not atlas.cortex[place] and word != "other"
-    }
-    if measure.on_surface and subcortex != "volume" and unused:
-        notes.append(
-            f"{measure.name}: {len(unused)} subcortical columns are left out; "
-            "subcortex='volume' takes them as volumes"
-        )
-    rows_or_none = [values[row] if there[row] else None for row in range(len(scans))]
-    return Places(list(rows_or_none), notes, faults)
+def _differ(
+    table: ScanTable, values: pd.DataFrame, other: ScanTable, others: pd.DataFrame
+) -> bool:
+    """Say whether two tables have different values for the same scan and region."""
+    sides = []
+    for one, frame in ((table, values), (other, others)):
+        named = frame.set_axis([name.key for name in _scan_names(one)])
+        sides.append(named[~named.index.duplicated()])
+    a, b = sides[0].align(sides[1], join="inner")
+    return bool(((a - b).abs() > 1e-8 + 1e-3 * b.abs()).to_numpy().any())
 
 
 def _rows_of(table: ScanTable, scans: Sequence[Scan]) -> tuple[np.ndarray, list[str]]:

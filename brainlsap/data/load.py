@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import (
@@ -42,7 +41,7 @@ from brainlsap.data.participants import (
     read_people,
 )
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import parse_numbers, read_table
+from brainlsap.data.tables import read_table
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -53,6 +52,7 @@ from brainlsap.exceptions import (
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
 _WIDTH = 86
+_TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
 # Arguments that name places.
 _PLACES = (
     *("folder", "connectome", "derivatives", "features_table", "labels"),
@@ -86,7 +86,7 @@ class _UnreadableError(CohortError):
     notes: tuple[str, ...]
 
 
-def load_cohort(
+def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     feature: str | Sequence[str] = "thickness",
@@ -180,9 +180,14 @@ def load_cohort(
         Where an argument cannot be used.
     """
     given = dict(locals())
-    check_choice("scans", scans, ("all", "baseline"))
-    check_choice("subcortex", subcortex, SUBCORTEX)
-    check_choice("symmetrize", symmetrize, SYMMETRIZE)
+    for name, value, choices in (
+        ("scans", scans, ("all", "baseline")),
+        ("subcortex", subcortex, SUBCORTEX),
+        ("symmetrize", symmetrize, SYMMETRIZE),
+    ):
+        if value not in choices:
+            allowed = ", ".join(map(repr, choices))
+            raise ParameterError(f"{name} must be one of {allowed}; got {value!r}.")
     names = (feature,) if isinstance(feature, str) else tuple(feature)
     if not names or len(set(names)) < len(names) or not all(names):
         raise ParameterError(
@@ -217,6 +222,7 @@ def load_cohort(
         which=scans,
         known_sessions=lambda: sources.sessions,
     )
+    n_scans, label_name = len(listed.scans), listed.label or "none"
     log.notes += listed.notes
     log.faults += listed.faults
     spare = {person for person, _ in files.files} - set(people)
@@ -239,20 +245,56 @@ def load_cohort(
     if connectome is None:
         W = _read_connectomes(listed.scans, files, atlas, how, log, verbose)
     else:
-        W = _read_shared(connectome, folder, atlas, how, log)
-        W = np.broadcast_to(W, (len(listed.scans), *W.shape))
+        matrix = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
+        try:
+            if isinstance(connectome, str) and connectome == NO_CONNECTOME:
+                notes: tuple[str, ...] = (
+                    "none was read; the model has to make one, as of covariance",
+                )
+            else:
+                matrix, notes = _read_shared(connectome, atlas, folder, **how)
+                log.notes.append("one connectome for everybody")
+            log.notes += [f"the connectome: {note}" for note in notes]
+        except BrainlsapError as error:
+            log.fault(error)
+        W = np.broadcast_to(matrix, (n_scans, *matrix.shape))
     X = _read_features(names, listed.scans, sources, W, pet, log, verbose)
 
-    n_scans = len(listed.scans)
     log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
-        counts = _counts(listed.table, listed.label or "none", listed.classes)
         n_faults = f"{len(log.faults)} fault{'s' * (len(log.faults) > 1)}"
         refused = _UnreadableError(
             f"{folder} cannot be loaded, {n_faults}", group_faults(log.faults, folder)
         )
-        refused.found, refused.notes = counts | log.found, tuple(log.notes)
+        refused.found = _count(listed.table, label_name, listed.classes) | log.found
+        refused.notes = tuple(log.notes)
         raise refused
+
+    # what was asked, with absolute paths to read the same again: for private files
+    asked = {
+        name: value
+        for name, value in given.items()
+        if name != "verbose"
+        and not isinstance(value, np.ndarray | pd.DataFrame)
+        and value not in (None, (), [], {})
+    }
+    own = atlas.folder is not None and atlas.name not in available_atlases()
+    asked["atlas"] = str(atlas.folder) if own else atlas.name
+    for name in set(_PLACES) & set(asked):
+        several = isinstance(asked[name], list | tuple)
+        paths = [
+            Path(one).resolve() if Path(one).exists() else one
+            for one in (asked[name] if several else [asked[name]])
+        ]
+        asked[name] = paths if several else paths[0]
+    described = (
+        "one per scan" if connectome is None else asked.get("connectome", "array")
+    )
+    try:
+        brainlsap = version("brainlsap")
+    except PackageNotFoundError:  # a checkout that was never installed
+        brainlsap = "unknown"
+    truth = folder / TRUTH_FILE
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
@@ -262,10 +304,18 @@ def load_cohort(
         feature_names=names,
         classes=listed.classes,
         classes_ordered=listed.classes_ordered,
-        label_name=listed.label or "none",
+        label_name=label_name,
         notes=tuple(log.notes),
-        provenance=_provenance(given, atlas),
-        truth=_read_truth(folder / TRUTH_FILE, atlas),
+        provenance={
+            "folder": str(folder),
+            "atlas": atlas.name,
+            "connectome": str(described),
+            "scans": scans,
+            "subcortex": subcortex,
+            "brainlsap": brainlsap,
+            "asked": json.loads(json.dumps(asked, default=str)),
+        },
+        truth=_read_truth(truth, atlas) if truth.is_file() else None,
     )
 
 
@@ -283,25 +333,26 @@ def _read_connectomes(
     wanted = given or " or ".join(CONNECTOME_PATTERNS)
     missing, owners, n_read = list[str](), dict[int, set[str]](), 0
     first = len(log.faults)
-    bar = tqdm(scans, "reading connectomes", unit="scan", disable=None if verbose else True)
+    hidden = None if verbose else True  # None: shown on a terminal
+    bar = tqdm(scans, "reading connectomes", unit="scan", disable=hidden)
     for row, scan in enumerate(bar):
         try:
             path = files.connectome(scan, atlas)
             if path is None:
-                place = files.folder / scan.name.replace("_ses-", "/ses-")
-                where = f"beside {min(files.flat)}" if files.flat else f"below {place}"
-                none = f"no files; expected them {where}"
-                found = f"no connectome; expected one file {wanted}"
-                missing.append(f"{scan.name}: {found if scan.files else none}")
+                what = f"no connectome; expected one file {wanted}"
+                if not scan.files:
+                    place = files.folder / scan.name.replace("_ses-", "/ses-")
+                    flat = f"beside {min(files.flat)}" if files.flat else ""
+                    what = f"no files; expected them {flat or f'below {place}'}"
+                missing.append(f"{scan.name}: {what}")
                 continue
-            matrix, notes = read_connectome(path, atlas, **how)
+            W[row], notes = read_connectome(path, atlas, **how)
         except BrainlsapError as error:
             log.fault(error, scan)
             continue
-        W[row] = matrix
         n_read += 1
         log.counts.update(f"connectomes: {note}" for note in notes)
-        owners.setdefault(hash(matrix.tobytes()), set()).add(scan.key[0])
+        owners.setdefault(hash(W[row].tobytes()), set()).add(scan.key[0])
     log.found["connectome"] = f"{n_read} of {len(scans)} scans"
     if missing and len(missing) == len(scans):  # one line instead of one for each
         one = (
@@ -322,44 +373,22 @@ def _read_connectomes(
 
 def _read_shared(
     connectome: str | Path | np.ndarray | pd.DataFrame,
-    folder: Path,
     atlas: Atlas,
-    how: Mapping[str, Any],
-    log: _Log,
-) -> np.ndarray:
-    """Read the one connectome of everybody; zeros where there is none."""
-    nothing = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
-    if isinstance(connectome, str) and connectome == NO_CONNECTOME:
-        log.notes.append(
-            "the connectome: none was read; the model has to make one, as of covariance"
-        )
-        return nothing
-    if isinstance(connectome, str | Path) and not Path(connectome).is_file():
-        inside = folder / connectome
-        connectome = inside if inside.is_file() else connectome
-    try:
-        matrix, notes = _one_connectome(connectome, atlas, how)
-    except BrainlsapError as error:
-        log.fault(error)
-        return nothing
-    log.notes.append("one connectome for everybody")
-    log.notes += [f"the connectome: {note}" for note in notes]
-    return matrix
-
-
-def _one_connectome(
-    connectome: str | Path | np.ndarray | pd.DataFrame,
-    atlas: Atlas,
-    how: Mapping[str, Any],
+    folder: Path = Path(),
+    **how: Any,
 ) -> ConnectomeFile:
+    """Read the one connectome of everybody; a path may also be below `folder`."""
     if not isinstance(connectome, str | Path):
         symmetrize = how.get("symmetrize", "refuse")
         return check_connectome(connectome, atlas, "connectome=", symmetrize=symmetrize)
-    if str(connectome).lower().endswith((".tck", ".trk", ".trx", ".trk.gz")):
+    if str(connectome).lower().endswith(_TRACTOGRAMS):
         raise ParameterError(
             f"{connectome} is a tractogram; make a connectome of it with "
             "brainlsap.images.build_connectome first."
         )
+    inside = folder / connectome
+    if inside.is_file() and not Path(connectome).is_file():
+        connectome = inside
     return read_connectome(connectome, atlas, **how)
 
 
@@ -376,7 +405,7 @@ def _read_features(  # noqa: C901 (every kind of source, one after the other)
     atlas, subcortex = sources.atlas, sources.subcortex
     X = np.full((len(scans), len(atlas), len(names)), np.nan)
     for column, name in enumerate(names if len(scans) else ()):
-        values = X[..., column]
+        values, measure = X[..., column], get_measure(name)
         if name == STRENGTH and W.strides[0] == 0:
             log.fault(
                 "strength: with one connectome for everybody (connectome=, "
@@ -396,8 +425,8 @@ def _read_features(  # noqa: C901 (every kind of source, one after the other)
             continue
         log.notes += [note for note in notes if note not in log.notes]
         log.faults += [fault for fault in faults if fault not in log.faults]
-        n_read = 0
-        bar = tqdm(scans, f"reading {name}", unit="scan", disable=None if verbose else True)
+        n_read, hidden = 0, None if verbose else True
+        bar = tqdm(scans, f"reading {name}", unit="scan", disable=hidden)
         for row, (scan, place) in enumerate(zip(bar, places, strict=True)):
             if place is None:
                 continue
@@ -406,7 +435,6 @@ def _read_features(  # noqa: C901 (every kind of source, one after the other)
                     found = read_feature(place, name, atlas, subcortex=subcortex, **pet)
                     values[row], of_scan = found.values, found.notes
                 else:
-                    measure = get_measure(name)
                     values[row], of_scan = finish(place, measure, atlas, subcortex)
             except BrainlsapError as error:
                 log.fault(error, scan)
@@ -425,55 +453,11 @@ def _read_features(  # noqa: C901 (every kind of source, one after the other)
     return X
 
 
-def _provenance(given: Mapping[str, Any], atlas: Atlas) -> dict[str, Any]:
-    """Return where a cohort is from, and what was asked, as JSON takes it.
-
-    Paths are absolute, so that the same can be read again: for private files only.
-    """
-    asked = {
-        name: value
-        for name, value in given.items()
-        if name != "verbose"
-        and not isinstance(value, np.ndarray | pd.DataFrame)
-        and value not in (None, (), [], {})
-    }
-    own = atlas.folder is not None and atlas.name not in available_atlases()
-    asked["atlas"] = str(atlas.folder) if own else atlas.name
-    for name in _PLACES:
-        value = asked.get(name, [])
-        several = isinstance(value, list | tuple)
-        paths = [
-            Path(one).resolve() if Path(one).exists() else one
-            for one in (value if several else [value])
-        ]
-        if paths:
-            asked[name] = paths if several else paths[0]
-    connectome, described = given["connectome"], "one per scan"
-    if connectome is not None:
-        is_array = isinstance(connectome, np.ndarray | pd.DataFrame)
-        described = "array" if is_array else str(connectome)
-    try:
-        brainlsap = version("brainlsap")
-    except PackageNotFoundError:  # a checkout that was never installed
-        brainlsap = "unknown"
-    return {
-        "folder": str(given["folder"]),
-        "atlas": atlas.name,
-        "connectome": described,
-        "scans": given["scans"],
-        "subcortex": given["subcortex"],
-        "brainlsap": brainlsap,
-        "asked": json.loads(json.dumps(asked, default=str)),
-    }
-
-
 def _read_truth(path: Path, atlas: Atlas) -> pd.DataFrame | None:
     """Read the answer of a simulated study: region, seed, effect, any `effect_*`.
 
-    None where there is no `truth.tsv`, or where it is about other regions.
+    None where it is about other regions.
     """
-    if not path.is_file():
-        return None
     table = read_table(path)
     missing = [name for name in ("region", "seed", "effect") if name not in table]
     if missing:
@@ -481,21 +465,21 @@ def _read_truth(path: Path, atlas: Atlas) -> pd.DataFrame | None:
             f"{path}: no column {', '.join(missing)}; expected region, seed and effect "
             "as the simulation writes them. Rename the file if it is something else."
         )
-    found = {atlas.find(name or ""): row for row, name in enumerate(table["region"])}
+    found = [atlas.find(name or "") for name in table["region"]]
     if len(table) != len(atlas) or set(found) != set(range(len(atlas))):
         return None
-    table = table.iloc[[found[place] for place in range(len(atlas))]]
-    said = table["seed"].str.lower()
-    if not said.isin(["true", "false"]).all():
+    table = table.iloc[np.argsort(np.array(found, dtype=int))]
+    seeds = table["seed"].str.lower()
+    if not seeds.isin(["true", "false"]).all():
         raise FileFormatError(f"{path}: seed must be true or false in every row.")
     effects = [name for name in table if str(name).split("_")[0] == "effect"]
-    numbers = pd.DataFrame(parse_numbers(path, table[effects]), columns=effects)
-    numbers.insert(0, "region", atlas.names)
-    numbers.insert(1, "seed", (said == "true").tolist())
-    return numbers
+    truth = table[effects].astype(float).reset_index(drop=True)
+    truth.insert(0, "region", atlas.names)
+    truth.insert(1, "seed", (seeds == "true").tolist())
+    return truth
 
 
-def _counts(table: pd.DataFrame, label: str, classes: Sequence[str]) -> dict[str, str]:
+def _count(table: pd.DataFrame, label: str, classes: Sequence[str]) -> dict[str, str]:
     """Count people, scans, classes and covariates."""
     labels = Counter(table["label"].dropna().tolist())
     found = {
@@ -524,20 +508,18 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
     for what, places in shared.items():
         if len(places) == 1:
             lines.append(what if places[0] == what else f"{places[0]}: {what}")
-            continue
-        are_files = all("/" in place or "\\" in place for place in places)
-        names = [place.removeprefix(f"{folder}{os.sep}") for place in places]
-        lines.append(f"{len(places)} {'files' if are_files else 'scans'}: {what}")
-        listed = [", ".join(names)] if not are_files else names
-        for text in listed:
-            lines += textwrap.wrap(
-                text,
-                width=_WIDTH,
-                initial_indent="  ",
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
+        elif all("/" in place or "\\" in place for place in places):
+            lines.append(f"{len(places)} files: {what}")
+            lines += [
+                f"  {place.removeprefix(f'{folder}{os.sep}')}" for place in places
+            ]
+        else:
+            lines.append(f"{len(places)} scans: {what}")
+            listed = ", ".join(places)
+            wrapped = textwrap.wrap(
+                listed, _WIDTH, break_long_words=False, break_on_hyphens=False
             )
+            lines += [f"  {line}" for line in wrapped]
     return lines
 
 
@@ -614,7 +596,7 @@ def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
     try:
         cohort = load_cohort(folder, *args, **options)
         notes = cohort.notes
-        found = _counts(cohort.table, cohort.label_name, cohort.classes)
+        found = _count(cohort.table, cohort.label_name, cohort.classes)
         own = cohort.provenance["connectome"] == "one per scan"
         for name in (*(["connectome"] if own else []), *cohort.feature_names):
             found[name] = f"{cohort.n_scans} of {cohort.n_scans} scans"
@@ -663,15 +645,12 @@ def shared_connectome(
         raise ParameterError(
             "strength is of every scan's own connectome; choose another feature."
         )
-    found = _one_connectome(connectome, cohort.atlas, options)
+    found = _read_shared(connectome, cohort.atlas, **options)
     what = connectome if isinstance(connectome, str | Path) else "one matrix"
+    notes = [f"the connectome: {note}" for note in found.notes]
     return replace(
         cohort,
         connectomes=np.broadcast_to(found.matrix, cohort.connectomes.shape),
-        notes=(
-            *cohort.notes,
-            f"one connectome for everybody: {what}",
-            *(f"the connectome: {note}" for note in found.notes),
-        ),
+        notes=(*cohort.notes, f"one connectome for everybody: {what}", *notes),
         provenance=cohort.provenance | {"connectome": str(what)},
     )

@@ -10,12 +10,13 @@ What stands there instead is one of the policies of `SUBCORTEX`, asked for by na
 
 import re
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from brainlsap.atlas import Atlas
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import FileFormatError, ParameterError
 
 SUBCORTEX = ("absent", "mean", "volume")
 # Heads of columns of values that do not say of what.
@@ -36,49 +37,32 @@ class Tracer(NamedTuple):
     """Region by which uptake is usually divided."""
 
 
-_CEREBELLUM = "whole cerebellum"
-TRACERS = (
-    Tracer("FDG", "fdg", ("18FFDG", "FDG"), ("fdg",), "pons"),
-    Tracer(
-        "florbetapir",
-        "amyloid",
-        ("18FAV45", "AV45", "florbetapir", "18FFBP", "FBP"),
-        ("av45", "av-45", "florbetapir", "fbp"),
-        _CEREBELLUM,
+_CEREBELLUM, _CORTEX = "whole cerebellum", "cerebellar cortex"
+_TRACER_ROWS = (
+    ("FDG", "fdg", "18FFDG FDG", "fdg", "pons"),
+    (
+        *("florbetapir", "amyloid", "18FAV45 AV45 florbetapir 18FFBP FBP"),
+        *("av45 av-45 florbetapir fbp", _CEREBELLUM),
     ),
-    Tracer(
-        "florbetaben",
-        "amyloid",
-        ("18FFBB", "FBB", "florbetaben"),
-        ("fbb", "florbetaben", "florbeta"),
-        _CEREBELLUM,
+    (
+        *("florbetaben", "amyloid", "18FFBB FBB florbetaben"),
+        *("fbb florbetaben florbeta", _CEREBELLUM),
     ),
-    Tracer(
-        "flutemetamol",
-        "amyloid",
-        ("18FFMM", "FMM", "flutemetamol"),
-        ("flutemetamol",),
-        _CEREBELLUM,
+    ("flutemetamol", "amyloid", "18FFMM FMM flutemetamol", "flutemetamol", _CEREBELLUM),
+    ("PiB", "amyloid", "11CPIB PIB", "pib", _CORTEX),
+    ("NAV4694", "amyloid", "18FNAV4694 NAV4694", "nav4694", _CEREBELLUM),
+    ("amyloid", "amyloid", "amyloid", "amyloid", _CEREBELLUM),
+    (
+        *("flortaucipir", "tau", "18FAV1451 AV1451 flortaucipir 18FFTP FTP 18FT807"),
+        *("av1451 av-1451 flortaucipir", _CORTEX),
     ),
-    Tracer("PiB", "amyloid", ("11CPIB", "PIB"), ("pib",), "cerebellar cortex"),
-    Tracer("NAV4694", "amyloid", ("18FNAV4694", "NAV4694"), ("nav4694",), _CEREBELLUM),
-    Tracer("amyloid", "amyloid", ("amyloid",), ("amyloid",), _CEREBELLUM),
-    Tracer(
-        "flortaucipir",
-        "tau",
-        ("18FAV1451", "AV1451", "flortaucipir", "18FFTP", "FTP", "18FT807"),
-        ("av1451", "av-1451", "flortaucipir"),
-        "cerebellar cortex",
-    ),
-    Tracer(
-        "MK6240",
-        "tau",
-        ("18FMK6240", "MK6240"),
-        ("mk6240", "mk-6240"),
-        "cerebellar cortex",
-    ),
-    Tracer("PI2620", "tau", ("18FPI2620", "PI2620"), ("pi2620",), "cerebellar cortex"),
-    Tracer("tau", "tau", ("tau",), ("tau",), "cerebellar cortex"),
+    ("MK6240", "tau", "18FMK6240 MK6240", "mk6240 mk-6240", _CORTEX),
+    ("PI2620", "tau", "18FPI2620 PI2620", "pi2620", _CORTEX),
+    ("tau", "tau", "tau", "tau", _CORTEX),
+)
+TRACERS = tuple(
+    Tracer(name, feature, tuple(entities.split()), tuple(words.split()), reference)
+    for name, feature, entities, words, reference in _TRACER_ROWS
 )
 """Every tracer that reading, building, quality control and ADNI's import know."""
 
@@ -116,55 +100,55 @@ class Measure:
 
 
 def _pet(name: str, plausible: tuple[float, float]) -> Measure:
-    entities = [e.lower() for t in TRACERS if t.feature == name for e in t.entities]
-    files = [f"*{word}*{end}" for word in entities or ["suvr"] for end in _PET_ENDINGS]
-    everybody = ("gtm.stats.dat", "*_tacs.*", "*_timeseries.*")
-    heads, words = ("suvr", "uptake"), (name, "suvr")
-    first = next((t.entities[0] for t in TRACERS if t.feature == name), "...")
+    entities = [e for t in TRACERS if t.feature == name for e in t.entities]
+    words = [entity.lower() for entity in entities] or ["suvr"]
+    files = [f"*{word}*{end}" for word in words for end in _PET_ENDINGS]
+    files += ["gtm.stats.dat", "*_tacs.*", "*_timeseries.*"]
+    first = entities[0] if entities else "..."
     wanted = f"*_trc-{first}*_regions.tsv (or of another tracer of {name}), "
     wanted += "*_statistics.tsv, *_tacs.tsv, *_timeseries.tsv, gtm.stats.dat or "
     return Measure(
-        name, heads, words, (*files, *everybody), wanted=wanted, plausible=plausible
+        name,
+        columns=("suvr", "uptake"),
+        words=(name, "suvr"),
+        files=tuple(files),
+        wanted=wanted,
+        plausible=plausible,
     )
 
 
+def _stats(
+    name: str, columns: tuple[str, ...], plausible: tuple[float, float], **how: Any
+) -> Measure:
+    return Measure(name, columns, in_stats=True, plausible=plausible, **how)
+
+
 _MEASURES = {
-    "amyloid": _pet("amyloid", (0.2, 6.0)),
-    "fdg": _pet("fdg", (0.1, 4.0)),
-    "tau": _pet("tau", (0.1, 8.0)),
-    "suvr": _pet("suvr", (0.1, 8.0)),
-    "area": Measure(
-        "area",
-        ("surfarea", "area_mm2"),
-        on_surface=True,
-        in_stats=True,
-        plausible=(20.0, 15000.0),
-    ),
-    "thickness": Measure(
-        "thickness",
-        ("thickavg", "thickness_mm"),
-        on_surface=True,
-        in_stats=True,
-        plausible=(0.8, 5.0),
-    ),
-    "volume": Measure(
-        "volume", ("grayvol", "volume_mm3"), in_stats=True, plausible=(20.0, 60000.0)
-    ),
-    "volume_per_etiv": Measure(
-        "volume_per_etiv",
-        words=("volume_per_etiv", "volume"),
-        in_stats=True,
-        by_head_size=True,
-        plausible=(1e-5, 0.05),
-    ),
+    measure.name: measure
+    for measure in (
+        _pet("amyloid", (0.2, 6.0)),
+        _pet("fdg", (0.1, 4.0)),
+        _pet("tau", (0.1, 8.0)),
+        _pet("suvr", (0.1, 8.0)),
+        _stats("area", ("surfarea", "area_mm2"), (20.0, 15000.0), on_surface=True),
+        _stats("thickness", ("thickavg", "thickness_mm"), (0.8, 5.0), on_surface=True),
+        _stats("volume", ("grayvol", "volume_mm3"), (20.0, 60000.0)),
+        _stats(
+            "volume_per_etiv",
+            (),
+            (1e-5, 0.05),
+            words=("volume_per_etiv", "volume"),
+            by_head_size=True,
+        ),
+    )
 }
 KNOWN = (*_MEASURES, "strength")
 
 
+@lru_cache(maxsize=64)
 def get_measure(name: str) -> Measure:
     """Return what is known about a measure."""
-    known = _MEASURES.get(name, Measure(name))
-    lower = name.lower()
+    known, lower = _MEASURES.get(name, Measure(name)), name.lower()
     return replace(
         known,
         columns=(lower, *known.columns, *_VALUES),
@@ -199,6 +183,10 @@ def finish(
     Raises a FileFormatError where a value is infinite, a size is negative (tables
     write -4 for what was not measured), or volumes were asked for and there are none.
     """
+    if subcortex not in SUBCORTEX:
+        raise ParameterError(
+            f"subcortex must be one of {', '.join(SUBCORTEX)}; got {subcortex!r}."
+        )
     bad = np.isinf(values) | ((values < 0) & measure.in_stats)
     if bad.any():
         place = int(np.flatnonzero(bad)[0])

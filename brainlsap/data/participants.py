@@ -17,8 +17,8 @@ from brainlsap.data.find_files import (
     parse_scan_name,
     visit_order,
 )
-from brainlsap.data.region_tables import ScanTable, find_id, find_session
-from brainlsap.data.tables import as_covariate, read_table
+from brainlsap.data.region_tables import ScanTable
+from brainlsap.data.tables import as_covariate, find_id, read_table
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 UNLABELLED = "unlabelled"
@@ -104,18 +104,6 @@ class Person:
     visits: dict[str, tuple[str, dict[Any, str | None]]] = field(default_factory=dict)
     """Name and facts of each visit by its key; empty where no table lists visits."""
 
-    def facts_at(self, session: str) -> dict[Any, str | None]:
-        """Return what is known at one visit; the visit's own facts come first.
-
-        What the person's other visits say one by one is not taken from the person for
-        a visit that is not listed: it may be listed under another name.
-        """
-        visit = self.visits.get(session.removeprefix("ses-"))
-        if visit is not None:
-            return {**self.facts, **visit[1]}
-        by_visit = {head for _, facts in self.visits.values() for head in facts}
-        return {h: fact for h, fact in self.facts.items() if h not in by_visit}
-
 
 def read_people(path: Path) -> dict[str, Person]:
     """Read the table of people, and the sessions file beside it of every person.
@@ -124,8 +112,8 @@ def read_people(path: Path) -> dict[str, Person]:
     used: no name, one person twice, a sessions file that cannot be read.
     """
     table = read_table(path)
-    id_column, session = find_id(path, list(table)), find_session(list(table))
-    people, faults = collect_people(path, table, id_column, session)
+    heads = list(table)
+    people, faults = collect_people(path, table, *find_id(path, heads))
     for person in people.values():
         names = {person.participant, f"sub-{person.participant}"}
         for name in names if FOLDER_NAME.fullmatch(person.participant) else ():
@@ -135,17 +123,16 @@ def read_people(path: Path) -> dict[str, Person]:
             try:
                 visits = read_table(own)
                 if "session_id" not in visits or visits["session_id"].isna().any():
-                    found = ", ".join(map(str, visits))
                     raise FileFormatError(
                         f"{own}: every row needs a 'session_id'; the columns are "
-                        f"{found}."
+                        f"{', '.join(map(str, visits))}."
                     )
-                visits.insert(0, "participant", person.participant)
-                more, wrong = collect_people(own, visits, "participant", "session_id")
-                faults += wrong
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
+            visits.insert(0, "participant", person.participant)
+            more, wrong = collect_people(own, visits, "participant", "session_id")
+            faults += wrong
             for one in more.values():
                 for key, (said, facts) in one.visits.items():
                     known = person.visits.get(key, (said, {}))[1]
@@ -181,7 +168,7 @@ def collect_people(
     for number, row in enumerate(table.rename(columns=usual).to_dict("records"), 1):
         name = row.pop(id_column)
         visit = row.pop(session) if session else None
-        if name is None or ("/" in name or name.startswith(".")):
+        if name is None or "/" in name or name.startswith("."):
             faults.append(
                 f"{path}: row {number} below the header: {id_column} must be the name "
                 f"of a subject, of letters, digits, '_', '-' and '.', got {name!r}"
@@ -190,22 +177,16 @@ def collect_people(
         key, visit_key = ScanName(name, visit or "").key
         is_new = key not in people
         person = people.setdefault(key, Person(name))
-        if not is_new and visit is None and not person.visits:
-            faults.append(
-                f"{path}: {name} stands more than once; expected one row for a person, "
-                "or a column session_id that tells the rows apart"
-            )
-        elif not is_new and (visit is None or not person.visits):
-            faults.append(
-                f"{path}: {name} has rows with and without a session_id; expected it "
-                "in all or none"
-            )
-        elif visit is None:
-            person.facts = row
-        elif visit_key in person.visits:
-            faults.append(f"{path}: {name} stands more than once at visit {visit}")
-        else:
+        if visit and (is_new or person.visits) and visit_key not in person.visits:
             person.visits[visit_key] = visit, row
+        elif not visit and is_new:
+            person.facts = row
+        else:
+            faults.append(
+                f"{path}: {name} stands more than once"
+                + (f" at visit {visit}" if visit_key in person.visits else "")
+                + "; expected one row for a person, or each with its own session_id"
+            )
     return people, faults
 
 
@@ -222,7 +203,7 @@ class ScanList(NamedTuple):
     faults: list[str]
 
 
-def list_scans(  # noqa: C901
+def list_scans(  # noqa: C901 (one question after the other)
     people: Mapping[str, Person],
     files: StudyFiles,
     label: str | None,
@@ -237,9 +218,23 @@ def list_scans(  # noqa: C901
     `source` is the name of the table of people; `known_sessions` returns visits by
     person, for people without folders of their own.
     """
-    rows: list[tuple[Person, str, Scan]] = []
-    notes: list[str] = []
-    n_unscanned, n_without_baseline = 0, 0
+    heads = {
+        head: None
+        for person in people.values()
+        for facts in (person.facts, *(one for _, one in person.visits.values()))
+        for head in facts
+    }
+    if label is not None and label not in heads and people:
+        same = [str(head) for head in heads if str(head).lower() == label.lower()]
+        if len(same) != 1:
+            raise CohortError(
+                f"{files.folder}: the label {label!r} is no column of {source}; found "
+                f"{', '.join(map(str, heads)) or 'none besides the id'}. Name the "
+                "column by label= (--label)"
+            )
+        label = same[0]
+    rows: list[_Row] = []
+    n_unscanned, n_without_baseline, n_differ = 0, 0, 0
     for key, person in people.items():
         sessions = list(files.sessions.get(key, {}).values())
         if not sessions and (key, "") not in files.files:
@@ -252,64 +247,79 @@ def list_scans(  # noqa: C901
         chosen = sessions
         if which == "baseline" and listed:
             # what the table calls baseline, or its earliest; if it was scanned
-            wanted = {n for n in listed if n.removeprefix("ses-").lower() in _BASELINE}
-            wanted = wanted or {min(listed, key=visit_order)}
-            keys = {name.removeprefix("ses-") for name in wanted}
-            chosen = [name for name in sessions if name.removeprefix("ses-") in keys]
+            wanted = {n for n in person.visits if n.lower() in _BASELINE}
+            wanted = wanted or {min(person.visits, key=visit_order)}
+            chosen = [n for n in sessions if n.removeprefix("ses-") in wanted]
             n_without_baseline += not chosen
+        # what visits say one by one is not taken from the person for another visit:
+        # it may be listed under another name
+        by_visit = {head for _, facts in person.visits.values() for head in facts}
+        common = {h: fact for h, fact in person.facts.items() if h not in by_visit}
         for session in chosen[: 1 if which == "baseline" else None]:
-            is_only = len(sessions) == 1
-            visit = key, session.removeprefix("ses-")
+            visit = session.removeprefix("ses-")
+            own = person.visits.get(visit)
+            facts = common if own is None else {**person.facts, **own[1]}
+            both = person.facts.get(label), (own or ("", {}))[1].get(label)
+            n_differ += None not in both and both[0] != both[1]
             name = f"{person.participant}_{session}".rstrip("_")
-            scan = Scan(name, visit, is_only, files.of_scan(visit, is_only))
-            rows.append((person, session, scan))
-    if n_unscanned:
-        notes.append(f"{n_unscanned} listed visits have no folder ses-...: left out")
-    if n_without_baseline:
-        notes.append(
-            f"{n_without_baseline} people without a scan at baseline: left out"
-        )
+            is_only = len(sessions) == 1
+            found = files.of_scan((key, visit), is_only)
+            scan = Scan(name, (key, visit), is_only, found)
+            rows.append((scan, person, session, facts))
+    noted = (
+        (n_unscanned, "listed visits have no folder ses-...: left out"),
+        (n_without_baseline, "people without a scan at baseline: left out"),
+        (
+            n_differ,
+            f"scans have another {label} in {source} than in sub-*_sessions.tsv: that "
+            "of the visit, in sub-*_sessions.tsv, was taken",
+        ),
+    )
+    notes = [f"{count} {what}" for count, what in noted if count]
     order: tuple[str, ...] = (UNLABELLED,)
     ordered, faults = False, list[str]()
-    if label is not None and people:
-        heads = {
-            head: None
-            for person in people.values()
-            for facts in (person.facts, *(one for _, one in person.visits.values()))
-            for head in facts
-        }
-        same = [str(head) for head in heads if str(head).lower() == label.lower()]
-        if label not in heads and len(same) != 1:
-            found = ", ".join(map(str, heads)) or "none besides the id"
-            raise CohortError(
-                f"{files.folder}: the label {label!r} is no column of {source}; found "
-                f"{found}. Name the column by label= (--label)"
-            )
-        label = label if label in heads else same[0]
-        rows, order, ordered, more, faults = _choose_by_label(
-            rows, label, classes, source
-        )
+    if label is not None:
+        rows, order, ordered, more, faults = _choose_by_label(rows, label, classes)
         notes += more
     if not rows and not faults:
         raise CohortError(
             f"{files.folder}: no scan is left; {source} lists none"
             + ("".join(f"; {note}" for note in notes))
         )
-    table = _scan_table(rows, label)
-    scans = [scan for _, _, scan in rows]
+    columns: dict[str, Any] = {
+        "scan": [scan.name for scan, *_ in rows],
+        "participant": [person.participant for _, person, *_ in rows],
+        "session": [session for _, _, session, _ in rows],
+        "label": [facts.get(label, UNLABELLED) for *_, facts in rows],
+    }
+    for head in dict.fromkeys(head for *_, facts in rows for head in facts):
+        if head != label:
+            column = pd.Series([facts.get(head) for *_, facts in rows], dtype=object)
+            said = column.dropna().astype(str)
+            commas = said[said.str.contains(",")]
+            if len(commas) and said.str.fullmatch(r"-?\d+([.,]\d+)?").all():
+                # every such number would count as a word of its own
+                raise CohortError(
+                    f"{head} is written with decimal commas, such as "
+                    f"{commas.iloc[0]!r}; expected points. Replace them"
+                )
+            name = f"{head}_given" if head in KEY_COLUMNS else head
+            columns[name] = as_covariate(column)
+    scans = [scan for scan, *_ in rows]
+    table = pd.DataFrame(columns)
     return ScanList(scans, table, label, order, ordered, notes, faults)
 
 
-_Row = tuple[Person, str, Scan]
+_Row = tuple[Scan, Person, str, dict[Any, str | None]]
 
 
 def _choose_by_label(
-    rows: Sequence[_Row], label: str, classes: Sequence[str] | None, source: str
+    rows: Sequence[_Row], label: str, classes: Sequence[str] | None
 ) -> tuple[list[_Row], tuple[str, ...], bool, list[str], list[str]]:
     """Return the rows of the classes, the classes, whether ordered, notes, faults."""
-    labels = [person.facts_at(session).get(label) for person, session, _ in rows]
-    found = Counter(name for name in labels if name is not None)
-    counted = ", ".join(f"{name} ({n})" for name, n in sorted(found.items())) or "none"
+    found = Counter(
+        said for *_, facts in rows if (said := facts.get(label)) is not None
+    )
     numbers = pd.to_numeric(pd.Series(list(found), dtype=object), errors="coerce")
     whole = (numbers == numbers.round()).all()
     many = not whole or len(found) > _MOST_NUMBERS or label.lower() == "age"
@@ -321,17 +331,10 @@ def _choose_by_label(
             "classes= (--classes)"
         )
     order, ordered = order_classes(list(found), classes)
-    kept, left, faults, n_differ = [], Counter[str](), list[str](), 0
-    for row, name in zip(rows, labels, strict=True):
-        person, _, scan = row
-        visit = person.visits.get(scan.key[1], ("", {}))[1].get(label)
-        both = None not in (visit, person.facts.get(label))
-        n_differ += both and visit != person.facts[label]
-        if name in order:
-            kept.append(row)
-        elif classes is not None:
-            left[name or "n/a"] += 1
-        else:
+    kept = [row for row in rows if row[-1].get(label) in order]
+    faults = []
+    for scan, person, _, facts in rows if classes is None else ():
+        if facts.get(label) is None:
             names = ", ".join(name for name, _ in person.visits.values())
             unlisted = names and scan.key[1] not in person.visits
             but = f"; its visits are listed as {names}" if unlisted else ""
@@ -339,43 +342,17 @@ def _choose_by_label(
                 f"{scan.name}: no {label} (n/a{but}); give one, leave the scan out, or "
                 "keep those with a label by classes= (--classes)"
             )
+    counted = ", ".join(f"{name} ({n})" for name, n in sorted(found.items())) or "none"
     for name in (name for name in order if name not in found):
         meant = [known for known in found if known.lower() == name.lower()]
         hint = f". Did you mean {meant[0]!r}?" if meant else ""
         faults.append(
             f"no scan has the {label} {name!r} of classes; found {counted}{hint}"
         )
-    notes = []
-    if left:
-        counted = ", ".join(f"{name} ({n})" for name, n in sorted(left.items()))
-        notes.append(f"left out, {label} is not among the classes: {counted}")
-    if n_differ:
-        notes.append(
-            f"{label} of {n_differ} scans differs between {source} and "
-            "sub-*_sessions.tsv: that of the visit, in sub-*_sessions.tsv, was taken"
-        )
-    return kept, order, ordered, notes, faults
-
-
-def _scan_table(rows: Sequence[_Row], label: str | None) -> pd.DataFrame:
-    facts = [person.facts_at(session) for person, session, _ in rows]
-    columns: dict[str, Any] = {
-        "scan": [scan.name for _, _, scan in rows],
-        "participant": [person.participant for person, _, _ in rows],
-        "session": [session for _, session, _ in rows],
-        "label": [UNLABELLED if label is None else fact[label] for fact in facts],
-    }
-    for head in dict.fromkeys(head for fact in facts for head in fact):
-        if head != label:
-            column = pd.Series([fact.get(head) for fact in facts], dtype=object)
-            text = column.dropna().astype(str)
-            comma = text[text.str.fullmatch(r"-?\d+,\d+")]
-            if len(comma) and text.str.fullmatch(r"-?\d+([.,]\d+)?").all():
-                # every such number would count as a word of its own
-                raise CohortError(
-                    f"{head} is written with decimal commas, such as "
-                    f"{comma.iloc[0]!r}; expected points. Replace them"
-                )
-            name = f"{head}_given" if head in KEY_COLUMNS else head
-            columns[name] = as_covariate(column)
-    return pd.DataFrame(columns)
+    if classes is None or len(kept) == len(rows):
+        return kept, order, ordered, [], faults
+    others = Counter(str(row[-1].get(label) or "n/a") for row in rows)
+    left = sorted((name, n) for name, n in others.items() if name not in order)
+    names = ", ".join(f"{name} ({n})" for name, n in left)
+    note = f"left out, {label} is not among the classes: {names}"
+    return kept, order, ordered, [note], faults

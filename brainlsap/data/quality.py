@@ -14,7 +14,7 @@ Elsewhere the sides differ too little to tell: the column is NaN, and
 `table.attrs["notes"]` says so.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -70,10 +70,9 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
                 "tell whether they were exchanged"
             )
     table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
-    rows = table.to_dict("records")
     table["flags"] = [
         "; ".join(flag for part in parts for flag in _flags(part, row, cohort.n_rois))
-        for row in rows
+        for row in table.to_dict("records")
     ]
     table.attrs["notes"] = notes
     return table
@@ -112,22 +111,19 @@ def _isolated(W: np.ndarray) -> np.ndarray:
 
 
 def _connectome_columns(cohort: Cohort) -> dict[str, np.ndarray]:
-    shared = cohort.shares_connectome
-    W = cohort.connectomes[: 1 if shared else None]
+    n_rois = cohort.n_rois
+    W = cohort.connectomes[: 1 if cohort.shares_connectome else None]
     own = np.array([np.trace(one, dtype=np.float64) for one in W])
     total = np.array([one.sum(dtype=np.float64) for one in W])
-    links = np.array([np.count_nonzero(one) for one in W])
-    loops = np.array([np.count_nonzero(one.diagonal()) for one in W])
-    streamlines = (total + own) / 2
+    links = [np.count_nonzero(one) - np.count_nonzero(one.diagonal()) for one in W]
     columns = {
-        "diagonal": own / np.maximum(streamlines, 1e-300),
+        "diagonal": own / np.maximum((total + own) / 2, 1e-300),
         "isolated": _isolated(W).sum(axis=1),
-        "density": (links - loops) / (cohort.n_rois * (cohort.n_rois - 1)),
-        "streamlines": streamlines,
+        "density": np.array(links) / (n_rois * (n_rois - 1)),
+        "streamlines": (total + own) / 2,
     }
-    if shared:
-        return {name: np.repeat(one, cohort.n_scans) for name, one in columns.items()}
-    return columns
+    n_copies = cohort.n_scans // len(W)
+    return {name: np.repeat(one, n_copies) for name, one in columns.items()}
 
 
 def _link_columns(cohort: Cohort, mirror: np.ndarray) -> dict[str, np.ndarray]:
@@ -135,17 +131,11 @@ def _link_columns(cohort: Cohort, mirror: np.ndarray) -> dict[str, np.ndarray]:
     upper = np.triu_indices(cohort.n_rois, 1)
     W = cohort.connectomes
 
-    def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for start in range(0, len(upper[0]), _BLOCK):
-            i, j = (side[start : start + _BLOCK] for side in upper)
-            yield (
-                np.log1p(W[:, i, j].astype(float)),
-                np.log1p(W[:, mirror[i], mirror[j]].astype(float)),
-            )
-
-    distance = np.zeros(cohort.n_scans)
-    agreement = np.zeros(cohort.n_scans)
-    for links, facing in blocks():
+    distance, agreement = np.zeros((2, cohort.n_scans))
+    for start in range(0, len(upper[0]), _BLOCK):
+        i, j = (side[start : start + _BLOCK] for side in upper)
+        links = np.log1p(W[:, i, j].astype(float))
+        facing = np.log1p(W[:, mirror[i], mirror[j]].astype(float))
         distance += _distances(links)
         agreement += _agreement(links - facing, cohort.groups)
     return {
@@ -161,14 +151,10 @@ def _feature_columns(
     values = cohort.features[..., place]
     missing = np.isnan(values)
     low, high = get_measure(name).plausible
-    equal = [
-        np.unique(row[~gone], return_counts=True)[1].max(initial=0)
-        for row, gone in zip(values, missing, strict=True)
-    ]
-    keys = [
-        b"" if gone.all() else row.tobytes()
-        for row, gone in zip(values, missing, strict=True)
-    ]
+    equal, keys = [], []
+    for row, gone in zip(values, missing, strict=True):
+        equal.append(np.unique(row[~gone], return_counts=True)[1].max(initial=0))
+        keys.append(b"" if gone.all() else row.tobytes())
     given = np.maximum((~missing).sum(axis=1), 1)
     gap = np.nan_to_num(values - values[:, mirror])
     return {
@@ -247,23 +233,23 @@ def _twins(keys: Sequence[bytes], cohort: Cohort) -> np.ndarray:
 
 def _flags(part: str, row: dict, n_rois: int) -> list[str]:
     """Say what is unusual about the connectome, or about one feature, of a scan."""
-    flags = []
-    if row[f"{part}_deviation"] > MOST_DEVIATION:
-        flags.append(f"{part} far from the others")
-    if row[f"{part}_mirrored"] < 0:
-        flags.append(f"{part} looks as if left and right were exchanged")
-    if row[f"{part}_twin"]:
-        flags.append(f"{part} identical to {row[f'{part}_twin']}")
-    if part == "connectome":
-        if row["isolated"] > 0:
-            flags.append(f"{int(row['isolated'])} regions without links")
-        return flags
-    if row[f"{part}_zeros"] > 0:
-        flags.append(f"{part} filled with zero in {int(row[f'{part}_zeros'])} regions")
-    if row[f"{part}_implausible"] > 0:
-        flags.append(f"{part} implausible in {int(row[f'{part}_implausible'])} regions")
-    if row[f"{part}_equal"] > max(2, _MOST_EQUAL * n_rois):
-        flags.append(f"{part} one value in {int(row[f'{part}_equal'])} regions")
-    if row[f"{part}_missing"] == n_rois:
-        flags.append(f"{part} not measured")
+    twin = row[f"{part}_twin"]
+    said = [
+        (row[f"{part}_deviation"] > MOST_DEVIATION, "far from the others"),
+        (row[f"{part}_mirrored"] < 0, "looks as if left and right were exchanged"),
+        (twin, f"identical to {twin}"),
+    ]
+    if part != "connectome":
+        zeros, odd, equal = (
+            int(row[f"{part}_{what}"]) for what in ("zeros", "implausible", "equal")
+        )
+        said += [
+            (zeros, f"filled with zero in {zeros} regions"),
+            (odd, f"implausible in {odd} regions"),
+            (equal > max(2, _MOST_EQUAL * n_rois), f"one value in {equal} regions"),
+            (row[f"{part}_missing"] == n_rois, "not measured"),
+        ]
+    flags = [f"{part} {what}" for is_so, what in said if is_so]
+    if part == "connectome" and row["isolated"]:
+        flags.append(f"{int(row['isolated'])} regions without links")
     return flags
