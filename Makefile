@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUT ?= demo
 
-.PHONY: demo test lint bench study fuzz audit docs clean
+.PHONY: demo test lint bench study docs release-check clean
 demo: $(READY)
 	$(BIN)/brainlsap demo --out $(DEMO_OUT)
 
@@ -29,19 +29,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/epoch.py --long
 	$(BIN)/python benchmarks/recurrence.py
 	$(BIN)/python benchmarks/loading.py
-	$(BIN)/python benchmarks/size_and_time.py
 	$(BIN)/python benchmarks/tractography.py
-
-# Ten minutes or 200,000 files for each reader; FUZZ="c.csv --seconds 60" picks one,
-# --guided follows coverage (atheris must be installed). Adds to benchmarks/results/fuzz.md.
-fuzz: $(READY)
-	$(BIN)/python -W ignore -m tests.fuzz.run $(FUZZ)
-
-# Known vulnerabilities of the pinned dependencies. Asks pypi.org; a package of which
-# nothing could be learned counts as a failure.
-audit: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group audit
-	$(BIN)/python -m pip_audit --requirement constraints.txt --no-deps --disable-pip --strict --progress-spinner off $(AUDIT)
 
 # Slow: some hours on 2 cores. Adds dated tables to benchmarks/results/.
 study: $(READY)
@@ -52,9 +40,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/audit_study.py
 	$(BIN)/python benchmarks/null_study.py comparison permuted
 	$(BIN)/python benchmarks/large_cohorts.py
-	$(BIN)/python benchmarks/stop_study.py
 	$(BIN)/python benchmarks/determinism_study.py
-	$(BIN)/python benchmarks/kill_study.py
 	$(BIN)/python benchmarks/ranking_null.py recall null
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/nodes.py runs cora citeseer pubmed

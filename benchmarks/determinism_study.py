@@ -87,8 +87,8 @@ def main() -> None:
         root = Path(place).resolve()
         people = ["--people", str(options.people), "--atlas", "desikan82"]
         run(root, ["simulate", "cohort", *people])
-        asked = ["--atlas", "desikan82", "--feature", "fdg", "--kernel", "exact"]
-        asked += ["--epochs", str(options.epochs), "--starts", "2", "--folds", "3"]
+        asked = ["--atlas", "desikan82", "--feature", "fdg", "--models", "exact"]
+        asked += ["--epochs", str(options.epochs), "--folds", "3"]
         for number, way in enumerate(WAYS[: options.ways]):
             jobs, threads, name, seed, zone = way
             out = f"out{number}"

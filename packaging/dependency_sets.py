@@ -58,7 +58,7 @@ def install(which: str, place: Path) -> Path:
     constraints.write_text("\n".join(lines) + "\n", encoding="utf-8")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "pip>=25.1"], check=True)
-    wanted = ["--group", GROUP, "--editable", ".[dask,download,xlsx,tract,baselines]"]
+    wanted = ["--group", GROUP, "--editable", ".[download,xlsx,tract]"]
     if which == "newest":
         wanted.append("--upgrade")
     subprocess.run([*pip, "-c", constraints, *wanted], check=True, cwd=ROOT)

@@ -24,7 +24,9 @@ IN_WHEEL = (
     "brainlsap/_atlases/destrieux160/regions.tsv",
     "brainlsap/_atlases/destrieux160/LICENSE.txt",
     "brainlsap/_atlases/desikan82/lh.annot",
-    "brainlsap/report/templates/report.html.j2",
+    "brainlsap/_atlases/desikan82/atlas.json",
+    "brainlsap/nodes/settings.json",
+    "brainlsap/report/report.html.j2",
 )
 IN_SDIST = ("README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "Makefile")
 

@@ -2,9 +2,9 @@
 
     python smoke.py
 
-Goes a short way from simulated folders to a report in a temporary folder, and looks
-whether atlases are found, the import is quiet and light, and PyTorch Geometric is not
-needed. Prints one line for each step; the exit code is 0 if all went well.
+Goes a short way from simulated folders to a report and to the classes of people by a
+stored model, in a temporary folder, and looks whether atlases are found and the import
+is quiet and light. Prints one line for each step; the exit code is 0 if all went well.
 """
 
 import subprocess
@@ -23,17 +23,14 @@ WHERE = (
     "sizes = [len(load_atlas(name)) for name in ('destrieux160', 'desikan82')]; "
     "print(sizes, Path(brainlsap.__file__).parent); sys.exit(sizes != [160, 82])"
 )
-WITHOUT_PYG = (
-    "import sys; sys.modules['torch_geometric'] = None; "
-    "from brainlsap.cli import main; sys.exit(main(sys.argv[1:]))"
-)
 READING = ("--atlas", "desikan82", "--feature", "fdg", "--classes", "CN,EMCI")
-BRIEF = ("--folds", "2", "--epochs", "4", "--starts", "1")
+BRIEF = ("--epochs", "4")
 
 
 def steps() -> list[tuple[str, list[str]]]:
     """Return the name and the arguments of Python of every step."""
     command = ["-W", "error", "-m", "brainlsap"]
+    run = ["-m", "brainlsap", "run", "study", *READING, *BRIEF]
     return [
         ("import is quiet and light", ["-W", "error", "-c", LIGHT]),
         ("atlases come along", ["-c", WHERE]),
@@ -43,14 +40,15 @@ def steps() -> list[tuple[str, list[str]]]:
             [*command, "simulate", "study", "--people", "16", *READING[:2]],
         ),
         ("check", [*command, "check", "study", *READING]),
-        ("run", ["-m", "brainlsap", "run", "study", *READING, *BRIEF, "--out", "out"]),
-        ("rank", [*command, "rank", "out", "--top", "3"]),
+        ("run", [*run, "--folds", "2", "--models", "lsap-c,gcn", "--out", "out"]),
+        ("report", [*command, "report", "out", "--title", "Another"]),
         (
-            "compare without PyTorch Geometric",
-            [
-                *("-c", WITHOUT_PYG, "compare", "study", *READING, *BRIEF),
-                *("--fast", "--models", "mlp,graphheat"),
-            ],
+            "fit",
+            ["-m", "brainlsap", "fit", "study", *READING, *BRIEF, "--out", "model"],
+        ),
+        (
+            "predict",
+            ["-m", "brainlsap", "predict", "model", "study", "--out", "new.tsv"],
         ),
     ]
 
