@@ -26,7 +26,6 @@ _KERNELS = {
 }
 NODE_MODELS: dict[str, str] = TABLES["models"]
 """Printed names of the models, as in the paper, by the names that are asked for."""
-_ALIASES = {"lsap": "lsap-c", **{kernel: key for key, kernel in _KERNELS.items()}}
 
 # How scales are learned without any label of a test node.
 VARIANTS: dict[str, dict[str, Any]] = TABLES["variants"]
@@ -35,7 +34,6 @@ VARIANTS: dict[str, dict[str, Any]] = TABLES["variants"]
 def model_key(name: str) -> str:
     """Return the key of a model in `NODE_MODELS`; capitals do not matter."""
     key = name.strip().lower()
-    key = _ALIASES.get(key, key)
     check_choice("model", key, NODE_MODELS)
     return key
 
@@ -59,7 +57,7 @@ def node_model(
     Parameters
     ----------
     name : str
-        A key of `NODE_MODELS`, or a kernel; capitals do not matter.
+        A key of `NODE_MODELS`; capitals do not matter.
     dataset : str
         Whose settings to take.
     variant : str

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 import brainlsap.graph.laplacian as module
@@ -59,19 +59,6 @@ def test_isolated_region_keeps_its_own_value(draw_graph):
     assert_allclose(exact_heat_kernel(L, 3.0)[0], np.eye(8)[0], atol=1e-14)
 
 
-def test_many_graphs_are_the_same_as_one_by_one(draw_graph):
-    W = np.stack([draw_graph(kind, 6) for kind in KINDS])
-    for one, L in zip(W, normalized_laplacian(W), strict=True):
-        assert_array_equal(normalized_laplacian(one), L)
-
-
-def test_precision_follows_the_input(draw_graph):
-    W = draw_graph("weighted", 4)
-    assert normalized_laplacian(W.astype(np.float32)).dtype == torch.float32
-    assert normalized_laplacian(W.astype(int)).dtype == torch.float64
-    assert normalized_laplacian(sparse.csr_array(W.astype(int))).dtype == torch.float64
-
-
 def test_read_only_connectomes_give_no_warning(draw_graph):
     W = draw_graph("weighted", 4)
     shared = np.broadcast_to(W, (3, 4, 4))
@@ -122,15 +109,10 @@ def test_operators_with_eigenvalues_outside_are_refused(draw_graph, form, kernel
 def test_operators_that_are_not_symmetric_are_refused(draw_graph, form):
     W = draw_graph("weighted", 8)
     walk = np.eye(8) - W / W.sum(1, keepdims=True)
-    with pytest.raises(ParameterError, match="L must be symmetric and finite"):
-        diffuse(form(walk), np.ones((8, 1)), 0.5)
-
-
-def test_the_truth_refuses_them_as_well():
-    with pytest.raises(ParameterError, match="L must be symmetric"):
-        exact_heat_kernel(np.triu(np.ones((4, 4))), 1.0)
-    with pytest.raises(ParameterError, match="L must be symmetric and finite"):
-        exact_heat_kernel(np.full((3, 3), np.nan), 1.0)
+    for wrong in (walk, np.full((8, 8), np.nan)):
+        for call in (diffuse, lambda L, _, scale: exact_heat_kernel(L, scale)):
+            with pytest.raises(ParameterError, match="L must be symmetric and finite"):
+                call(form(wrong), np.ones((8, 1)), 0.5)
 
 
 def test_one_wrong_graph_among_many_is_noticed(draw_graph):
@@ -140,12 +122,6 @@ def test_one_wrong_graph_among_many_is_noticed(draw_graph):
     stack[4] = combinatorial(W[4])
     with pytest.raises(ParameterError, match="L has an eigenvalue of about"):
         diffuse(stack, np.ones((6, 5, 1)), 0.5)
-
-
-def test_graphs_without_edges_and_rings_pass(draw_graph):
-    for W in (np.zeros((6, 6)), draw_graph("ring", 6)):
-        out = diffuse(normalized_laplacian(W), np.eye(6), 0.7)
-        assert torch.isfinite(out).all()
 
 
 def test_eigenvectors_may_take_the_place_of_the_laplacians(draw_graph):
