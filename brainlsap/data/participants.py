@@ -162,10 +162,13 @@ def collect_people(
     people: dict[str, Person] = {}
     faults = []
     # ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case
-    lower = {head: str(head).lower() for head in table}
-    heads = list(lower.values())
-    usual = {h: n for h, n in lower.items() if n in _COVARIATES and heads.count(n) == 1}
-    for number, row in enumerate(table.rename(columns=usual).to_dict("records"), 1):
+    lower = [str(head).lower() for head in table]
+    heads = [
+        low if low in _COVARIATES and lower.count(low) == 1 else head
+        for head, low in zip(table, lower, strict=True)
+    ]
+    for number, cells in enumerate(table.to_numpy(dtype=object).tolist(), 1):
+        row = dict(zip(heads, cells, strict=True))
         name = row.pop(id_column)
         visit = row.pop(session) if session else None
         if name is None or "/" in name or name.startswith("."):
