@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas.region_names import split_name
-from brainlsap.data.tables import parse_numbers, read_table
+from brainlsap.data.tables import listed, parse_numbers, read_table
 from brainlsap.exceptions import FileFormatError, ParameterError
 
 # Reference region -> cores of the names whose mean it is.
@@ -29,16 +29,14 @@ REFERENCES = {
 }
 _STARTS = ("frame_start", "frametimesstart", "start", "framestart")
 _ENDS = ("frame_end", "frametimesend", "end", "frameend")
-_GTM_COLUMNS = (7, 8)
 _VOLUMES = ("volume-mm3", "volume_mm3", "volume", "nvox")
 
 
 def is_gtm_stats(path: Path, lines: Sequence[str]) -> bool:
     """Return whether lines are those of PETSurfer's `gtm.stats.dat`."""
     cells = lines[0].split() if lines else []
-    return path.name == "gtm.stats.dat" or (
-        len(cells) in _GTM_COLUMNS and cells[0] == "1" and cells[1].isdecimal()
-    )
+    is_row = len(cells) in (7, 8) and cells[0] == "1" and cells[1].isdecimal()
+    return path.name == "gtm.stats.dat" or is_row
 
 
 def read_gtm_stats(
@@ -50,17 +48,12 @@ def read_gtm_stats(
     values stay as `mri_gtmpvc` scaled them (to the pons unless told otherwise).
     """
     rows = [line.split() for line in lines]
-    widths = {len(row) for row in rows}
-    if len(widths) != 1 or not widths <= set(_GTM_COLUMNS):
+    counted = [row[0] for row in rows] == [str(i) for i in range(1, len(rows) + 1)]
+    if {len(row) for row in rows} not in ({7}, {8}) or not counted:
         raise FileFormatError(
             f"{path}: expected PETSurfer's rows of 7 or 8 cells (index, number, name, "
-            f"tissue, voxels, VRF, uptake), got rows of {sorted(widths)}. The file may "
-            "be cut short."
-        )
-    if [row[0] for row in rows] != [str(i) for i in range(1, len(rows) + 1)]:
-        raise FileFormatError(
-            f"{path}: rows must be counted 1 to {len(rows)} in their first column; "
-            "some are missing or out of order."
+            "tissue, voxels, VRF, uptake), counted 1, 2 ... in their first column. The "
+            "file may be cut short."
         )
     names = [row[2] for row in rows]
     columns = {"uptake": [row[6] for row in rows], "nvox": [row[4] for row in rows]}
@@ -87,54 +80,31 @@ def average_frames(
     frames: tuple[float, float] | None = None,
     reference: str | Path | None = None,
 ) -> tuple[list[str], np.ndarray]:
-    """Average activity over frames and divide it by that of a reference.
+    """Average activity over a window of frames, divided by that of a reference.
 
-    Parameters
-    ----------
-    path : Path
-        Of the table.
-    table : DataFrame
-        Its cells as text; columns may stand in any order.
-    frames : (float, float), optional
-        Start and end of the window in the unit of the table (seconds in BIDS); it must
-        begin and end where frames do. Needless where there is one frame.
-    reference : str or path, optional
-        A key of `REFERENCES`, the name of a column, or a time series of its own. By
-        default PETPrep's one `_ref-` file beside the table.
-
-    Returns
-    -------
-    names : list of str
-    values : array of shape (n_regions,)
-        Means weighted by the duration of frames, over the reference's.
-
-    Raises
-    ------
-    ParameterError
-        Where no window or no reference is given, and none follows.
-    FileFormatError
-        Where frames overlap, the window cuts one, the reference is missing, or its
-        parts have no volumes by which they count.
+    `frames` is the start and end of the window, needless where there is one frame;
+    `reference` a key of `REFERENCES`, a column, or a file of its own (by default
+    PETPrep's one `_ref-` file beside the table).
     """
     names, values = _mean_of_frames(path, table, frames)
-    file = _reference_file(path, reference)
-    if file is not None:
-        other = read_table(file)
-        if not is_time_series(list(other.columns)) or other.shape[1] != 3:
+    if reference is None:
+        stem = path.name.partition("_desc-")[0]
+        files = list(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
+    else:
+        files = [Path(reference)] if str(reference).endswith(".tsv") else []
+    if len(files) == 1 and files[0] != path:
+        parts, means = _mean_of_frames(files[0], read_table(files[0]), frames)
+        if len(parts) != 1:
             raise FileFormatError(
-                f"{file}: expected a time series of one reference region, got the "
-                f"columns {', '.join(other.columns[:6])}."
+                f"{files[0]}: expected a time series of one reference region, got "
+                f"{listed(parts, 6)}."
             )
-        one = _mean_of_frames(file, other, frames)[1]
-        return names, values / _above_zero(file, "it", float(one[0]))
+        return names, values / _above_zero(files[0], parts[0], means[0])
     if reference is None:
         raise ParameterError(
             f"{path} holds activity over time; name the region that is to be 1 by "
             f"reference=, one of {', '.join(REFERENCES)}, a column or a file."
         )
-    if str(reference) in names:
-        one = values[names.index(str(reference))]
-        return names, values / _above_zero(path, str(reference), float(one))
     volumes = _volumes(path)
     return names, values / _reference_value(
         path, names, values, str(reference), volumes
@@ -145,6 +115,8 @@ def _mean_of_frames(
     path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
+    if not is_time_series(list(table.columns)):
+        raise FileFormatError(f"{path}: no columns of starts and ends of frames.")
     start_head = next(h for h in table.columns if h.lower() in _STARTS)
     end_head = next(h for h in table.columns if h.lower() in _ENDS)
     # a head may be empty: such a column counts the rows
@@ -159,9 +131,7 @@ def frame_weights(
     path: Path, start: np.ndarray, end: np.ndarray, frames: tuple[float, float] | None
 ) -> np.ndarray:
     """Return the share of every frame in the average."""
-    if not start.size or np.isnan(start + end).any():
-        raise FileFormatError(f"{path}: no frames, or frames without start or end.")
-    if not (end > start).all() or (start[1:] < end[:-1] - 1e-6).any():
+    if not start.size or not (end > start).all() or (start[1:] < end[:-1] - 1e-6).any():
         raise FileFormatError(
             f"{path}: frames must follow each other, each ending after it starts."
         )
@@ -185,15 +155,6 @@ def frame_weights(
     return duration / duration.sum()
 
 
-def _reference_file(path: Path, reference: str | Path | None) -> Path | None:
-    if reference is not None:
-        file = Path(reference)
-        return file if file.suffix == ".tsv" and file.is_file() else None
-    stem = path.name.partition("_desc-")[0]
-    found = sorted(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
-    return found[0] if len(found) == 1 and found[0] != path else None
-
-
 def _volumes(path: Path) -> dict[str, float]:
     """Return the volumes of regions from `*_morph.tsv`, empty where there is none.
 
@@ -201,18 +162,18 @@ def _volumes(path: Path) -> dict[str, float]:
     the columns `index`, `name` and `volume-mm3`.
     """
     segmentation = re.search(r"_seg-[A-Za-z0-9]+", path.name)
-    pattern = f"*{segmentation[0] if segmentation else ''}*_morph.tsv"
+    pattern = f"*{segmentation[0]}*_morph.tsv" if segmentation else "*_morph.tsv"
     above = path.parent.parent
     for folder in (path.parent, above / "anat", above.parent / "anat"):
-        found = sorted(folder.glob(pattern))
+        found = list(folder.glob(pattern))
         if len(found) == 1:
             table = read_table(found[0])
-            heads = {head.lower(): head for head in table.columns}
-            volume = next((heads[word] for word in _VOLUMES if word in heads), None)
-            if volume is None or "name" not in heads:
+            table.columns = table.columns.str.lower()
+            volume = next((word for word in _VOLUMES if word in table), None)
+            if volume is None or "name" not in table:
                 return {}
             sizes = parse_numbers(found[0], table[[volume]])[:, 0].tolist()
-            return dict(zip(table[heads["name"]], sizes, strict=True))
+            return dict(zip(table["name"], sizes, strict=True))
     return {}
 
 
@@ -230,17 +191,15 @@ def _reference_value(
     word = reference.lower()
     cores = REFERENCES.get(word, (split_name(reference)[1],))
     side = None if word in REFERENCES else split_name(reference)[0]
-    rows = [
-        i
-        for i, name in enumerate(names)
-        if split_name(name)[1] in cores and side in (None, split_name(name)[0])
-    ]
-    if {split_name(names[i])[1] for i in rows} != set(cores):
+    parts = [(row, *split_name(name)) for row, name in enumerate(names)]
+    parts = [part for part in parts if part[2] in cores and side in (None, part[1])]
+    if {core for _, _, core in parts} != set(cores):
         raise FileFormatError(
             f"{path}: no region {reference!r} to refer to; known are "
             f"{', '.join(REFERENCES)} and the regions of the file."
         )
-    weights = np.array([volumes.get(names[i], np.nan) for i in rows])
+    rows = [row for row, _, _ in parts]
+    weights = np.array([volumes.get(names[row], np.nan) for row in rows])
     if not (weights > 0).all():
         if len(cores) > 1:
             raise FileFormatError(
@@ -250,9 +209,8 @@ def _reference_value(
                 "reference=, or a time series of it."
             )
         weights = np.ones(len(rows))
-    return _above_zero(
-        path, reference, float(np.average(values[rows], weights=weights))
-    )
+    mean = np.average(values[rows], weights=weights)
+    return _above_zero(path, reference, float(mean))
 
 
 def _above_zero(path: Path, reference: str, value: float) -> float:

@@ -26,6 +26,8 @@ from brainlsap.data.pet_tables import (
     read_gtm_stats,
 )
 from brainlsap.data.tables import (
+    SESSION_COLUMNS,
+    find_id,
     listed,
     parse_numbers,
     read_lines,
@@ -33,13 +35,6 @@ from brainlsap.data.tables import (
 )
 from brainlsap.exceptions import FileFormatError, RegionNameError
 
-ID_COLUMNS = (
-    *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
-    *("ptid", "rid", "scan", "scan_id", "image_id", "id", ""),
-)
-SESSION_COLUMNS = (
-    *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
-)
 # Covariates that a study adjusts for, though they are named like regions.
 _HEAD_SIZES = (
     *("etiv", "estimatedtotalintracranialvol", "intracranialvol", "icv", "tiv"),
@@ -77,11 +72,12 @@ class ScanTable(NamedTuple):
     """Columns that atlases leave out on purpose."""
     head_size: np.ndarray | None
     """Intracranial volume (eTIV) of every row, NaN where it is not above 0."""
-    id_column: str
     notes: tuple[str, ...]
 
 
-def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
+def read_scan_table(  # noqa: C901 (one kind of column after the other)
+    path: str | Path, atlas: Atlas
+) -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
 
     Raises FileFormatError, with everything that is wrong, where the file is no table,
@@ -90,10 +86,9 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
     path = Path(path)
     table = read_table(path)
     heads = list(table.columns)
-    side, said, id_column = _read_first_head(heads)
+    side, said = _read_first_head(heads[0])
     said = said or _measure_of_file(path)
-    id_column = find_id(path, heads) if id_column is None else id_column
-    session_column = find_session(heads)
+    id_column, session_column = find_id(path, heads)
     nameless = np.flatnonzero(table[id_column].isna())
     if nameless.size:
         raise FileFormatError(
@@ -116,14 +111,40 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
     numbers = pd.DataFrame(
         parse_numbers(path, table[columns]), columns=columns, dtype=float
     )
-    chosen, notes = _choose_columns(path, found, numbers, atlas)
+    chosen: dict[tuple[str, int], str] = {}
+    doubled, copies = [], []
+    for (measure, place), same in found.items():
+        first = min(same, key=lambda head: _COPY.fullmatch(head) is not None)
+        chosen[measure, place] = first
+        for head in same:
+            if _COPY.fullmatch(head) and head != first:
+                values = numbers[head]
+                if values.equals(numbers[first]) or (values == 0).all():
+                    copies.append(head)
+                    continue
+            if head != first:
+                doubled.append(f"{first!r} and {head!r} ({atlas.names[place]})")
+    _refuse_doubled(path, doubled)
+    known = numbers[list(chosen.values())]
+    empty = known.columns[known.notna().any() & known.fillna(0).eq(0).all()]
+    notes = []
+    if copies:
+        notes.append(
+            f"{len(copies)} columns repeat others or are 0 everywhere, "
+            f"and are left out: {listed(copies)}"
+        )
+    if len(empty):
+        notes.append(
+            f"{len(empty)} columns of regions are 0 in every row: "
+            f"{listed(empty)}; write n/a for what was not measured"
+        )
     n_rows = len(table)
     values = pd.DataFrame(
         {
             "row": np.tile(np.arange(n_rows), len(chosen)),
             "region": np.repeat([place for _, place in chosen], n_rows).astype(int),
             "measure": np.repeat([measure for measure, _ in chosen], n_rows),
-            "value": numbers[list(chosen.values())].to_numpy().T.ravel(),
+            "value": known.to_numpy().T.ravel(),
         }
     )
     sessions = None if session_column is None else table[session_column]
@@ -135,52 +156,19 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
     if size_column is not None:
         sizes = pd.to_numeric(table[size_column], errors="coerce").to_numpy(float)
         head_size = np.where(sizes > 0, sizes, np.nan)
+    strangers, outside = tuple(kinds["strangers"]), tuple(kinds["outside"])
     return ScanTable(
-        *(path, scans, values, chosen),
-        *(tuple(kinds["strangers"]), tuple(kinds["outside"]), head_size, id_column),
-        notes,
+        path, scans, values, chosen, strangers, outside, head_size, tuple(notes)
     )
 
 
-def _choose_columns(
-    path: Path,
-    found: dict[tuple[str, int], list[str]],
-    numbers: pd.DataFrame,
-    atlas: Atlas,
-) -> tuple[dict[tuple[str, int], str], tuple[str, ...]]:
-    """Return the one column of every region; refuse all that stand twice at once."""
-    chosen, doubled, copies, empty = {}, [], [], []
-    for (measure, place), heads in found.items():
-        first = min(heads, key=lambda head: _COPY.fullmatch(head) is not None)
-        chosen[measure, place] = first
-        for head in heads:
-            same = numbers[head].equals(numbers[first])
-            if head == first:
-                continue
-            if _COPY.fullmatch(head) and (same or (numbers[head] == 0).all()):
-                copies.append(head)
-            else:
-                doubled.append(f"{first!r} and {head!r} ({atlas.names[place]})")
-        known = numbers[first].dropna()
-        if len(known) and not known.any():
-            empty.append(first)
+def _refuse_doubled(path: Path, doubled: Sequence[str]) -> None:
+    """Refuse a table in which regions stand twice, with all of them."""
     if doubled:
         raise FileFormatError(
             f"{path}: {len(doubled)} regions stand in more than one column: "
             f"{listed(doubled)}. Keep one column for each."
         )
-    notes = []
-    if copies:
-        notes.append(
-            f"{len(copies)} columns repeat others or are 0 everywhere, "
-            f"and are left out: {listed(copies)}"
-        )
-    if empty:
-        notes.append(
-            f"{len(empty)} columns of regions are 0 in every row: "
-            f"{listed(empty)}; write n/a for what was not measured"
-        )
-    return chosen, tuple(notes)
 
 
 def read_region_values(
@@ -191,46 +179,18 @@ def read_region_values(
     frames: tuple[float, float] | None = None,
     reference: str | Path | None = None,
 ) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
-    """Read one scan's table, whichever of its layouts it has.
+    """Read one scan's table: values in the order of an atlas, notes, regions there.
 
-    Parameters
-    ----------
-    path : str or Path
-        A row for every region; one row with a column for every region; PETSurfer's
-        `gtm.stats.dat`; or activity over time. Of a file of one hemisphere, that of
-        the other beside it is read, too.
-    atlas : Atlas
-        Names the regions and gives their order.
-    measure : Measure
-        Heads of the columns of values.
-    frames, reference : optional
-        As :func:`.average_frames` takes them.
-
-    Returns
-    -------
-    values : float array of shape (n_rois,)
-        NaN where not measured.
-    notes : tuple of str
-    places : int array
-        Positions in the atlas of the regions that the file has.
-
-    Raises
-    ------
-    FileFormatError
-        Where the table has no such layout, holds several scans, a region twice, or a
-        cell that is no number.
-    RegionNameError
-        Where a region is unknown or stands twice, or a name and the column of its side
-        contradict each other.
-    ParameterError
-        Where activity over time needs a window or a reference.
+    It has a row for every region; one row with a column for every region; is
+    PETSurfer's `gtm.stats.dat`; or activity over time, averaged over `frames` and
+    divided by a `reference` as :func:`.average_frames` does. Of a file of one
+    hemisphere, that of the other beside it is read, too.
     """
     path = Path(path)
     if measure.by_head_size:
         raise FileFormatError(
             f"{path}: {measure.name} needs the intracranial volume, which tables of "
-            "regions do not hold; read it from FreeSurfer's stats or from a table of "
-            "scans."
+            "regions do not hold; read it from FreeSurfer's stats or tables of scans."
         )
     scaled = Path(reference).name if reference is not None else "_ref- file"
     notes: tuple[str, ...] = (f"PET: divided by the mean of {scaled}",)
@@ -245,8 +205,8 @@ def read_region_values(
     else:
         table = read_table(path)
         if is_time_series(list(table.columns)):
-            heads, cells = average_frames(path, table, frames, reference)
-            names = [_split_head(head, atlas)[1] for head in heads]
+            names, cells = average_frames(path, table, frames, reference)
+            names = [_split_head(head, atlas)[1] for head in names]
         else:
             names, cells = _read_plain(path, table, measure, atlas)
             beside = other_side(path)
@@ -262,9 +222,9 @@ def read_region_values(
         raise RegionNameError(f"{path}: {error}{hint}") from error
     places = np.flatnonzero(rows >= 0)
     values = np.full(len(atlas), np.nan)
-    kept = pd.DataFrame([[cells[row] for row in rows[places]]], dtype=object)
-    kept.columns = pd.Index([f"{measure.name} of {atlas.names[p]}" for p in places])
-    values[places] = parse_numbers(path, kept)[0]
+    heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
+    kept = np.array(cells, dtype=object)[rows[places]]
+    values[places] = parse_numbers(path, pd.DataFrame([kept], columns=heads))[0]
     if (
         atlas.cortex[places].all()
         and not atlas.cortex.all()
@@ -292,19 +252,15 @@ def _read_plain(  # noqa: C901 (one question after the other)
         if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(
                 f"{path}: the column {heads[head]!r} has {len(said)} values, such as "
-                f"{said[0]!r} and {said[1]!r}; expected the regions of one scan. "
-                "Give each scan a file, or make a table with a row for every scan."
+                f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
             )
     columns = []
-    for wanted, what in (
-        (_NAME_COLUMNS, "names of regions"),
-        (measure.columns, measure.name),
-    ):
+    for wanted in (_NAME_COLUMNS, measure.columns):
         column = _first_of(wanted, table.columns)
         if column is None:
             raise FileFormatError(
-                f"{path}: no column for {what}; expected one headed "
-                f"{', '.join(wanted)}, found {', '.join(heads.values())}."
+                f"{path}: no column headed {', '.join(wanted)}; found "
+                f"{', '.join(heads.values())}."
             )
         columns.append(column)
     names = [str(name or "") for name in table[columns[0]]]
@@ -345,11 +301,7 @@ def _read_wide(
         if rank == ranks[word]:
             doubled.append(f"{known!r} and {head!r} ({name})")
         chosen[name] = min((rank, known), (ranks[word], head))
-    if doubled:
-        raise FileFormatError(
-            f"{path}: {len(doubled)} regions stand in more than one column: "
-            f"{listed(doubled)}. Keep one column for each."
-        )
+    _refuse_doubled(path, doubled)
     return list(chosen), [table[head].iat[0] for _, head in chosen.values()]
 
 
@@ -421,41 +373,22 @@ def unknown_columns(table: ScanTable, atlas: Atlas) -> str:
     return ""
 
 
-def find_id(path: str | Path, heads: Sequence[str]) -> str:
-    """Return the head of the column that names people or scans."""
-    found = _first_of(ID_COLUMNS, heads)
-    if found is None:
-        more = " ..." if len(heads) > 8 else ""
-        raise FileFormatError(
-            f"{path}: no column names the scans; expected one headed "
-            f"{', '.join(name for name in ID_COLUMNS if name)}, found "
-            f"{', '.join(heads[:8])}{more}."
-        )
-    return found
-
-
-def find_session(heads: Sequence[str]) -> str | None:
-    """Return the head of the column that names visits, None where there is none."""
-    return _first_of(SESSION_COLUMNS, heads)
-
-
 def _first_of(wanted: Sequence[str], heads: Sequence[str]) -> str | None:
     lower = {head.lower(): head for head in heads}
     return next((lower[name] for name in wanted if name in lower), None)
 
 
-def _read_first_head(heads: Sequence[str]) -> tuple[str | None, str, str | None]:
-    """Return side, measure and id column that FreeSurfer's tables say in their first.
+def _read_first_head(head: str) -> tuple[str | None, str]:
+    """Return the side and measure that FreeSurfer's tables say in their first head.
 
-    >>> _read_first_head(["lh.aparc.a2009s.thickness", "lh_cuneus_thickness"])
-    ('L', 'thickness', 'lh.aparc.a2009s.thickness')
+    >>> _read_first_head("lh.aparc.a2009s.thickness")
+    ('L', 'thickness')
     """
-    first = heads[0].lower()
-    if found := _APARC_HEAD.fullmatch(first):
-        return found[1][0].upper(), WORDS.get(found[3], "other"), heads[0]
-    if found := _ASEG_HEAD.fullmatch(first):
-        return None, "volume" if found[1] == "volume" else "other", heads[0]
-    return None, "", None
+    if found := _APARC_HEAD.fullmatch(head.lower()):
+        return found[1][0].upper(), WORDS.get(found[3], "other")
+    if found := _ASEG_HEAD.fullmatch(head):
+        return None, "volume" if found[1].lower() == "volume" else "other"
+    return None, ""
 
 
 def _measure_of_file(path: Path) -> str:

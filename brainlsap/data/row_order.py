@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ _STRUCTURES = (
 # Cerebellar rows of micapipe's full matrices, as its two versions count them.
 _CEREBELLAR = (34, 28)
 _MICAPIPE = re.compile(
-    r"(^|[-_])(cor|sub|full)-(connectome|edgelengths)", re.IGNORECASE
+    r"(^|/)micapipe|[-_/](cor|sub|full)-(connectome|edgelengths)[^/]*$", re.IGNORECASE
 )
 # Fewer rows than this are never label numbers: parcellations count from 1, too.
 _FEWEST_LABELS = 1000
@@ -95,62 +95,71 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     return tuple(orders)
 
 
-def find_row_order(
-    values: np.ndarray, atlas: Atlas, path: Path, row_order: str | None = None
+def find_names(  # noqa: C901 (lists of names, then what the size may mean)
+    path: Path, values: np.ndarray, atlas: Atlas, row_order: str | None = None
 ) -> tuple[tuple[str, ...], str]:
-    """Return the names of the rows of a matrix without names, and whose order it is.
+    """Return the names of the rows of a matrix without names, and whence they are.
 
-    Raises FileFormatError with the candidates where the number of rows does not say,
-    and `row_order`, one of `ROW_ORDERS`, was not given or has another size.
+    Unless `row_order`, one of `ROW_ORDERS`, is given, lists beside the matrix count
+    first: BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
+    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
+    that has another length is of other matrices. Raises FileFormatError with the
+    candidates where neither a list nor the number of rows says whose order it is.
     """
     n, walls = len(values), ""
-    numbers = atlas.regions["freesurfer_id"]
-    are_labels = n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n
+    stem = path.name
+    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
+        stem = Path(stem).stem
+    lists = [(path.with_name(f"{stem}.json"), True)] if stem != path.name else []
+    own = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
+    lists += [(path.with_name(name), True) for name in (*own, *_SIDECARS)]
+    above = path.parents[1 : _FOLDERS_ABOVE + 1]
+    lists += [(folder / name, False) for folder in above for name in _SIDECARS]
+    for file, beside in lists if row_order is None else ():
+        if not file.is_file() or file == path:
+            continue
+        names = _bids_nodes(file) if file.suffix == ".json" else read_names(file)
+        if names is not None and len(names) == n:
+            what = (
+                "the .json beside the matrix" if file.suffix == ".json" else file.name
+            )
+            return names, f"rows named by {what}"
+        if names is not None and beside:
+            raise FileFormatError(
+                f"{path}: {n} rows, but {file.name} beside it names {len(names)}; "
+                "expected one name for each row. Correct it, or give labels=."
+            )
     fitting = [order for order in row_orders(atlas) if len(order.names) == n]
-    if are_labels:
-        names = tuple(map(str, range(n)))
+    numbers = atlas.regions["freesurfer_id"]
+    if n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n:
         note = "rows read as FreeSurfer's label numbers, from 0"
-        fitting.append(RowOrder("freesurfer", names, note, True))
+        labels = tuple(map(str, range(n)))
+        fitting.append(RowOrder("freesurfer", labels, note, True))
     if row_order is not None:
         check_choice("row_order", row_order, ROW_ORDERS)
-        asked = [order for order in fitting if order.tool == row_order]
-        if asked:
-            return asked[0].names, asked[0].note
-    else:
-        is_micapipe = _MICAPIPE.search(path.name) or any(
-            part.lower().startswith("micapipe") for part in path.parts
-        )
-        taken = [o for o in fitting if is_micapipe and o.tool == "micapipe"]
-        if not taken:
-            walls = _empty_walls(values, atlas)
-            taken = [order for order in fitting if order.by_size and not walls]
-        if len(taken) == 1:
-            return taken[0].names, taken[0].note
+    tool = row_order or ("micapipe" if _MICAPIPE.search(path.as_posix()) else None)
+    taken = [order for order in fitting if order.tool == tool][:1]
+    if not taken and row_order is None:
+        # 14 structures and the cortex with a wall or callosum on each side have as
+        # many rows as MRtrix's nodes, which have cortex at those places
+        known = atlas.settings.get("walls", {"size": 0, "rows": ()})
+        for rows in known["rows"] if known["size"] == n else ():
+            if not values[rows].any() and not values[:, rows].any():
+                walls = (
+                    f" Rows {rows[0] + 1} and {rows[1] + 1} are empty, as walls are."
+                )
+        taken = [order for order in fitting if order.by_size and not walls]
+    if len(taken) == 1:
+        return taken[0].names, taken[0].note
     could = [f"{o.note.removeprefix('read ')} (row_order='{o.tool}')" for o in fitting]
     could += [text for text in [atlas.settings.get("sizes", {}).get(str(n))] if text]
-    known = sorted({len(o.names) for o in row_orders(atlas) if o.by_size})
     raise FileFormatError(
         f"{path}: a matrix of {n} x {n} without names cannot be mapped to {atlas.name} "
         f"({len(atlas)} regions){f' as row_order={row_order!r}' if row_order else ''}."
         + (f" {n} rows could be: {'; '.join(could)}.{walls}" if could else "")
-        + (f" Known without names: {', '.join(map(str, known))} rows." if known else "")
         + " Write the names of the regions into the first row and column, give them by "
         "labels=, say whose order it is by row_order=, or choose the atlas that fits."
     )
-
-
-def _empty_walls(values: np.ndarray, atlas: Atlas) -> str:
-    """Return which rows are empty where other tools of MRtrix's size have walls.
-
-    14 structures and the cortex with a wall or callosum on each side have as many rows
-    as MRtrix's nodes, which have cortex at those places.
-    """
-    walls = atlas.settings.get("walls", {"size": 0, "rows": ()})
-    if len(values) == walls["size"]:
-        for rows in walls["rows"]:
-            if not values[rows].any() and not values[:, rows].any():
-                return f" Rows {rows[0] + 1} and {rows[1] + 1} are empty, as walls are."
-    return ""
 
 
 def are_counts(names: Sequence[str]) -> bool:
@@ -173,12 +182,10 @@ def read_names(path: str | Path) -> tuple[str, ...]:
     if not named:
         return _in_counted_order([r[0] for r in rows], [r[-1] for r in rows])
     columns = list(zip(*[r for r in rows[1:] if len(r) >= len(heads)], strict=False))
-    if not columns:
-        return ()
-    digits = [i for i in range(len(heads)) if all(map(str.isdecimal, columns[i]))]
+    digits = [i for i, cells in enumerate(columns) if all(map(str.isdecimal, cells))]
     place = next((i for i in named if i not in digits), named[0])
     counts = next((columns[i] for i in digits if i != place), ())
-    return _in_counted_order(counts, columns[place])
+    return _in_counted_order(counts, columns[place] if columns else ())
 
 
 def _in_counted_order(numbers: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
@@ -189,90 +196,43 @@ def _in_counted_order(numbers: Sequence[str], names: Sequence[str]) -> tuple[str
     return tuple(names)
 
 
-def find_sidecar(path: Path, n: int) -> tuple[tuple[str, ...], str] | None:
-    """Return the names of a matrix's rows from a file beside it, and which file.
-
-    BIDS (BEP017) writes a `.json` of the same name; scilpy and Connectoflow a
-    `labels_list.txt`; people a `labels.txt` or `labels.csv`. Lists in the folders above
-    that have another length are not of this matrix; beside it they are refused.
-    """
-    stem = re.sub(r"(\.(gz|tsv|csv|txt))+$", "", path.name, flags=re.IGNORECASE)
-    described = path.with_name(f"{stem}.json")
-    if stem != path.name and described.is_file():
-        names = _bids_nodes(described)
-        if names is not None:
-            _check_length(described, names, path, n)
-            return names, "rows named by the .json beside the matrix"
-    own = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-    for level, folder in enumerate(path.parents[: _FOLDERS_ABOVE + 1]):
-        for name in _SIDECARS if level else (*own, *_SIDECARS):
-            file = folder / name
-            if not file.is_file() or name == path.name:
-                continue
-            names = read_names(file)
-            if level == 0:
-                _check_length(file, names, path, n)
-            if len(names) == n:
-                return names, f"rows named by {name}"
-    return None
-
-
-def _check_length(file: Path, names: Sequence[str], path: Path, n: int) -> None:
-    if len(names) != n:
-        raise FileFormatError(
-            f"{path}: {n} rows, but {file.name} beside it names {len(names)}; "
-            "expected one name for each row. Correct it, or give the names by labels=."
-        )
-
-
 def _bids_nodes(path: Path) -> tuple[str, ...] | None:
     """Return the names of the nodes that a BIDS sidecar gives, None where none."""
     with reading(path, "a BIDS sidecar"):
-        described = json.loads(path.read_text(encoding="utf-8"))
-        described = described if isinstance(described, dict) else {}
+        described = json.loads(path.read_text(encoding="utf-8")) or {}
         indices = [str(index) for index in described.get("NodeIndices") or ()]
         files = described.get("NodeFiles", described.get("NodeFile")) or ()
-        files = [files] if isinstance(files, str) else files
-        tables = [_locate(path, name) for name in files]
-    if not tables:
+        files = [files] if isinstance(files, str) else list(files)
+    if not files:
         return tuple(indices) or None
     known: dict[str, str] = {}
-    for file in tables:
+    for name in files:
+        inside = name.removeprefix("bids:").lstrip(":/")  # from the data set's root
+        found = [folder / inside for folder in path.parents[:6]]
+        file = next(filter(Path.is_file, found), None)
+        if file is None:
+            raise FileFormatError(f"{path}: NodeFiles names {name}, which is nowhere.")
         table = read_table(file)
-        heads = {head.lower(): head for head in table.columns}
-        index = next((heads[h] for h in INDEX_HEADS if h in heads), None)
-        name = next((heads[h] for h in NAME_HEADS if h in heads), None)
-        if name is None:
+        table.columns = table.columns.str.lower()
+        index = next((head for head in INDEX_HEADS if head in table), None)
+        head = next((head for head in NAME_HEADS if head in table), None)
+        if head is None:
             raise FileFormatError(
                 f"{file}: no column {' or '.join(NAME_HEADS)} that names the nodes."
             )
         numbers = range(1, len(table) + 1) if index is None else table[index]
-        for number, region in zip(map(str, numbers), table[name], strict=True):
-            if number in known:
+        for number, region in zip(map(str, numbers), table[head], strict=True):
+            if known.setdefault(number, str(region)) != region:
                 raise FileFormatError(
                     f"{file}: the node {number} is {known[number]} and {region}; "
                     "expected every index once. Give each node its own index."
                 )
-            known[number] = str(region)
     if not indices:
         return _in_counted_order(list(known), list(known.values()))
     unknown = [index for index in indices if index not in known]
     if unknown:
         raise FileFormatError(
             f"{path}: NodeIndices names the node {unknown[0]}, which is not in "
-            f"{', '.join(file.name for file in tables)}."
+            f"{', '.join(files)}."
         )
     return tuple(known[index] for index in indices)
-
-
-def _locate(path: Path, name: str) -> Path:
-    """Return a file that BIDS names: relative, or from the root of the data set."""
-    inside = name.removeprefix("bids:").lstrip(":")
-    if PurePath(inside).is_absolute() or ".." in PurePath(inside).parts:
-        raise FileFormatError(
-            f"{path}: NodeFiles names {name}; expected a path below the data set."
-        )
-    for folder in [path.parent, *path.parent.parents][:6]:
-        if (folder / inside).is_file():
-            return folder / inside
-    raise FileFormatError(f"{path}: NodeFiles names {name}, which does not exist.")

@@ -2,10 +2,10 @@
 
 import csv
 import datetime as dt
-import zipfile
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,15 @@ from brainlsap.files import replace_when_whole
 DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
+ID_COLUMNS = (
+    *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
+    *("ptid", "rid", "scan", "scan_id", "image_id", "id", ""),
+)
+# FreeSurfer's tables say measure and side where others say what ids are.
+_FREESURFER_ID = re.compile(r"[lr]h\..+\.[a-z]+|measure:\w+", re.IGNORECASE)
+SESSION_COLUMNS = (
+    *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
+)
 # Larger than any file of a scan, or any table of a study, also when unpacked.
 MOST_BYTES = 256 * 2**20
 # Of a long list of faults so many are shown.
@@ -44,19 +53,12 @@ def read_lines(
     path: str | Path, data: bytes | None = None, *, comments: bool = False
 ) -> list[str]:
     """Return the lines of a text file that are neither empty nor comments (`#`)."""
-    if data is None:
-        with reading(path, "text"):
-            data = Path(path).read_bytes()
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path}: not a text file in UTF-8.") from error
+    with reading(path, "text"):
+        data = Path(path).read_bytes() if data is None else data
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    lines = [line for line in lines if line and not line.isspace()]
+    lines = [line for line in text.split("\n") if line and not line.isspace()]
     return lines if comments else [line for line in lines if line[0] != "#"]
 
 
@@ -110,9 +112,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
         if delimiter is None:
             lines = [" ".join(line.split()) for line in lines]
         with reading(path, "a table"):
-            rows = list(
-                csv.reader(lines, delimiter=delimiter or " ", skipinitialspace=True)
-            )
+            cut = csv.reader(lines, delimiter=delimiter or " ", skipinitialspace=True)
+            rows = list(cut)
     if not rows:
         raise FileFormatError(f"{path}: the table is empty; expected a header line.")
     heads = [head.strip() for head in rows[0]]
@@ -174,12 +175,12 @@ def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:
     cells = table.to_numpy(dtype=object)
     try:
         return cells.astype(float)  # None becomes NaN
-    except (ValueError, TypeError):
-        wrong = [
-            f"{cell!r} in row {row + 1}, column {table.columns[column]!r}"
-            for (row, column), cell in np.ndenumerate(cells)
-            if not _is_number(cell)
-        ]
+    except ValueError:
+        parsed = pd.to_numeric(cells.ravel(), errors="coerce").reshape(cells.shape)
+    wrong = [
+        f"{cells[row, column]!r} in row {row + 1}, column {table.columns[column]!r}"
+        for row, column in np.argwhere(pd.isna(parsed) & ~pd.isna(cells))
+    ]
     raise FileFormatError(
         f"{path}: {len(wrong)} cells must be numbers or n/a: {listed(wrong)}."
     )
@@ -187,60 +188,47 @@ def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:
 
 def as_covariate(column: pd.Series) -> pd.Series:
     """Return a column of text as numbers where all that is there are numbers."""
-    if not column.isna().all():
-        try:
-            return pd.to_numeric(column)
-        except (ValueError, TypeError):
-            pass
+    numbers = pd.to_numeric(column, errors="coerce")
+    if column.notna().any() and (numbers.notna() == column.notna()).all():
+        return numbers
     return pd.Series(column.tolist(), column.index)  # text in pandas' own type
 
 
-def listed(items: Iterator[str] | Sequence[str], most: int = _MOST_SHOWN) -> str:
+def find_id(path: str | Path, heads: Sequence[str]) -> tuple[str, str | None]:
+    """Return the heads of the columns that name scans and visits (None: no visits)."""
+    lower = {head.lower(): head for head in heads}
+    name = next((lower[head] for head in ID_COLUMNS if head in lower), None)
+    if heads and _FREESURFER_ID.fullmatch(heads[0]):
+        name = heads[0]
+    if name is None:
+        raise FileFormatError(
+            f"{path}: no column names the scans; expected one headed "
+            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(heads, 8)}."
+        )
+    return name, next((lower[head] for head in SESSION_COLUMNS if head in lower), None)
+
+
+def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:
     """Return items of a list for a message, cut where it is long."""
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + more
 
 
-def _is_number(cell: str | None) -> bool:
-    try:
-        float("nan" if cell is None else cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _read_sheet(path: str | Path) -> list[list[str]]:
     """Return the first sheet of a workbook as text, without empty rows."""
-    try:
-        openpyxl = import_module("openpyxl")
-    except ImportError as error:
+    if find_spec("openpyxl") is None:
         raise FileFormatError(
-            f"{path}: workbooks are read by openpyxl, which is not installed. Install "
-            "it by 'pip install brainlsap[xlsx]', or save the sheet as .csv."
-        ) from error
+            f"{path}: workbooks are read by openpyxl, which is not installed. Do "
+            "'pip install brainlsap[xlsx]', or save the sheet as .csv."
+        )
     with reading(path, "an Excel workbook"):
-        with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-                raise FileFormatError(
-                    f"{path}: unpacks to more than {MOST_BYTES >> 20} MiB."
-                )
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        sheet = book.worksheets[0].iter_rows(values_only=True)
-        rows = [row for row in ([_text(cell) for cell in r] for r in sheet) if any(row)]
-        book.close()
-    # rows may end early, and empty columns stand on the right
-    width = max(
-        (i + 1 for row in rows for i, cell in enumerate(row) if cell), default=0
-    )
-    return [(row + [""] * width)[:width] for row in rows]
+        sheet = pd.read_excel(path, header=None, dtype=object, na_filter=False)
+    rows = [[_text(cell) for cell in row] for row in sheet.to_numpy().tolist()]
+    return [row for row in rows if any(row)]
 
 
 def _text(cell: object) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
-        return str(int(cell))
-    if isinstance(cell, dt.datetime) and cell.time() == dt.time():
-        return cell.date().isoformat()
-    return cell.isoformat() if isinstance(cell, dt.date) else str(cell).strip()
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat().removesuffix("T00:00:00")
+    return str(cell).strip()

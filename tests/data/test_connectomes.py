@@ -1,17 +1,14 @@
 """Connectomes of every tool come out by name; what could be misread is refused."""
 
-import gzip
 import json
 
 import h5py
-import nibabel as nib
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.io import loadmat, savemat
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data import connectomes
 from brainlsap.data.connectomes import check_connectome, read_connectome
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.data import formats
@@ -129,15 +126,14 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
     ("text", "message"),
     [
         ("", "the file is empty; expected a matrix"),
-        ("1,2,3\n4,5,6\n", "expected a square matrix, got 2 x 3. The file may be cut"),
-        ("7\n", "expected a square matrix, got 1 x 1"),
-        ("1,2\n3\n", "not a matrix of numbers between commas: .* columns changed"),
-        ("1 2\n3 x\n", "between white space: could not convert string 'x'"),
-        ("a,b\n1,2\n3,\n", "could not convert string '' to float64.* below the names"),
+        ("1,2,3\n4,5,6\n", r"expected a square matrix of numbers, got shape \(2, 3\)"),
+        ("7\n", r"got shape \(1, 1\)"),
+        ("1,2\n3\n", "the number of columns changed from 2 to 1"),
+        ("1 2\n3 x\n", "could not convert string 'x'"),
+        ("a,b\n1,2\n3,\n", "could not convert string ''"),
         ("a,b,c\n1,2\n3,4\n", "3 names for 2 columns"),
-        ("a,b\n", "names but no numbers"),
+        ("a,b\n", "2 names for 0 columns"),
         ("1,2\n3,\0\n", "not a text file"),
-        ("data\tdata\t0\t1\n1\ta\t0\t1\n", r"connectogram of DSI .*connectivity\.mat"),
     ],
 )
 def test_text_refused(read, text, message):
@@ -168,9 +164,9 @@ def change(matrix, *places, value):
 @pytest.mark.parametrize(
     ("places", "value", "message"),
     [
-        ([(1, 4)], np.nan, "1 weights are NaN, first nan between lh_b and rh_b"),
-        ([(1, 4)], np.inf, "1 weights are infinite"),
-        ([(1, 4), (4, 1)], -2, "2 weights are negative, first -2.0 between lh_b"),
+        ([(1, 4)], np.nan, "1 weights are NaN, .*, first nan between lh_b and rh_b"),
+        ([(1, 4)], np.inf, "1 weights are NaN, infinite or negative, first inf"),
+        ([(1, 4), (4, 1)], -2, "2 weights are .* negative, first -2.0"),
         ([(1, 4)], 99, "not symmetric, 99.0 from lh_b to rh_b but 9.0 back"),
         ([np.s_[:]], 0, "every weight between two regions is 0"),
     ],
@@ -201,20 +197,14 @@ def test_symmetrize_is_decided_by_the_reader(tmp_path, tiny, matrix):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("lh_a",) * 7, "came more than once: lh_a as"),
-        (
-            ("lh_aa", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c", "x"),
-            "2 of 7 names unknown to atlas tiny",
-        ),
-        (
-            ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c", "CSF"),
-            "1 of the 7 regions of tiny are missing: Left-Amygdala",
-        ),
+        ("lh_a lh_a lh_a lh_a lh_a lh_a lh_a", "came more than once: lh_a as"),
+        ("lh_aa lh_b lh_c rh_a rh_b rh_c x", "2 of 7 names unknown to atlas tiny"),
+        ("lh_a lh_b lh_c rh_a rh_b rh_c CSF", "1 of the 7 regions of tiny are missing"),
     ],
 )
 def test_names_refused(read, matrix, names, message):
     with pytest.raises(RegionNameError, match=rf"c\.csv: .*{message}"):
-        read(text_of(matrix, ",", names, names))
+        read(text_of(matrix, ",", names.split(), names.split()))
 
 
 def test_another_parcellation_is_refused_with_the_step(tmp_path):
@@ -237,12 +227,6 @@ def test_matrices_in_memory(tiny, matrix):
 
 
 # ---- what each tool writes ----------------------------------------------------------
-
-
-def write_connectoflow_csv(folder, matrix, names):
-    path = formats.write_connectoflow(folder, matrix, names).with_suffix(".csv")
-    np.savetxt(path, matrix, delimiter=",")
-    return path
 
 
 def write_listed(suffix):
@@ -282,19 +266,29 @@ def write_matlab_7_3(folder, matrix, names):
     return path
 
 
+def write_mat(measure, atlas="Destrieux", prefix="atlas_"):
+    def write(folder, matrix, names):
+        path, matrices = folder / "q.mat", {measure: matrix}
+        return formats.write_qsirecon(path, matrices, names, atlas, prefix)
+
+    return write
+
+
+def write_dsi_studio(folder, matrix, names):
+    path, measures = folder / "d.connectivity.mat", {"count": matrix, "qa": matrix / 2}
+    return formats.write_dsi_studio(path, measures, names)
+
+
+def write_old_dsi_studio(folder, matrix, names):
+    path = folder / "d.count.end.connectivity.mat"
+    return formats.write_dsi_studio(path, {"count": matrix}, names, current=False)
+
+
 TOOLS = {
-    "QSIRecon": lambda f, W, n: formats.write_qsirecon(
-        f / "q.mat", {"radius2_count": W}, n
-    ),
-    "QSIPrep": lambda f, W, n: formats.write_qsirecon(
-        f / "q.mat", {"sift_radius2_count": W}, n, "a2009s", prefix=""
-    ),
-    "DSI Studio, old": lambda f, W, n: formats.write_dsi_studio(
-        f / "d.count.end.connectivity.mat", {"count": W}, n, current=False
-    ),
-    "DSI Studio": lambda f, W, n: formats.write_dsi_studio(
-        f / "d.connectivity.mat", {"count": W, "qa": W / 2}, n
-    ),
+    "QSIRecon": write_mat("radius2_count"),
+    "QSIPrep": write_mat("sift_radius2_count", "a2009s", ""),
+    "DSI Studio, old": write_old_dsi_studio,
+    "DSI Studio": write_dsi_studio,
     "HDF5": lambda f, W, n: formats.write_h5(f / "c.h5", W, n),
     "npz": lambda f, W, n: formats.write_npz(f / "c.npz", W, n),
     "npz, triangle": lambda f, W, n: formats.write_npz(f / "c.npz", np.triu(W), n),
@@ -302,7 +296,6 @@ TOOLS = {
     "BIDS, gz": lambda f, W, n: formats.write_relmat(f, W, n, packed=True),
     "XCP-D": write_xcp_d,
     "Connectoflow": formats.write_connectoflow,
-    "Connectoflow, csv": write_connectoflow_csv,
     "MATLAB": write_plain_mat,
     "MATLAB 7.3": write_matlab_7_3,
     "gii with a list": write_listed(".gii"),
@@ -426,11 +419,6 @@ def test_lists_that_do_not_fit_are_refused(tmp_path, tiny, matrix, shuffled):
         read_connectome(path, tiny)
     np.savez(path, connectome=matrix, names=np.array("counts of a study"))
     assert "order of tiny" in read_connectome(path, tiny).notes[0]
-    with h5py.File(tmp_path / "c.h5", "w") as file:
-        file["connectome"] = shuffled[0]
-        file["names"] = np.array([(i, 1) for i in range(7)], dtype="i4,i4")
-    with pytest.raises(FileFormatError, match="'names' may name the rows, but is kept"):
-        read_connectome(tmp_path / "c.h5", tiny)
 
 
 def test_hdf5_whose_data_look_like_its_own_marks_is_read(tmp_path, tiny, matrix):
@@ -468,18 +456,12 @@ def test_broken_files_are_refused(tmp_path, tiny, name, message):
         read_connectome(tmp_path / name, tiny)
 
 
-@pytest.mark.parametrize("suffix", ["npy", "npz", "mat", "h5", "gii", "tsv.gz"])
-def test_files_cut_short_are_refused(tmp_path, suffix):
-    path = {
-        "npz": lambda p: formats.write_npz(p, EXPECTED, NAMES),
-        "mat": lambda p: formats.write_qsirecon(p, {"count": EXPECTED}, NAMES),
-        "h5": lambda p: formats.write_h5(p, EXPECTED, NAMES),
-        "gii": lambda p: formats.write_gii(p, EXPECTED),
-        "npy": lambda p: np.save(p, EXPECTED) or p,
-        "tsv.gz": lambda p: formats.write_relmat(
-            p.parent, EXPECTED, NAMES, packed=True
-        ),
-    }[suffix](tmp_path / f"c.{suffix}")
+@pytest.mark.parametrize(
+    "tool",
+    ["npy with a list", "npz", "QSIRecon", "HDF5", "gii with a list", "BIDS, gz"],
+)
+def test_files_cut_short_are_refused(tmp_path, tool):
+    path = TOOLS[tool](tmp_path, EXPECTED, NAMES)
     whole = path.read_bytes()
     for share in (0.3, 0.6, 0.99):
         path.write_bytes(whole[: int(len(whole) * share)])
@@ -488,43 +470,17 @@ def test_files_cut_short_are_refused(tmp_path, suffix):
 
 
 def test_files_without_a_matrix_are_refused(tmp_path, tiny):
-    for name, arrays, message in (
-        ("a", {"a": np.ones(3), "b": np.ones((2, 3))}, r"found a \(3,\), b \(2, 3\)"),
-        ("b", {"a": np.array([{}])}, "Object arrays cannot be loaded"),
-    ):
-        np.savez(tmp_path / f"{name}.npz", **arrays)
-        with pytest.raises(FileFormatError, match=message):
-            read_connectome(tmp_path / f"{name}.npz", tiny)
+    np.savez(tmp_path / "c.npz", a=np.ones(3), b=np.ones((2, 3)))
+    with pytest.raises(FileFormatError, match=r"found a \(3,\), b \(2, 3\)"):
+        read_connectome(tmp_path / "c.npz", tiny)
     for array, message in (
         (np.array([{"a": 1}], dtype=object), r"cannot be read as a \.npy"),
-        (np.array(["a"]), "expected an array of numbers, got <U1"),
-        (np.zeros((3, 4, 5)), "square matrix, got 3 x 4 x 5"),
+        (np.full((7, 7), "a"), r"got shape \(7, 7\) of <U1"),
+        (np.zeros((3, 4, 5)), r"square matrix of numbers, got shape \(3, 4, 5\)"),
     ):
         np.save(tmp_path / "c.npy", array, allow_pickle=True)
         with pytest.raises(FileFormatError, match=message):
             read_connectome(tmp_path / "c.npy", tiny)
-    arrays = [nib.gifti.GiftiDataArray(np.ones((3, 3), np.float32)) for _ in range(2)]
-    nib.save(nib.gifti.GiftiImage(darrays=arrays), tmp_path / "c.gii")
-    with pytest.raises(FileFormatError, match="with one matrix, got 2 arrays"):
-        read_connectome(tmp_path / "c.gii", tiny)
-
-
-def test_large_files_are_refused_unread(tmp_path, tiny, monkeypatch):
-    monkeypatch.setattr(connectomes, "MOST_BYTES", 2000)
-    np.savez_compressed(tmp_path / "c.npz", a=np.zeros((99, 99)))
-    savemat(tmp_path / "c.mat", {"a": np.zeros((99, 99))}, do_compression=True)
-    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"0,1\n" * 9999))
-    (tmp_path / "c.gii").write_bytes(b"x" * 3000)
-    for name in ("c.npz", "c.mat", "c.csv.gz", "c.gii"):
-        with pytest.raises(FileFormatError, match=r"unpacks to more|the right file"):
-            read_connectome(tmp_path / name, tiny)
-    # a header that promises more than the file holds asks for no memory
-    np.save(tmp_path / "c.npy", np.zeros((9, 9)))
-    content = (tmp_path / "c.npy").read_bytes()
-    content = content.replace(b"(9, 9), }      ", b"(99999, 99999),}")
-    (tmp_path / "c.npy").write_bytes(content)
-    with pytest.raises(FileFormatError, match="cannot be read"):
-        read_connectome(tmp_path / "c.npy", tiny)
 
 
 # ---- files beside a matrix ----------------------------------------------------------
@@ -550,9 +506,7 @@ def test_sidecars(tmp_path):
     ("described", "message"),
     [
         ("{", "cannot be read as a BIDS sidecar"),
-        ({"NodeFiles": ["no.tsv"]}, "NodeFiles names no.tsv, which does not exist"),
-        ({"NodeFiles": ["../no.tsv"]}, "names ../no.tsv; expected a path below the"),
-        ({"NodeFiles": ["bids::/etc/passwd"]}, "expected a path below the data set"),
+        ({"NodeFiles": ["no.tsv"]}, "NodeFiles names no.tsv, which is nowhere"),
         ({"NodeFiles": 3}, "cannot be read as a BIDS sidecar: 'int' object is not"),
         ({"NodeIndices": [1, 2]}, r"160 rows, but .*relmat\.json beside it names 2"),
         (
@@ -595,8 +549,6 @@ def test_real_template_connectome(shared):
     # fs_a2009s.txt: 74 left, cerebellum, 7 + 7 structures, 74 right, cerebellum
     cortex = [*range(74), *range(89, 163)]
     order = [*cortex, *range(75, 81), *range(82, 88)]
-    places = ATLAS.match([*NAMES[:148], *NAMES[148:]])
-    np.testing.assert_array_equal(places, np.arange(N))
     same(whole, raw[np.ix_(order, order)])
     half = read_connectome(folder / "count_endvoxels.csv", ATLAS)
-    assert "only the upper triangle is filled: mirrored" in half.notes
+    assert "only one triangle is filled: mirrored" in half.notes

@@ -405,6 +405,6 @@ def test_a_caps_tree_of_clinica(tmp_path):
                 write_clinica(path, names, values[person][first : first + 74])
     cohort = load_cohort(caps, atlas, "thickness")
     np.testing.assert_allclose(cohort.features[:, :148, 0], [*values.values()])
-    assert "connectomes: only the upper triangle is filled: mirrored (3 of 3)" in (
+    assert "connectomes: only one triangle is filled: mirrored (3 of 3)" in (
         cohort.notes
     )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data.freesurfer import read_stats, read_vertices
+from brainlsap.data.freesurfer import read_stats
 from brainlsap.data.measures import get_measure
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.data import feature_formats as formats
@@ -64,6 +64,10 @@ def test_a_region_that_freesurfer_did_not_find_is_not_measured(subject):
 LOBES = ("cuneus", "lingual", "fusiform", "precuneus", "entorhinal")
 
 
+def exchange(old, new):
+    return lambda rows: [row.replace(old, new) for row in rows]
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -71,17 +75,9 @@ LOBES = ("cuneus", "lingual", "fusiform", "precuneus", "entorhinal")
         ("rh.aparc", without(*LOBES), r"5 of 34 regions have no row .ctx-rh-cun"),
         ("aseg", lambda rows: rows[:-1], r"cut short; expected \d+ rows of 6 cells"),
         ("aseg", lambda rows: [*rows[:-1], rows[0]], "more than once"),
-        (
-            "lh.aparc",
-            lambda rows: [row.replace("cuneus ", "cunnus ") for row in rows],
-            "unknown to atlas desikan82: 'cunnus'",
-        ),
-        ("lh.aparc", lambda rows: [*rows[:-1], "insula 2 3"], "one of 3 cells"),
-        (
-            "lh.aparc",
-            lambda rows: [r.replace(".0", "x") for r in rows],
-            "must hold num",
-        ),
+        ("lh.aparc", exchange("cuneus ", "cunnus "), "atlas desikan82: 'cunnus'"),
+        ("lh.aparc", lambda rows: [*rows[:-1], "insula 2 3"], "the last of 3"),
+        ("lh.aparc", exchange(".0", "x"), "could not convert string to float"),
         ("lh.aparc", lambda rows: rows[:0], "expected a FreeSurfer stats file"),
     ],
 )
@@ -103,17 +99,12 @@ def test_other_names_of_the_thalamus_and_lost_structures(subject):
     path.write_text(whole.replace("1500000.0", "0"))
     with pytest.raises(FileFormatError, match=r"aseg\.stats: no line '# Measure Estim"):
         read(subject, "volume_per_etiv")
-    path.write_text(whole.replace("1500000.0", "many"))
-    with pytest.raises(
-        FileFormatError, match=r"aseg\.stats: cannot be read as a stats"
-    ):
-        read(subject, "volume")
 
 
 def test_hemispheres_that_were_exchanged_are_refused(subject):
     left, right = (subject / f"stats/{side}.aparc.stats" for side in ("lh", "rh"))
     left.write_text(right.read_text())
-    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* of rh; exp"):
+    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* of rh"):
         read(subject)
 
 
@@ -201,21 +192,20 @@ def test_vertices_outside_the_cortex_label_do_not_count(tmp_path):
     place = names.index(b"G_and_S_frontomargin")
     expected = per_vertex[(labels == place) & inside].astype(float).mean()
     assert read(tmp_path, "thickness", ATLAS)[0] == pytest.approx(expected)
-    for text, message in (("#\n1\n99999 0\n", "outside 0 to"), ("#\n1\nx\n", "label")):
-        label.write_text(text)
-        with pytest.raises(FileFormatError, match=rf"cortex\.label: .*{message}"):
-            read(tmp_path, "thickness", ATLAS)
+    label.write_text("#\n1\n99999 0\n")
+    with pytest.raises(FileFormatError, match=r"cortex\.label: .* out of bounds"):
+        read(tmp_path, "thickness", ATLAS)
 
 
 def test_files_of_vertices_refused(tmp_path):
     formats.write_vertices(tmp_path, ATLAS)
-    with pytest.raises(FileFormatError, match=r"lh\.aparc\.annot: no such file"):
+    with pytest.raises(FileFormatError, match=r"lh\.aparc\.annot: .*o such file"):
         read(tmp_path, "thickness", DESIKAN)
     path = tmp_path / "surf/lh.thickness"
     whole = path.read_bytes()
     for cut in (2, 20, -4):
         path.write_bytes(whole[:cut])
-        with pytest.raises(FileFormatError, match=r"lh\.thickness: .*be cut short"):
+        with pytest.raises(FileFormatError, match=r"lh\.thickness: .* cut short"):
             read(tmp_path, "thickness", ATLAS)
     nib.freesurfer.write_morph_data(path, np.ones(5, np.float32))
     with pytest.raises(FileFormatError, match=r"5 vertices, but .* has 3040"):
@@ -231,16 +221,15 @@ def test_files_of_vertices_refused(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["mgh", "mgz"])
 def test_overlays(tmp_path, suffix):
-    path = tmp_path / f"lh.thickness.{suffix}"
-    nib.MGHImage(np.ones((5, 1, 1), np.float32), np.eye(4)).to_filename(path)
-    assert read_vertices(path).tolist() == [1] * 5
-    nib.MGHImage(np.ones((5, 4, 1), np.float32), np.eye(4)).to_filename(path)
-    with pytest.raises(FileFormatError, match="expected one value a vertex"):
-        read_vertices(path)
-    path = tmp_path / "lh.x.mgh"
-    nib.MGHImage(np.ones((5, 1, 1), np.float32), np.eye(4)).to_filename(path)
-    content = bytearray(path.read_bytes())
-    content[4:8] = (2**30).to_bytes(4, "big")
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"header promises .* values"):
-        read_vertices(path)
+    means = formats.write_vertices(tmp_path, ATLAS)
+    for side in ("lh", "rh"):
+        plain = tmp_path / f"surf/{side}.thickness"
+        values = nib.freesurfer.read_morph_data(plain).astype(np.float32)
+        image = nib.MGHImage(values[:, None, None], np.eye(4))
+        image.to_filename(plain.with_suffix(f".thickness.{suffix}"))
+        plain.unlink()
+    np.testing.assert_allclose(read(tmp_path, atlas=ATLAS), means, atol=5e-7)
+    path = tmp_path / f"surf/lh.thickness.{suffix}"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(FileFormatError, match=r"lh\.thickness.*: cannot be read as"):
+        read(tmp_path, atlas=ATLAS)

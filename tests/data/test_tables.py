@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data import tables
 from brainlsap.data.measures import get_measure
 from brainlsap.data.region_tables import (
     read_region_values,
@@ -70,7 +69,7 @@ def test_files_refused(tmp_path):
     with pytest.raises(FileFormatError, match="cannot be read as text: Is a directory"):
         read_table(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"name\nK\xf6ln\n")
-    with pytest.raises(FileFormatError, match="not a text file in UTF-8"):
+    with pytest.raises(FileFormatError, match="cannot be read as text: 'utf-8'"):
         read_table(tmp_path / "latin.csv")
 
 
@@ -135,9 +134,6 @@ def test_workbooks_refused(sheet, tmp_path, monkeypatch):
     with pytest.raises(FileFormatError, match="cannot be read as an Excel workbook"):
         read_table(tmp_path / "bad.xlsx")
     path = sheet(["a"], [1])
-    monkeypatch.setattr(tables, "MOST_BYTES", 100)
-    with pytest.raises(FileFormatError, match="unpacks to more than 0 MiB"):
-        read_table(path)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(FileFormatError, match=r"pip install brainlsap\[xlsx\]"):
         read_table(path)
@@ -398,8 +394,16 @@ def test_a_second_scan_is_not_the_other_side(read, head):
         (upright([*VALUES[:6], "x"]), FileFormatError, "'x' .*suvr of Left-Amygdala"),
         (upright(names=[*REGIONS[:6], "lh_q"]), RegionNameError, "'lh_q'"),
         (upright(names=[*REGIONS[:6], "lh.a"]), RegionNameError, "more than once"),
-        (upright(head="x\tsuvr"), FileFormatError, "no column for names of .* found x"),
-        (upright(head="name\tx"), FileFormatError, "no column for suvr; .*headed suvr"),
+        (
+            upright(head="x\tsuvr"),
+            FileFormatError,
+            "no column headed region, .* found x",
+        ),
+        (
+            upright(head="name\tx"),
+            FileFormatError,
+            "no column headed suvr, .* found name, x",
+        ),
         (upright()[:-20], FileFormatError, "the last line has no end: the file may"),
     ],
 )
