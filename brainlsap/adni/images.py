@@ -24,6 +24,9 @@ MODALITIES: dict[str, tuple[str, ...]] = {
     **_PET,
     "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
 }
+_IMAGE_COLUMNS = (
+    *("ptid", "image", "day", "modality", "description", "scanner", "folder"),
+)
 _PTID, _IMAGE = re.compile(r"\d{3}_S_\d{4,5}"), re.compile(r"I\d+")
 PAIR_COLUMNS = (
     *("participant_id", "ptid", "session_id", "viscode", "exam_date", "modality"),
@@ -71,7 +74,7 @@ def find_images(
     """
     root = Path(place)
     scanners = _listed_scanners(listed)
-    rows: list[dict[str, object]] = []
+    rows: list[tuple[object, ...]] = []
     unknown: Counter[str] = Counter()
     n_empty = 0
     depths = ("", "*/", "*/*/")  # PTID's folders are here, or a little below
@@ -86,15 +89,13 @@ def find_images(
             n_empty += 1
         else:
             scanner = _scanner_of(folder) or scanners.get(image.lstrip("I"))
-            row = {"ptid": ptid, "image": image, "day": day, "modality": modality}
-            row |= {"description": description, "scanner": scanner, "folder": folder}
-            rows.append(row)
+            rows.append((ptid, image, day, modality, description, scanner, folder))
     if not rows:
         raise CohortError(
             f"{root}: no image found; expected PTID/description/date/I-id, such as "
             "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it"
         )
-    images = pd.DataFrame(rows)
+    images = pd.DataFrame(rows, columns=list(_IMAGE_COLUMNS))
     days = parse_days(images["day"])
     faults = [
         f"{row.folder}: {row.day!r} is no day such as 2006-04-18_08_20_30.0"

@@ -63,9 +63,9 @@ def read_adni_tables(place: str | Path) -> tuple[pd.DataFrame, pd.DataFrame, lis
     place = Path(place)
     found, names = _sort_tables(place)
     if "ADNIMERGE" in found:
-        rows, used = _from_adnimerge(found["ADNIMERGE"]), ("ADNIMERGE",)
+        rows, used = _from_adnimerge(found["ADNIMERGE"]), ["ADNIMERGE"]
     elif "DXSUM" in found:
-        rows, used = _from_dxsum(found), ("DXSUM", "ARM", "PTDEMOG")
+        rows, used = _from_dxsum(found), ["DXSUM", "ARM", "PTDEMOG"]
     else:
         raise CohortError(
             f"{place}: no table of diagnoses; expected ADNIMERGE (columns RID, "

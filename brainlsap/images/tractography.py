@@ -24,6 +24,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from nibabel import orientations
+from scipy import ndimage
+from scipy.spatial import cKDTree
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
@@ -42,7 +45,7 @@ _NEARLY = 1e-9
 # Ends are searched in the order of cubes of so many voxels: near ones share memory.
 _CUBE = 8
 # From the ends of a block's streamlines to the codes of nodes, 0 for none.
-EndFinder = Callable[[StreamlineBlock], tuple[np.ndarray, np.ndarray]]
+EndFinder = Callable[[StreamlineBlock], list[np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,16 +189,9 @@ def build_connectome(
         "weight": weight,
         "streamline_weights": said,
     }
-    return BuiltConnectome(
-        matrix,
-        atlas.names,
-        (*image.notes, note),
-        n_streamlines,
-        n_kept,
-        n_unassigned,
-        n_outside,
-        parameters,
-    )
+    numbers = (n_streamlines, n_kept, n_unassigned, n_outside)
+    notes = (*image.notes, note)
+    return BuiltConnectome(matrix, atlas.names, notes, *numbers, parameters)
 
 
 def _transform(affine: np.ndarray, points: Any) -> list[np.ndarray]:
@@ -218,11 +214,8 @@ class NodeImage:
     """
 
     def __init__(self, codes: np.ndarray, affine: np.ndarray) -> None:
-        from nibabel import orientations
-
         turn = orientations.io_orientation(affine)
-        turned = orientations.apply_orientation(codes, turn)
-        self.codes = np.ascontiguousarray(turned)
+        self.codes = np.ascontiguousarray(orientations.apply_orientation(codes, turn))
         self.affine = affine @ orientations.inv_ornt_aff(turn, codes.shape)
         self.inverse = np.linalg.inv(self.affine)
         self.spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
@@ -258,8 +251,6 @@ class RadialSearch:
     """
 
     def __init__(self, nodes: NodeImage, radius: float) -> None:
-        from scipy.spatial import cKDTree
-
         self.nodes, self.radius = nodes, radius
         self.half_diagonal = float(np.sqrt(((0.5 * nodes.spacing) ** 2).sum()))
         axes = nodes.affine[:3, :3] / nodes.spacing
@@ -268,14 +259,7 @@ class RadialSearch:
         self.trusts_own = is_square and radius > self.half_diagonal
         wanted = nodes.codes > 0
         if self.trusts_own:  # voxels inside a node are never nearest to one outside
-            inner = np.zeros_like(wanted)
-            middle = (slice(1, -1),) * 3
-            inner[middle] = wanted[middle]
-            for axis in range(3):
-                for part in (slice(None, -2), slice(2, None)):
-                    beside = tuple(part if i == axis else middle[i] for i in range(3))
-                    inner[middle] &= wanted[beside]
-            wanted = wanted & ~inner
+            wanted &= ~ndimage.binary_erosion(wanted)
         voxels = np.argwhere(wanted)
         centres = np.stack(_transform(nodes.affine, voxels.T), axis=1)
         self.found_codes = np.append(nodes.codes[tuple(voxels.T)], 0)
@@ -372,17 +356,16 @@ def reverse_search(
 
 def assign_ends(nodes: NodeImage, assignment: str, radius: float) -> EndFinder:
     """Return the function that gives the ends of a block's streamlines to nodes."""
-    if assignment == "reverse_search":
-        return lambda block: (
-            reverse_search(nodes, block, radius, at_end=False),
-            reverse_search(nodes, block, radius, at_end=True),
-        )
     search = RadialSearch(nodes, radius) if assignment == "radial" else nodes.at
 
-    def ends(block: StreamlineBlock) -> tuple[np.ndarray, np.ndarray]:
+    def ends(block: StreamlineBlock) -> list[np.ndarray]:
+        if assignment == "reverse_search":
+            return [
+                reverse_search(nodes, block, radius, at_end=at_end)
+                for at_end in (False, True)
+            ]
         both = np.concatenate([block.starts, block.stops - 1])
-        codes = search(block.points[both])
-        return codes[: len(block.starts)], codes[len(block.starts) :]
+        return np.split(search(block.points[both]), 2)
 
     return ends
 

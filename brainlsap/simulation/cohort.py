@@ -307,15 +307,15 @@ def make_people(
     n_visits = np.repeat(np.arange(len(visits)) + 1, divide(n_people, visits))
     n_visits = random_stream(random_state, "visits").permutation(n_visits)
     rows = []
-    for person, (stage, times) in enumerate(zip(stages, n_visits, strict=True)):
+    for person, (start, times) in enumerate(zip(stages, n_visits, strict=True)):
         rng = random_stream(random_state, "person", person)
-        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage]]
+        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[start]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
         sex = "M" if rng.random() < n_men / n_group else "F"
         site = int(rng.integers(n_sites))
         for visit in range(times):
             age_now = round(age + visit * MONTHS_BETWEEN / 12, 1)
-            rows.append((person, visit, stage, age_now, sex, site))
+            rows.append((person, visit, start, age_now, sex, site))
     columns = ["person", "visit", "stage", "age", "sex", "site"]
     return pd.DataFrame(rows, columns=columns)
 

