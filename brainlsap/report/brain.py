@@ -183,14 +183,18 @@ def has_surfaces(atlas: Atlas) -> bool:
     return atlas.folder is not None and Path(atlas.folder, "lh.annot").is_file()
 
 
+def can_be_drawn(atlas: Atlas) -> bool:
+    """Return whether an atlas has surfaces or coordinates to draw on."""
+    return has_surfaces(atlas) or bool(atlas.regions["x"].notna().any())
+
+
 def coordinates(atlas: Atlas) -> np.ndarray:
     """Return the centres of an atlas' regions (n_rois, 3); raise where none has one."""
-    centres = atlas.regions[["x", "y", "z"]].to_numpy(float)
-    if np.isnan(centres).any(axis=1).all():
+    if not can_be_drawn(atlas):
         raise ParameterError(
             f"Atlas {atlas.name} has neither surfaces nor coordinates to draw on."
         )
-    return centres
+    return atlas.regions[["x", "y", "z"]].to_numpy(float)
 
 
 def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
@@ -333,11 +337,11 @@ def _plot_surfaces(
     foot += 0.2 if any_grey else 0
     tall = min(_TALLEST_BAR, head + 0.06 - foot)
     x, y = lefts[-1] + widths[-1] + _GAP, (foot + head + 0.12 - tall) / 2
-    box = np.array([x / width, y / height, 0.09 / width, tall / height])
+    box = (x / width, y / height, 0.09 / width, tall / height)
     cax = figure.add_axes(box, label="colour bar")
     _add_color_bar(cax, scale, extend, bar_label, int(np.clip(tall / 0.2, 2, 6)))
     if any_grey:
-        box = np.array([x / width, (y - 0.2) / height, 0.09 / width, 0.09 / height])
+        box = (x / width, (y - 0.2) / height, 0.09 / width, 0.09 / height)
         patch = figure.add_axes(box, label="no value")
         patch.set(facecolor=NO_VALUE, xticks=[], yticks=[])
         patch.text(1.5, 0.45, "no value", transform=patch.transAxes, va="center")

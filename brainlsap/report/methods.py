@@ -298,7 +298,7 @@ def _models(evaluation: Evaluation) -> list[str]:
             if (found := _phrases(phrases, told))
         ]
         if first:
-            parts.append(f"Otherwise {name} was as {main}")
+            parts.append(f"{name} was {'otherwise ' if parts else ''}as {main}")
         else:
             main, first = str(name), settings
         sentences += [f"{part}." for part in parts]

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
@@ -20,8 +22,13 @@ from brainlsap.evaluation import (
     ranking_verdict,
 )
 from brainlsap.report import tables as made
-from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
+from brainlsap.report.brain import (
+    can_be_drawn,
+    plot_regions,
+    plot_scales_at_quarters,
+)
 from brainlsap.report.brain_interactive import write_interactive
+from brainlsap.report.exports import relative_scales
 from brainlsap.report.methods import headline, methods_text
 from brainlsap.report.plots import (
     plot_calibration,
@@ -35,33 +42,6 @@ PAGE_SCORES = (
     *("balanced_accuracy", "auc", "brier"),
     *("kappa", "stage_error", "adjacent_accuracy"),
 )
-FILES = (
-    "tables/: every table of this page, as TSV and for LaTeX (booktabs)",
-    "figures/: every figure of this page, as PNG",
-    "predictions.tsv: out-of-fold predictions of all models; scans have codes",
-    "methods.txt: the methods above",
-    "settings.json: settings of study and models, versions, list of files",
-    "timing.tsv, log.txt: seconds, epochs and warnings of every fit",
-    "../private/, not to be shared: the evaluation by name, from which `brainlsap "
-    "report` makes this page anew; the key of the codes; who an audit finding is about",
-)
-CITATIONS = (
-    "Method: J. Sim, S. Jeon, I. Choi, G. Wu, W. H. Kim. Learning to Approximate "
-    "Adaptive Kernel Convolution on Graphs. Proceedings of the AAAI Conference on "
-    "Artificial Intelligence, 2024. arXiv:2401.11840.",
-    "Corrected t-test: C. Nadeau, Y. Bengio. Inference for the generalization error. "
-    "Machine Learning 52:239-281, 2003.",
-    "Kinds of leakage: S. Kapoor, A. Narayanan. Leakage and the reproducibility crisis "
-    "in machine-learning-based science. Patterns 4(9):100804, 2023.",
-)
-ATLASES = {
-    "destrieux": "Atlas: C. Destrieux, B. Fischl, A. Dale, E. Halgren. Automatic "
-    "parcellation of human cortical gyri and sulci using standard anatomical "
-    "nomenclature. NeuroImage 53(1):1-15, 2010.",
-    "desikan": "Atlas: R. S. Desikan et al. An automated labeling system for "
-    "subdividing the human cerebral cortex on MRI scans into gyral based regions of "
-    "interest. NeuroImage 31(3):968-980, 2006.",
-}
 
 
 class _Page:
@@ -72,7 +52,7 @@ class _Page:
     ) -> None:
         self.folder, self.codes, self.clean = folder, codes, clean
         self.sections: list[dict[str, Any]] = []
-        (folder / "tables").mkdir(parents=True)
+        (folder / "tables").mkdir()
         (folder / "figures").mkdir()
 
     def section(self, name: str, title: str) -> None:
@@ -84,9 +64,8 @@ class _Page:
     def heading(self, text: str) -> None:
         self._add("heading", text=text)
 
-    def text(self, *texts: str) -> None:
-        for one in texts:
-            self._add("text", text=one)
+    def text(self, text: str) -> None:
+        self._add("text", text=text)
 
     def items(self, items: Iterable[str]) -> None:
         self._add("list", points=list(items))
@@ -106,17 +85,9 @@ class _Page:
         self._add("table", frame=frame, caption=caption, numeric=numeric, long=long)
 
     def figure(
-        self,
-        name: str,
-        figure: Any,
-        caption: str,
-        *,
-        wide: bool = False,
+        self, name: str, figure: Any, caption: str, *, wide: bool = False
     ) -> None:
-        import matplotlib.pyplot as plt
-
-        file = io.BytesIO()
-        dpi = 300 if wide else 200
+        file, dpi = io.BytesIO(), 300 if wide else 200
         figure.savefig(file, format="png", dpi=dpi, bbox_inches="tight")
         plt.close(figure)
         png = file.getvalue()
@@ -135,25 +106,9 @@ def render_page(
 ) -> str:
     """Write tables, figures and methods text to a folder; return the page as HTML.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        With title, date and versions in its settings.
-    folder : Path
-        New.
-    codes : mapping of str to str
-        From scan to what the page calls it.
-    clean : function of str
-        Takes names out of free text.
-    atlas : Atlas or None
-        Without one, regions go by the names of the evaluation and no brain is drawn.
-
-    Returns
-    -------
-    str
+    `codes` has what the page calls every scan; `clean` takes names out of free text;
+    without an atlas, regions go by their names and no brain is drawn.
     """
-    from jinja2 import Environment, FileSystemLoader
-
     page, settings = _Page(folder, codes, clean), evaluation.settings
     _scores(page, evaluation)
     _people(page, evaluation)
@@ -163,13 +118,9 @@ def render_page(
     _fitting(page, evaluation)
     methods = [clean(one) for one in methods_text(evaluation)]
     page.section("methods", "Methods, ready to paste")
-    page.text(*methods)
+    for one in methods:
+        page.text(one)
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
-    page.section("files", "Files and citation")
-    page.items(FILES)
-    name = evaluation.cohort.atlas_name
-    cited = [text for key, text in ATLASES.items() if name.startswith(key)]
-    page.items([*CITATIONS, *cited])
     surroundings = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -183,11 +134,12 @@ def render_page(
         identified=all(scan == code for scan, code in codes.items()),
         headline=[clean(one) for one in headline(evaluation)],
         sections=page.sections,
+        atlas_name=evaluation.cohort.atlas_name,
     )
 
 
 def _scores(page: _Page, evaluation: Evaluation) -> None:
-    ordered = evaluation.cohort.classes_ordered
+    classes, first = evaluation.cohort.classes, evaluation.models[0]
     page.section("scores", "Scores")
     page.figure(
         "scores",
@@ -197,46 +149,38 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
     )
     page.table(
         "scores",
-        made.score_table(evaluation, scores=PAGE_SCORES),
+        made.score_table(evaluation, PAGE_SCORES),
         "Scores of every model: mean ± s.d. over folds.",
     )
     page.text(
-        "Macro scores are means over the classes present in a test fold."
-        + (
-            " Kappa and errors in stages read the order of the classes, "
-            f"{', '.join(evaluation.cohort.classes)}, as the order of stages."
-            if ordered and len(evaluation.cohort.classes) > 2
-            else ""
-        )
-        + " A model that gives no probabilities has no Brier score and no calibration."
+        "Macro scores are means over the classes present in a test fold. "
+        "A model that gives no probabilities has no Brier score and no calibration."
     )
+    if evaluation.cohort.classes_ordered and len(classes) > 2:
+        page.text(
+            "Kappa and errors in stages read the order of the classes, "
+            f"{', '.join(classes)}, as the order of stages."
+        )
     page.table(
         "intervals",
         made.interval_table(evaluation),
-        "The same scores with 95% bootstrap intervals over people.",
-    )
-    page.text(
-        "People are drawn with replacement, each with all visits. The intervals do not "
-        "contain what another training sample would change."
+        "The same scores with 95% bootstrap intervals over people, drawn with all "
+        "their visits. What another training sample would change is not in them.",
     )
     page.table(
         "classification",
         made.classification_table(evaluation),
         "Classification table: mean ± s.d. over folds.",
     )
-    comparison = made.comparison_table(evaluation)
-    if not comparison.empty:
+    if len(evaluation.models) > 1:
         page.heading("Comparison")
         page.table(
             "comparison",
-            comparison,
-            f"Balanced accuracy of {evaluation.models[0]} minus that of every other "
-            "model, on the same folds.",
-        )
-        page.text(
-            "Corrected p: t-test over folds, corrected for folds that share training "
-            "people (Nadeau and Bengio 2003). Holm p: corrected for the number of "
-            "comparisons as well; the verdict of the summary is this one."
+            made.comparison_table(evaluation),
+            f"Balanced accuracy of {first} minus that of every other model. Corrected "
+            "p: t-test over folds, corrected for folds that share training people "
+            "(Nadeau and Bengio 2003). Holm p: corrected for the number of comparisons "
+            "as well; the verdict of the summary is this one.",
         )
     told = evaluation.predictions
     if told.empty:
@@ -248,7 +192,7 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
         plot_confusion(evaluation, model).figure,
         f"Confusion matrix of {model}, all test scans.",
     )
-    known = told.loc[told[f"p_{evaluation.cohort.classes[0]}"].notna(), "model"]
+    known = told.loc[told[f"p_{classes[0]}"].notna(), "model"]
     if len(known):
         page.figure(
             "calibration",
@@ -260,8 +204,8 @@ def _scores(page: _Page, evaluation: Evaluation) -> None:
     page.table(
         "classes",
         made.class_rate_table(evaluation, model),
-        f"Rates of every class, {model}, with 95% intervals over "
-        "people. Predictive value holds at the shares of this cohort.",
+        f"Rates of every class, {model}, with 95% intervals over people. Predictive "
+        "value holds at the shares of this cohort.",
     )
 
 
@@ -304,13 +248,13 @@ def _people(page: _Page, evaluation: Evaluation) -> None:
 
 
 def _folds(page: _Page, evaluation: Evaluation) -> None:
-    settings = evaluation.settings
     page.section("folds", "Folds and leakage")
+    shared = evaluation.settings["people_shared"]
     page.items(
         [
             "Folds divide scans and not people: visits of one person stand on both "
             "sides."
-            if settings["people_shared"]
+            if shared
             else "No person is in both the training and the test scans of a fold; this "
             "was checked before anything was fitted.",
             "Every model was fitted anew in every fold, on the training scans alone, "
@@ -324,20 +268,19 @@ def _folds(page: _Page, evaluation: Evaluation) -> None:
     )
     page.table("folds", made.fold_table(evaluation), "People and scans in every fold.")
     page.heading("Leakage audit")
+    findings = made.audit_table(evaluation, page.codes)
+    page.table(
+        "audit",
+        findings.map(lambda cell: page.clean(str(cell))),
+        "Findings. Error: a leak. Warning: something other than the brain that may "
+        "explain the score. Note: to know.",
+    )
     if evaluation.audit is None:
         page.text("No audit was made.")
     else:
-        findings = made.audit_table(evaluation, page.codes)
-        page.table(
-            "audit",
-            findings.map(lambda cell: page.clean(str(cell))),
-            "Findings. Error: a leak. Warning: something other than the brain that may "
-            "explain the score. Note: to know.",
-        )
-        if findings.empty:
-            page.text("Nothing was found.")
         page.text(
-            "An audit that finds nothing is no proof: it cannot see how scans were "
+            ("Nothing was found. " if findings.empty else "")
+            + "An audit that finds nothing is no proof: it cannot see how scans were "
             "chosen, or what was tried on these folds before."
         )
     page.table(
@@ -348,7 +291,6 @@ def _folds(page: _Page, evaluation: Evaluation) -> None:
 
 
 def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
-    names = list(evaluation.scales["model"].unique())
     ranking = evaluation.ranking
     ranking = rank_regions(evaluation) if ranking is None else ranking
     first = ranking["model"].iloc[0]
@@ -364,7 +306,7 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         "regions",
         made.region_table(ranking, atlas),
         f"Regions of smallest heat scale, {first}. Relative scale: to the median of "
-        "the measured regions in its fit, mean over folds [middle 95% of "
+        "the measured regions in its fit, arithmetic mean over folds [middle 95% of "
         "folds and starts]; spread: its s.d.; scale: median over folds."
         + (f" {NULL_HEADING}." if "p" in ranking else ""),
     )
@@ -379,43 +321,17 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         plot_ranks(ranking).figure,
         f"Relative heat scales of all measured regions in order, {first}.",
     )
-    if atlas is None:
-        page.text(
-            f"No brain is drawn: the regions of {evaluation.cohort.atlas_name} are not "
-            "those of an atlas that is at hand."
-        )
-    else:
-        maps = {
-            name: rank_regions(evaluation, name).set_index("region")["relative_scale"]
-            for name in names
-        }
-        page.figure(
-            "brain",
-            plot_regions(maps, atlas, colorbar_label="relative heat scale"),
-            "Heat scale of every region relative to the median region (1), by model, "
-            "mean over folds; small scales are dark.",
-            wide=True,
-        )
-        write_interactive(maps, page.folder / "brain.html", atlas)
-        page.text("An interactive view with region names is in brain.html.")
-        if (evaluation.scales["share"] < 1).any():
-            page.heading("Scales during training")
-            page.figure(
-                "scales_at_quarters",
-                plot_scales_at_quarters(evaluation, atlas),
-                "Relative heat scale at the start, at quarters and at the end of "
-                f"training, {first}.",
-                wide=True,
-            )
-    if len(names) > 1:
+    _brains(page, evaluation, atlas, first)
+    if evaluation.scales["model"].nunique() > 1:
         page.heading("Regions in common")
+        common = made.common_region_table(evaluation, atlas)
         page.table(
             "common_regions",
-            made.common_region_table(evaluation, atlas),
-            "Regions among the twenty smallest scales of the reference (its column is "
-            "first) and of other models, by in how many models they are; -: not among "
-            "its twenty. Scales are medians over folds; RMSE: of the scales to the "
-            "reference over all measured regions.",
+            common,
+            f"Regions among the twenty smallest scales of {common.columns[2]} and of "
+            "at least one other model; models: of how many; -: not among that model's "
+            "twenty. Scales are medians over folds; RMSE: of a model's scales to those "
+            f"of {common.columns[2]}, over all measured regions.",
         )
     page.heading("Agreement")
     page.table(
@@ -431,6 +347,34 @@ def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
         "regions are apart from the label. Neighbouring regions are alike, so these "
         "p-values are too small.",
     )
+
+
+def _brains(
+    page: _Page, evaluation: Evaluation, atlas: Atlas | None, first: str
+) -> None:
+    if atlas is None or not can_be_drawn(atlas):
+        name = evaluation.cohort.atlas_name
+        page.text(f"No brain is drawn: {name} has no surfaces and no coordinates here.")
+        return
+    maps = relative_scales(evaluation)
+    page.figure(
+        "brain",
+        plot_regions(maps, atlas, colorbar_label="relative heat scale"),
+        "Heat scale of every region relative to the median region (1), by model, "
+        "arithmetic mean over folds; small scales are dark.",
+        wide=True,
+    )
+    write_interactive(maps, page.folder / "brain.html", atlas)
+    page.text("An interactive view with region names is in brain.html.")
+    if (evaluation.scales["share"] < 1).any():
+        page.heading("Scales during training")
+        page.figure(
+            "scales_at_quarters",
+            plot_scales_at_quarters(evaluation, atlas),
+            "Relative heat scale at the start, at quarters and at the end of training, "
+            f"{first}.",
+            wide=True,
+        )
 
 
 def _fitting(page: _Page, evaluation: Evaluation) -> None:
@@ -452,10 +396,9 @@ def _fitting(page: _Page, evaluation: Evaluation) -> None:
     told = [f"{name}, in {n} folds: {text}" for (name, text), n in warned.items()]
     page.items(map(page.clean, told or ["No model warned while it was fitted."]))
     page.heading("Settings")
+    versions = ", ".join(f"{name} {one}" for name, one in settings["versions"].items())
     page.text(
         f"Seed {settings['random_state']}. SHA-256 of connectomes, features and "
         f"labels: {evaluation.cohort.data_hash}. Settings of all models are in "
-        "settings.json."
+        f"settings.json. Made with {versions}."
     )
-    versions = (f"{name} {one}" for name, one in settings["versions"].items())
-    page.text(f"Made with {', '.join(versions)}.")

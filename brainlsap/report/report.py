@@ -9,7 +9,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +118,11 @@ def read_results(folder: str | Path) -> Evaluation:
     private = Path(folder).expanduser() / PRIVATE
     evaluation = Evaluation.load(private / STORED)
     differences = _differences(evaluation, private / "scores.tsv")
-    if not differences:
-        return evaluation
-    warnings.warn(f"{folder}: {' '.join(differences)}", UserWarning, stacklevel=2)
-    settings = evaluation.settings | {"differences": differences}
-    return replace(evaluation, settings=settings)
+    if differences:
+        warnings.warn(f"{folder}: {' '.join(differences)}", UserWarning, stacklevel=2)
+        settings = evaluation.settings | {"differences": differences}
+        evaluation = replace(evaluation, settings=settings)
+    return evaluation
 
 
 def check_results_folder(folder: str | Path) -> Path:
@@ -144,13 +144,19 @@ def check_results_folder(folder: str | Path) -> Path:
         Where it cannot be made or replaced, is a file, or holds what no run wrote.
     """
     folder = Path(folder).expanduser().resolve()
-    if folder.exists() and not folder.is_dir():
-        raise ParameterError(f"{folder} is a file; the results need a folder.")
-    if folder.is_mount():
-        raise ParameterError(
-            f"{folder} is where a disk is mounted and cannot be replaced as a whole; "
-            f"name a folder in it, such as {folder / 'results'}."
-        )
+    above = next(one for one in folder.parents if one.exists())
+    reasons = (
+        (folder.is_file(), "is a file; the results need a folder"),
+        (folder.is_mount(), "is where a disk is mounted; name a folder in it"),
+        (above.is_file(), f"cannot be made: {above} is a file"),
+        (
+            not os.access(above, os.W_OK),
+            f"cannot be made: {above} may not be written to",
+        ),
+    )
+    for holds, reason in reasons:
+        if holds:
+            raise ParameterError(f"{folder} {reason}.")
     top = {one.name for one in folder.iterdir()} if folder.exists() else set()
     foreign = sorted(top - {SHAREABLE, PRIVATE})  # a look into "/" would take long
     foreign = foreign or sorted(_files_in(folder) - _own_files(folder))
@@ -160,30 +166,23 @@ def check_results_folder(folder: str | Path) -> Path:
             f"{folder} holds files that no report wrote ({shown}); they would be "
             "lost. Name a new folder, or move them away."
         )
-    above = next(one for one in folder.parents if one.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        why = "may not be written to" if above.is_dir() else "is a file"
-        raise ParameterError(f"{folder} cannot be made: {above} {why}. Name another.")
     return folder
 
 
 def _files_in(folder: Path) -> set[str]:
     """Return files and empty folders, relative, but for finished folds."""
-    return {
-        name
-        for one in folder.rglob("*")
-        if (one.is_file() or one.is_symlink() or not any(one.iterdir()))
-        and not (name := one.relative_to(folder).as_posix()).startswith(
-            f"{PRIVATE}/{FOLDS}/"
-        )
-        and name not in (f"{PRIVATE}/{FOLDS}", PRIVATE)
-    }
+    found = (
+        one for one in folder.rglob("*") if not one.is_dir() or not any(one.iterdir())
+    )
+    names = {one.relative_to(folder).as_posix() for one in found}
+    kept = f"{PRIVATE}/{FOLDS}"
+    return {one for one in names - {PRIVATE, kept} if not one.startswith(f"{kept}/")}
 
 
 def _own_files(folder: Path) -> set[str]:
     try:
         record = json.loads((folder / SHAREABLE / "settings.json").read_text("utf-8"))
-        return {str(one) for one in record["files"]}
+        return set(record["files"])
     except (OSError, ValueError, LookupError, TypeError):
         return set()
 
@@ -211,13 +210,8 @@ def _completed(
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+    found = {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **found}
 
 
 def _differences(evaluation: Evaluation, path: Path) -> list[str]:
@@ -230,10 +224,8 @@ def _differences(evaluation: Evaluation, path: Path) -> list[str]:
         return ["the folds of the stored scores are not those of the predictions."]
     found = []
     for score in [one for one in SCORES if one in before]:
-        unlike = ~np.isclose(
-            before[score], now[score], rtol=0, atol=TOLERANCE, equal_nan=True
-        )
-        for row in np.flatnonzero(unlike):
+        close = np.isclose(before[score], now[score], 0, TOLERANCE, equal_nan=True)
+        for row in np.flatnonzero(~close):
             model, repeat, fold = now.loc[row, keys]
             found.append(
                 f"{model}, repeat {repeat}, fold {fold}: {SCORES[score]} was stored as "
@@ -315,17 +307,16 @@ def _write_shareable(
     timing = ["model", "repeat", "fold", "seconds_fit", "seconds_predict", "epochs"]
     write_tsv(evaluation.fits[timing], folder / "timing.tsv")
     (folder / "log.txt").write_text(clean(_log(evaluation)), "utf-8")
-    cohort = {name: getattr(evaluation.cohort, name) for name in TOLD}
-    models = evaluation.fits.drop_duplicates("model")[["model", "settings"]]
+    models = evaluation.fits.drop_duplicates("model").set_index("model")["settings"]
+    about = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
     record = {
-        "cohort": cohort,
+        "title": settings["title"],
+        "cohort": {name: getattr(evaluation.cohort, name) for name in TOLD},
         "settings": {k: v for k, v in settings.items() if k not in ABOUT},
-        "models": {name: json.loads(told) for name, told in models.to_numpy()},
+        "models": models.map(json.loads).to_dict(),
     }
     files = sorted({*_files_in(folder.parent), f"{SHAREABLE}/settings.json"})
-    about = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
-    about["title"] = clean(about["title"])
-    record = about | _cleaned(record, clean) | {"files": files}
+    record = {**about, **_cleaned(record, clean), "files": files}
     told = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(told + "\n", "utf-8")
 
@@ -348,13 +339,9 @@ def _coded_predictions(
 ) -> pd.DataFrame:
     """Return predictions under codes, in their order; no person is named."""
     told = evaluation.predictions.drop(columns="participant")
-    told = told.assign(scan=told["scan"].map(codes))
-    place = {name: number for number, name in enumerate(evaluation.models)}
-    return told.sort_values(
-        ["model", "repeat", "scan"],
-        key=lambda column: column.map(place) if column.name == "model" else column,
-        ignore_index=True,
-    )
+    told["scan"] = told["scan"].map(codes)
+    place = told["model"].map(evaluation.models.index)
+    return told.iloc[np.lexsort((told["scan"], told["repeat"], place))]
 
 
 def _log(evaluation: Evaluation) -> str:
@@ -363,12 +350,10 @@ def _log(evaluation: Evaluation) -> str:
     lines = [f"version: {name} {one}" for name, one in versions]
     lines += [f"machine: {os.cpu_count()} cores"]
     lines += [f"note: {one}" for one in evaluation.cohort.notes]
-    columns = ["model", "repeat", "fold", "seconds_fit", "failed", "warnings"]
-    for name, repeat, fold, seconds, failed, warned in evaluation.fits[
-        columns
-    ].itertuples(index=False):
-        told = "; ".join(one for one in [failed, *json.loads(warned)] if one)
-        lines.append(f"{name}, repeat {repeat}, fold {fold}: {seconds:.2f} s; {told}")
+    for fit in evaluation.fits.itertuples():
+        told = "; ".join(filter(None, [fit.failed, *json.loads(fit.warnings)]))
+        where = f"{fit.model}, repeat {fit.repeat}, fold {fit.fold}"
+        lines.append(f"{where}: {fit.seconds_fit:.2f} s; {told}")
     return "\n".join(lines) + "\n"
 
 

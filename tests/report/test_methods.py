@@ -145,7 +145,7 @@ def test_words_for_paper(evaluation):
     assert told in people
     assert "the mean of the scan's cortex" in people
     assert "LSAP-C used a Chebyshev expansion of the heat kernel, degree 20" in model
-    assert "Otherwise Exact was as LSAP-C." in model
+    assert "Exact was as LSAP-C." in model
     assert "values of SITE were removed from the features by ComBat" in design
     assert "Linear effects of AGE and SEX" in design
     assert "majority and linear SVM were run on the very same folds" in design

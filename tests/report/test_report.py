@@ -199,6 +199,7 @@ def test_one_run_at_a_time(results):
 def test_settings_and_versions_are_kept(written):
     told = json.loads((written / "report" / "settings.json").read_text("utf-8"))
     assert told["written_by"] == "brainlsap"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", told["date"])
     assert told["models"]["LSAP-C"]["degree"] == 20
     assert told["cohort"]["provenance"]["folder"] == "[path withheld]"
     assert "report/report.html" in told["files"]
