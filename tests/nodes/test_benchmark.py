@@ -1,7 +1,5 @@
 """Runs on nodes by name: rows, seeds, what was finished before, the command."""
 
-import json
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -95,9 +93,12 @@ def test_networks_that_fail_have_no_score(graph, tmp_path):
         runs = run_nodes(bare, ["gcn"], n_seeds=2, n_epochs=3, out=tmp_path / "r.csv")
         assert runs["test"].isna().all()
         assert runs["failed"].str.contains("did not learn its training nodes").all()
+    runs = pd.concat([runs] * 2, ignore_index=True)
+    runs["test"] = [80.0, 81.0, 85.0, np.nan]
     (row,) = summarize_nodes(runs).to_dict("records")
-    assert (row["seeds"], row["failed"]) == (2, 2)
-    assert np.isnan(row["mean"])
+    assert (row["mean"], row["maximum"], row["seeds"]) == (82.0, 85.0, 4)
+    assert row["failed"] == 1
+    assert row["sd"] == pytest.approx(np.std([80, 81, 85]))
 
 
 def test_a_random_split_differs_by_seed_and_not_by_model(graph, monkeypatch):
@@ -123,17 +124,6 @@ def test_test_labels_are_met_in_the_score_only(graph):
     same = ["validation", "best_epoch", "n_epochs"]
     assert one[same].tolist() == other[same].tolist()
     assert one["test"] > other["test"]
-
-
-def test_summary_by_hand():
-    keys = {"dataset": "cora", "split": "public", "model": "GCN", "variant": ""}
-    rest = {"seconds": 2.0, "n_epochs": 10, "validation": 80.0}
-    scores = (80.0, 81.0, 85.0, np.nan)
-    runs = pd.DataFrame([{**keys, **rest, "test": one} for one in scores])
-    (row,) = summarize_nodes(runs).to_dict("records")
-    assert (row["mean"], row["maximum"], row["seeds"]) == (82.0, 85.0, 4)
-    assert row["failed"] == 1
-    assert row["sd"] == pytest.approx(np.std([80, 81, 85]))
 
 
 @pytest.mark.parametrize("name", sorted(NODE_MODELS))
@@ -174,47 +164,26 @@ def test_scores_on_cora_are_those_of_the_first_version():
     assert runs["validation"].tolist() == [75.8, 75.8, 42.0]
 
 
-class TestCommand:
-    @pytest.fixture
-    def folder(self, graph, tmp_path, monkeypatch):
-        """The blocks as Planetoid files under the name of Cora."""
-        one_hot = np.eye(3)[graph.labels]
-        order = np.argsort(np.arange(N_NODES) % 10, kind="stable")
-        W = graph.adjacency.toarray()[np.ix_(order, order)]
-        x = sparse.csr_matrix(np.eye(N_NODES))
-        y = one_hot[order]
-        parts = {
-            "x": x[:6],
-            "y": y[:6],
-            "allx": x[:20],
-            "ally": y[:20],
-            "tx": x[20:],
-            "ty": y[20:],
-            "graph": {i: np.flatnonzero(row).tolist() for i, row in enumerate(W)},
-        }
-        for part, value in parts.items():
-            (tmp_path / f"ind.cora.{part}").write_bytes(pickle.dumps(value, 2))
-        lines = "".join(f"{i}\n" for i in range(20, N_NODES))
-        (tmp_path / "ind.cora.test.index").write_text(lines)
-        counts = {"counts": [N_NODES, 135, 3, N_NODES]}
-        monkeypatch.setitem(NODE_DATASETS, "cora", {**NODE_DATASETS["cora"], **counts})
-        return tmp_path
-
-    def test_scores_are_printed_and_finished_seeds_kept(self, folder, capsys):
-        out = folder / "runs.csv"
-        more = ["--models", "lsap-c,mlp", "--epochs", "5", "--out", str(out)]
-        for seeds in ("1", "2"):
-            arguments = ["nodes", "cora", "--data", str(folder), "--seeds", seeds]
-            assert main([*arguments, *more]) == 0
-        printed = capsys.readouterr().out
-        assert "cora: 30 nodes, 135 edges, 3 classes" in printed
-        assert "LSAP-C seed 1: validation" in printed
-        assert "public    MLP" in printed
-        assert pd.read_csv(out)["seed"].tolist() == [0, 1, 0, 1]
-        kept = sorted((folder / "runs.csv.finished").glob("*.json"))
-        assert len(kept) == 4
-        assert json.loads(kept[0].read_text())["n_epochs"] == 5
-
-    def test_files_that_are_not_there(self, tmp_path, capsys):
-        assert main(["nodes", "pubmed", "--data", str(tmp_path)]) == 2
-        assert "does not hold ind.pubmed.x" in capsys.readouterr().err
+def test_the_command_prints_scores_and_keeps_finished_seeds(
+    graph, tmp_path, capsys, monkeypatch
+):
+    arrays = {"labels": graph.labels}
+    for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.features)):
+        for part in ("data", "indices", "indptr", "shape"):
+            arrays[f"{prefix}_{part}"] = getattr(matrix, part)
+    np.savez(tmp_path / "amazon_electronics_photo.npz", **arrays)
+    counts = {"counts": [N_NODES, 135, 3, N_NODES]}
+    photo = {**NODE_DATASETS["amazon-photo"], **counts}
+    monkeypatch.setitem(NODE_DATASETS, "amazon-photo", photo)
+    out = tmp_path / "runs.csv"
+    more = ["--data", str(tmp_path), "--split", "60-20-20", "--epochs", "5"]
+    more += ["--models", "lsap-c,mlp", "--out", str(out)]
+    for seeds in ("1", "2"):
+        assert main(["nodes", "photo", "--seeds", seeds, *more]) == 0
+    printed = capsys.readouterr().out
+    assert "amazon-photo: 30 nodes, 135 edges, 3 classes" in printed
+    assert "LSAP-C seed 1: validation" in printed
+    assert pd.read_csv(out)["seed"].tolist() == [0, 1, 0, 1]
+    assert len(list(tmp_path.glob("runs.csv.finished/*.json"))) == 4
+    assert main(["nodes", "pubmed", "--data", str(tmp_path)]) == 2
+    assert "does not hold ind.pubmed.x" in capsys.readouterr().err

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
@@ -19,7 +17,7 @@ from brainlsap.nodes.networks import (
     make_diffusion,
     node_descriptors,
 )
-from brainlsap.nodes.settings import TABLES, NodeSettings, resolve_node_settings
+from brainlsap.nodes.settings import TABLES, resolve_node_settings
 
 N_NODES, N_CLASSES = 60, 3
 TRAIN, VALIDATION, TEST = np.arange(15), np.arange(15, 30), np.arange(30, N_NODES)
@@ -73,12 +71,6 @@ class TestLearning:
         assert set(model.predict(nodes=TEST)) <= set("xyz")
         assert np.array_equal(model.predict()[TEST], model.predict(TEST))
 
-    def test_masks_and_numbers_are_the_same(self, graph):
-        one = fit(graph, n_epochs=3)
-        masks = [np.isin(np.arange(N_NODES), part) for part in (TRAIN, VALIDATION)]
-        other = make(n_epochs=3).fit(graph, *masks)
-        assert np.array_equal(one.predict_proba(), other.predict_proba())
-
     def test_validation_chooses_the_epoch(self, graph):
         model = LSAPNodeClassifier(**BRIEF).fit(graph, TRAIN)
         assert model.best_epoch_ == 29
@@ -107,10 +99,6 @@ class TestLearning:
         assert seeded == []
         torch.manual_seed(torch.initial_seed())
         assert seeded
-
-    def test_clone_and_parameters(self):
-        model = make("laguerre", n_layers=3, dropout=0.1)
-        assert clone(model).get_params() == model.get_params()
 
 
 class TestNothingOfTheTestNodesIsRead:
@@ -248,10 +236,6 @@ class TestSettings:
         assert (settings.degree, settings.n_layers) == (20, 2)
         assert (settings.initial_scale, settings.dropout) == (2.0, 0.5)
 
-    def test_hermite_starts_where_its_recurrence_is_right(self):
-        settings = resolve_node_settings("default", {"kernel": "hermite"})
-        assert settings.initial_scale == settings.max_scale == 2.5
-
     @pytest.mark.parametrize(
         ("given", "said"),
         [
@@ -274,13 +258,6 @@ class TestSettings:
     def test_what_cannot_be_used(self, given, said):
         with pytest.raises(ParameterError, match=said):
             resolve_node_settings("default", given)
-
-    def test_every_setting_is_a_parameter_or_a_documented_option(self):
-        page = LSAPNodeClassifier.__doc__
-        for name, field in NodeSettings.__dataclass_fields__.items():
-            assert name in page
-            settings = make(**{name: field.default}).settings()
-            assert isinstance(settings, NodeSettings)
 
 
 class TestRefusals:
@@ -311,11 +288,6 @@ class TestRefusals:
         with pytest.raises(ParameterError, match=r"1 node.* of validation have no lab"):
             fit(bare)
 
-    def test_parts_that_do_not_fit(self, graph):
-        bad = SimpleNamespace(**{**vars(graph), "features": graph.features[:9]})
-        with pytest.raises(ParameterError, match="adjacency must have shape"):
-            fit(bad)
-
     @pytest.mark.parametrize("mode", ["node", "global"])
     def test_a_signal_of_validation_nodes_without_any(self, graph, mode):
         model = make(scale_signal="validation", scale_mode=mode)
@@ -327,10 +299,6 @@ class TestRefusals:
     def test_training_that_diverges(self, graph):
         with pytest.raises(ParameterError, match="training diverged"):
             fit(graph, learning_rate=1e30, n_epochs=9)
-
-    def test_before_a_fit(self):
-        with pytest.raises(NotFittedError):
-            LSAPNodeClassifier().predict()
 
 
 class TestFailing:
