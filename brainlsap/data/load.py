@@ -41,11 +41,10 @@ from brainlsap.data.participants import (
     read_people,
 )
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import read_table
+from brainlsap.data.tables import read_table, reading
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
-    FileFormatError,
     ParameterError,
 )
 
@@ -331,7 +330,7 @@ def _read_connectomes(
     W = np.zeros((len(scans), len(atlas), len(atlas)), dtype=np.float32)
     given = files.patterns.get("connectome")
     wanted = given or " or ".join(CONNECTOME_PATTERNS)
-    missing, owners, n_read = list[str](), dict[int, set[str]](), 0
+    missing, n_read = list[str](), 0
     first = len(log.faults)
     hidden = None if verbose else True  # None: shown on a terminal
     bar = tqdm(scans, "reading connectomes", unit="scan", disable=hidden)
@@ -352,7 +351,6 @@ def _read_connectomes(
             continue
         n_read += 1
         log.counts.update(f"connectomes: {note}" for note in notes)
-        owners.setdefault(hash(W[row].tobytes()), set()).add(scan.key[0])
     log.found["connectome"] = f"{n_read} of {len(scans)} scans"
     if missing and len(missing) == len(scans):  # one line instead of one for each
         one = (
@@ -362,12 +360,6 @@ def _read_connectomes(
         )
         missing = [fits_nothing("connectome", given, scans) if given else one]
     log.faults[first:first] = missing
-    n_copied = sum(len(people) for people in owners.values() if len(people) > 1)
-    if n_copied:
-        log.notes.append(
-            f"{n_copied} people have the very connectome of somebody else: "
-            "look for files that were copied"
-        )
     return W
 
 
@@ -458,24 +450,17 @@ def _read_truth(path: Path, atlas: Atlas) -> pd.DataFrame | None:
 
     None where it is about other regions.
     """
-    table = read_table(path)
-    missing = [name for name in ("region", "seed", "effect") if name not in table]
-    if missing:
-        raise FileFormatError(
-            f"{path}: no column {', '.join(missing)}; expected region, seed and effect "
-            "as the simulation writes them. Rename the file if it is something else."
-        )
-    found = [atlas.find(name or "") for name in table["region"]]
-    if len(table) != len(atlas) or set(found) != set(range(len(atlas))):
-        return None
-    table = table.iloc[np.argsort(np.array(found, dtype=int))]
-    seeds = table["seed"].str.lower()
-    if not seeds.isin(["true", "false"]).all():
-        raise FileFormatError(f"{path}: seed must be true or false in every row.")
-    effects = [name for name in table if str(name).split("_")[0] == "effect"]
-    truth = table[effects].astype(float).reset_index(drop=True)
+    with reading(path, "a table of region, seed and effect, as simulations have it"):
+        table = read_table(path)
+        found = [atlas.find(name or "") for name in table["region"]]
+        if len(found) != len(atlas) or set(found) != set(range(len(atlas))):
+            return None
+        table = table.iloc[np.argsort(np.array(found, dtype=int))]
+        effects = [name for name in table if str(name).split("_")[0] == "effect"]
+        truth = table[effects].astype(float).reset_index(drop=True)
+        seeds = [{"true": True, "false": False}[said.lower()] for said in table["seed"]]
     truth.insert(0, "region", atlas.names)
-    truth.insert(1, "seed", (seeds == "true").tolist())
+    truth.insert(1, "seed", seeds)
     return truth
 
 

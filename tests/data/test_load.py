@@ -131,15 +131,6 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     assert "1 subject folders are not in participants.tsv: left out" in cohort.notes
 
 
-def test_a_copied_connectome_is_noted(study, tiny):
-    source, target = (
-        study / CONNECTOME.format(p, "ses-M00") for p in ("sub-03", "sub-04")
-    )
-    target.write_bytes(source.read_bytes())
-    notes = load_cohort(study, tiny, "fdg").notes
-    assert any(note.startswith("2 people have the very connectome") for note in notes)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_permuted_rows_give_the_same_cohort(study, tiny, seed):
     before = load_cohort(study, tiny, "fdg")
@@ -168,7 +159,7 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
     expected = [
         "sub-05_ses-M00: no diagnosis (n/a); give one",
         "sub-01_ses-M12: no connectome; expected one file *connectivity.*",
-        "sub-03_ses-M00_connectivity.csv: 1 weights are NaN, infinite or negative, first nan",
+        "sub-03_ses-M00_connectivity.csv: 1 weights are NaN",
         "sub-02_ses-M00: no table of regions for fdg; expected a file *_trc-18FFDG*",
         "sub-04_ses-M00_trc-18FFDG_regions.tsv: 1 of 7 names unknown to atlas tiny",
     ]
@@ -502,10 +493,9 @@ def test_truth_comes_in_the_order_of_the_atlas(study, tiny, write):
     assert truth["effect_fdg"].tolist() == [i / 4 for i in range(7)]
     assert truth["seed"].dtype == bool
     truth_file(write, tiny, seed="maybe")
-    with pytest.raises(FileFormatError, match="seed must be true or false"):
-        load_cohort(study, tiny, "fdg")
-    truth_file(write, tiny, head="region\tx\teffect\ty")
-    with pytest.raises(FileFormatError, match=r"truth\.tsv: no column seed; expected"):
+    with pytest.raises(
+        FileFormatError, match=r"truth\.tsv: .* region, seed and effect"
+    ):
         load_cohort(study, tiny, "fdg")
 
 
