@@ -27,8 +27,6 @@ from brainlsap.adni.images import (
     MODALITIES,
     find_images,
     pair_images,
-    session_of,
-    subject_of,
     tracer_of,
 )
 from brainlsap.adni.tables import (
@@ -54,6 +52,10 @@ _PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
 _SESSION = (
     *("session_id", "viscode", "exam_date", "phase", "age", "mmse", "diagnosis"),
     *("stage", "stage_carried", "scanner"),
+)
+_CONVERTERS = (
+    *("participant_id", "ptid", "from", "to", "last_session", "session", "date"),
+    "kind",
 )
 _VISIT = ["participant_id", "session_id"]
 _NAMED = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
@@ -155,7 +157,12 @@ def import_adni(
         # names that no table gives are those of images' folders: they end with the RID
         by_number = {str(int(n.rsplit("_", 1)[1])): n for n in found["ptid"]}
         ptid = visits["ptid"].astype(object).fillna(visits["rid"].map(by_number))
-        visits = visits.assign(ptid=ptid)
+        visits = visits.assign(
+            ptid=ptid,
+            participant_id="sub-ADNI" + ptid.str.replace("_", ""),
+            session_id="ses-M" + visits["month"].astype(str).str.zfill(3),
+            exam_date=visits["date"].dt.strftime("%Y-%m-%d"),
+        )
         pairs, unused = pair_images(visits, found, window)
         by_visit = pairs.groupby(_VISIT)["modality"]
         has_all = by_visit.transform(lambda m: set(require) <= set(m)).astype(bool)
@@ -185,25 +192,16 @@ def import_adni(
 
 def find_converters(visits: pd.DataFrame) -> pd.DataFrame:
     """List every change of a person's diagnosis from one visit to the next known."""
-    known = visits[visits["diagnosis"].notna() & visits["ptid"].notna()]
-    known = known.sort_values(["ptid", "month"])
-    before = known.groupby("ptid")[["diagnosis", "month"]].shift()
+    known = visits.dropna(subset=["diagnosis", "ptid"]).sort_values(["ptid", "month"])
+    before = known.groupby("ptid")[["diagnosis", "session_id"]].shift()
     rank = {name: place for place, name in enumerate(DIAGNOSES)}
     steps = known["diagnosis"].map(rank) - before["diagnosis"].map(rank)
-    changed = known[steps.notna() & (steps != 0)]
-    before, steps = before.loc[changed.index], steps[changed.index]
-    return pd.DataFrame(
-        {
-            "participant_id": changed["ptid"].map(subject_of),
-            "ptid": changed["ptid"],
-            "from": before["diagnosis"],
-            "to": changed["diagnosis"],
-            "last_session": before["month"].astype(int).map(session_of),
-            "session": changed["month"].map(session_of),
-            "date": changed["date"].dt.strftime("%Y-%m-%d"),
-            "kind": steps.gt(0).map({True: "conversion", False: "reversion"}),
-        }
-    ).reset_index(drop=True)
+    names = {"diagnosis": "to", "session_id": "session", "exam_date": "date"}
+    known = known.drop(columns="date").rename(columns=names)
+    known["from"], known["last_session"] = before["diagnosis"], before["session_id"]
+    known["kind"] = steps.gt(0).map({True: "conversion", False: "reversion"})
+    changed = known.loc[steps.notna() & (steps != 0), list(_CONVERTERS)]
+    return changed.reset_index(drop=True)
 
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
@@ -259,13 +257,7 @@ def _write_people(
     is_first = kept["month"] == 0
     stage = kept["stage"].where(is_first | carry)
     carried = is_first.map({True: "no", False: "yes"}).where(stage.notna())
-    kept = kept.assign(
-        participant_id=kept["ptid"].map(subject_of),
-        session_id=kept["month"].map(session_of),
-        exam_date=kept["date"].dt.strftime("%Y-%m-%d"),
-        stage=stage,
-        stage_carried=carried,
-    )
+    kept = kept.assign(stage=stage, stage_carried=carried)
     # the scanner of a visit, with the modality where they differ
     known = made.pairs.dropna(subset="scanner").sort_values("modality")
     known["named"] = known["modality"] + ": " + known["scanner"]

@@ -34,16 +34,6 @@ PAIR_COLUMNS = (
 )
 
 
-def subject_of(ptid: str) -> str:
-    """Return the BIDS name of a person: `sub-ADNI002S0295`."""
-    return f"sub-ADNI{ptid.replace('_', '')}"
-
-
-def session_of(month: int) -> str:
-    """Return the BIDS name of a visit: `ses-M006`."""
-    return f"ses-M{month:03d}"
-
-
 def modality_of(description: str, words: Mapping[str, str]) -> str | None:
     """Return the modality that a description names, the caller's words first."""
     known = [(name, (word,)) for name, word in words.items()]
@@ -114,7 +104,8 @@ def find_images(
         )
     if n_empty:
         notes.append(f"{n_empty} image folders without files: left out")
-    images = images.assign(day=days).sort_values(["ptid", "day", "image"])
+    images = images.assign(day=days, scan_date=days.dt.strftime("%Y-%m-%d"))
+    images = images.astype({"folder": str}).sort_values(["ptid", "day", "image"])
     return images.reset_index(drop=True), notes
 
 
@@ -152,8 +143,8 @@ def pair_images(
     Returns the pairs (`PAIR_COLUMNS`, `days` from visit to image), and every other
     image with the reason.
     """
-    dated = visits.loc[visits["date"].notna(), ["ptid", "month", "viscode", "date"]]
-    near = images.merge(dated, on="ptid")
+    columns = ["ptid", "participant_id", "session_id", "month", "viscode", "exam_date"]
+    near = images.merge(visits.dropna(subset="date")[[*columns, "date"]], on="ptid")
     near["days"] = (near["day"] - near["date"]).dt.days
     near = near[near["days"].abs() <= window]
     near = near.assign(apart=near["days"].abs())
@@ -163,21 +154,12 @@ def pair_images(
         names = {(image,), tuple(visit)}
         chosen.append(not names & used)
         used |= names if chosen[-1] else set()
-    pairs = near[np.array(chosen, dtype=bool)]
-    pairs = pairs.assign(
-        participant_id=pairs["ptid"].map(subject_of),
-        session_id=pairs["month"].map(session_of),
-        exam_date=pairs["date"].dt.strftime("%Y-%m-%d"),
-        scan_date=pairs["day"].dt.strftime("%Y-%m-%d"),
-        source=pairs["folder"].map(str),
-    )
+    pairs = near[np.array(chosen, dtype=bool)].rename(columns={"folder": "source"})
     pairs = pairs.sort_values(["participant_id", "session_id", "modality"])
     reason = pd.Series("the visit has a nearer image of this modality", images.index)
     reason[~images["image"].isin(near["image"])] = f"no visit within {window} days"
     reason[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
-    days = images["day"].dt.strftime("%Y-%m-%d")
-    unused = images.assign(reason=reason, scan_date=days)
-    unused = unused[~images["image"].isin(pairs["image"])]
+    unused = images.assign(reason=reason)[~images["image"].isin(pairs["image"])]
     columns = ["ptid", "image", "modality", "scan_date", "reason"]
     return (
         pairs[list(PAIR_COLUMNS)].reset_index(drop=True),
