@@ -9,7 +9,6 @@ from brainlsap.atlas.region_names import (
     bare_name,
     is_outside,
     short_name,
-    split_name,
 )
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -91,14 +90,6 @@ def test_every_spelling_of_every_region_comes_home(name):
     assert len(owner) > 30 * len(atlas)
 
 
-@pytest.mark.parametrize("name", available_atlases())
-def test_no_two_regions_share_side_and_core(name):
-    atlas = load_atlas(name)
-    keys = {split_name(region) for region in atlas.names}
-    assert len(keys) == len(atlas)
-    assert {side for side, _ in keys} == {"L", "R"}
-
-
 def test_the_papers_names_are_known_and_printed_rightly():
     atlas = load_atlas("destrieux160")
     for written, region in PAPER.items():
@@ -111,19 +102,6 @@ def test_names_of_nilearns_volume_labels():
     atlas = load_atlas("destrieux160")
     assert atlas.find(b"L G_and_S_frontomargin") == 0
     assert atlas.find("R S_temporal_transverse") == 147
-
-
-@pytest.mark.parametrize(
-    ("name", "core"),
-    [
-        ("lh_G&S_frontomargin", "gsfrontomargin"),
-        ("ctx.lh.G.S.frontomargin", "gsfrontomargin"),
-        ("Left-Accumbens-area", "accumbens"),
-        ("lh", "lh"),  # a side alone is no region, and no side of one
-    ],
-)
-def test_cores(name, core):
-    assert split_name(name)[1] == core
 
 
 def test_bare_and_short_names_of_the_midline():

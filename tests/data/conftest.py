@@ -7,10 +7,16 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas
+from brainlsap.exceptions import CohortError
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NAMES = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c", "Left-Amygdala")
 SIDES = ("L", "L", "L", "R", "R", "R", "L")
+
+
+def refused(message):
+    """Expect a CohortError with a message that fits."""
+    return pytest.raises(CohortError, match=message)
 
 
 @pytest.fixture(scope="session")

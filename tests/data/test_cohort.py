@@ -8,6 +8,7 @@ import pytest
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from tests.data.conftest import refused
 
 N_SCANS, N_ROIS, N_FEATURES = 6, 5, 2
 
@@ -105,7 +106,7 @@ def test_select_refuses():
         cohort.select([True, False])
     with pytest.raises(ParameterError, match=r"at least one scan, got .* \(0,\)"):
         cohort.select([])
-    with pytest.raises(CohortError, match="scan 's1' stands more than once"):
+    with refused("scan 's1' stands more than once"):
         cohort.select([1, 1])
 
 
@@ -164,7 +165,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("changes", "message"), FAULTS)
 def test_parts_that_do_not_fit_are_refused(changes, message):
-    with pytest.raises(CohortError, match=message):
+    with refused(message):
         Cohort(**draw_parts(**changes))
 
 
@@ -218,15 +219,6 @@ def test_what_is_not_a_cohort_is_refused(tmp_path):
     with h5py.File(path, "a") as file:
         file.attrs["format_version"] = 99
     with pytest.raises(FileFormatError, match=r"version are .*99.*, expected"):
-        Cohort.load(path)
-
-
-@pytest.mark.parametrize("name", ["about", "connectomes", "features"])
-def test_missing_parts_are_refused(tmp_path, name):
-    path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
-    with h5py.File(path, "a") as file:
-        del file[name]
-    with pytest.raises(FileFormatError, match="not a whole cohort file"):
         Cohort.load(path)
 
 
@@ -290,7 +282,7 @@ def test_arrays_make_a_cohort():
 def test_negative_weights_of_correlations_need_an_option():
     signed = W * np.where(np.add.outer(range(5), range(5)) % 2, -1, 1)
     names = list("abcde")
-    with pytest.raises(CohortError, match=r"not negative.*negative='drop'"):
+    with refused(r"not negative.*negative='drop'"):
         Cohort.from_arrays(signed, F, list("xyzxyz"), atlas=names)
     for how, expected in (("drop", np.maximum(signed, 0)), ("absolute", W)):
         cohort = Cohort.from_arrays(
@@ -303,5 +295,5 @@ def test_negative_weights_of_correlations_need_an_option():
 def test_arrays_that_do_not_fit_are_refused():
     with pytest.raises(ParameterError, match="one entry per scan, got 6, 5, 6, 6"):
         Cohort.from_arrays(W, F, list("xyzxy"), atlas=list("abcde"))
-    with pytest.raises(CohortError, match=r"must have shape \(6, 3, 3\)"):
+    with refused(r"must have shape \(6, 3, 3\)"):
         Cohort.from_arrays(W, F, list("xyzxyz"), atlas=list("abc"))

@@ -8,6 +8,7 @@ from brainlsap.data import load_cohort, read_feature
 from brainlsap.data.measures import TRACERS, check_structures, finish, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from brainlsap.simulation.study_folder import aparc_text, aseg_text
+from tests.data.conftest import refused
 
 PEOPLE = ("sub-01", "sub-02", "sub-03")
 CORTEX = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c")
@@ -112,9 +113,7 @@ def test_longitudinal_and_cross_sectional_are_never_mixed(people, subject, write
     assert people().features[:, 0, 0].tolist() == [2, 2, 2]
     subject("sub-02_ses-1", 3)
     subject("sub-03_ses-1", 3)
-    with pytest.raises(
-        CohortError, match="every scan has a cross-sectional and a long"
-    ):
+    with refused("every scan has a cross-sectional and a long"):
         people()
     chosen = people(pattern={"freesurfer": "!*.long.*"})
     assert chosen.features[:, 0, 0].tolist() == [3, 3, 3]
@@ -125,7 +124,7 @@ def test_a_mixture_is_refused(people, subject):
     subject("sub-01_ses-1.long.sub-01", 2)
     subject("sub-02_ses-1.long.sub-02", 2)
     subject("sub-03_ses-1", 2)
-    with pytest.raises(CohortError, match="never mixed") as error:
+    with refused("never mixed") as error:
         people()
     assert error.value.faults[1:] == (
         "2 scans: no cross-sectional FreeSurfer run",
@@ -205,7 +204,7 @@ def test_freesurfers_tables_are_joined(tables):
     )
     cohort = load(subcortex="volume")
     assert cohort.features[2, :, 0].tolist() == [30, 31, 32, 30, 31, 32, 30]
-    with pytest.raises(CohortError, match="3 of 6 cortex regions of tiny are missing"):
+    with refused("3 of 6 cortex regions of tiny are missing"):
         load(features_table="lh.txt")
 
 
@@ -234,9 +233,7 @@ def test_kinds_of_runs_in_tables_are_never_mixed(tables):
     make, load = tables
     rows = [("sub-01_ses-1.long.sub-01", range(6)), *ROWS[::2]]
     make("table.csv", ["id", *CORTEX], rows)
-    with pytest.raises(
-        CohortError, match=r"table\.csv: rows of longitudinal .*never mix"
-    ):
+    with refused(r"table\.csv: rows of longitudinal .*never mix"):
         load()
 
 
@@ -247,7 +244,7 @@ def test_every_scan_has_a_head_size(tables):
     assert load("volume_per_etiv").features[0, :3, 0].tolist() == [5, 5.5, 6]
     rows = [(who, [*cells, 2 if who < "sub-03" else "n/a"]) for who, cells in ROWS]
     make("table.csv", heads, rows)
-    with pytest.raises(CohortError, match=r"of every scan in a column eTIV of .*table"):
+    with refused(r"of every scan in a column eTIV of .*table"):
         load("volume_per_etiv")
 
 
@@ -257,9 +254,7 @@ def test_a_table_of_another_parcellation_is_named(write, tmp_path, desikan):
     values = ",".join(["1.5"] * len(desikan.names))
     rows = f"sub-01,{values}\nsub-02,{values}\n"
     write("table.csv", f"id,{','.join(desikan.names)}\n{rows}")
-    with pytest.raises(
-        CohortError, match=r"table\.csv: The names are those of desikan82, .*gtmseg"
-    ):
+    with refused(r"table\.csv: The names are those of desikan82, .*gtmseg"):
         load_cohort(tmp_path, "destrieux160", "volume", connectome="w.npy")
 
 
@@ -267,9 +262,7 @@ def test_tables_that_hold_the_same_are_refused(tables):
     make, load = tables
     make("one.csv", ["id", *CORTEX], ROWS)
     make("two.csv", ["id", *CORTEX], ROWS)
-    with pytest.raises(
-        CohortError, match=r"more than one table holds .*one\.csv, .*two"
-    ):
+    with refused(r"more than one table holds .*one\.csv, .*two"):
         load()
     assert "thickness: read from two.csv" in load(features_table="two.csv").notes
     # the one that names the atlas' regions and no others is taken
@@ -290,14 +283,14 @@ def test_a_table_that_says_the_measure_is_taken_before_one_that_says_none(tables
 def test_one_column_is_not_two_features(tables):
     make, load = tables
     make("pet.csv", ["id", *CORTEX], ROWS)
-    with pytest.raises(CohortError, match="thickness and fdg have the same value in e"):
+    with refused("thickness and fdg have the same value in e"):
         load(["thickness", "fdg"])
 
 
 def test_unknown_regions_are_named(tables):
     make, load = tables
     make("table.csv", ["id", "lh_aa", *CORTEX[1:]], ROWS)
-    with pytest.raises(CohortError, match=r"missing: lh_a. .* unknown to .*'lh_aa'"):
+    with refused(r"missing: lh_a. .* unknown to .*'lh_aa'"):
         load()
 
 
@@ -307,19 +300,8 @@ def test_tables_that_are_given_must_serve(tables):
     with pytest.raises(FileFormatError, match=r"absent\.csv: no such file"):
         load(features_table="absent.csv")
     make("other.csv", ["id", "x"], [("sub-01", [1])])
-    with pytest.raises(
-        CohortError, match=r"no column of other.csv is thickness of a re"
-    ):
+    with refused(r"no column of other.csv is thickness of a re"):
         load(features_table=["other.csv"])
-
-
-def test_files_that_could_not_be_used_are_told(tables, write):
-    _, load = tables
-    write("odd.csv", "a,b\n1\n")
-    with pytest.raises(
-        CohortError, match=r"found nowhere; .*not used: .*odd\.csv: row 1"
-    ):
-        load()
 
 
 def test_subcortical_columns_without_a_policy_are_told(tables):
@@ -340,14 +322,10 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     cohort = load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
     assert cohort.y.tolist() == ["F", "M", "F", "M"]
     assert cohort.table["age"].tolist() == [60, 61, 62, 63]
-    with pytest.raises(
-        CohortError, match=r"and no table that holds(.|\n)*no column 'diagnosis'"
-    ):
+    with refused(r"and no table that holds(.|\n)*no column 'diagnosis'"):
         load_cohort(tmp_path, tiny, label="diagnosis", connectome=matrix)
     write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
-    with pytest.raises(
-        CohortError, match=r"more than one table holds the same regions"
-    ):
+    with refused(r"more than one table holds the same regions"):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from brainlsap.data import Cohort, quality_table, region_quality_table
-from brainlsap.data.quality import robust_deviation
 from brainlsap.simulation import make_cohort
 
 
@@ -195,11 +194,3 @@ def test_regions(cohort):
     assert table["isolated"][name[9]] == len(range(0, n, 2)) / n
     assert table["thickness_missing"].tolist() == [0.0] * 68 + [1.0] * 14
     assert not table["thickness_constant"].any()
-
-
-def test_robust_deviation():
-    values = np.array([[1.0, np.nan, 5], [2, np.nan, 5], [3, np.nan, 5]])
-    found = robust_deviation(values)
-    np.testing.assert_allclose(found[:, 0], [-1 / 1.4826, 0, 1 / 1.4826])
-    assert np.isnan(found[:, 1]).all()
-    assert (found[:, 2] == 0).all()
