@@ -37,14 +37,11 @@ RESULTS = (
     "bounds",
     "compare",
     "epoch",
-    "large_cohorts",
     "layers",
     "node_leak",
     "nodes",
     "quality",
-    "recurrence",
     "reproduction",
-    "size_and_time",
 )
 NONE = "*Not run yet: the command above makes it.*\n"
 
