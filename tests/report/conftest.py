@@ -73,35 +73,26 @@ def draw_evaluation(
     table = draw_table(classes)
     regions = regions or [f"region_{k}" for k in range(N_ROIS)]
     names = {**dict.fromkeys(models, skill), "majority": -0.5, "linear SVM": 0.3}
-    predictions, scales, fits = [], [], []
+    predictions, scales = [], []
     for name, how_well in names.items():
-        is_model = name in models
         told = draw_predictions(
             table, classes, name, how_well, rng, probable=name != "linear SVM"
         )
         predictions.append(told[~told["fold"].isin([2] if name in failed else [])])
-        if is_model:
+        if name in models:
             scales.append(draw_scales(name, regions, rng))
-        for fold in (1, 2, 3):
-            report = {"settings": {**SETTINGS, "head": "softmax"}, "error_bound": 3e-9}
-            fits.append(
-                {
-                    "model": name,
-                    "role": "model" if is_model else "baseline",
-                    "repeat": 1,
-                    "fold": fold,
-                    "n_train": 36,
-                    "n_test": 18,
-                    "seconds_fit": 0.5,
-                    "seconds_predict": 0.1,
-                    "seed": 5,
-                    "epochs": 10.0 if is_model else np.nan,
-                    "failed": "did not learn" if name in failed and fold == 2 else "",
-                    "settings": json.dumps(SETTINGS if is_model else {}),
-                    "warnings": json.dumps(["anna003_v0 is odd"] if is_model else []),
-                    "report": json.dumps(report if is_model else {}),
-                }
-            )
+    fits = pd.MultiIndex.from_product([names, (1, 2, 3)], names=["model", "fold"])
+    fits = fits.to_frame(index=False).assign(repeat=1, n_train=36, n_test=18, seed=5)
+    own = fits["model"].isin(models)
+    report = {"settings": {**SETTINGS, "head": "softmax"}, "error_bound": 3e-9}
+    fits["role"] = np.where(own, "model", "baseline")
+    fits["epochs"] = np.where(own, 10.0, np.nan)
+    lost = fits["model"].isin(failed) & (fits["fold"] == 2)
+    fits["failed"] = np.where(lost, "did not learn", "")
+    fits["settings"] = np.where(own, json.dumps(SETTINGS), "{}")
+    fits["warnings"] = np.where(own, '["anna003_v0 is odd"]', "[]")
+    fits["report"] = np.where(own, json.dumps(report), "{}")
+    fits = fits.assign(seconds_fit=0.5, seconds_predict=0.1)
     cohort = CohortSummary(
         table=table,
         classes=classes,
@@ -115,18 +106,21 @@ def draw_evaluation(
         provenance={"folder": "/data/clara/sub-anna001", "subcortex": "absent"},
         data_hash="ab" * 32,
     )
-    audit = pd.DataFrame(
-        [
-            ("duplicate scans", "error", "1 pair of scans", "leave one out"),
-            ("label from one column", "note", "age alone: 0.34", "report it"),
-        ],
-        columns=["check", "severity", "finding", "what_to_do"],
-    ).assign(scans=["anna003_v0, anna008_v0", ""])
+    columns = ["check", "severity", "finding", "what_to_do", "scans"]
+    twice = (
+        "duplicate scans",
+        "error",
+        "1 pair",
+        "leave one out",
+        "anna003_v0, anna008_v0",
+    )
+    note = "label from one column", "note", "age alone: 0.34", "report it", ""
+    audit = pd.DataFrame([[*twice, "anna003_v0, anna008_v0"], note], columns=columns)
     steps = {"harmonize": None, "regress_out": [], "handle_unknown": "keep"}
     return Evaluation(
         predictions=pd.concat(predictions, ignore_index=True),
         scales=pd.concat(scales, ignore_index=True),
-        fits=pd.DataFrame(fits),
+        fits=fits,
         cohort=cohort,
         settings={
             "cv": "stratified folds of whole people",

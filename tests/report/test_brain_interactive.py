@@ -1,5 +1,5 @@
 import dataclasses
-from html.parser import HTMLParser
+import re
 
 import numpy as np
 import pandas as pd
@@ -71,16 +71,6 @@ def test_views_show_their_hemisphere_and_the_subcortex_stands_alone():
     assert not any("ctx-" in text for text in below)
 
 
-class Page(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.fetched, self.tags = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.fetched += [v for k, v in attrs if k in ("src", "href", "srcset", "data")]
-
-
 def test_the_page_fetches_nothing_and_names_cannot_break_out(tmp_path):
     maps = {HOSTILE: MAPS["first"], "second": MAPS["second"]}
     regions = ATLAS.regions.assign(long_name=HOSTILE)
@@ -88,10 +78,8 @@ def test_the_page_fetches_nothing_and_names_cannot_break_out(tmp_path):
     how = {"title": HOSTILE, "colorbar_label": HOSTILE}
     path = write_interactive(maps, tmp_path / "brain.html", atlas, **how)
     text = path.read_text("utf-8")
-    page = Page()
-    page.feed(text)
-    assert page.fetched == []
-    assert "img" not in page.tags
+    tags = re.sub(r"(<script[^>]*>).*?</script>", r"\1", text, flags=re.DOTALL)
+    assert not re.search(r"<img|(src|href)=", tags)
     assert HOSTILE not in text
     assert "onerror" in text  # there, as text
     again = write_interactive(maps, tmp_path / "again.html", atlas, **how)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.report.connectome_plots import plot_connectome, plot_matrix
 
 ATLAS = load_atlas("desikan82")
@@ -39,12 +39,10 @@ def test_the_matrix_is_ordered_by_hemisphere_and_lobe_by_name():
     np.testing.assert_array_equal(np.ma.filled(shown[:n, :n], np.nan), block)
     assert ax.figure.axes[-1].get_ylabel() == "streamlines"
     order = np.random.default_rng(1).permutation(N_ROIS)
-    named = [ATLAS.names[k] for k in order]
-    moved = pd.DataFrame(weights[np.ix_(order, order)], named, named)
-    again = plot_matrix(moved, atlas=ATLAS)
+    named = pd.DataFrame(weights, ATLAS.names, ATLAS.names).iloc[order, order]
+    again = plot_matrix(named, atlas=ATLAS)
     rows = np.sort(np.ma.filled(again.images[0].get_array(), 0).sum(axis=1))
     np.testing.assert_allclose(rows, np.sort(np.ma.filled(shown, 0).sum(axis=1)))
-    assert [text.get_text() for text in again.get_yticklabels()] == names
 
 
 def test_a_matrix_with_negative_weights_is_drawn_linearly():
@@ -75,25 +73,19 @@ def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "says"),
+    ("change", "says"),
     [
-        (lambda W: (W[:-1, :-1], None), ParameterError, "shape"),
-        (lambda W: (np.triu(W), None), ParameterError, "symmetric"),
-        (lambda W: (pd.DataFrame(W, ATLAS.names), None), ParameterError, "finite"),
-        (lambda W: (np.where(W > 3, np.nan, W), None), ParameterError, "finite"),
-        (lambda W: (np.zeros_like(W), None), ParameterError, "no two regions"),
-        (
-            lambda W: (W[:2, :2], ["lh_insula", "lh_insulla"]),
-            RegionNameError,
-            "insulla",
-        ),
+        (lambda W: W[:-1, :-1], "shape"),
+        (np.triu, "symmetric"),
+        (lambda W: pd.DataFrame(W, ATLAS.names), "finite"),
+        (np.zeros_like, "no two regions"),
+        (lambda W: pd.DataFrame(W, ["lh_insulla", *ATLAS.names[1:]]), "insulla"),
     ],
 )
-def test_what_is_no_connectome_is_refused(change, error, says):
-    weights, names = change(draw_connectome())
+def test_what_is_no_connectome_is_refused(change, says):
     for plot in (plot_connectome, plot_matrix):
-        with pytest.raises(error, match=says):
-            plot(weights, names, ATLAS)
+        with pytest.raises(BrainlsapError, match=says):
+            plot(change(draw_connectome()), None, ATLAS)
 
 
 def test_edges_need_coordinates():

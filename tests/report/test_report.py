@@ -127,7 +127,7 @@ def test_a_remade_report_is_the_same(results, tmp_path):
     assert bytes_below(results / "report").keys() == before.keys()
 
 
-def test_a_changed_prediction_is_said(results):
+def test_a_changed_prediction_is_said(results, tmp_path):
     path = results / "private" / "evaluation" / "predictions.tsv"
     lines = path.read_text("utf-8").splitlines()
     row = next(k for k, one in enumerate(lines) if "\tCN\tAD\t" in one)
@@ -137,9 +137,6 @@ def test_a_changed_prediction_is_said(results):
         changed = read_results(results)
     made = write_report(changed, results)
     assert "Stored scores differ" in made.read_text("utf-8")
-
-
-def test_no_results_no_report(tmp_path):
     with pytest.raises(BrainlsapError, match="nothing"):
         read_results(tmp_path / "nothing")
 
