@@ -73,19 +73,14 @@ def test_window_is_an_option(tables, images, out):
     assert set(found.pairs["image"]) == {"I101", "I102", "I112", "I120", "I130", "I140"}
     reasons = found.unused.set_index("image")["reason"]
     assert reasons["I100"] == "the visit has a nearer image of this modality"
-    assert reasons["I110"] == "no visit within 30 days"
 
 
 def test_people_and_sessions_are_written(tables, images, out):
     import_adni(tables, images, out)
     people = read_text(out / "participants.tsv").set_index("participant_id")
-    # nobody without an image is listed
-    assert people.index.tolist() == [
-        "sub-ADNI002S0295",
-        "sub-ADNI005S4010",
-        "sub-ADNI005S4020",
-        "sub-ADNI011S6030",
-        "sub-ADNI011S6040",
+    assert people.index.tolist() == [  # nobody without an image is listed
+        f"sub-ADNI{n}"
+        for n in ("002S0295", "005S4010", "005S4020", "011S6030", "011S6040")
     ]
     facts = ["ptid", "rid", "sex", "first_phase", "site"]
     first = people.loc["sub-ADNI002S0295", facts]
