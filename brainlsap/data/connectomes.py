@@ -311,7 +311,7 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
     path: Path, data: bytes | None = None
 ) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
-    whole = [line.replace('"', "") for line in read_lines(path, data, comments=True)]
+    whole = read_lines(path, data, comments=True)
     lines = [line.strip(" ") for line in whole if line[0] != "#"]
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
@@ -320,7 +320,7 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
         lines = [line[:-1] for line in lines]
     columns: list[str] | None = None
     rows: list[str] | None = None
-    first = [cell.strip() for cell in lines[0].split(delimiter)]
+    first = [cell.strip(' "') for cell in lines[0].split(delimiter)]
     n_named = len(first)
     if first[0].lower() in _CORNER or not _NUMBERS.fullmatch(" ".join(first[1:])):
         columns, lines = first, lines[1:]
@@ -332,12 +332,14 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
     # a header with a corner, or of a cell less, promises names in the first column
     if len(first) == n_named + 1 or not _NUMBERS.fullmatch(" ".join(first[:1])):
         parts = [line.split(delimiter, 1) for line in lines]
-        rows = [part[0].strip() for part in parts]
+        rows = [part[0].strip(' "') for part in parts]
         lines = [part[1] if len(part) > 1 else "" for part in parts]
         if columns is not None and len(columns) == len(rows) + 1:
             columns = columns[1:]
     flat = "\n".join(lines).replace(delimiter or " ", "\n")
-    widths = {len(line.split(delimiter)) for line in lines}
+    widths = {
+        line.count(delimiter) + 1 if delimiter else len(line.split()) for line in lines
+    }
     try:
         if not flat.encode().translate(None, b"0123456789\n "):  # counts: fastest
             values = np.fromstring(flat, np.int64, sep="\n").astype(float)

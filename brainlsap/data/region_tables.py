@@ -87,7 +87,9 @@ def read_scan_table(  # noqa: C901 (one kind of column after the other)
     table = read_table(path)
     heads = list(table.columns)
     side, said = _read_first_head(heads[0])
-    said = said or _measure_of_file(path)
+    words = re.split(r"[^a-z0-9]+", path.stem.lower())
+    of_file = {WORDS[word] for word in words if word in WORDS}
+    said = said or (of_file.pop() if len(of_file) == 1 else "")
     id_column, session_column = find_id(path, heads)
     nameless = np.flatnonzero(table[id_column].isna())
     if nameless.size:
@@ -117,27 +119,21 @@ def read_scan_table(  # noqa: C901 (one kind of column after the other)
         first = min(same, key=lambda head: _COPY.fullmatch(head) is not None)
         chosen[measure, place] = first
         for head in same:
-            if _COPY.fullmatch(head) and head != first:
-                values = numbers[head]
-                if values.equals(numbers[first]) or (values == 0).all():
-                    copies.append(head)
-                    continue
-            if head != first:
+            copied = numbers[head].equals(numbers[first]) or (numbers[head] == 0).all()
+            if head != first and _COPY.fullmatch(head) and copied:
+                copies.append(head)
+            elif head != first:
                 doubled.append(f"{first!r} and {head!r} ({atlas.names[place]})")
     _refuse_doubled(path, doubled)
     known = numbers[list(chosen.values())]
     empty = known.columns[known.notna().any() & known.fillna(0).eq(0).all()]
     notes = []
     if copies:
-        notes.append(
-            f"{len(copies)} columns repeat others or are 0 everywhere, "
-            f"and are left out: {listed(copies)}"
-        )
+        what = "columns repeat others or are 0 everywhere, and are left out"
+        notes.append(f"{len(copies)} {what}: {listed(copies)}")
     if len(empty):
-        notes.append(
-            f"{len(empty)} columns of regions are 0 in every row: "
-            f"{listed(empty)}; write n/a for what was not measured"
-        )
+        what = "columns of regions are 0 in every row; write n/a where not measured"
+        notes.append(f"{len(empty)} {what}: {listed(empty)}")
     n_rows = len(table)
     values = pd.DataFrame(
         {
@@ -269,7 +265,7 @@ def _read_plain(  # noqa: C901 (one question after the other)
     if side_column is not None:
         return _with_sides(path, names, table[side_column].tolist()), cells
     if side is not None:
-        return _with_sides(path, names, [side] * len(names), strict=False), cells
+        return _with_sides(path, names, [side] * len(names)), cells
     bare = [n for n in names if not split_name(n)[0] and atlas.find(n, "L") is not None]
     half = len(bare) // 2
     if half > 1 and bare[:half] == bare[half:] and len(set(bare)) == half:
@@ -306,17 +302,13 @@ def _read_wide(
 
 
 def _with_sides(
-    path: Path,
-    names: Sequence[str],
-    sides: Sequence[str | None],
-    *,
-    strict: bool = True,
+    path: Path, names: Sequence[str], sides: Sequence[str | None]
 ) -> list[str]:
     """Put the side that a column or a file says before names that say none."""
     result = []
     for name, cell in zip(names, sides, strict=True):
         side, said = HEMISPHERE_WORDS.get((cell or "").lower()), split_name(name)[0]
-        if side and said and side != said and strict:
+        if side and said and side != said:
             raise RegionNameError(
                 f"{path}: the name {name!r} says {said}, but its hemisphere says "
                 f"{side}. Correct one of them."
@@ -389,13 +381,6 @@ def _read_first_head(head: str) -> tuple[str | None, str]:
     if found := _ASEG_HEAD.fullmatch(head):
         return None, "volume" if found[1].lower() == "volume" else "other"
     return None, ""
-
-
-def _measure_of_file(path: Path) -> str:
-    """Return the measure that a file's name says, empty for none or several."""
-    words = re.split(r"[^a-z0-9]+", path.stem.lower())
-    said = {WORDS[word] for word in words if word in WORDS}
-    return said.pop() if len(said) == 1 else ""
 
 
 def _kind_of_head(head: str, atlas: Atlas) -> str:

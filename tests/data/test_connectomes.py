@@ -284,6 +284,12 @@ def write_old_dsi_studio(folder, matrix, names):
     return formats.write_dsi_studio(path, {"count": matrix}, names, current=False)
 
 
+def write_numbered(folder, matrix, names):
+    """The labels' numbers beside the matrix, as Connectoflow has them."""
+    ids = ATLAS.regions["freesurfer_id"][ATLAS.match(names)]
+    return formats.write_connectoflow(folder, matrix, ids)
+
+
 TOOLS = {
     "QSIRecon": write_mat("radius2_count"),
     "QSIPrep": write_mat("sift_radius2_count", "a2009s", ""),
@@ -296,6 +302,7 @@ TOOLS = {
     "BIDS, gz": lambda f, W, n: formats.write_relmat(f, W, n, packed=True),
     "XCP-D": write_xcp_d,
     "Connectoflow": formats.write_connectoflow,
+    "Connectoflow, numbers": write_numbered,
     "MATLAB": write_plain_mat,
     "MATLAB 7.3": write_matlab_7_3,
     "gii with a list": write_listed(".gii"),
@@ -311,14 +318,6 @@ def test_files_with_names_come_out_by_name(tmp_path, tool, rows):
     order = ATLAS.homotopic if rows == "mirrored" else order
     path = TOOLS[tool](tmp_path, EXPECTED[np.ix_(order, order)], NAMES[order])
     same(read_connectome(path, ATLAS), EXPECTED)
-
-
-def test_connectoflow_lists_numbers_too(tmp_path):
-    order = np.random.default_rng(3).permutation(N)
-    ids = ATLAS.regions["freesurfer_id"].to_numpy()[order]
-    path = formats.write_connectoflow(tmp_path, EXPECTED[np.ix_(order, order)], ids)
-    notes = same(read_connectome(path, ATLAS), EXPECTED)
-    assert "rows named by labels_list.txt" in notes
 
 
 def test_measures_of_one_file(tmp_path):

@@ -11,11 +11,7 @@ from tests.data import feature_formats as formats
 
 ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
 VALUES = np.round(np.random.default_rng(8).uniform(0.8, 1.9, len(ATLAS)), 4)
-CEREBELLUM = {"Left-Cerebellum-Cortex": 2.0, "Right-Cerebellum-Cortex": 6.0}
-CEREBELLUM |= {
-    "Left-Cerebellum-White-Matter": 3.0,
-    "Right-Cerebellum-White-Matter": 3.0,
-}
+CEREBELLUM = {n: value for n, value in formats.OTHERS.items() if "Cerebellum" in n}
 
 
 def read(path, atlas=ATLAS, feature="suvr", **options):

