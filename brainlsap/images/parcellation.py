@@ -17,7 +17,7 @@ from brainlsap.data.tables import read_lines, sniff_delimiter, split_cells
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume, read_voxels
 
-Labels = str | Path | Mapping[int, str] | Sequence[str]
+Labels = str | Path | Mapping[int, str]
 # Labels are counted in a table of this size at most; colour codes are no labels.
 LARGEST_LABEL = 1_000_000
 # Regions that a tool leaves out where a brain lacks them; more is another atlas.
@@ -192,19 +192,16 @@ def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
 
     `labels` is a file of FreeSurfer's or MRtrix's lookup tables (number, one or more
     names, colour; the name that the atlas knows counts) or with the columns `index`
-    and `name` (BIDS); or names by number; or the names of the labels 1, 2, 3 ...
+    and `name` (BIDS); or names by number.
     """
     if isinstance(labels, str | Path):
         return _read_lookup_file(Path(labels), atlas)
-    if isinstance(labels, Mapping):
-        return {index(number): as_text(name) for number, name in labels.items()}
-    names = [as_text(name) for name in labels]
-    if names and split_name(names[0])[1] in ("unknown", "background", "none", ""):
+    if not isinstance(labels, Mapping):  # of a list, the first may be of label 0
         raise ParameterError(
-            f"labels begin with {names[0]!r}, so that the first may be of label 0 or "
-            "of label 1. Give them by number, such as labels=dict(enumerate(names))."
+            "labels must be a table or names by number, such as "
+            f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    return dict(enumerate(names, start=1))
+    return {index(number): as_text(name) for number, name in labels.items()}
 
 
 def _read_lookup_file(path: Path, atlas: Atlas) -> dict[int, str]:

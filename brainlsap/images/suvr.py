@@ -125,7 +125,7 @@ def extract_suvr(
         Region whose mean is 1: "cerebellar cortex", "cerebellar white matter", "whole
         cerebellum", "pons" or "brain stem", labels of the parcellation; or an image in
         its space, of which voxels above 0 count.
-    labels : path, mapping of int to str, or sequence of str, optional
+    labels : path, or mapping of int to str, optional
         Names of the labels, as :func:`.build_connectome` takes them.
     transform : path or array of shape (4, 4), optional
         Registration of the PET to the parcellation's image (`.lta`, ITK, FSL), or the

@@ -122,9 +122,9 @@ def build_connectome(
         mean length in mm of the streamlines of a connection.
     streamline_weights : path or array of shape (n_streamlines,), optional
         A factor for every streamline, such as the output of MRtrix's `tcksift2`.
-    labels : path, mapping of int to str, or sequence of str, optional
+    labels : path, or mapping of int to str, optional
         Names of the labels: a lookup table of FreeSurfer's or MRtrix's form, or of
-        the columns `index` and `name`; or names by number; or those of 1, 2, 3 ...
+        the columns `index` and `name`; or names by number.
     n_threads : int
         At once; the result does not depend on it.
 

@@ -59,6 +59,7 @@ from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort
+from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.exceptions import ParameterError
 from brainlsap.simulation.networks import (
     OPERATORS,
@@ -243,13 +244,8 @@ def make_cohort(
     truth["effect"] = effects[f"effect_{names[0]}"]
     if len(names) > 1:
         truth = truth.assign(**effects)
-    participant = [f"sub-{person + 1:04d}" for person in people["person"]]
-    session = [f"ses-M{visit * MONTHS_BETWEEN:02d}" for visit in people["visit"]]
-    scan = [f"{p}_{s}" for p, s in zip(participant, session, strict=True)]
-    table = pd.DataFrame({"scan": scan, "participant": participant, "session": session})
-    table["label"] = [STAGES[stage] for stage in people["stage"]]
-    table = table.assign(age=people["age"], sex=people["sex"])
-    table["site"] = [f"site-{site + 1}" for site in people["site"]]
+    scan = people["participant"] + "_" + people["session"]
+    table = people.assign(scan=scan)[[*KEY_COLUMNS, "age", "sex", "site"]]
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
@@ -313,10 +309,13 @@ def make_people(
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
         sex = "M" if rng.random() < n_men / n_group else "F"
         site = int(rng.integers(n_sites))
+        named = f"sub-{person + 1:04d}", STAGES[start], sex, f"site-{site + 1}"
         for visit in range(times):
-            age_now = round(age + visit * MONTHS_BETWEEN / 12, 1)
-            rows.append((person, visit, start, age_now, sex, site))
-    columns = ["person", "visit", "stage", "age", "sex", "site"]
+            months = visit * MONTHS_BETWEEN
+            of_visit = f"ses-M{months:02d}", round(age + months / 12, 1)
+            rows.append((person, visit, start, site, *of_visit, *named))
+    columns = ["person", "visit", "stage", "site_number", "session", "age"]
+    columns += ["participant", "label", "sex", "site"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -426,11 +425,11 @@ def _draw_feature(
     sites = np.array(
         [
             random_stream(random_state, f"site {name}", k).normal()
-            for k in range(int(people["site"].max()) + 1)
+            for k in range(int(people["site_number"].max()) + 1)
         ]
     )
     who, when = people["person"].tolist(), people["visit"].tolist()
-    age, site = people["age"].to_numpy(float), people["site"].to_numpy(int)
+    age, site = people["age"].to_numpy(float), people["site_number"].to_numpy(int)
     known = model.aging * (age - MIDDLE_AGE) + SITE_SPREAD * sites[site]
     values = np.empty(loss.shape)
     for row, (person, visit) in enumerate(zip(who, when, strict=True)):
