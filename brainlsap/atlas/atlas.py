@@ -69,7 +69,6 @@ class Atlas:
     @staticmethod
     def from_names(
         names: Sequence[str],
-        hemispheres: Sequence[str] | None = None,
         coordinates: np.ndarray | None = None,
         *,
         name: str = "own",
@@ -79,9 +78,8 @@ class Atlas:
         Parameters
         ----------
         names : sequence of str, length n_rois
-            Different names, in the order of the arrays.
-        hemispheres : sequence of {"L", "R", "M"}, optional
-            By default as the names say (`Precentral_L`), and M where they do not.
+            Different names, in the order of the arrays. They say the side
+            (`Precentral_L`); a region whose name says none lies on the midline.
         coordinates : array of shape (n_rois, 3), optional
             Centroids in mm (MNI152), for drawing.
         name : str
@@ -89,20 +87,14 @@ class Atlas:
 
         Raises
         ------
-        ParameterError, FileFormatError, RegionNameError
-            Where lengths differ, a side is none, or a name stands twice.
+        FileFormatError, RegionNameError
+            Where there are no names, or a name stands twice.
         """
         names = [as_text(one) for one in names]
-        if hemispheres is None:
-            hemispheres = [split_name(one)[0] or "M" for one in names]
-        place = np.full((len(names), 3), np.nan) if coordinates is None else coordinates
-        if not len(names) == len(hemispheres) == len(place):
-            raise ParameterError(
-                "names, hemispheres and coordinates must have one entry per region, "
-                f"got {len(names)}, {len(hemispheres)} and {len(place)}."
-            )
-        table = pd.DataFrame({"name": names, "hemisphere": list(hemispheres)})
-        table[["x", "y", "z"]] = np.asarray(place, dtype=float).astype(str)
+        sides = [split_name(one)[0] or "M" for one in names]
+        table = pd.DataFrame({"name": names, "hemisphere": sides})
+        if coordinates is not None:
+            table[["x", "y", "z"]] = np.asarray(coordinates, dtype=float).astype(str)
         return Atlas(name, _complete(table, "names"))
 
     def __len__(self) -> int:

@@ -265,20 +265,15 @@ class Cohort:
         ParameterError
             Where `rows` is a mask of another length, or points outside.
         """
-        index = np.asarray(rows)
-        if index.dtype == bool and index.shape == (self.n_scans,):
-            index = np.flatnonzero(index)
-        is_position = index.ndim == 1 and np.issubdtype(index.dtype, np.integer)
-        if not is_position or index.size == 0:
+        try:
+            index = np.arange(self.n_scans)[np.asarray(rows)]
+        except IndexError as error:
             raise ParameterError(
-                f"rows must be a mask of length {self.n_scans}, or positions of at "
-                f"least one scan, got {index.dtype} of shape {index.shape}."
-            )
-        outside = index[(index < -self.n_scans) | (index >= self.n_scans)]
-        if outside.size:
-            raise ParameterError(
-                f"rows must lie between 0 and {self.n_scans - 1}, got {outside[0]}."
-            )
+                f"rows must be a mask of length {self.n_scans}, or positions of scans: "
+                f"{error}."
+            ) from error
+        if index.ndim != 1 or index.size == 0:
+            raise ParameterError("rows must select at least one scan.")
         if self.shares_connectome:
             shape = (len(index), self.n_rois, self.n_rois)
             connectomes = np.broadcast_to(self.connectomes[0], shape)
