@@ -58,7 +58,7 @@ print(f"{kept} fits kept before, {len(list(Path('fits').rglob('*.*')))} after")
 # %%
 with (
     LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster,
     Client(cluster),
     joblib.parallel_config("dask"),
