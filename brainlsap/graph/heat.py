@@ -109,16 +109,10 @@ def heat_kernel(
             [0.0000, 1.0000]])
     """
     L = as_operator(L)
-    identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
-    return diffuse(
-        L,
-        identity.expand(L.shape),
-        scale,
-        kernel=kernel,
-        degree=degree,
-        tolerance=tolerance,
-        engine="spectral" if kernel == "exact" else "recurrence",
-    )
+    identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(L.shape)
+    engine = "spectral" if kernel == "exact" else "recurrence"
+    asked = {"kernel": kernel, "degree": degree, "tolerance": tolerance}
+    return diffuse(L, identity, scale, engine=engine, **asked)  # type: ignore[arg-type]
 
 
 def diffuse(

@@ -278,8 +278,7 @@ class SpectrumCache:
         graph_of = []
         starts = range(0, n_graphs, _AT_ONCE)
         # shown, at a terminal, to those who wait longer than five seconds
-        bar = {"delay": 5.0, "leave": False, "disable": None}
-        for start in tqdm(starts, "decomposing", unit="graph", unit_scale=16, **bar):
+        for start in tqdm(starts, "spectra", delay=5.0, leave=False, disable=None):
             some = looked_at[start : start + _AT_ONCE]
             some = some if prepare is None else prepare(some, start)
             for one in some:

@@ -11,6 +11,7 @@ below rounding are known and left out, and only this sum is formed in the workin
 precision (Hermite's own terms would be wrong by 0.02 there).
 """
 
+import copy
 import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -202,19 +203,16 @@ class SpectralEngine:
         """Return the engine of some items; a slice of items in order copies nothing."""
         # A copy of their eigenvectors in order saves gathering them each time (a chunk
         # is then a view); beyond a little memory, graphs are shared and gathered.
-        chosen = object.__new__(SpectralEngine)
-        chosen.__dict__.update(self.__dict__)
-        if not isinstance(items, slice):
-            items = items.to(self.graph_of.device)
-        chosen.graph_of, chosen.in_order = self.graph_of[items], False
-        if self.shared:
-            return chosen
-        taken: Tensor | slice = chosen.graph_of
+        chosen = copy.copy(self)
         if isinstance(items, slice):
-            if not self.in_order:
-                return chosen
-            taken = items
-        elif len(items) < 2 or len(items) * self.vectors[0].nbytes > _COPIED_BYTES:
+            taken: slice | Tensor = items
+            worth_it = self.in_order
+        else:
+            items = items.to(self.graph_of.device)
+            taken = self.graph_of[items]
+            worth_it = 2 <= len(items) <= _COPIED_BYTES / self.vectors[0].nbytes
+        chosen.graph_of, chosen.in_order = self.graph_of[items], False
+        if self.shared or not worth_it:
             return chosen
         chosen.vectors, chosen.basis = self.vectors[taken], self.basis[taken]
         chosen.eigenvalues = self.eigenvalues[taken]

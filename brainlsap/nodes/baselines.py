@@ -18,6 +18,7 @@ from brainlsap.nodes.networks import (
     HeatScale,
     NodeInputs,
     NodeNetwork,
+    drawn_weights,
     drop,
     heat_network,
     with_loops,
@@ -50,10 +51,10 @@ class BaselineNetwork(nn.Module):
         self.A = ConstantMatrix(A)
         units = settings.hidden_units
         first = {"sgc": n_classes, "gat": _GAT_HEADS * units}.get(name, units)
-        self.weight = _matrix(inputs.features.shape[1], first)
+        self.weight = drawn_weights(inputs.features.shape[1], first)
         if name in {"gcn", "gdc"}:
             self.bias = nn.Parameter(torch.zeros(units))
-            self.last_weight = _matrix(units, n_classes)
+            self.last_weight = drawn_weights(units, n_classes)
             self.last_bias = nn.Parameter(torch.zeros(n_classes))
         elif name == "gat":
             self.attend = Attend(inputs.adjacency, _GAT_HEADS, units, settings.dropout)
@@ -61,7 +62,9 @@ class BaselineNetwork(nn.Module):
             self.last_attend = Attend(inputs.adjacency, 1, n_classes, settings.dropout)
         elif name != "sgc":
             n_deep = settings.n_layers if name == "gcnii" else 0
-            self.deep = nn.ParameterList(_matrix(units, units) for _ in range(n_deep))
+            self.deep = nn.ParameterList(
+                drawn_weights(units, units) for _ in range(n_deep)
+            )
             self.last = nn.Linear(units, n_classes)
             if name == "dagnn":
                 self.gate = nn.Linear(n_classes, 1)
@@ -78,10 +81,6 @@ class BaselineNetwork(nn.Module):
     def drop(self, H: Tensor) -> Tensor:
         """Return channels, some dropped while training."""
         return drop(H, self.given.dropout, self.training)
-
-
-def _matrix(n_in: int, n_out: int) -> nn.Parameter:
-    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
 
 
 def _gcn(net: BaselineNetwork, H: Tensor) -> Tensor:
@@ -149,7 +148,10 @@ class Attend(nn.Module):
         edges = sparse.coo_array(with_loops(adjacency))
         ends = (edges.row, edges.col)
         self.target, self.source = (torch.from_numpy(i.astype(np.int64)) for i in ends)
-        self.here, self.there = _matrix(n_heads, n_out), _matrix(n_heads, n_out)
+        self.here, self.there = (
+            drawn_weights(n_heads, n_out),
+            drawn_weights(n_heads, n_out),
+        )
         self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), rate
 
     def forward(self, H: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.arrays import check_at_least, check_choice
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.nodes.baselines import NODE_BASELINES, NodeBaseline
 from brainlsap.nodes.classifier import LSAPNodeClassifier, NodeClassifier
@@ -94,9 +94,6 @@ def node_model(
     settings = {**({} if variant == "paper" else own), **VARIANTS[variant], **given}
     if n_epochs is not None:
         settings["n_epochs"] = n_epochs
-    if name == "lsap-h" and variant != "paper":
-        # its recurrence is right up to 2.5 only: it starts as far as it can
-        settings["initial_scale"] = min(settings.get("initial_scale", 2.5), 2.5)
     named = LSAPNodeClassifier().get_params(deep=False)
     options = {key: settings.pop(key) for key in [*settings] if key not in named}
     return LSAPNodeClassifier(
@@ -170,12 +167,12 @@ def run_nodes(
             file = f"{graph.name}-{name}-seed{seed}-{key}.json"
             path = Path(f"{out}.finished") / file
             if out is not None and path.is_file():
-                row = _remembered(path)
+                row = json.loads(path.read_text("utf-8"))
             else:
                 row = _run(graph, model, split, seed)
-            if out is not None:
-                with replace_when_whole(path) as partial:
-                    partial.write_text(json.dumps(row), encoding="utf-8")
+                if out is not None:
+                    with replace_when_whole(path) as partial:
+                        partial.write_text(json.dumps(row), encoding="utf-8")
             used = chosen_variant(graph.name) if variant == "chosen" else variant
             start = {
                 "dataset": graph.name,
@@ -211,13 +208,6 @@ def _digest(graph: NodeGraph, split: str | Path) -> str:
     if str(split).endswith(".npz"):
         content += Path(split).read_bytes()
     return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def _remembered(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text("utf-8")))
-    except ValueError:
-        raise FileFormatError(f"{path} holds no finished seed; remove it.") from None
 
 
 def _run(

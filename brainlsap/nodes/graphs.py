@@ -159,23 +159,21 @@ def load_nodes(
     file = NODE_DATASETS[key].get("file", f"ind.{key}.x")
     places = [base, base / "planetoid", base / "gnn_npz"]
     place = next((one for one in places if (one / file).is_file()), None)
-    if place is None and download and file.startswith("ind."):
+    planetoid = file.startswith("ind.")
+    if place is None and download and planetoid:
         place = _download(key, base)
     if place is None:
         raise FileFormatError(
             f"{base} does not hold {file}; give its folder as data=, or download=True "
             f"for Planetoid files; the others are at {_GNN_BENCHMARK}."
         )
-    if file.startswith("ind."):
-        graph = read_planetoid(place, key)
-    else:
-        graph = read_gnn_benchmark(place / file, key)
+    read = read_planetoid if planetoid else read_gnn_benchmark
+    graph = read(place if planetoid else place / file, key)
     found = [graph.n_nodes, graph.n_listed_edges, graph.n_classes, graph.n_features]
     if check and found != NODE_DATASETS[key]["counts"]:
         raise FileFormatError(
-            f"{key} has {found} nodes, edges, classes and features; the paper's table "
-            f"says {NODE_DATASETS[key]['counts']}. The files are others; check=False "
-            "loads them all the same."
+            f"{key} has {found} nodes, edges, classes and features, in the paper "
+            f"{NODE_DATASETS[key]['counts']}; check=False loads it all the same."
         )
     return graph
 
@@ -191,14 +189,12 @@ def _download(name: str, folder: Path) -> Path:
                 store.fetch(file)
     except ImportError:
         raise ParameterError(
-            "downloading needs the pooch package: pip install pooch. Or give the "
-            "folder that holds the files as data=."
+            "downloading needs pooch: pip install pooch, or give the files' folder."
         ) from None
     except (OSError, ValueError) as error:
         raise FileFormatError(
-            f"{name} could not be downloaded from {_PLANETOID} "
-            f"({str(error).splitlines()[0]}). Get the files by hand and give their "
-            "folder as data=."
+            f"{name} could not be downloaded from {_PLANETOID} ({error}); get the "
+            "files by hand and give their folder as data=."
         ) from None
     return folder
 

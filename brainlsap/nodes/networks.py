@@ -6,7 +6,6 @@ sparse row, and only the hidden channels are diffused. Several views of the grap
 """
 
 import hashlib
-import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -201,14 +200,11 @@ def node_descriptors(
 class DescribedScale(nn.Module):
     r"""Scales :math:`s_{max} \sigma(d_p \cdot w + w_0)` of node descriptors d."""
 
-    descriptors: Tensor
-
     def __init__(
         self, descriptors: Tensor, initial_scale: float, largest: float
     ) -> None:
         super().__init__()
-        self.register_buffer("descriptors", descriptors, persistent=False)
-        self.largest = largest
+        self.descriptors, self.largest = descriptors, largest
         # a start at either end would have no slope
         share = min(max(initial_scale / largest, 0.01), 0.99)
         start = float(np.log(share / (1 - share)))
@@ -218,6 +214,11 @@ class DescribedScale(nn.Module):
     def forward(self) -> Tensor:
         """Return the scale of every node, shape `(n_nodes,)`."""
         return self.largest * torch.sigmoid(self.descriptors @ self.slope + self.offset)
+
+
+def drawn_weights(n_in: int, n_out: int) -> nn.Parameter:
+    """Draw a matrix of weights."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
 
 
 class NodeNetwork(nn.Module):
@@ -234,15 +235,11 @@ class NodeNetwork(nn.Module):
         super().__init__()
         self.features, self.diffuse, self.heat = features, diffusion, heat
         self.settings = settings
-        n_linear = settings.n_layers + (settings.head == "linear")
-        hidden = [settings.hidden_units] * (n_linear - 1)
+        n_hidden = settings.n_layers - (settings.head == "convolution")
+        hidden = [settings.hidden_units] * n_hidden
         sizes = [features.shape[1], *hidden, n_classes]
-        self.weights = nn.ParameterList(
-            torch.empty(pair) for pair in itertools.pairwise(sizes)
-        )
+        self.weights = nn.ParameterList(map(drawn_weights, sizes, sizes[1:]))
         self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
-        for weight in self.weights:
-            nn.init.xavier_uniform_(weight)
 
     def forward(self, n_views: int = 1) -> Tensor:
         """Return logits of shape `(n_nodes, n_views, n_classes)`."""

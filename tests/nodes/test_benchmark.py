@@ -1,6 +1,5 @@
 """Runs on nodes by name: rows, seeds, what was finished before, the command."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +8,7 @@ from scipy import sparse
 import brainlsap.nodes.benchmark as module
 import brainlsap.nodes.graphs as graphs
 from brainlsap.cli import main
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import ParameterError
 from brainlsap.nodes import (
     NODE_DATASETS,
     NODE_MODELS,
@@ -81,10 +80,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(graph, tmp_path, monkeypatc
     run_nodes(other, ["gcn"], n_seeds=1, n_epochs=4, out=out)
     run_nodes(graph, ["gcn"], n_seeds=1, n_epochs=4, split="60-20-20", out=out)
     assert len(list(finished.iterdir())) == 9
-    for path in finished.iterdir():
-        path.write_text("{")
-    with pytest.raises(FileFormatError, match=r"blocks-gcn-seed0-.*remove it"):
-        run_nodes(graph, ["gcn"], out=out, **asked)
 
 
 def test_networks_that_fail_have_no_score(graph, tmp_path):
@@ -111,19 +106,6 @@ def test_a_random_split_differs_by_seed_and_not_by_model(graph, monkeypatch):
     monkeypatch.setattr(module, "make_node_split", draw)
     run_nodes(graph, ["lsap-c", "mlp"], n_seeds=2, split="60-20-20", n_epochs=1)
     assert drawn == [("60-20-20", 0), ("60-20-20", 1)] * 2
-
-
-def test_test_labels_are_met_in_the_score_only(graph):
-    """Noise in place of test labels changes the score and nothing else."""
-    noise = np.where(graph.public_split.test, 1, graph.labels)
-    noisy = NodeGraph(**{**vars(graph), "labels": noise})
-    one, other = (
-        run_nodes(each, ["lsap-c"], n_seeds=1, n_epochs=8).iloc[0]
-        for each in (graph, noisy)
-    )
-    same = ["validation", "best_epoch", "n_epochs"]
-    assert one[same].tolist() == other[same].tolist()
-    assert one["test"] > other["test"]
 
 
 @pytest.mark.parametrize("name", sorted(NODE_MODELS))
