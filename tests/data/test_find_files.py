@@ -24,24 +24,14 @@ from tests.data.feature_formats import write_clinica
         ("sub-01_ses-M00", ("sub-01", "ses-M00", "")),
         ("sub-01_ses-M00_run-2_T1w", ("sub-01", "ses-M00", "")),
         ("sub-01_run-2.nii.gz", ("sub-01", "", "")),
-        ("sub-01_T1w", ("sub-01", "", "")),
         ("sub-01-2", ("sub-01-2", "", "")),
         ("sub-01_2", ("sub-01_2", "", "")),
-        ("sub-01_ses-M00-2", ("sub-01_ses-M00-2", "", "")),
-        ("sub-002_S_0295", ("sub-002_S_0295", "", "")),
         ("sub-002_S_0295_bl", ("sub-002_S_0295", "bl", "")),
         ("/data/fs/sub-01_ses-M00/", ("sub-01", "ses-M00", "")),
         ("sub-01_ses-M00.long.sub-01", ("sub-01", "ses-M00", "sub-01")),
         ("C:\\fs\\sub-01", ("sub-01", "", "")),
-        ("002_S_0295", ("002_S_0295", "", "")),
         ("002_S_0295_2006-04-18", ("002_S_0295", "2006-04-18", "")),
-        ("002_S_0295_bl", ("002_S_0295", "bl", "")),
-        (
-            "002_S_0295_2006-04-18.long.002_S_0295",
-            ("002_S_0295", "2006-04-18", "002_S_0295"),
-        ),
         (" NewYork_a_sub44515 ", ("NewYork_a_sub44515", "", "")),
-        ("1042", ("1042", "", "")),
     ],
 )
 def test_parse(text, expected):
@@ -131,17 +121,9 @@ def test_folders_refused(tmp_path):
         StudyFiles(tmp_path, pattern={"fdg": 5})
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sub-01_connectivity.tsv",
-        "sub-01_desc-x_connectome.csv",
-        "sub-01_relmat.tsv",
-        "sub-01_sc.npy",
-        "connectome.txt",
-    ],
-)
-def test_a_connectome_is_known_by_its_name(write, tmp_path, tiny, name):
+@pytest.mark.parametrize("end", ["connectivity.tsv", "x_connectome.csv", "sc.npy"])
+def test_a_connectome_is_known_by_its_name(write, tmp_path, tiny, end):
+    name = f"sub-01_{end}"
     write(f"sub-01/dwi/{name}", "")
     write("sub-01/dwi/sub-01_connectivity.json", "")
     write("sub-01/dwi/other.csv", "")
@@ -307,7 +289,6 @@ def test_a_file_without_visit_is_of_the_only_one(flat, tiny, matrix):
     ("template", "message"),
     [
         ("sc/{session}.csv", r"one \{participant\} or one \{scan\}"),
-        ("sc/{participant}_{participant}.csv", "below the cohort"),
         ("sc/{participant}_{run}.csv", "below the cohort's folder with"),
         ("../{participant}.csv", "below the cohort's folder with"),
         ("/data/{participant}.csv", "below the cohort's folder with"),
