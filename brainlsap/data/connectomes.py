@@ -126,7 +126,6 @@ def read_connectome(
     ((82, 82), 6642)
     """
     path, atlas = Path(path), load_atlas(atlas)
-    check_choice("symmetrize", symmetrize, SYMMETRIZE)
     reader = FORMATS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(
@@ -179,7 +178,6 @@ def check_connectome(
     Raises ParameterError where the shape is another, else as :func:`read_connectome`.
     """
     atlas = load_atlas(atlas)
-    check_choice("symmetrize", symmetrize, SYMMETRIZE)
     raw = RawMatrix(np.array(values, dtype=np.float64), atlas.names, atlas.names)
     if isinstance(values, pd.DataFrame):
         rows, columns = tuple(map(str, values.index)), tuple(map(str, values.columns))
@@ -298,6 +296,7 @@ def _check_and_mirror(
             "zeros. Take their mean or the larger by symmetrize='mean' or 'max'."
         )
     else:
+        check_choice("symmetrize", how, SYMMETRIZE)
         note = f"the two triangles differ: symmetrized by their {how}"
         larger = np.maximum(values, values.T)
         both = larger if how == "max" else (values + values.T) / 2

@@ -432,26 +432,28 @@ def test_hdf5_whose_data_look_like_its_own_marks_is_read(tmp_path, tiny, matrix)
 # ---- broken files -------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("suffix", ["npz", "npy", "mat", "h5", "gii", "csv.gz"])
+def test_broken_files_are_refused(tmp_path, tiny, suffix):
+    path = tmp_path / f"c.{suffix}"
+    path.write_bytes(b"not what it says")
+    with pytest.raises(FileFormatError, match=rf"c\.{suffix}: cannot be read as a"):
+        read_connectome(path, tiny)
+    path.unlink()
+    with pytest.raises(FileFormatError, match="no such file"):
+        read_connectome(path, tiny)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("c.npz", r"c\.npz: cannot be read as a \.npz file: .* may be cut short"),
-        ("c.npy", r"cannot be read as a \.npy file"),
-        ("c.mat", r"cannot be read as a \.mat file"),
-        ("c.h5", r"cannot be read as a \.h5 file"),
-        ("c.gii", r"cannot be read as a \.gii file"),
-        ("c.csv.gz", r"cannot be read as a \.gz file"),
         ("c.npy.gz", "compressed files are read as text only"),
         ("c.xlsx", r"read from \.csv, \.dat, .*\.txt files, got \.xlsx"),
         ("c", "got a name without suffix"),
     ],
 )
-def test_broken_files_are_refused(tmp_path, tiny, name, message):
+def test_other_formats_are_refused(tmp_path, tiny, name, message):
     (tmp_path / name).write_bytes(b"not what it says")
     with pytest.raises(FileFormatError, match=message):
-        read_connectome(tmp_path / name, tiny)
-    (tmp_path / name).unlink()
-    with pytest.raises(FileFormatError, match=r"no such file|files, got"):
         read_connectome(tmp_path / name, tiny)
 
 
@@ -506,7 +508,6 @@ def test_sidecars(tmp_path):
     [
         ("{", "cannot be read as a BIDS sidecar"),
         ({"NodeFiles": ["no.tsv"]}, "NodeFiles names no.tsv, which is nowhere"),
-        ({"NodeFiles": 3}, "cannot be read as a BIDS sidecar: 'int' object is not"),
         ({"NodeIndices": [1, 2]}, r"160 rows, but .*relmat\.json beside it names 2"),
         (
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},

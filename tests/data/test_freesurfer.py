@@ -172,9 +172,8 @@ def test_vertices_are_averaged_plainly(tmp_path, atlas):
 
 def test_vertices_outside_the_cortex_label_do_not_count(tmp_path):
     formats.write_vertices(tmp_path, ATLAS)
-    labels, _, names = nib.freesurfer.read_annot(
-        tmp_path / "label/lh.aparc.a2009s.annot"
-    )
+    annot = tmp_path / "label/lh.aparc.a2009s.annot"
+    labels, _, names = nib.freesurfer.read_annot(annot)
     per_vertex = nib.freesurfer.read_morph_data(tmp_path / "surf/lh.thickness")
     inside = np.arange(len(labels)) % 3 > 0
     rows = "".join(f"{i}  0.0 0.0 0.0 0.0\n" for i in np.flatnonzero(inside))
@@ -200,13 +199,6 @@ def test_files_of_vertices_refused(tmp_path):
             read(tmp_path, "thickness", ATLAS)
     nib.freesurfer.write_morph_data(path, np.ones(5, np.float32))
     with pytest.raises(FileFormatError, match=r"5 vertices, but .* has 3040"):
-        read(tmp_path, "thickness", ATLAS)
-    nib.freesurfer.write_morph_data(path, np.ones(2, np.float32))
-    annot = tmp_path / "label/lh.aparc.a2009s.annot"
-    table = np.array([[1, 0, 0, 0, 0], [2, 0, 0, 0, 0]])
-    names = ["Unknown", "not_a_region"]
-    nib.freesurfer.write_annot(annot, np.array([1, 0]), table, names, fill_ctab=True)
-    with pytest.raises(RegionNameError, match=r"a2009s\.annot: .*'not_a_region'"):
         read(tmp_path, "thickness", ATLAS)
 
 

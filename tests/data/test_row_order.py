@@ -166,15 +166,6 @@ def test_the_paper_s_160_stays_and_own_atlases_say_theirs(tmp_path, tiny, matrix
     assert read_connectome(tmp_path / "c.npy", own, row_order="atlas").notes
 
 
-def test_real_enigma_matrix_is_refused_and_read_by_its_lists(shared, tmp_path):
-    """Its 82 rows are not in the order of desikan82, though of its size."""
-    folder = shared / "enigma_parcellations"
-    path = tmp_path / "c.csv"
-    path.write_bytes((folder / "sc_with_sctx_aparc.csv").read_bytes())
-    with pytest.raises(FileFormatError, match=r"82 x 82 without names .*ENIGMA"):
-        read_connectome(path, DESIKAN)
-
-
 def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
     values = np.ones((84, 84))
     values[[3, 38]] = values[:, [3, 38]] = 0
