@@ -274,42 +274,30 @@ class FeatureSources:
             options.append(
                 [sorted(p for p in runs if runs[p] == kind) for kind in (0, 1)]
             )
-        some = [any(option[kind] for option in options) for kind in (0, 1)]
-        whole = [all(option[kind] for option in options) for kind in (0, 1)]
-        if not any(some):
-            return None
         kinds = ("cross-sectional", "longitudinal")
-        if all(whole):
+        counts = [sum(bool(option[kind]) for option in options) for kind in (0, 1)]
+        if not any(counts):
+            return None
+        if min(counts) == len(scans):
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern={'freesurfer': '*.long.*'} or "
                 "pattern={'freesurfer': '!*.long.*'}"
             )
-        if all(some) and not any(whole):
-            faults = [
-                "FreeSurfer: some scans have only a cross-sectional run and others "
-                "only a longitudinal one; they are never mixed"
-            ]
-            faults += [
-                f"{scan.name}: no {kinds[kind]} FreeSurfer run"
-                for kind in (0, 1)
-                for scan, option in zip(scans, options, strict=True)
-                if not option[kind]
-            ]
-            return Places([None] * len(scans), [], faults)
-        kind = (whole if any(whole) else some).index(True)
-        faults = []
+        kind, faults = counts.index(max(counts)), []
         for scan, option in zip(scans, options, strict=True):
-            if not option[kind]:
-                faults.append(
-                    f"{scan.name}: no FreeSurfer subject; expected a folder of its "
-                    "name with stats inside"
-                )
-            elif len(option[kind]) > 1:
+            if len(option[kind]) > 1:
                 faults.append(
                     f"{scan.name}: {len(option[kind])} FreeSurfer subjects could be "
                     f"it: {', '.join(map(str, option[kind]))}; choose by "
                     "subjects_dir= (--subjects-dir) or pattern= (--pattern)"
+                )
+            elif not option[kind]:
+                but = f", but a {kinds[1 - kind]} one; they are never mixed"
+                faults.append(
+                    f"{scan.name}: no {kinds[kind]} FreeSurfer run"
+                    f"{but if option[1 - kind] else ''}; expected a folder of its name "
+                    "with stats inside"
                 )
         places = [one[kind][0] if len(one[kind]) == 1 else None for one in options]
         return Places(places, [f"FreeSurfer: stats of {kinds[kind]} runs"], faults)

@@ -3,8 +3,6 @@
 import json
 import pickle
 import struct
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -205,19 +203,6 @@ def test_an_unknown_atlas_is_refused_with_the_list():
 def test_an_atlas_travels_to_other_processes(atlas):
     atlas.match(atlas.names[:3])
     assert pickle.loads(pickle.dumps(atlas)).names == atlas.names
-
-
-def test_reading_names_loads_no_heavy_library():
-    code = (
-        "import sys; from brainlsap.atlas import load_atlas; "
-        "load_atlas('desikan82').match(['lh_insula']); "
-        "heavy = {'nibabel', 'torch', 'matplotlib', 'nilearn'}; "
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
 
 
 def test_every_cortical_region_has_vertices_of_its_own_side(atlas):

@@ -124,13 +124,10 @@ def test_a_mixture_is_refused(people, subject):
     subject("sub-01_ses-1.long.sub-01", 2)
     subject("sub-02_ses-1.long.sub-02", 2)
     subject("sub-03_ses-1", 2)
-    with refused("never mixed") as error:
+    with refused(
+        "sub-03_ses-1: no longitudinal .* but a cross-sectional one; .* never"
+    ):
         people()
-    assert error.value.faults[1:] == (
-        "2 scans: no cross-sectional FreeSurfer run",
-        "  sub-01_ses-1, sub-02_ses-1",
-        "sub-03_ses-1: no longitudinal FreeSurfer run",
-    )
 
 
 def test_missing_and_doubled_subjects_are_faults(people, subject):
@@ -140,7 +137,10 @@ def test_missing_and_doubled_subjects_are_faults(people, subject):
     with pytest.raises(CohortError) as error:
         people()
     assert "sub-01: 2 FreeSurfer subjects could be it: " in error.value.faults[0]
-    assert "sub-02: no FreeSurfer subject; expected a folder" in error.value.faults[1]
+    assert (
+        "sub-02: no cross-sectional FreeSurfer run; expected a folder"
+        in error.value.faults[1]
+    )
     assert len(error.value.faults) == 2
 
 
