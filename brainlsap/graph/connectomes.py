@@ -103,7 +103,7 @@ class Preparation:
         covariance = made.connectome == "covariance"
         shares = {"consensus": made.consensus, "group_density": made.group_density}
         if covariance or made.threshold_unit != "weight":
-            shares["threshold"] = made.threshold
+            shares["threshold (of a share or of correlations)"] = made.threshold
         for name, share in shares.items():
             if share is not None and not 0 <= share <= 1:
                 raise ParameterError(f"{name} must lie between 0 and 1, got {share!r}.")

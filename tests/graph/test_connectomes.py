@@ -275,50 +275,40 @@ def test_graph_that_falls_apart_has_no_gap():
     assert connectome_summary(np.zeros((2, 4, 4)))["isolated_regions"] == 4.0
 
 
-BAD = {
-    "unknown name": ({"thresh": 1}, r"option of preparation must be one of .*'thresh'"),
-    "unknown unit": (
-        {"threshold_unit": "mm"},
-        r"threshold_unit must be one of 'density'",
-    ),
-    "share above 1": (
-        {"threshold": 10.0, "threshold_unit": "share"},
-        r"threshold must lie between 0 and 1, got 10",
-    ),
-    "consensus above 1": ({"consensus": 1.2}, r"consensus must lie between 0 and 1"),
-    "negative density": ({"group_density": -0.1}, r"group_density must lie between"),
-    "volume of 0": ({"volumes": [1.0, 0.0]}, r"volumes must be positive and finite"),
-    "covariance of volumes": (
-        {"connectome": "covariance", "volumes": [1.0]},
-        r"consensus and volumes are for connectomes of people",
-    ),
-    "covariance of streamlines": (
-        {"connectome": "covariance", "threshold": 10.0},
-        r"threshold must lie between 0 and 1, got 10",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", sorted(BAD))
-def test_options_that_cannot_be_used_are_refused(case):
-    given, message = BAD[case]
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"thresh": 1}, r"option of preparation must be one of .*'thresh'"),
+        ({"threshold_unit": "mm"}, r"threshold_unit must be one of 'density'"),
+        ({"threshold": 10.0, "threshold_unit": "share"}, "between 0 and 1, got 10"),
+        ({"threshold": 10.0, "connectome": "covariance"}, "between 0 and 1, got 10"),
+        ({"consensus": 1.2}, "consensus must lie between 0 and 1"),
+        ({"group_density": -0.1}, "group_density must lie between"),
+        ({"volumes": [1.0, 0.0]}, "volumes must be positive and finite"),
+        ({"volumes": [1.0], "connectome": "covariance"}, "are for connectomes of peop"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(given, message):
     with pytest.raises(ParameterError, match=message):
         Preparation.of(**given)
 
 
-def test_what_does_not_fit_is_refused(W, features, people):
-    with pytest.raises(
-        ParameterError, match=r"one number for each of 7 regions, got 2"
-    ):
-        prepare_connectomes(W, volumes=[1.0, 2.0])
-    with pytest.raises(ParameterError, match=r"row 0 is not symmetric .*'refuse'"):
-        prepare_connectomes(W, symmetrize="refuse")
-    with pytest.raises(
-        ParameterError, match=r"isolated='mean'.* are learned from training"
-    ):
-        prepare_connectomes(W, isolated="mean")
-    with pytest.raises(ParameterError, match=r"at least 3 people, got 2"):
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"volumes": [1.0, 2.0]}, "one number for each of 7 regions, got 2"),
+        ({"symmetrize": "refuse"}, "row 0 is not symmetric .*'refuse'"),
+        ({"isolated": "mean"}, "isolated='mean'.* are learned from training"),
+    ],
+)
+def test_connectomes_that_do_not_fit_are_refused(W, given, message):
+    with pytest.raises(ParameterError, match=message):
+        prepare_connectomes(W, **given)
+
+
+def test_a_covariance_needs_features_of_three_people(W, features, people):
+    with pytest.raises(ParameterError, match="at least 3 people, got 2"):
         covariance_connectome(features[:4], people[:4])
     options = Preparation.of(connectome="covariance")
-    with pytest.raises(ParameterError, match=r"connectome='covariance' needs features"):
+    with pytest.raises(ParameterError, match="connectome='covariance' needs features"):
         LearnedPreparation.learn(W, None, people, options)
