@@ -106,16 +106,11 @@ def draw_evaluation(
         provenance={"folder": "/data/clara/sub-anna001", "subcortex": "absent"},
         data_hash="ab" * 32,
     )
-    columns = ["check", "severity", "finding", "what_to_do", "scans"]
-    twice = (
-        "duplicate scans",
-        "error",
-        "1 pair",
-        "leave one out",
-        "anna003_v0, anna008_v0",
-    )
-    note = "label from one column", "note", "age alone: 0.34", "report it", ""
-    audit = pd.DataFrame([[*twice, "anna003_v0, anna008_v0"], note], columns=columns)
+    columns = ["check", "severity", "finding", "what_to_do"]
+    twice = ["duplicate scans", "error", "1 pair", "leave one out"]
+    note = ["label from one column", "note", "age alone: 0.34", "report it"]
+    audit = pd.DataFrame([twice, note], columns=columns)
+    audit["scans"] = ["anna003_v0, anna008_v0", ""]
     steps = {"harmonize": None, "regress_out": [], "handle_unknown": "keep"}
     return Evaluation(
         predictions=pd.concat(predictions, ignore_index=True),
