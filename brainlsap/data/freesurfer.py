@@ -115,11 +115,10 @@ def _read_column(  # noqa: C901 (one check after the other)
             f"{path}: cut short; expected {said} rows of {len(heads)} cells, got "
             f"{len(rows)}, the last of {len(rows[-1])}."
         )
-    other = {"L": "rh", "R": "lh"}.get(side or "")
-    if header.get("side", "").endswith(other or "?"):
+    if HEMISPHERES.get(header.get("side", "").rpartition(" ")[2], side) != side:
         raise FileFormatError(
-            f"{path}: says that it is of {other}; the files of the two hemispheres may "
-            "be exchanged."
+            f"{path}: says that it is of the other hemisphere; the files of the two "
+            "may be exchanged."
         )
     cells = dict(zip(heads, zip(*rows, strict=True), strict=True))
     with reading(path, "a stats file"):

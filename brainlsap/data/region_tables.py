@@ -262,10 +262,19 @@ def _read_plain(  # noqa: C901 (one question after the other)
     names = [str(name or "") for name in table[columns[0]]]
     cells = table[columns[1]].tolist()
     side_column = _first_of(_SIDE_COLUMNS, table.columns)
-    if side_column is not None:
-        return _with_sides(path, names, table[side_column].tolist()), cells
-    if side is not None:
-        return _with_sides(path, names, [side] * len(names)), cells
+    sides = table[side_column].tolist() if side_column else [side] * len(names)
+    for i, (name, cell) in enumerate(zip(names, sides, strict=True)):
+        by_column, by_name = (
+            HEMISPHERE_WORDS.get((cell or "").lower()),
+            split_name(name),
+        )
+        if by_column and by_name[0] not in (None, by_column):
+            raise RegionNameError(
+                f"{path}: the name {name!r} says {by_name[0]}, but its hemisphere says "
+                f"{by_column}. Correct one of them."
+            )
+        if by_column and not by_name[0]:
+            names[i] = f"{by_column.lower()}h_{name}"
     bare = [n for n in names if not split_name(n)[0] and atlas.find(n, "L") is not None]
     half = len(bare) // 2
     if half > 1 and bare[:half] == bare[half:] and len(set(bare)) == half:
@@ -299,22 +308,6 @@ def _read_wide(
         chosen[name] = min((rank, known), (ranks[word], head))
     _refuse_doubled(path, doubled)
     return list(chosen), [table[head].iat[0] for _, head in chosen.values()]
-
-
-def _with_sides(
-    path: Path, names: Sequence[str], sides: Sequence[str | None]
-) -> list[str]:
-    """Put the side that a column or a file says before names that say none."""
-    result = []
-    for name, cell in zip(names, sides, strict=True):
-        side, said = HEMISPHERE_WORDS.get((cell or "").lower()), split_name(name)[0]
-        if side and said and side != said:
-            raise RegionNameError(
-                f"{path}: the name {name!r} says {said}, but its hemisphere says "
-                f"{side}. Correct one of them."
-            )
-        result.append(f"{side.lower()}h_{name}" if side and not said else name)
-    return result
 
 
 def other_side(path: Path) -> Path | None:

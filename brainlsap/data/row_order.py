@@ -31,8 +31,9 @@ _STRUCTURES = (
     *("Thalamus", "Caudate", "Putamen", "Pallidum"),
     *("Hippocampus", "Amygdala", "Accumbens-area"),
 )
-# Cerebellar rows of micapipe's full matrices, as its two versions count them.
-_CEREBELLAR = (34, 28)
+# Cerebellar rows of micapipe's full matrices, as its two versions count them, and of
+# its subcortical ones.
+_CEREBELLAR = (34, 28, 0)
 _MICAPIPE = re.compile(
     r"(^|/)micapipe|[-_/](cor|sub|full)-(connectome|edgelengths)[^/]*$", re.IGNORECASE
 )
@@ -58,18 +59,18 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     settings, regions = atlas.settings, atlas.regions.sort_values("freesurfer_id")
     own = f"read in the order of {atlas.name}"
     orders = [RowOrder("atlas", atlas.names, own, settings.get("unnamed_rows", False))]
-    cortex = {
-        side: regions.loc[
-            (regions["structure"] == "cortex") & (regions["hemisphere"] == side), "name"
+    cortex = [
+        regions.query(f"structure == 'cortex' and hemisphere == {side!r}")[
+            "name"
         ].tolist()
         for side in "LR"
-    }
+    ]
     left = [f"Left-{name}" for name in _STRUCTURES]
     right = [f"Right-{name}" for name in _STRUCTURES]
     if "mrtrix" in settings:
         names = (
-            *(*cortex["L"], "Left-Cerebellum-Cortex", *left),
-            *(*right, *cortex["R"], "Right-Cerebellum-Cortex"),
+            *(*cortex[0], "Left-Cerebellum-Cortex", *left),
+            *(*right, *cortex[1], "Right-Cerebellum-Cortex"),
         )
         table = f"MRtrix's {settings['mrtrix']} ({len(names)} nodes)"
         orders.append(RowOrder("mrtrix", names, f"read in the order of {table}", True))
@@ -79,19 +80,13 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
         by_size = order.tool == "mrtrix"
         orders.append(RowOrder(order.tool, ("Unknown", *order.names), note, by_size))
     if "wall" in settings:
-        wall = settings["wall"]
-        rows = [
-            name
-            for side in cortex.values()
-            for name in (*side[:wall], "Medial_wall", *side[wall:])
-        ]
-        note = "read in the order of micapipe's"
+        at = settings["wall"]
+        rows = [[*side[:at], "Medial_wall", *side[at:]] for side in cortex]
         for n in _CEREBELLAR:
-            full = (*left, *right, *("Cerebellum",) * n, *rows)
-            what = f"{note} full matrix ({n} cerebellar rows)"
-            orders.append(RowOrder("micapipe", full, what, True))
-        part = (*left, *right, *rows)
-        orders.append(RowOrder("micapipe", part, f"{note} subcortical matrix", False))
+            names = (*left, *right, *("Cerebellum",) * n, *rows[0], *rows[1])
+            what = f"full matrix ({n} cerebellar rows)" if n else "subcortical matrix"
+            note = f"read in the order of micapipe's {what}"
+            orders.append(RowOrder("micapipe", names, note, n > 0))
     return tuple(orders)
 
 

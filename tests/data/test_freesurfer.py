@@ -104,7 +104,7 @@ def test_other_names_of_the_thalamus_and_lost_structures(subject):
 def test_hemispheres_that_were_exchanged_are_refused(subject):
     left, right = (subject / f"stats/{side}.aparc.stats" for side in ("lh", "rh"))
     left.write_text(right.read_text())
-    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* of rh"):
+    with pytest.raises(FileFormatError, match=r"lh\.aparc\.stats: says .* other hemi"):
         read(subject)
 
 
