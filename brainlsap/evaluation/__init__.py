@@ -9,7 +9,6 @@ from brainlsap.evaluation.baselines import (
 )
 from brainlsap.evaluation.comparison import (
     INTERVAL_SCORES,
-    adjust_p_values,
     bootstrap_scores,
     class_table,
     compare_models,
@@ -22,7 +21,7 @@ from brainlsap.evaluation.confounds import (
     find_column,
 )
 from brainlsap.evaluation.cross_validation import cross_validate
-from brainlsap.evaluation.leakage import CHECKS, audit
+from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.metrics import (
     LOWER_IS_BETTER,
     ORDINAL_SCORES,
@@ -45,8 +44,6 @@ from brainlsap.evaluation.ranking import (
 from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.spin import SpinTest, spin_test
 from brainlsap.evaluation.splits import (
-    check_splits,
-    count_repeats,
     join_groups,
     leave_one_out_splits,
     make_splits,
@@ -55,7 +52,6 @@ from brainlsap.evaluation.splits import (
 )
 
 __all__ = [
-    "CHECKS",
     "INTERVAL_SCORES",
     "LOWER_IS_BETTER",
     "MODELS",
@@ -71,18 +67,15 @@ __all__ = [
     "ShuffledEdges",
     "SpinTest",
     "TunedLinearClassifier",
-    "adjust_p_values",
     "agreement_table",
     "audit",
     "bootstrap_scores",
-    "check_splits",
     "class_table",
     "common_regions",
     "compare_models",
     "confound_table",
     "confusion_counts",
     "corrected_t_test",
-    "count_repeats",
     "cross_validate",
     "find_column",
     "join_groups",

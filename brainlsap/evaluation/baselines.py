@@ -384,7 +384,7 @@ def _network(name: str) -> Entry:
     def make(asked: Asked) -> Any:
         from brainlsap.model import NetworkClassifier
 
-        given = FAST_NETWORK if asked.fast else {"n_starts": 4}
+        given: dict[str, Any] = FAST_NETWORK if asked.fast else {"n_starts": 4}
         given = given | asked.chosen("n_epochs", "n_starts", "threshold", "weights")
         return NetworkClassifier(name, random_state=asked.random_state, **given)
 
@@ -504,7 +504,7 @@ def make_models(
     ... }
     {'LSAP-C': 'model', 'linear SVM': 'baseline'}
     """
-    by_key = {_key(name): (name,) for name in MODELS}
+    by_key: dict[str, tuple[str, ...]] = {_key(name): (name,) for name in MODELS}
     by_key |= {_key(name): members for name, members in GROUPS.items()}
     wanted: set[str] = set()
     for name in [names] if isinstance(names, str) else names:

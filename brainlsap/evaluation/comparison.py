@@ -13,17 +13,12 @@ from brainlsap.evaluation.metrics import (
     SCORES,
     class_codes,
     macro_auc,
+    mean_over,
     rates_of,
 )
 from brainlsap.evaluation.results import Evaluation
 
-__all__ = [
-    "adjust_p_values",
-    "bootstrap_scores",
-    "class_table",
-    "compare_models",
-    "corrected_t_test",
-]
+__all__ = ["bootstrap_scores", "class_table", "compare_models", "corrected_t_test"]
 
 INTERVAL_SCORES = {**SCORES, "ece": "expected calibration error"}
 """Scores of :func:`bootstrap_scores`, and how tables call them."""
@@ -34,13 +29,13 @@ DRAWS_AT_ONCE = 200
 
 
 class TTest(NamedTuple):
-    """Mean difference over folds, its t, p-value, and 95% interval."""
+    """Mean difference over folds, its 95% interval, t, and p-value."""
 
     difference: float
-    t: float
-    p_value: float
     low: float
     high: float
+    t: float
+    p_value: float
 
 
 def corrected_t_test(
@@ -75,29 +70,19 @@ def corrected_t_test(
     half = float(student.ppf(LEVEL[1], len(d) - 1)) * error
     if error == 0:
         same = mean == 0
-        return TTest(mean, 0.0 if same else np.inf, float(same), mean, mean)
+        return TTest(mean, mean, mean, 0.0 if same else np.inf, float(same))
     t = mean / error
     p_value = float(2 * student.sf(abs(t), len(d) - 1))
-    return TTest(mean, t, p_value, mean - half, mean + half)
+    return TTest(mean, mean - half, mean + half, t, p_value)
 
 
-def adjust_p_values(
-    p_values: Sequence | np.ndarray, method: str = "holm"
-) -> np.ndarray:
-    """Correct p-values for how many there are: Holm, or Benjamini and Hochberg ("fdr").
-
-    NaN stays NaN and does not count.
-    """
-    check_choice("method", method, ("fdr", "holm"))
-    p = np.asarray(p_values, dtype=float).copy()
+def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:
+    """Correct p-values for how many there are (Holm); NaN does not count."""
+    p = np.array(p_values, dtype=float)
     known = np.flatnonzero(np.isfinite(p))
     order = known[np.argsort(p[known], kind="stable")]
-    rank = np.arange(1, len(order) + 1)
-    if method == "holm":
-        p[order] = np.minimum(1, np.maximum.accumulate(p[order] * rank[::-1]))
-    else:
-        raised = p[order] * len(order) / rank
-        p[order] = np.minimum(1, np.minimum.accumulate(raised[::-1])[::-1])
+    left = np.arange(len(order), 0, -1)
+    p[order] = np.minimum(1, np.maximum.accumulate(p[order] * left))
     return p
 
 
@@ -135,44 +120,36 @@ def compare_models(
         For an unknown score or model.
     """
     check_choice("score", score, SCORES)
-    models = evaluation.models
+    models, fits = evaluation.models, evaluation.fits
     reference = reference or models[0]
     check_choice("reference", reference, models)
-    scores = evaluation.scores().set_index(["model", "repeat", "fold"])[score]
-    fits = evaluation.fits
-    roles = fits.drop_duplicates("model").set_index("model")["role"]
-    failed = set(fits.loc[fits["failed"] != "", "model"])
-    n_people, n_folds = evaluation.cohort.n_participants, evaluation.settings["n_folds"]
-    people = evaluation.predictions.groupby(["model", "repeat", "fold"])["participant"]
-    n_test = float(people.nunique().mean()) if len(evaluation.predictions) else np.nan
-    trained = fits["n_train"].mean() / max(evaluation.cohort.n_scans, 1)
-    n_train = n_people * trained if n_folds < 2 else n_people - n_test
-    own = scores.loc[reference]
-    rows = []
-    for name in models:
-        if name == reference:
-            continue
-        difference = (own - scores.loc[name]).to_numpy()
-        if {name, reference} & failed:
-            difference = np.full(len(own), np.nan)
-        test = corrected_t_test(difference, n_train, n_test)
-        rows.append(
-            {
-                "model": name,
-                "role": roles[name],
-                **test._asdict(),
-                "n_folds": len(difference),
-            }
-        )
-    columns = ["model", "role", *TTest._fields, "n_folds"]
-    table = pd.DataFrame(rows, columns=columns)
+    folds = ["repeat", "fold"]
+    scores = evaluation.scores().pivot(index=folds, columns="model", values=score)
+    scores[list(set(fits.loc[fits["failed"] != "", "model"]))] = np.nan
+    people = evaluation.predictions.groupby(["model", *folds])["participant"]
+    n_people, n_test = evaluation.cohort.n_participants, people.nunique().mean()
+    n_train = n_people - n_test
+    if evaluation.settings["n_folds"] < 2:
+        n_train = n_people * fits["n_train"].mean() / evaluation.cohort.n_scans
+    roles = fits.groupby("model")["role"].first()
+    rows = [
+        {
+            "model": name,
+            "role": roles[name],
+            **corrected_t_test(
+                scores[reference] - scores[name], n_train, n_test
+            )._asdict(),
+            "n_folds": len(scores),
+        }
+        for name in models
+        if name != reference
+    ]
+    table = pd.DataFrame(rows, columns=["model", "role", *TTest._fields, "n_folds"])
     table.insert(7, "p_holm", adjust_p_values(table["p_value"]))
     sign = -1 if score in LOWER_IS_BETTER else 1
-    sure = table["p_holm"] < 0.05
-    ahead = sign * table["difference"] > 0
+    sure, ahead = table["p_holm"] < 0.05, sign * table["difference"] > 0
     table["better"] = np.where(sure, np.where(ahead, "yes", "no"), "not shown")
-    order = ["model", "role", "difference", "low", "high", "t", "p_value", "p_holm"]
-    return table[[*order, "n_folds", "better"]]
+    return table
 
 
 @threadpool_limits.wrap(limits=1)
@@ -325,17 +302,11 @@ def _weighted_scores(told: _Predictions, weight: np.ndarray) -> dict[str, np.nda
     scores |= {"auc": nothing, "brier": nothing, "ece": nothing}
     total = weight.sum(axis=1)
     if told.ranking is not None:
-        aucs = []
-        for fold in range(told.fold.max() + 1):
-            mine = told.fold == fold
-            aucs.append(
-                macro_auc(told.actual[mine], told.ranking[mine], weight[:, mine])
-            )
-        known = ~np.isnan(aucs)
-        summed = np.where(known, aucs, 0).sum(axis=0)
-        scores["auc"] = np.where(
-            known.any(axis=0), summed / np.maximum(known.sum(axis=0), 1), np.nan
-        )
+        folds = [told.fold == fold for fold in range(told.fold.max() + 1)]
+        aucs = np.array(
+            [macro_auc(told.actual[f], told.ranking[f], weight[:, f]) for f in folds]
+        ).T
+        scores["auc"] = mean_over(aucs, ~np.isnan(aucs))
     if told.probability is not None:
         error = (told.probability - np.eye(told.n_classes)[told.actual]) ** 2
         scores["brier"] = weight @ error.sum(axis=1) / total

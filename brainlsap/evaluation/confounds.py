@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from brainlsap.arrays import check_choice
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import ParameterError
 
 __all__ = ["CombatHarmonizer", "ConfoundRegressor", "Deconfounder", "find_column"]
 
@@ -93,10 +93,10 @@ class Deconfounder(BaseEstimator):
         """
         check_choice("handle_unknown", self.handle_unknown, ("error", "keep"))
         for name in self.regress_out:
-            _check_values(table, _check_confound(table, name))
+            _check_confound(table, name)
         if not self.harmonize:
             return
-        site = table[_check_confound(table, self.harmonize)].astype(object)
+        site = table[_check_confound(table, self.harmonize, may_be_text=True)]
         for name in _preserved(table):
             _check_values(table, find_column(table, name))
         if site.isna().any():
@@ -104,31 +104,31 @@ class Deconfounder(BaseEstimator):
                 f"{int(site.isna().sum())} scans have no {self.harmonize}; give one, "
                 "or leave them out."
             )
+        site = site.astype(str)
         for fold, (train, test) in enumerate(splits, start=1):
-            people = (
-                table["participant"].iloc[train].groupby(site.iloc[train].astype(str))
-            )
+            people = table["participant"].iloc[train].groupby(site.iloc[train])
             counts = people.nunique()
-            few = sorted(counts[counts < FEWEST].index)
-            if few:
-                raise ParameterError(
-                    f"{self.harmonize} {', '.join(few)}: 1 person is among the "
-                    f"training scans of fold {fold}, and ComBat needs at least "
-                    f"{FEWEST} of every {self.harmonize}. Leave these people out, "
-                    "merge small sites, or take fewer folds."
-                )
-            if len(counts) < 2:
-                raise ParameterError(
-                    f"{self.harmonize} must have at least two values in training, got "
-                    f"{len(counts)} in fold {fold}; there is nothing to harmonise."
-                )
-            unknown = sorted(set(site.iloc[test].astype(str)) - set(counts.index))
-            if unknown and self.handle_unknown == "error":
-                raise ParameterError(
-                    f"{self.harmonize} {', '.join(unknown)} is not among the training "
-                    f"scans of fold {fold}; handle_unknown='keep' leaves such scans as "
-                    "they are."
-                )
+            few = ", ".join(sorted(counts[counts < FEWEST].index))
+            unknown = ", ".join(sorted(set(site.iloc[test]) - set(counts.index)))
+            problems = (
+                (few, f"{few}: 1 person is among the training scans of fold {fold}"),
+                (
+                    len(counts) < 2,
+                    f"has one value in the training scans of fold {fold}",
+                ),
+                (
+                    unknown and self.handle_unknown == "error",
+                    f"{unknown} is not among the training scans of fold {fold} "
+                    "(handle_unknown='keep' leaves such scans as they are)",
+                ),
+            )
+            for wrong, problem in problems:
+                if wrong:
+                    raise ParameterError(
+                        f"{self.harmonize} {problem}. ComBat needs two sites, and "
+                        f"{FEWEST} people of each: leave people out, merge small "
+                        "sites, or take fewer folds."
+                    )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
         """Learn every step from training scans, each from what the one before left."""
@@ -154,30 +154,25 @@ class Deconfounder(BaseEstimator):
         steps = {"harmonizer": self.harmonizer_, "regressor": self.regressor_}
         return {
             "parameters": self.describe(pd.DataFrame()),
-            **{name: step and _keep(step) for name, step in steps.items()},
+            **{
+                step: fitted
+                and {
+                    name: value.tolist() if isinstance(value, np.ndarray) else value
+                    for name, value in vars(fitted).items()
+                }
+                for step, fitted in steps.items()
+            },
         }
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Deconfounder":
-        """Return what :meth:`to_dict` kept.
-
-        Raises
-        ------
-        FileFormatError
-            Where something is missing.
-        """
-        try:
-            given = kept["parameters"]
-            found = cls(
-                given["harmonize"], tuple(given["regress_out"]), given["handle_unknown"]
-            )
-            found.harmonizer_ = _restore(CombatHarmonizer, kept["harmonizer"])
-            found.regressor_ = _restore(ConfoundRegressor, kept["regressor"])
-        except (LookupError, TypeError, ValueError) as error:
-            raise FileFormatError(
-                f"the confound steps kept with a model are damaged ({error}). Fit the "
-                "model again."
-            ) from error
+        """Return what :meth:`to_dict` kept."""
+        given = kept["parameters"]
+        found = cls(
+            given["harmonize"], tuple(given["regress_out"]), given["handle_unknown"]
+        )
+        found.harmonizer_ = _restore(CombatHarmonizer(), kept["harmonizer"])
+        found.regressor_ = _restore(ConfoundRegressor(), kept["regressor"])
         return found
 
 
@@ -219,26 +214,15 @@ class CombatHarmonizer(BaseEstimator):
         self.handle_unknown = handle_unknown
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "CombatHarmonizer":
-        """Learn from features (n_scans, n_rois, n_features) of training scans.
-
-        Raises
-        ------
-        ParameterError
-            Where fewer than two sites have two scans each.
-        """
+        """Learn from features (n_scans, n_rois, n_features) of training scans."""
         values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
         site = table[find_column(table, self.site)].astype(str).to_numpy()
         names, counts = np.unique(site, return_counts=True)
         self.sites_ = tuple(map(str, names[counts >= FEWEST]))
-        if len(self.sites_) < 2:
-            raise ParameterError(
-                f"{self.site} must have at least two values with {FEWEST} scans each "
-                f"in training, got {len(self.sites_)}; there is nothing to harmonise."
-            )
-        self.design_ = learn_design(self.preserve, table)
+        self.design_ = _learn_design(self.preserve, table)
         place = self._places(site)
         known, n_sites = place >= 0, len(self.sites_)
-        design = apply_design(self.design_, table)[known]
+        design = _apply_design(self.design_, table)[known]
         values, place = values[known], place[known]
         self.mean_, self.slope_, self.deviation_, z = _standardise(
             values, place, design, n_sites
@@ -247,12 +231,10 @@ class CombatHarmonizer(BaseEstimator):
         self.gamma_, self.delta_ = np.zeros(shape), np.ones(shape)
         for one in range(n_sites):
             mine = z[place == one]
-            n = (~np.isnan(mine)).sum(axis=0)
-            told = np.flatnonzero(n >= FEWEST)
-            spread = np.nanvar(mine[:, told], axis=0, ddof=1)
-            told, spread = told[spread > 0], spread[spread > 0]
+            told = np.flatnonzero((~np.isnan(mine)).sum(axis=0) >= FEWEST)
+            told = told[np.nanvar(mine[:, told], axis=0, ddof=1) > 0]
             if len(told):
-                shrunken = _shrink(mine[:, told], spread, n[told])
+                shrunken = _shrink(mine[:, told])
                 self.gamma_[one, told], self.delta_[one, told] = shrunken
         return self
 
@@ -264,18 +246,14 @@ class CombatHarmonizer(BaseEstimator):
         if (place < 0).any():
             told = (
                 f"{(place < 0).sum()} scans are of sites that were not learned "
-                f"({', '.join(sorted(set(site[place < 0])))})"
+                f"({', '.join(sorted(set(site[place < 0])))}); "
             )
             if self.handle_unknown == "error":
-                raise ParameterError(
-                    f"{told}; handle_unknown='keep' leaves them as they are."
-                )
-            warnings.warn(
-                f"{told}; they are left as they are.", UserWarning, stacklevel=2
-            )
+                raise ParameterError(f"{told}handle_unknown='keep' leaves them alone.")
+            warnings.warn(f"{told}they are left as they are.", stacklevel=2)
         known = np.flatnonzero(place >= 0)
         site_of = place[known]
-        design = apply_design(self.design_, table.iloc[known])
+        design = _apply_design(self.design_, table.iloc[known])
         slope = self.slope_.reshape(design.shape[1], len(self.mean_))
         centre = self.mean_ + design @ slope
         z = (values[known] - centre) / self.deviation_ - self.gamma_[site_of]
@@ -283,8 +261,7 @@ class CombatHarmonizer(BaseEstimator):
         return values.reshape(features.shape)
 
     def _places(self, site: np.ndarray) -> np.ndarray:
-        place = {name: number for number, name in enumerate(self.sites_)}
-        return np.array([place.get(one, -1) for one in site], dtype=int)
+        return pd.Index(self.sites_).get_indexer(site)
 
 
 class ConfoundRegressor(BaseEstimator):
@@ -305,8 +282,8 @@ class ConfoundRegressor(BaseEstimator):
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "ConfoundRegressor":
         """Learn slopes from training scans; the label is not looked at."""
-        self.design_ = learn_design(self.columns, table)
-        C = apply_design(self.design_, table)
+        self.design_ = _learn_design(self.columns, table)
+        C = _apply_design(self.design_, table)
         values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
         self.slope_ = np.zeros((C.shape[1], values.shape[1]))
         for rows, columns in _measured_blocks(values):
@@ -320,7 +297,7 @@ class ConfoundRegressor(BaseEstimator):
 
     def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Return features without what the covariates explain."""
-        design, n_values = apply_design(self.design_, table), features[0].size
+        design, n_values = _apply_design(self.design_, table), features[0].size
         explained = design @ self.slope_.reshape(design.shape[1], n_values)
         return np.asarray(features, float) - explained.reshape(features.shape)
 
@@ -343,7 +320,7 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     )
 
 
-def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
+def _learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
     """Return mean or shares of groups of every column, to code scans as numbers."""
     design: dict[str, Any] = {}
     for column in (find_column(table, name) for name in names):
@@ -362,7 +339,7 @@ def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
     return design
 
 
-def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
+def _apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
     """Return scans as centred numbers (n_scans, n_columns); what is missing is 0."""
     parts = []
     for column, learned in design.items():
@@ -383,13 +360,11 @@ def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
 def _check_coding(column: str, given: pd.Series, learned: Any) -> None:
     """Refuse another coding: 1 and 2 for F and M would count as not known."""
     is_number = pd.to_numeric(given, errors="coerce").notna()
-    if isinstance(learned, float):
-        wrong, expected = given[~is_number], "numbers"
-    else:
-        known = list(learned)
-        worded = pd.to_numeric(pd.Series(known), errors="coerce").isna().all()
-        wrong = given[is_number & ~given.astype(str).isin(known) & worded]
-        expected = " or ".join(known[:4])
+    wrong, expected = given[~is_number], "numbers"
+    if not isinstance(learned, float):
+        worded = pd.to_numeric(pd.Series(list(learned)), errors="coerce").isna().all()
+        wrong = given[is_number & ~given.astype(str).isin(list(learned)) & worded]
+        expected = " or ".join(learned)
     if 0 < len(given) == len(wrong):
         raise ParameterError(
             f"the covariate {column!r} was {expected} in training, got "
@@ -435,21 +410,16 @@ def _standardise(
     return mean, slope, deviation, z
 
 
-def _shrink(
-    z: np.ndarray, delta_hat: np.ndarray, n: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _shrink(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior shift and variance of one site, of values that vary."""
-
-    def variance(values: np.ndarray) -> float:
-        return float(values.var(ddof=1)) if len(values) > 1 else 0.0
-
-    gamma_hat = np.nanmean(z, axis=0)
-    centre, spread = gamma_hat.mean(), variance(gamma_hat)
-    m, s = delta_hat.mean(), variance(delta_hat)
-    if spread == 0 or s == 0:
-        return gamma_hat, delta_hat
-    a, b = (2 * s + m**2) / s, (m * s + m**3) / s
+    n, gamma_hat = (~np.isnan(z)).sum(axis=0), np.nanmean(z, axis=0)
+    delta_hat = np.nanvar(z, axis=0, ddof=1)
     gamma, delta = gamma_hat, delta_hat
+    if len(gamma) < 2 or gamma_hat.var() == 0 or delta_hat.var() == 0:
+        return gamma, delta
+    centre, spread = gamma_hat.mean(), gamma_hat.var(ddof=1)
+    m, s = delta_hat.mean(), delta_hat.var(ddof=1)
+    a, b = (2 * s + m**2) / s, (m * s + m**3) / s
     for _ in range(1000):
         before = gamma, delta
         gamma = (spread * n * gamma_hat + delta * centre) / (spread * n + delta)
@@ -461,7 +431,9 @@ def _shrink(
     return gamma, delta
 
 
-def _check_confound(table: pd.DataFrame, name: str) -> str:
+def _check_confound(
+    table: pd.DataFrame, name: str, *, may_be_text: bool = False
+) -> str:
     """Return the column that is meant, unless it is the label, or all but that."""
     column = find_column(table, name)
     if column in NOT_CONFOUNDS:
@@ -469,19 +441,18 @@ def _check_confound(table: pd.DataFrame, name: str) -> str:
             f"{column!r} is {NOT_CONFOUNDS[column]}, and cannot be taken out of the "
             "features; name a column such as site, age or sex."
         )
-    if not {"label", "participant"} <= set(table.columns):
-        return column
     values = table[column].dropna().astype(str)
     labels = table["label"][values.index].groupby(values)
     several = table["label"].nunique() > 1 and labels.ngroups > 1
     groups = 2 * labels.ngroups <= table["participant"].nunique()
     if several and groups and labels.nunique().max() == 1:
         raise ParameterError(
-            f"each value of {column} goes with one label only (all of "
-            f"{values.iloc[0]!r} are {table['label'][values.index[0]]!r}): taking it "
-            "out takes out what is to be predicted. Leave it out, and report what the "
-            "column tells alone (the audit does)."
+            f"each value of {column} goes with one label only: taking it out takes out "
+            "what is to be predicted. Leave it out, and report what the column tells "
+            "alone (the audit does)."
         )
+    if not may_be_text:
+        _check_values(table, column)
     return column
 
 
@@ -490,35 +461,22 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
     values = table[column].dropna()
     text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
     mixed = len(text) > 0 and values.drop(text.index).nunique() > MOST_GROUPS
-    n_people = table["participant"].nunique() if "participant" in table else len(table)
-    kinds = text.nunique()
+    n_people, kinds = table["participant"].nunique(), text.nunique()
     if mixed or (kinds > MOST_GROUPS and 2 * kinds > n_people):
         raise ParameterError(
-            f"the column {column} holds text such as {text.iloc[0]!r} ({kinds} "
-            f"kind{'s' * (kinds > 1)} for {n_people} people), neither numbers nor "
-            "groups. Write numbers with a dot and without a unit, n/a where one is "
+            f"the column {column} holds text such as {text.iloc[0]!r}, neither numbers "
+            "nor groups. Write numbers with a dot and without a unit, n/a where one is "
             "unknown, or leave it out."
         )
 
 
-def _keep(step: Any) -> dict[str, Any]:
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(step).items()
-    }
-
-
-def _restore(kind: type, kept: Mapping[str, Any] | None) -> Any:
+def _restore(step: Any, kept: Mapping[str, Any] | None) -> Any:
     """Return a fitted step; lists of what was learned are arrays, settings tuples."""
     if kept is None:
         return None
-    step = kind()
-    step.design_ = kept["design_"]
     for name, value in kept.items():
         learned = name.endswith("_") and name != "sites_"
-        if isinstance(value, list | tuple):
-            restored = np.array(value, dtype=float) if learned else tuple(value)
-            setattr(step, name, restored)
-        else:
-            setattr(step, name, value)
+        if isinstance(value, list):
+            value = np.array(value, dtype=float) if learned else tuple(value)  # noqa: PLW2901
+        setattr(step, name, value)
     return step

@@ -185,8 +185,8 @@ def _named_models(
     if not given or set(given) & set(others):
         doubled = ", ".join(set(given) & set(others)) or "no model"
         raise ParameterError(
-            "model must name at least one classifier, and none must not have the name "
-            f"of a baseline, got {doubled}. Rename it, or pass baselines=False."
+            "model must name at least one classifier, and none may have the name of a "
+            f"baseline, got {doubled}. Rename it, or pass baselines=False."
         )
     found: dict[str, tuple[Any, str]] = {}
     for name, one in [*given.items(), *others.items()]:

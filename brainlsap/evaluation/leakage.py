@@ -5,23 +5,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from sklearn.neighbors import NearestNeighbors
 
 from brainlsap.data import Cohort
+from brainlsap.evaluation.baselines import RegionStandardizer
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.splits import Split
 
-__all__ = ["CHECKS", "audit"]
+__all__ = ["audit"]
 
 CHECKS = {
     "person in two folds": ("error", "Divide people, not scans: make_splits does."),
-    "duplicate scans": (
-        "error",
-        "Find out whose they are: leave one out, or give both the same participant.",
-    ),
-    "label in the features": (
-        "error",
-        "Leave it out: it is made from the label, or the label from it.",
-    ),
+    "duplicate scans": ("error", "Drop one, or give both the same participant."),
+    "label in the features": ("error", "Leave it out: one is made from the other."),
     "clinical score as feature": (
         "warning",
         "Leave it out, or show that the label does not rest on it.",
@@ -74,7 +70,6 @@ FEWEST_SCANS = 5
 # Nearly identical: squared difference, as a part of that of two strangers.
 ALIKE = 0.01
 FEWEST_VALUES, MOST_VALUES = 10, 500
-ROWS_AT_ONCE = 1000
 MOST_PAIRS = 50
 # The score of a column: folds, permutations, bins of a number, gain over chance.
 N_FOLDS, N_PERMUTATIONS, N_BINS, LEAST_GAIN = 5, 999, 8, 0.05
@@ -130,24 +125,23 @@ def _found(
 
 def _crossing(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]]:
     """Look for people, families and sites on both sides of a fold."""
-    looked_at = [("participant", "person in two folds", "people")]
-    for column in _covariate_columns(cohort):
-        kind = _kind_of(column)
-        if kind in ("family", "site"):
-            looked_at.append((column, f"{kind} in two folds", f"groups of {column}"))
+    looked_at = [("participant", "person in two folds", "people")] + [
+        (column, f"{kind} in two folds", f"groups of {column}")
+        for column, kind in _covariates(cohort).items()
+        if kind in ("family", "site")
+    ]
     found = []
     for column, check, noun in looked_at:
-        code, _ = pd.factorize(cohort.table[column].to_numpy(dtype=object))
+        values = cohort.table[column]
         shared = [
-            np.setdiff1d(np.intersect1d(code[train], code[test]), [-1])
+            set(values.iloc[train].dropna()) & set(values.iloc[test].dropna())
             for train, test in splits
         ]
         folds = sum(len(one) > 0 for one in shared)
         if folds:
-            number = len(np.unique(np.concatenate(shared)))
             finding = (
-                f"{number} {noun} in training and test scans of {folds} of "
-                f"{len(splits)} folds"
+                f"{len(set.union(*shared))} {noun} in training and test scans of "
+                f"{folds} of {len(splits)} folds"
             )
             found.append(_found(check, finding))
     return found
@@ -159,11 +153,8 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]
     for fold, (train, test) in enumerate(splits):
         side[fold, train], side[fold, test] = 1, 2
     names = cohort.table["scan"].to_numpy(dtype=object)
-    arrays = {"features": cohort.features.reshape(cohort.n_scans, -1)}
-    if not cohort.shares_connectome:
-        arrays["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
     found = []
-    for kind, values in arrays.items():
+    for kind, values in _arrays(cohort).items():
         pairs = [
             (i, j)
             for i, j in _near_pairs(values, edges=kind == "connectomes")
@@ -185,9 +176,17 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]
     return found
 
 
+def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
+    """Return what differs between scans, as (n_scans, n_values)."""
+    arrays = {"features": cohort.features.reshape(cohort.n_scans, -1)}
+    if not cohort.shares_connectome:
+        arrays["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
+    return arrays
+
+
 def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
     """Return pairs of rows (n_scans, n_values) that are (nearly) the same."""
-    known = np.flatnonzero(np.array([not np.isnan(row).all() for row in values]))
+    known = np.flatnonzero([not np.isnan(row).all() for row in values])
     columns = np.arange(values.shape[1])
     if edges:  # those that most people have, each once
         n_rois = int(np.sqrt(values.shape[1]))
@@ -200,30 +199,21 @@ def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
         columns = np.linspace(0, len(columns) - 1, MOST_VALUES).astype(int)
     z = np.array(values[np.ix_(known, columns)], dtype=np.float64)
     z = np.log1p(z) if edges else z
-    gaps = np.isnan(z)
-    count = np.maximum((~gaps).sum(axis=0), 1)
-    mean = np.where(gaps, 0, z).sum(axis=0) / count
-    z = np.where(gaps, 0, z - mean)
-    sd = np.sqrt((z**2).sum(axis=0) / count)
-    varies = sd > 1e-10 * np.maximum(np.abs(mean), 1e-300)
-    z = z[:, varies] / sd[varies]
+    standardizer = RegionStandardizer().fit(z)
+    z = standardizer.transform(z)[:, np.isfinite(standardizer.sd_)]
     if z.shape[1] < 2:
         return []
     limit = ALIKE * 2 * z.shape[1] if z.shape[1] >= FEWEST_VALUES else 1e-20
-    squares = (z**2).sum(axis=1)
-    pairs: list[tuple[int, int]] = []
-    for start in range(0, len(z), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        distance = (
-            squares[rows, None] + squares[None, start:] - 2 * z[rows] @ z[start:].T
-        )
-        i, j = np.nonzero(distance < np.maximum(limit, 1e-9 * z.shape[1]))
-        pairs += [
-            (int(known[a + start]), int(known[b + start]))
-            for a, b in zip(i, j, strict=True)
-            if a < b and ((z[a + start] - z[b + start]) ** 2).sum() <= limit
-        ]
-    return pairs
+    # squared distances are off by their rounding; those that are small are taken again
+    radius = np.sqrt(max(limit, 1e-9 * z.shape[1]))
+    near = NearestNeighbors(radius=radius, algorithm="brute").fit(z)
+    pairs = [
+        (i, j)
+        for i, others in enumerate(near.radius_neighbors(return_distance=False))
+        for j in np.sort(others)
+        if i < j and ((z[i] - z[j]) ** 2).sum() <= limit
+    ]
+    return [(int(known[i]), int(known[j])) for i, j in pairs]
 
 
 def _label_in_features(cohort: Cohort) -> list[tuple[str, ...]]:
@@ -233,20 +223,18 @@ def _label_in_features(cohort: Cohort) -> list[tuple[str, ...]]:
         for name in cohort.feature_names
         if CLINICAL.search(name)
     ]
-    regions, n_features = cohort.region_names, cohort.n_features
-    arrays = [("features", cohort.features)]
-    if not cohort.shares_connectome:
-        arrays.append(("edges", cohort.connectomes))
-    for kind, values in arrays:
-        share = explained_by_class(values.reshape(cohort.n_scans, -1), cohort.y)
+    regions = cohort.region_names
+    for kind, values in _arrays(cohort).items():
+        share = explained_by_class(values, cohort.y)
         places = np.flatnonzero(share >= EXPLAINED)
         if places.size:
-            width = n_features if kind == "features" else cohort.n_rois
             last = cohort.feature_names if kind == "features" else regions
-            shown = [f"{regions[p // width]} {last[p % width]}" for p in places[:3]]
+            each = [divmod(place, len(last)) for place in places[:3]]
             finding = (
                 f"classes explain {share.max():.1%} of the variance of {places.size} "
-                f"{kind}: {', '.join(shown)}{' ...' * (places.size > 3)}"
+                f"{'features' if kind == 'features' else 'edges'}: "
+                f"{', '.join(f'{regions[i]} {last[j]}' for i, j in each)}"
+                f"{' ...' * (places.size > 3)}"
             )
             found.append(_found("label in the features", finding))
     return found
@@ -263,13 +251,13 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
             known = ~np.isnan(row)
             x = np.where(known, row - shift, 0)
             sums[np.searchsorted(names, name)] += (known, x, x**2)
-    total = sums.sum(axis=0)
     if len(names) < 2:
         return np.zeros(values.shape[1])
+    count, total, squares = sums.sum(axis=0)
     between = (sums[:, 1] ** 2 / np.maximum(sums[:, 0], 1)).sum(axis=0)
-    centre = total[1] ** 2 / np.maximum(total[0], 1)
-    spread = total[2] - centre
-    varies = (sums[:, 0] >= FEWEST_SCANS).all(axis=0) & (spread > 1e-9 * total[2])
+    centre = total**2 / np.maximum(count, 1)
+    spread = squares - centre
+    varies = (sums[:, 0] >= FEWEST_SCANS).all(axis=0) & (spread > 1e-9 * squares)
     return np.where(varies, (between - centre) / np.where(varies, spread, 1), 0)
 
 
@@ -278,9 +266,9 @@ def _label_from_columns(cohort: Cohort) -> list[tuple[str, ...]]:
     table, label = cohort.table, cohort.y
     tried: dict[str, np.ndarray] = {}
     found = []
-    for column in _covariate_columns(cohort):
+    for column, kind in _covariates(cohort).items():
         values = table[column]
-        if _kind_of(column) not in (None, "family"):
+        if kind not in (None, "family"):
             tried[f"{column} alone"] = values.to_numpy(object)
         elif 1 < values.nunique() <= max(2, cohort.n_scans // 3):
             kinds = pd.Series(label).groupby(values.astype(str).to_numpy()).nunique()
@@ -367,12 +355,12 @@ def _code_scores(
     return recall.sum(axis=1) / present.sum(axis=1)
 
 
-def _covariate_columns(cohort: Cohort) -> list[str]:
-    """Return the columns that are no key and not the label under its own name."""
+def _covariates(cohort: Cohort) -> dict[str, str | None]:
+    """Return what each column may be that is no key and not the label's own name."""
     keys = {"scan", "participant", "session", "label", cohort.label_name}
-    return [str(name) for name in cohort.table.columns if name not in keys]
-
-
-def _kind_of(column: str) -> str | None:
-    name = column.lower().removesuffix("_id")
-    return next((kind for kind, names in COVARIATES.items() if name in names), None)
+    kind_of = {name: kind for kind, names in COVARIATES.items() for name in names}
+    return {
+        str(column): kind_of.get(str(column).lower().removesuffix("_id"))
+        for column in cohort.table.columns
+        if column not in keys
+    }

@@ -131,10 +131,10 @@ def rates_of(counts: np.ndarray, *, ordered: bool) -> dict[str, np.ndarray]:
     least = 1e-300
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = {
-            "balanced_accuracy": _mean_over(hits / np.maximum(true, least), present),
+            "balanced_accuracy": mean_over(hits / np.maximum(true, least), present),
             "accuracy": hits.sum(axis=1) / total,
-            "precision": _mean_over(hits / np.maximum(predicted, least), present),
-            "f1": _mean_over(2 * hits / np.maximum(true + predicted, least), present),
+            "precision": mean_over(hits / np.maximum(predicted, least), present),
+            "f1": mean_over(2 * hits / np.maximum(true + predicted, least), present),
             "kappa": np.where(chance > 0, 1 - squared / chance, np.nan),
             "stage_error": (counts * step).sum(axis=(1, 2)) / total,
             "adjacent_accuracy": (counts * (step <= 1)).sum(axis=(1, 2)) / total,
@@ -173,10 +173,11 @@ def macro_auc(actual: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.n
         pairs = of_class.sum(axis=1) * of_rest.sum(axis=1)
         found.append((of_class * below).sum(axis=1) / np.maximum(pairs, 1e-300))
         present.append(of_class.sum(axis=1) > 0)
-    return _mean_over(np.stack(found, 1), np.stack(present, 1), least=2)
+    return mean_over(np.stack(found, 1), np.stack(present, 1), least=2)
 
 
-def _mean_over(values: np.ndarray, present: np.ndarray, least: int = 1) -> np.ndarray:
+def mean_over(values: np.ndarray, present: np.ndarray, least: int = 1) -> np.ndarray:
+    """Return the mean of what is present in each row, of `least` values or NaN."""
     number = present.sum(axis=1)
     mean = np.where(present, values, 0).sum(axis=1) / np.maximum(number, 1)
     return np.where(number >= least, mean, np.nan)

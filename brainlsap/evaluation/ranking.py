@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+from scipy.stats import rankdata, spearmanr
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.data import Cohort
@@ -99,20 +101,19 @@ def rank_regions(
     name, final, starts, begun = _scales_of(evaluation, model)
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     relative = _relative(final, measured)
-    mean = relative.mean(axis=0)
-    by_start = [_relative(one, measured) for one in starts.values()]
-    fits = np.vstack(by_start) if by_start else relative
-    fit_ranks = _ranks(fits, measured)
+    by_start = [_relative(one, measured) for one in starts]
+    fits = np.vstack(by_start or [relative])
     within = [one.var(axis=0, ddof=1) for one in by_start if len(one) > 1]
     none = np.full(len(measured), np.nan)
     low, high = np.percentile(fits, INTERVAL, axis=0)
-    rank_low, rank_high = np.percentile(fit_ranks, INTERVAL, axis=0)
+    rank_low, rank_high = np.percentile(_ranks(fits, measured), INTERVAL, axis=0)
+    moved = np.abs(final - begun) > MOVED * begun if len(begun) else none[None]
     table = pd.DataFrame(
         {
             "model": name,
             "region": list(evaluation.cohort.region_names),
-            "rank": _ranks(mean[None], measured)[0],
-            "relative_scale": mean,
+            "rank": _ranks(relative.mean(axis=0)[None], measured)[0],
+            "relative_scale": relative.mean(axis=0),
             "scale": np.median(final, axis=0),
             "spread_folds": relative.std(axis=0, ddof=1) if len(final) > 1 else none,
             "spread_starts": np.sqrt(np.mean(within, axis=0)) if within else none,
@@ -120,9 +121,7 @@ def rank_regions(
             "relative_high": high,
             "rank_low": rank_low,
             "rank_high": rank_high,
-            "moved": none
-            if begun is None
-            else (np.abs(final - begun) > MOVED * begun).mean(0),
+            "moved": moved.mean(axis=0),
         }
     )
     table.loc[~measured, table.columns[2:]] = np.nan
@@ -147,10 +146,6 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
     float
         Area under the ROC curve over measured regions.
     """
-    from sklearn.metrics import roc_auc_score
-
-    if "planted" not in ranking:
-        raise ParameterError("a ranking without planted regions recovers none.")
     known = ranking[ranking["measured"]]
     return float(roc_auc_score(known["planted"], -known["rank"]))
 
@@ -177,7 +172,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         return (
             f"{number} permutations are too few: the smallest possible p-value is "
             f"{1 / (number + 1):.2f}. At least {FEWEST_PERMUTATIONS} are needed to "
-            f"pass {ALPHA}, and 999 for a stable one; nothing can be said yet."
+            f"pass {ALPHA}; nothing can be said yet."
         )
     beyond = int((ranking["p"] < ALPHA).sum())
     if beyond:
@@ -243,11 +238,8 @@ def permutation_null(
     DataFrame
         The ranking with the columns p and n_permutations.
     """
-    from sklearn.base import clone
-
     check_at_least("n_permutations", n_permutations, 1)
-    name = ranking["model"].iloc[0]
-    model = models[name] if isinstance(models, Mapping) else models
+    model = models[ranking["model"].iloc[0]] if isinstance(models, Mapping) else models
     model = clone(model[0] if isinstance(model, tuple) else model)
     if "n_starts" not in model.get_params(deep=False):  # tuned inside the folds
         model = clone(model.model)
@@ -270,11 +262,10 @@ def permutation_null(
         (model, (rows, rows[:1]), int(random_state), cohort.table.assign(label=label))
         for label in labels
     ]
+    work: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "memory": memory}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fits = run_fits(
-            tasks, cohort, steps, n_jobs=n_jobs, verbose=verbose, memory=memory
-        )
+        fits = run_fits(tasks, cohort, steps, **work)
     scales = np.array([one["scales"][0][2] for one in fits])  # the mean of starts
     measured = ranking["measured"].to_numpy(dtype=bool)
     p = family_wise_p(scales[0], scales[1:], measured)
@@ -313,15 +304,13 @@ def permute_labels(
     return out
 
 
-def region_properties(cohort: Cohort, threshold: float = 0.0) -> pd.DataFrame:
+def region_properties(cohort: Cohort) -> pd.DataFrame:
     """Return what every region is apart from any label.
 
     Parameters
     ----------
     cohort : Cohort
         The scans.
-    threshold : float
-        Weights below do not count, as for the model.
 
     Returns
     -------
@@ -332,8 +321,7 @@ def region_properties(cohort: Cohort, threshold: float = 0.0) -> pd.DataFrame:
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
     degree, strength = np.zeros(cohort.n_rois), np.zeros(cohort.n_rois)
     for one in W:
-        kept = np.where(one >= max(threshold, np.finfo(np.float32).tiny), one, 0.0)
-        np.fill_diagonal(kept, 0.0)
+        kept = one * (1 - np.eye(cohort.n_rois, dtype=one.dtype))
         degree += (kept > 0).sum(axis=1) / len(W)
         strength += kept.sum(axis=1, dtype=float) / len(W)
     table = pd.DataFrame(
@@ -341,9 +329,7 @@ def region_properties(cohort: Cohort, threshold: float = 0.0) -> pd.DataFrame:
     )
     for place, name in enumerate(cohort.feature_names):
         columns = [one[np.isfinite(one)] for one in cohort.features[:, :, place].T]
-        table[f"variance_{name}"] = [
-            one.var() if len(one) else np.nan for one in columns
-        ]
+        table[f"variance_{name}"] = [x.var() if len(x) else np.nan for x in columns]
     return table
 
 
@@ -364,8 +350,6 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
         more, significant after Holm's correction; the order may then be one of the
         network or the measure.
     """
-    from scipy.stats import spearmanr
-
     rows = properties.set_index("region").loc[list(ranking["region"])]
     scale = ranking["relative_scale"].to_numpy(dtype=float)
     found = []
@@ -415,16 +399,10 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
         rho = np.nan
         if first != second and (ranks.std(axis=1) > 0).all():
             rho = float(np.corrcoef(ranks)[0, 1])
-        rows.append(
-            {
-                "first": first,
-                "second": second,
-                "kendall_w": _kendall_w(ranks),
-                "spearman": rho,
-                "jaccard": float(np.mean(jaccard)) if jaccard else np.nan,
-            }
-        )
-    return pd.DataFrame(rows)
+        overlap = float(np.mean(jaccard)) if jaccard else np.nan
+        rows.append((first, second, _kendall_w(ranks), rho, overlap))
+    columns = ["first", "second", "kendall_w", "spearman", "jaccard"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def common_regions(
@@ -469,24 +447,22 @@ def common_regions(
     reference = reference or ("Exact" if "Exact" in names else names[0])
     check_choice("reference", reference, names)
     rankings = {name: rank_regions(evaluation, name) for name in names}
-    scale = pd.DataFrame({n: one["scale"].to_numpy() for n, one in rankings.items()})
-    rank = pd.DataFrame({n: one["rank"].to_numpy() for n, one in rankings.items()})
-    small = rank <= n_smallest
-    n_models = small.sum(axis=1)
-    kept = small[reference] & (n_models > 1)
+    scale = pd.DataFrame({n: one["scale"] for n, one in rankings.items()})
+    small = pd.DataFrame({n: one["rank"] <= n_smallest for n, one in rankings.items()})
     table = scale.where(small)
     table.insert(0, "region", list(evaluation.cohort.region_names))
-    table.insert(1, "n_models", n_models)
-    order = np.lexsort((scale[reference], -n_models))
-    table = table.loc[order[kept.to_numpy()[order]]].reset_index(drop=True)
+    table.insert(1, "n_models", small.sum(axis=1))
+    order = np.lexsort((scale[reference], -table["n_models"]))
+    kept = small[reference] & (table["n_models"] > 1)
+    table = table.loc[[row for row in order if kept[row]]]
     rmse = np.sqrt(scale.sub(scale[reference], axis=0).pow(2).mean())
-    return table, rmse
+    return table.reset_index(drop=True), rmse
 
 
 def _scales_of(
     evaluation: Evaluation, model: str | None
-) -> tuple[str, np.ndarray, dict[Any, np.ndarray], np.ndarray | None]:
-    """Return a name, scales (n_folds, n_rois), by start, and where they began."""
+) -> tuple[str, np.ndarray, list[np.ndarray], np.ndarray]:
+    """Return a name, scales (n_folds, n_rois), those of starts, where they began."""
     names = list(evaluation.scales["model"].unique())
     if not names or (model is not None and model not in names):
         raise ParameterError(
@@ -500,14 +476,13 @@ def _scales_of(
     def stacked(part: pd.DataFrame) -> np.ndarray:
         return part["scale"].to_numpy(dtype=float).reshape(-1, n_rois)
 
-    mean, final = rows["start"].astype(str) == "mean", rows["share"] == 1
-    begun = rows[mean & (rows["share"] == 0)]
+    mean, final = rows["start"] == "mean", rows["share"] == 1
     starts = rows[final & ~mean].groupby(["repeat", "fold"], sort=False)
     return (
         name,
         stacked(rows[mean & final]),
-        {key: stacked(part) for key, part in starts},
-        stacked(begun) if len(begun) else None,
+        [stacked(part) for _, part in starts],
+        stacked(rows[mean & (rows["share"] == 0)]),
     )
 
 
@@ -528,10 +503,8 @@ def _kendall_w(ranks: np.ndarray) -> float:
     if m < 2 or n < 2:
         return float("nan")
     sums = ranks.sum(axis=0)
-    ties = 0.0
-    for one in ranks:
-        _, counts = np.unique(one, return_counts=True)
-        ties += float((counts**3 - counts).sum())
+    counts = [np.unique(one, return_counts=True)[1] for one in ranks]
+    ties = sum(float((one**3 - one).sum()) for one in counts)
     most = m**2 * (n**3 - n) - m * ties
     spread = 12 * float(((sums - sums.mean()) ** 2).sum())
     return spread / most if most > 0 else float("nan")

@@ -18,8 +18,7 @@ from brainlsap.files import fill_folder
 
 __all__ = ["CohortSummary", "Evaluation"]
 
-# pandas' kinds of column, by the words that a saved evaluation keeps.
-KINDS = {"b": "yes or no", "i": "whole", "u": "whole", "f": "number"}
+TABLES = ("predictions", "scales", "fits", "audit", "ranking", "comparison")
 MISSING = "n/a"
 
 
@@ -68,11 +67,8 @@ class CohortSummary:
     def of(cls, cohort: Cohort) -> "CohortSummary":
         """Summarise a cohort."""
         digest = hashlib.sha256()
-        one = cohort.shares_connectome
-        for array in (
-            cohort.connectomes[:1] if one else cohort.connectomes,
-            cohort.features,
-        ):
+        n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
+        for array in (cohort.connectomes[:n_matrices], cohort.features):
             digest.update(repr(array.shape).encode())
             for scan in array:
                 digest.update(np.ascontiguousarray(scan).data)
@@ -104,16 +100,10 @@ class CohortSummary:
 
     def class_counts(self) -> pd.DataFrame:
         """Return class, participants and scans, one row per class."""
-        by_label = self.table.groupby("label")
-        counts = {
-            "participants": by_label["participant"].nunique(),
-            "scans": by_label.size(),
-        }
-        columns = {
-            name: [int(each.get(one, 0)) for one in self.classes]
-            for name, each in counts.items()
-        }
-        return pd.DataFrame({"class": list(self.classes), **columns})
+        by_label = self.table.groupby("label")["participant"]
+        counts = by_label.agg(participants="nunique", scans="size")
+        counts = counts.reindex(list(self.classes), fill_value=0)
+        return counts.rename_axis("class").reset_index()
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,25 +173,23 @@ class Evaluation:
     @cached_property
     def _scores(self) -> pd.DataFrame:
         keys, classes = ["model", "repeat", "fold"], self.cohort.classes
-        of_fold = dict(list(self.predictions.groupby(keys, sort=False)))
+        of_fold = dict(list(self.predictions.groupby(keys)))
         rows = []
-        for key in self.fits[[*keys, "n_test"]].itertuples(index=False):
+        for key in self.fits[[*keys, "n_test"]].to_dict("records"):
             scores = dict.fromkeys(SCORES, np.nan)
-            if tuple(key[:3]) in of_fold:
-                rows_of = of_fold[tuple(key[:3])]
-                probability, decision = (
-                    rows_of[[f"{kind}_{name}" for name in classes]].to_numpy()
-                    for kind in "pd"
-                )
+            found = of_fold.get(tuple(key[name] for name in keys))
+            if found is not None:
+                columns = ([f"{kind}_{name}" for name in classes] for kind in "pd")
+                probability, decision = (found[some].to_numpy() for some in columns)
                 scores = score_predictions(
-                    rows_of["truth"],
-                    rows_of["predicted"],
+                    found["truth"],
+                    found["predicted"],
                     classes,
                     probability=None if np.isnan(probability).any() else probability,
                     decision=None if np.isnan(decision).any() else decision,
                     ordered=self.cohort.classes_ordered,
                 )
-            rows.append({**key._asdict(), **scores})
+            rows.append(key | scores)
         return pd.DataFrame(rows)
 
     def summary(self) -> pd.DataFrame:
@@ -214,18 +202,13 @@ class Evaluation:
             ["model"], list(SCORES), var_name="score", value_name="value"
         )
         each = table.groupby(["model", "score"], sort=False)["value"]
-        summary = each.agg(mean="mean", sd="std", n_folds="size").reset_index()
+        summary = each.agg(mean="mean", sd="std", n_folds="size")
+        summary = summary.reindex(self.models, level="model").reset_index()
         by_model = self.fits.assign(failed=self.fits["failed"] != "").groupby("model")
         summary.insert(1, "role", summary["model"].map(by_model["role"].first()))
         summary["n_failed"] = summary["model"].map(by_model["failed"].sum())
         summary.loc[summary["n_failed"] > 0, ["mean", "sd"]] = np.nan
-        order = {name: place for place, name in enumerate(self.models)}
-        return summary.sort_values(
-            "model",
-            key=lambda names: names.map(order),
-            kind="stable",
-            ignore_index=True,
-        )
+        return summary
 
     def save(self, folder: str | Path) -> Path:
         """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.
@@ -240,35 +223,27 @@ class Evaluation:
         Path
         """
         folder = Path(folder)
-        with fill_folder(
-            folder, replace=(folder / "evaluation.json").is_file()
-        ) as partial:
-            tables = {
-                name: getattr(self, name)
-                for name in (
-                    "predictions",
-                    "scales",
-                    "fits",
-                    "audit",
-                    "ranking",
-                    "comparison",
-                )
-            } | {"cohort": self.cohort.table, "truth": self.cohort.truth}
-            kinds = {
-                name: _write_table(table, partial / f"{name}.tsv")
+        tables = {name: getattr(self, name) for name in TABLES}
+        tables |= {"cohort": self.cohort.table, "truth": self.cohort.truth}
+        kept = {
+            "columns": {
+                name: {str(key): str(kind) for key, kind in table.dtypes.items()}
                 for name, table in tables.items()
                 if table is not None
-            }
-            cohort = {
-                name: plain(value)
-                for name, value in vars(self.cohort).items()
-                if name not in ("table", "truth")
-            }
-            kept = {
-                "columns": kinds,
-                "cohort": cohort,
-                "settings": plain(self.settings),
-            }
+            },
+            "cohort": plain(vars(self.cohort) | {"table": None, "truth": None}),
+            "settings": plain(self.settings),
+        }
+        is_older = (folder / "evaluation.json").is_file()
+        with fill_folder(folder, replace=is_older) as partial:
+            for name in kept["columns"]:
+                tables[name].to_csv(
+                    partial / f"{name}.tsv",
+                    sep="\t",
+                    index=False,
+                    na_rep=MISSING,
+                    lineterminator="\n",
+                )
             (partial / "evaluation.json").write_text(
                 json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )
@@ -296,7 +271,14 @@ class Evaluation:
         try:
             kept = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
             tables = {
-                name: _read_table(folder / f"{name}.tsv", kinds)
+                name: pd.read_csv(
+                    folder / f"{name}.tsv",
+                    sep="\t",
+                    dtype={k: v if v == "bool" else "object" for k, v in kinds.items()},
+                    keep_default_na=False,
+                    na_values=[MISSING],
+                    lineterminator="\n",
+                ).astype(kinds)  # text to numbers, the same to the last bit
                 for name, kinds in kept["columns"].items()
             }
             cohort: dict[str, Any] = {
@@ -304,9 +286,11 @@ class Evaluation:
                 for name, value in kept["cohort"].items()
             }
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
-            summary = CohortSummary(
-                table=tables.pop("cohort"), truth=tables.pop("truth", None), **cohort
-            )
+            cohort |= {
+                "table": tables.pop("cohort"),
+                "truth": tables.pop("truth", None),
+            }
+            summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=kept["settings"], **tables)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
@@ -327,29 +311,3 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return type(value).__name__
-
-
-def _write_table(table: pd.DataFrame, path: Path) -> dict[str, str]:
-    """Write a table; return the kind of every column, by which it is read again."""
-    table.to_csv(path, sep="\t", index=False, na_rep=MISSING, lineterminator="\n")
-    text = {True: "text", False: "object"}
-    return {
-        str(name): KINDS.get(one.kind, text[isinstance(one, pd.StringDtype)])
-        for name, one in table.dtypes.items()
-    }
-
-
-def _read_table(path: Path, kinds: dict[str, str]) -> pd.DataFrame:
-    """Read a table that _write_table wrote; numbers are the same to the last bit."""
-    given = pd.read_csv(
-        path, sep="\t", dtype=object, keep_default_na=False, lineterminator="\n"
-    )
-    types: dict[str, Any] = {"object": object, "text": str, "whole": np.int64}
-    types |= {"number": np.float64}
-    columns = {}
-    for name, kind in kinds.items():
-        if kind == "yes or no":
-            columns[name] = given[name] == "True"
-        else:
-            columns[name] = given[name].replace(MISSING, np.nan).astype(types[kind])
-    return pd.DataFrame(columns)

@@ -129,8 +129,6 @@ def test_confounds_only_sees_covariates_and_the_size_of_the_network():
         model.predict_proba(X, table), model.predict_proba(changed, table)
     )
     assert (model.predict(X, table) == y).mean() > 0.7
-    with pytest.raises(ParameterError, match="'site' is missing"):
-        model.predict_proba(X, table.drop(columns="site"))
 
 
 def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():

@@ -1,6 +1,5 @@
 """Every model on the same folds of whole people; finished fits are kept."""
 
-import json
 from dataclasses import replace
 from typing import ClassVar
 
@@ -109,7 +108,8 @@ def test_models_get_people_seeds_and_the_order_of_classes(small_cohort, seen):
 def test_ordinal_scores_are_given_only_where_the_order_is_known(small_cohort):
     nominal = replace(small_cohort, classes_ordered=False)
     for cohort, known in ((small_cohort, True), (nominal, False)):
-        found = cross_validate(LINEAR, cohort, 2, baselines=False).scores()
+        model = {"it": DummyClassifier()}
+        found = cross_validate(model, cohort, 2, baselines=False).scores()
         assert found["stage_error"].notna().all() == known
         assert found["balanced_accuracy"].notna().all()
 
@@ -168,10 +168,8 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
     piped = make_pipeline(features, DummyClassifier())
     found = cross_validate({"piped": piped}, small_cohort, 2, baselines=False)
     assert found.scores()["balanced_accuracy"].tolist() == [0.2, 0.2]
-    with pytest.raises(ParameterError, match="must not have the name of a baseline"):
+    with pytest.raises(ParameterError, match="name of a baseline, got linear SVM"):
         cross_validate({"linear SVM": DummyClassifier()}, small_cohort, 2)
-    with pytest.raises(ParameterError, match="scikit-learn classifier"):
-        cross_validate({"word": "LSAP"}, small_cohort, 2, baselines=False)
 
 
 def saved_bytes(evaluation, folder):
@@ -182,9 +180,8 @@ def saved_bytes(evaluation, folder):
 
 
 def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_path):
-    models = make_models(
-        ["LSAP-C", "logistic regression"], n_epochs=2, n_starts=1, initial_scale=1.0
-    )
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    models["prior"] = (DummyClassifier(), "baseline")
     asked = {"cohort": small_cohort, "cv": 2, "baselines": False}
     whole = cross_validate(models, **asked)
     memory = tmp_path / "folds"
@@ -227,9 +224,10 @@ def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tm
 
 
 def test_the_number_and_kind_of_workers_change_nothing(small_cohort, tmp_path):
-    one = cross_validate(LINEAR, small_cohort, 2, baselines=False)
+    models = make_models("LSAP-C", n_epochs=2, n_starts=1, initial_scale=1.0)
+    one = cross_validate(models, small_cohort, 2, baselines=False)
     with parallel_config("threading", n_jobs=2):
-        threads = cross_validate(LINEAR, small_cohort, 2, baselines=False)
+        threads = cross_validate(models, small_cohort, 2, baselines=False)
     assert saved_bytes(one, tmp_path / "a") == saved_bytes(threads, tmp_path / "b")
 
 
@@ -259,7 +257,7 @@ def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
 
 def test_permuted_labels_are_at_chance(small_cohort):
     scores = []
-    for seed in range(3):
+    for seed in range(2):
         label = permute_labels(
             small_cohort.y, small_cohort.groups, np.random.default_rng(seed)
         )
@@ -269,9 +267,3 @@ def test_permuted_labels_are_at_chance(small_cohort):
     true = cross_validate(LINEAR, small_cohort, 2, baselines=False).scores()
     assert np.mean(scores) == pytest.approx(0.2, abs=0.07)
     assert true["balanced_accuracy"].mean() > 0.26
-
-
-def test_what_a_fit_reports_is_json(example_evaluation):
-    for name in ("settings", "warnings", "report"):
-        for text in example_evaluation.fits[name]:
-            json.loads(text)

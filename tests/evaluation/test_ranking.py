@@ -219,7 +219,7 @@ def test_permuted_fits_go_through_the_same_steps(ranked, small_cohort, tmp_path)
     assert not np.array_equal(raw["p"], clean["p"], equal_nan=True)
     found = plain.query("planted")["p"].min()
     assert found < 0.05
-    assert "Interpret these alone" in ranking_verdict(plain)
+    assert "the ranking as a whole is more than chance" in ranking_verdict(plain)
 
 
 def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedGroupKFold
 
 from brainlsap.evaluation import (
-    check_splits,
-    count_repeats,
     join_groups,
     leave_one_out_splits,
     make_splits,
     read_splits,
     write_splits,
 )
+from brainlsap.evaluation.splits import check_splits, count_repeats
 from brainlsap.exceptions import FileFormatError, SplitError
 
 
@@ -91,14 +90,6 @@ def test_these_people_are_divided_as_ever():
     assert tests == [[0, 1, 4, 5, 8, 9, 10, 11, 14, 15], [2, 3, 6, 7, 12, 13, 16, 17]]
 
 
-def test_balance_spreads_another_column_over_the_folds():
-    rng = np.random.default_rng(0)
-    y, site = rng.choice(["CN", "AD"], 90), rng.choice(["north", "south"], 90)
-    splits = make_splits(y, np.arange(90), 3, balance=site)
-    counts = [(site[test] == "north").sum() for _, test in splits]
-    assert np.ptp(counts) <= 1
-
-
 def test_families_stay_together_and_missing_ones_bind_nobody():
     family = np.where(np.arange(90) < 40, np.arange(90) // 4, None)
     people = np.arange(90).astype(str)
@@ -129,7 +120,7 @@ def test_splits_are_read_as_written_for_scans_in_any_order(tmp_path):
     assert {scans[::-1][row] for row in turned[0][1]} == {
         scans[row] for row in splits[0][1]
     }
-    with pytest.raises(SplitError, match="fold 1 does not fit the cohort: 1 scans unk"):
+    with pytest.raises(SplitError, match="fold 1 does not fit the cohort: 2 scans are"):
         read_splits(path, [*scans[:-1], "stranger"])
     path.write_text("a\tb\n1\t2\n")
     with pytest.raises(FileFormatError, match=r"s\.tsv: splits need the columns fold"):
@@ -139,15 +130,15 @@ def test_splits_are_read_as_written_for_scans_in_any_order(tmp_path):
 @pytest.mark.parametrize(
     ("y", "groups", "n_folds", "message"),
     [
-        (["CN", "AD"], ["a", "b"], 1, "number of folds must be at least 2, got 1"),
-        (["CN", "CN"], ["a", "b"], 2, "at least two classes are needed, got only 'CN'"),
+        (["CN", "AD"], ["a", "b"], 1, "at least two folds.* are needed, got 1 folds"),
+        (["CN", "CN"], ["a", "b"], 2, "two classes are needed, got .*the classes CN"),
         (["CN", "AD"], ["a"], 2, r"got shapes \(2,\) and \(1,\)"),
         (["CN", None], ["a", "b"], 2, "1 scans have no label or no participant"),
         (
             ["CN"] * 6 + ["AD"] * 5,
             [*"abcdef", *"gghhi"],
             4,
-            r"folds \(4\), but 'AD' has 3 people. Ask for at most 3 folds",
+            r"folds \(4\), but 'AD' has 3 people. Ask for fewer folds",
         ),
     ],
 )
@@ -159,7 +150,7 @@ def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
-        ([([0, 1], [2])], r"fold 1 has 1 person in training and test scans \(a\)"),
+        ([([0, 1], [2])], r"fold 1 has 1 people in training and test scans \(a\)"),
         ([([0, 2], [])], "fold 1 has no training or no test scans"),
         ([([0, 2], [7])], "fold 1 names row 7, but the cohort has 3 scans"),
         ([], "splits has no fold"),
