@@ -58,15 +58,7 @@ class ConstantMatrix(nn.Module):
         with warnings.catch_warnings():
             # torch says once that its CSR layout is beta; products are tested here
             warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-            self.sparse(self.values)
-
-    def sparse(self, values: Tensor) -> Tensor:
-        """Return the matrix with these values."""
-        return _csr(self.places, values, self.shape)
-
-    def transposed(self, values: Tensor) -> Tensor:
-        """Return the transposed matrix with these values."""
-        return _csr(self.turned_places, values[self.order], self.shape[::-1])
+            _csr(self.places, self.values, self.shape)
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
@@ -90,13 +82,14 @@ class _SparseProduct(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, H: Tensor, X: ConstantMatrix) -> Tensor:
         ctx.save_for_backward(values)
         ctx.X = X
-        return X.sparse(values) @ H
+        return _csr(X.places, values, X.shape) @ H
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (values,) = ctx.saved_tensors
-        return None, ctx.X.transposed(values) @ grad, None
+        (values,), X = ctx.saved_tensors, ctx.X
+        turned = _csr(X.turned_places, values[X.order], X.shape[::-1])
+        return None, turned @ grad, None
 
 
 class NodeInputs(NamedTuple):
