@@ -40,7 +40,7 @@ CHEAP = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 12, "patience": 0}
 CHEAP |= {"learning_rate": 0.05}
 # Enough to find what is planted; what the default settings find is in quality.md.
 BRIEF = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 80}
-FOUND = "Interpret these alone"
+FOUND = "the ranking as a whole is more than chance"
 
 
 def draw_cohort(seed: int) -> Cohort:

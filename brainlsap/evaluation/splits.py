@@ -96,16 +96,15 @@ def make_splits(
             f"every class needs at least as many people as folds ({n_folds}), but "
             f"{told}. Ask for fewer folds, merge classes or leave the class out."
         )
-    if given.dtype.kind in "iu":  # numbers in their own order, as scikit-learn has
-        _, person_of_theirs = np.unique(given, return_inverse=True)
-    else:
-        person_of_theirs = person
+    # numbers in their own order, as scikit-learn has
+    is_number = given.dtype.kind in "iu"
+    theirs_of = np.unique(given, return_inverse=True)[1] if is_number else person
     later = np.random.SeedSequence([random_state, n_folds]).generate_state(n_repeats)
     splits: list[Split] = []
     for seed in [random_state, *map(int, later[1:])]:
         fold = _assign_people(visits, n_folds, np.random.default_rng(seed))[person]
         if len(visits) < min(len(y), MOST_PEOPLE_COMPARED):
-            other = _folds_of_scikit_learn(label, person_of_theirs, n_folds, seed)
+            other = _folds_of_scikit_learn(label, theirs_of, n_folds, seed)
             ours, theirs = (
                 _worst_share(_count(one, label, n_folds)) for one in (fold, other)
             )
@@ -188,16 +187,15 @@ def join_groups(*columns: Sequence | np.ndarray | pd.Series) -> np.ndarray:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    n_scans = len(columns[0])
-    scans, nodes, n_nodes = [], [], n_scans
+    n_scans = n_nodes = len(columns[0])
+    scans, nodes = [], []
     for column in columns:
         code, names = pd.factorize(np.asarray(column, dtype=object))
-        known = np.flatnonzero(code >= 0)
-        scans.append(known)
-        nodes.append(code[known] + n_nodes)
+        scans.append(np.flatnonzero(code >= 0))
+        nodes.append(code[code >= 0] + n_nodes)
         n_nodes += len(names)
-    row, node = np.concatenate(scans), np.concatenate(nodes)
-    links = coo_array((np.ones(len(row)), (row, node)), shape=(n_nodes, n_nodes))
+    ends = np.concatenate(scans), np.concatenate(nodes)
+    links = coo_array((np.ones(len(ends[0])), ends), shape=(n_nodes, n_nodes))
     _, component = connected_components(links, directed=False)
     return pd.factorize(component[:n_scans])[0].astype(str).astype(object)
 
@@ -307,8 +305,7 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     if not set(FILE_COLUMNS[:3]) <= set(table) or set(table["part"]) - parts:
         raise FileFormatError(
             f"{path}: splits need the columns {', '.join(FILE_COLUMNS)} with part "
-            f"train, test or unused, got {', '.join(table.columns)}. write_splits "
-            "writes it."
+            f"train, test or unused, got {', '.join(table.columns)}."
         )
     row_of = {str(scan): row for row, scan in enumerate(scans)}
     splits = []
