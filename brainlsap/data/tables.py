@@ -26,8 +26,6 @@ _FREESURFER_ID = re.compile(r"[lr]h\..+\.[a-z]+|measure:\w+", re.IGNORECASE)
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
 )
-# Larger than any file of a scan, or any table of a study, also when unpacked.
-MOST_BYTES = 256 * 2**20
 # Of a long list of faults so many are shown.
 _MOST_SHOWN = 20
 
