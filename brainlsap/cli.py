@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from brainlsap.exceptions import BrainlsapError, CohortError
+from brainlsap.files import owner_only
 
 Options = dict[str, Any]
 
@@ -618,7 +619,8 @@ def predict(options: Options) -> None:
     print(
         "Predicted: " + ", ".join(f"{name} {count}" for name, count in counts.items())
     )
-    print(f"Table: {write_tsv(table, out)}")
+    with owner_only():  # it names people
+        print(f"Table: {write_tsv(table, out)}")
 
 
 def nodes(options: Options) -> None:

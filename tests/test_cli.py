@@ -112,6 +112,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     brief = ("--epochs", "3", "--regress-out", "age,sex", "--merge-classes", "5-to-2")
     assert main(["fit", str(study), *READING, *brief, "--out", str(model)]) == 0
     assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
+    assert table.stat().st_mode & 0o077 == 0  # it names people
     found = pd.read_csv(table, sep="\t")
     assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
     assert "Predicted: " in capsys.readouterr().out
