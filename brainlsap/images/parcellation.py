@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import ndimage
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import as_text, is_outside, split_name
@@ -84,6 +83,14 @@ def read_label_image(
     path = Path(path)
     image, affine = read_volume(path)
     voxels = read_voxels(image, path)
+    # the part with labels and a layer around it: a quarter of most images
+    there, box = voxels != 0, []
+    for others in ((1, 2), (0, 2), (0, 1)):
+        found = np.flatnonzero(there.any(axis=others))
+        if not len(found):
+            raise FileFormatError(f"{path}: the image holds no label but 0.")
+        box.append(slice(max(int(found[0]) - 1, 0), int(found[-1]) + 2))
+    voxels = voxels[tuple(box)]
     lowest, highest = voxels.min(), voxels.max()
     if not (lowest >= 0 and highest <= LARGEST_LABEL):
         raise FileFormatError(
@@ -95,15 +102,10 @@ def read_label_image(
             f"{path}: expected whole numbers, one for each region; the image holds "
             "fractions. Resample parcellations by nearest neighbour only."
         )
-    # the part with labels and a layer around it: a quarter of most images
-    boxes = ndimage.find_objects((voxels != 0).astype(np.int8))
-    if not boxes:
-        raise FileFormatError(f"{path}: the image holds no label but 0.")
-    box = tuple(slice(max(part.start - 1, 0), part.stop + 1) for part in boxes[0])
     shift = np.eye(4)
     shift[:3, 3] = [part.start for part in box]
     kind = np.int16 if highest < 2**15 else np.int32
-    values = np.ascontiguousarray(voxels[box], dtype=kind)
+    values = np.ascontiguousarray(voxels, dtype=kind)
     counts = np.bincount(values.ravel())
     present = [int(n) for n in np.flatnonzero(counts) if n]
     names, note = _name_labels(path, present, atlas, labels)
