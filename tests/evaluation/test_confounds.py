@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from brainlsap.arrays import pack
 from brainlsap.evaluation import (
     CombatHarmonizer,
     ConfoundRegressor,
@@ -85,11 +85,8 @@ def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited)
         sited.features[train], sited.table.iloc[train]
     )
     clean = replace(sited, features=steps.transform(sited.features, sited.table))
-    X, model = (
-        pack(clean.connectomes, clean.features),
-        make_models("logistic regression")["logistic regression"][0],
-    )
-    model.fit(X[train], sited.y[train], groups=sited.groups[train])
+    X, (model, _) = clean.to_array(), LINEAR["logistic regression"]
+    model = clone(model).fit(X[train], sited.y[train], groups=sited.groups[train])
     rows = found.predictions.query("fold == 1")
     given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
     np.testing.assert_array_equal(given, model.predict_proba(X[test]))

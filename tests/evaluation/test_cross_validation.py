@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -61,8 +61,9 @@ def test_predictions_are_those_of_models_fitted_by_hand(small_cohort):
     X = pack(small_cohort.connectomes, small_cohort.features)
     y, people = small_cohort.y, small_cohort.groups
     for fold, (train, test) in enumerate(splits, start=1):
-        model = make_models("logistic regression")["logistic regression"][0]
-        model.fit(X[train], y[train], groups=people[train])
+        model = clone(LINEAR["logistic regression"][0]).fit(
+            X[train], y[train], groups=people[train]
+        )
         rows = found.predictions[found.predictions["fold"] == fold]
         wanted = pd.DataFrame(model.predict_proba(X[test]), columns=model.classes_)
         given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()

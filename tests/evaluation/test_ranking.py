@@ -50,16 +50,8 @@ def with_scales(evaluation, scales, starts=()):
     """Return an evaluation whose one model has these scales (n_folds, n_rois)."""
     regions = list(evaluation.cohort.region_names)
     parts = [
-        pd.DataFrame(
-            {
-                "model": "it",
-                "repeat": 1,
-                "fold": fold + 1,
-                "start": start,
-                "share": share,
-                "region": regions,
-                "scale": one,
-            }
+        pd.DataFrame({"region": regions, "scale": one}).assign(
+            model="it", repeat=1, fold=fold + 1, start=start, share=share
         )
         for start, share, each in (("mean", 1.0, scales), *starts)
         for fold, one in enumerate(each)
@@ -135,7 +127,6 @@ def test_a_map_that_follows_degree_is_flagged(example_evaluation, small_cohort):
 
 
 def test_models_agree_with_themselves_and_share_regions(example_evaluation):
-    both = make_models(["Exact", "LSAP-C"], n_epochs=3, n_starts=1, initial_scale=1.0)
     rng = np.random.default_rng(0)
     maps = {"Exact": rng.uniform(1, 2, (3, 82)), "LSAP-C": rng.uniform(1, 2, (3, 82))}
     parts = [
@@ -143,7 +134,6 @@ def test_models_agree_with_themselves_and_share_regions(example_evaluation):
         for name, one in maps.items()
     ]
     given = replace(example_evaluation, scales=pd.concat(parts, ignore_index=True))
-    assert set(both) == set(maps)
     table = agreement_table(given).set_index(["first", "second"])
     assert abs(table.loc[("Exact", "LSAP-C"), "spearman"]) < 0.3
     assert 0 < table.loc[("Exact", "Exact"), "kendall_w"] < 0.6
@@ -200,14 +190,9 @@ def ranked(small_cohort):
 
 def test_permuted_fits_go_through_the_same_steps(ranked, small_cohort, tmp_path):
     plain = permutation_null(ranked, Scaled(), small_cohort, 20)
-    shifted = (
-        small_cohort.features
-        + (
-            (small_cohort.table["site"] == small_cohort.table["site"][0]).to_numpy()
-            * 9.0
-        )[:, None, None]
-    )
-    other = replace(small_cohort, features=shifted)
+    site = small_cohort.table["site"]
+    shift = 9.0 * (site == site[0]).to_numpy()[:, None, None]
+    other = replace(small_cohort, features=small_cohort.features + shift)
     steps = {"harmonize": "site", "regress_out": ("age",)}
     raw = permutation_null(ranked, Scaled(), other, 20)
     clean = permutation_null(ranked, Scaled(), other, 20, **steps, memory=tmp_path)
