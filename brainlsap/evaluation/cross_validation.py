@@ -95,8 +95,8 @@ def cross_validate(
     people_may_be_shared : bool
         Whether given folds may have one person on both sides; the settings tell it.
     n_jobs : int, optional
-        Processes; by default those of the user's `joblib.parallel_config`, which may
-        name any backend. The result does not depend on it.
+        Processes; by default those of the user's `joblib.parallel_config`, with any
+        backend but `multiprocessing`. The result does not depend on it.
     verbose : bool
         Whether to show a bar, with the time left, on standard error.
     memory : str or Path, optional
