@@ -113,7 +113,7 @@ OPTIONS = (
 """Settings that stand in the `options` of :class:`LSAPClassifier`."""
 
 # The degrees of the paper's supplement; the error they bring at the start is kept.
-PAPER_DEGREES = {"exact": None, "chebyshev": 20, "hermite": 30, "laguerre": 20}
+PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}
 
 CHOICES = {
     "calibration": ("none", "temperature"),
@@ -130,7 +130,8 @@ CHOICES = {
 
 # How far scales may go. On a brain network all regions look alike well before 10;
 # Hermite's terms cancel ever worse beyond 5.
-MAX_SCALES = {"exact": 10.0, "chebyshev": 10.0, "hermite": 5.0, "laguerre": 10.0}
+DEFAULT_MAX_SCALE = 10.0
+MAX_SCALES = {"hermite": 5.0}
 
 HIGHEST_DROPOUT = 0.9
 
@@ -168,7 +169,7 @@ def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
     settings = replace(PRESETS[preset], **chosen)
     if preset == "paper" and settings.degree is None:
         check_choice("kernel", settings.kernel, KERNELS)
-        settings = replace(settings, degree=PAPER_DEGREES[settings.kernel])
+        settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
     check_settings(settings)
     return settings
 
@@ -210,7 +211,7 @@ def candidates(settings: Settings) -> tuple[Settings, ...]:
     """Return the settings to choose from: without "auto", the one that was given."""
     highest = settings.max_scale
     if highest is None:
-        highest = MAX_SCALES[settings.kernel]
+        highest = MAX_SCALES.get(settings.kernel, DEFAULT_MAX_SCALE)
     if settings.initial_scale == AUTO:
         scales = [scale for scale in CANDIDATES if scale <= highest] or [highest]
     else:
@@ -236,7 +237,7 @@ def settle_kernel(settings: Settings) -> Settings:
     start = max(float(one.initial_scale) for one in candidates(settings))
     wanted = settings.max_scale
     if wanted is None:
-        wanted = MAX_SCALES[kernel]
+        wanted = MAX_SCALES.get(kernel, DEFAULT_MAX_SCALE)
     if wanted < start:
         raise ParameterError(
             f"initial_scale {start:g} lies above max_scale {wanted:g}; raise max_scale."

@@ -63,7 +63,7 @@ class NodeSettings:
 
 TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
 # The degrees of the paper's supplement.
-_PAPER_DEGREES = {"exact": None, "chebyshev": 20, "hermite": 30, "laguerre": 20}
+_PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}
 
 _CHOICES = {
     "kernel": KERNELS,
@@ -98,7 +98,7 @@ def resolve_node_settings(
     settings = replace(settings, **chosen)
     check_node_settings(settings)
     if preset == "paper" and settings.degree is None:
-        settings = replace(settings, degree=_PAPER_DEGREES[settings.kernel])
+        settings = replace(settings, degree=_PAPER_DEGREES.get(settings.kernel))
     return settle_kernel(settings)
 
 
