@@ -2,7 +2,8 @@
 
 `brainlsap run` with other numbers of processes and threads, other locales, hash seeds
 and time zones. All files are compared with those of the first; of those that hold
-seconds, and of records of the machine, all else in them.
+seconds, and of records of the machine, all else in them; the codes of scans are drawn
+anew by every run, so scans stand for them, and rows are compared in sorted order.
 
     python benchmarks/determinism_study.py
 """
@@ -41,24 +42,28 @@ def without_times(value: object) -> object:
     return [without_times(v) for v in value] if isinstance(value, list) else value
 
 
-def content(path: Path) -> bytes:
-    """Return the bytes of a file without the times in them."""
+def content(path: Path, scan_of: dict[str, str]) -> bytes:
+    """Return the bytes of a file without the times in them, codes as their scans."""
     if path.suffix == ".json":
         return json.dumps(without_times(json.loads(path.read_text()))).encode()
     if path.suffix == ".tsv":
         rows = [line.split("\t") for line in path.read_text("utf-8").split("\n")]
-        kept = [k for k, name in enumerate(rows[0]) if name not in TIMES]
-        return repr([[row[k] for k in kept if k < len(row)] for row in rows]).encode()
+        kept = [k for k, name in enumerate(rows[0]) if name not in (*TIMES, "code")]
+        cells = [[row[k] for k in kept if k < len(row)] for row in rows]
+        named = [[scan_of.get(cell, cell) for cell in row] for row in cells]
+        return repr(sorted(named)).encode()
     return path.read_bytes()
 
 
 def digests(out: Path) -> dict[str, str]:
     """Return the hash of every file of a folder, by its path inside."""
+    codes = (out / "private" / "codes.tsv").read_text("utf-8").splitlines()[1:]
+    scan_of = dict(line.split("\t")[:2] for line in codes)
     files = {p.relative_to(out).as_posix(): p for p in out.rglob("*") if p.is_file()}
     return {
         name: "there"
         if path.name in ONLY_THERE
-        else hashlib.sha256(content(path)).hexdigest()
+        else hashlib.sha256(content(path, scan_of)).hexdigest()
         for name, path in sorted(files.items())
     }
 
