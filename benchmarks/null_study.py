@@ -43,7 +43,7 @@ from brainlsap.evaluation import (
     make_splits,
     permute_labels,
 )
-from brainlsap.evaluation.baselines import RegionStandardizer
+from brainlsap.evaluation.models import RegionStandardizer
 from brainlsap.model import LSAPClassifier
 
 LIMIT = 18

@@ -1,6 +1,7 @@
 """Learnable heat-kernel graph convolution for brain networks.
 
-From files to a report; a package imports only from those before it:
+From files to a report, in two lines of packages that meet in `evaluation` (who imports
+whom is held by contracts in `pyproject.toml`):
 
 - :mod:`brainlsap.atlas`: regions by name. :mod:`brainlsap.data`: a study's files become
   a :class:`Cohort` (also from images, ADNI, or simulation: :mod:`~brainlsap.images`,

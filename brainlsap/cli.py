@@ -143,7 +143,7 @@ DATA: dict[str, dict[str, Any]] = {
     },
     "--pattern": {"help": "of the names of connectome files, such as '*_count.csv'"},
     "--labels": {"metavar": "FILE", "help": "names of the rows of unnamed matrices"},
-    "--row-order": {"help": "what unnamed rows are: atlas, mrtrix, micapipe"},
+    "--row-order": {"help": "of unnamed rows: atlas, mrtrix, micapipe, freesurfer"},
 }
 CLASSES: dict[str, dict[str, Any]] = {
     "--merge-classes": {

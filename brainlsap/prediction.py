@@ -15,7 +15,7 @@ from brainlsap.model import LSAPClassifier, ModelOrigin, save_model
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
-READING = ("atlas", "feature", "subcortex", "measure", "frames", "reference")
+READING = ("feature", "subcortex", "measure", "frames", "reference")
 """Options of `load_cohort` that decide what the numbers mean; kept with a model."""
 
 
@@ -68,7 +68,7 @@ def fit_model(
     X = pack(cohort.connectomes, features)
     model.fit(X, cohort.y, groups=cohort.groups)
     said: dict[str, Any] = {
-        "atlas": cohort.atlas.name,
+        "atlas": (cohort.provenance.get("asked") or {}).get("atlas", cohort.atlas.name),
         "feature": list(cohort.feature_names),
         "subcortex": cohort.provenance.get("subcortex"),
     }

@@ -36,7 +36,7 @@ MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
 """Fewer classes out of five stages: each new class in order, and what it merges."""
 
 
-def run_study(
+def run_study(  # noqa: C901 (a whole study, one step after the other)
     cohort: Cohort,
     out: str | Path,
     models: str | Sequence[str] | Mapping[str, Any] = ("LSAP-C",),

@@ -66,7 +66,14 @@ def test_settings_are_chosen_inside_where_asked(cohort, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given", [{"cv": 1}, {"models": "LSAP-Q"}, {"harmonize": "x"}, {"n_epochs": 0}]
+    "given",
+    [
+        {"cv": 1},
+        {"models": "LSAP-Q"},
+        {"harmonize": "x"},
+        {"n_epochs": 0},
+        {"kernel": "exact"},
+    ],
 )
 def test_what_cannot_be_used_is_refused_and_nothing_written(cohort, tmp_path, given):
     with pytest.raises(ValueError, match=r"\w"):

@@ -277,8 +277,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         and not isinstance(value, np.ndarray | pd.DataFrame)
         and value not in (None, (), [], {})
     }
-    own = atlas.folder is not None and atlas.name not in available_atlases()
-    asked["atlas"] = str(atlas.folder) if own else atlas.name
+    named = isinstance(given["atlas"], Atlas) or atlas.name in available_atlases()
+    asked["atlas"] = atlas.name if named else str(Path(given["atlas"]).resolve())
     for name in set(_PLACES) & set(asked):
         several = isinstance(asked[name], list | tuple)
         paths = [

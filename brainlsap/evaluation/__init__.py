@@ -1,12 +1,5 @@
 """Models, folds that never share a person, scores, tests and rankings of regions."""
 
-from brainlsap.evaluation.baselines import (
-    MODELS,
-    ConfoundsOnlyClassifier,
-    ShuffledEdges,
-    TunedLinearClassifier,
-    make_models,
-)
 from brainlsap.evaluation.comparison import (
     INTERVAL_SCORES,
     bootstrap_scores,
@@ -28,6 +21,13 @@ from brainlsap.evaluation.metrics import (
     SCORES,
     confusion_counts,
     score_predictions,
+)
+from brainlsap.evaluation.models import (
+    MODELS,
+    ConfoundsOnlyClassifier,
+    ShuffledEdges,
+    TunedLinearClassifier,
+    make_models,
 )
 from brainlsap.evaluation.ranking import (
     NULL_HEADING,

@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_limits
 import brainlsap
 from brainlsap.arrays import pack
 from brainlsap.data import Cohort
-from brainlsap.evaluation.baselines import make_models
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.leakage import audit
+from brainlsap.evaluation.models import make_models
 from brainlsap.evaluation.results import CohortSummary, Evaluation, plain
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
 from brainlsap.exceptions import ParameterError

@@ -8,8 +8,8 @@ import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
 from brainlsap.data import Cohort
-from brainlsap.evaluation.baselines import RegionStandardizer
 from brainlsap.evaluation.comparison import adjust_p_values
+from brainlsap.evaluation.models import RegionStandardizer
 from brainlsap.evaluation.splits import Split
 
 __all__ = ["audit"]

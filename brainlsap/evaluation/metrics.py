@@ -17,10 +17,15 @@ SCORES = {
     "stage_error": "mean stage error",
     "adjacent_accuracy": "within one stage",
 }
-"""Name of every score and how tables call it; the first is the headline."""
+"""Name of every score and how tables call it.
+
+A score of confusion counts is one more key here and of :func:`rates_of`. One of
+probabilities stands in :func:`score_predictions` and, for its interval over people, in
+`_weighted_scores` of `comparison`.
+"""
 
 LOWER_IS_BETTER = frozenset({"brier", "ece", "stage_error"})
-"""Scores of which the smaller value is the better one."""
+"""Scores of which the smaller is better; `ece` (calibration) has an interval only."""
 
 ORDINAL_SCORES = frozenset({"kappa", "stage_error", "adjacent_accuracy"})
 """Scores that mean something only where the order of the classes is known."""

@@ -6,7 +6,8 @@ spectrum :math:`[0, \lambda_{max}]`, with polynomials of a three-term recurrence
 .. math:: P_{n+1} = (\alpha_n \lambda + \beta_n) P_n + \gamma_n P_{n-1},
           \quad P_{-1} = 0, \; P_0 = 1.
 
-A new kernel is three functions and one entry of :data:`EXPANSIONS`. Formulas: Huang
+A new kernel is three functions and one entry of :data:`EXPANSIONS` (a name in tables is
+one of `MODELS` of :mod:`brainlsap.evaluation.models`). Formulas: Huang
 et al. 2020 and Sim et al. 2024; the latter's errata are settled where they stand.
 """
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from brainlsap.atlas import load_atlas
 from brainlsap.data import (
     check_cohort,
     load_cohort,
@@ -481,3 +482,13 @@ def test_cohort_without_any_connectome_can_be_loaded(cohort, tmp_path):
     assert loaded.shares_connectome
     assert not loaded.connectomes.any()
     assert any("none was read" in note for note in loaded.notes)
+
+
+def test_an_atlas_of_one_s_own_can_be_read_again(tmp_path):
+    table = load_atlas("desikan82").regions[["name", "hemisphere"]]
+    table.to_csv(tmp_path / "mine.tsv", sep="\t", index=False)
+    folder = write_study_folder(
+        make_cohort(5, atlas="desikan82"), tmp_path / "study", style="named"
+    )
+    cohort = load_cohort(folder, tmp_path / "mine.tsv", "fdg")
+    assert load_atlas(cohort.provenance["asked"]["atlas"]).names == cohort.region_names

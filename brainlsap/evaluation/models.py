@@ -514,6 +514,11 @@ def make_models(
                 f"got {name!r}."
             )
         wanted |= set(by_key[_key(name)])
+    if "kernel" in settings:
+        raise ParameterError(
+            "kernel must be said by models=, such as LSAP-L, got "
+            f"{settings['kernel']!r}."
+        )
     asked = Asked(random_state, fast, {"preset": preset, **settings})
     return {
         name: (entry.make(asked), entry.role)
