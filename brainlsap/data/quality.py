@@ -49,10 +49,10 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         `connectome_deviation` (robust distance from the others),
         `connectome_mirrored` (agreement of left-right differences with those of the
         others, usually about 1; below 0 where the sides look exchanged, NaN where it
-        cannot be told), `connectome_twin` (a scan with the very same matrix). Of each
+        cannot be told), `connectome_duplicate` (a scan with the very same matrix). Of each
         feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
         `<name>_implausible`, `<name>_equal` (regions that share one value),
-        `<name>_deviation`, `<name>_mirrored`, `<name>_twin`. At last `flags`, in
+        `<name>_deviation`, `<name>_mirrored`, `<name>_duplicate`. At last `flags`, in
         words; empty where nothing is unusual. `attrs["notes"]` lists what could not
         be judged.
     """
@@ -141,7 +141,7 @@ def _link_columns(cohort: Cohort, mirror: np.ndarray) -> dict[str, np.ndarray]:
     return {
         "connectome_deviation": _stand_out(distance / len(upper[0])),
         "connectome_mirrored": _sides(agreement),
-        "connectome_twin": _twins([one.tobytes() for one in W], cohort),
+        "connectome_duplicate": _twins([one.tobytes() for one in W], cohort),
     }
 
 
@@ -164,7 +164,7 @@ def _feature_columns(
         f"{name}_equal": np.array(equal),
         f"{name}_deviation": _stand_out(_distances(values) / given),
         f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
-        f"{name}_twin": _twins(keys, cohort),
+        f"{name}_duplicate": _twins(keys, cohort),
     }
 
 
@@ -222,22 +222,22 @@ def _twins(keys: Sequence[bytes], cohort: Cohort) -> np.ndarray:
     """Return another scan with the very same values, empty where there is none."""
     first: dict[bytes, int] = {}
     scans = cohort.table["scan"].tolist()
-    twins = [""] * len(scans)
+    duplicates = [""] * len(scans)
     for row, key in enumerate(keys):
         other = first.setdefault(key, row) if key else row
         if other != row:
-            twins[row] = scans[other]
-            twins[other] = twins[other] or scans[row]
-    return np.array(twins, dtype=object)
+            duplicates[row] = scans[other]
+            duplicates[other] = duplicates[other] or scans[row]
+    return np.array(duplicates, dtype=object)
 
 
 def _flags(part: str, row: dict, n_rois: int) -> list[str]:
     """Say what is unusual about the connectome, or about one feature, of a scan."""
-    twin = row[f"{part}_twin"]
+    duplicate = row[f"{part}_duplicate"]
     said = [
         (row[f"{part}_deviation"] > MOST_DEVIATION, "far from the others"),
         (row[f"{part}_mirrored"] < 0, "looks as if left and right were exchanged"),
-        (twin, f"identical to {twin}"),
+        (duplicate, f"identical to {duplicate}"),
     ]
     if part != "connectome":
         zeros, odd, equal = (

@@ -24,7 +24,7 @@ def change(cohort, connectomes=None, features=None):
 
 
 def check_only(table, row, flag):
-    """The flag stands at one scan, and nothing at the others but its twin."""
+    """The flag stands at one scan, and nothing at the others but its duplicate."""
     assert flag in table["flags"].iloc[row]
     others = table.drop(table.index[row])["flags"]
     assert set(others[~others.str.contains("identical")]) <= {""}
@@ -119,11 +119,11 @@ def test_copies_of_other_people(cohort):
 
     table = quality_table(change(cohort, copy, copy_values))
     scans = table.index
-    twins = table["connectome_twin"].iloc[[0, other]].tolist()
-    assert twins == [scans[other], scans[0]]
+    duplicates = table["connectome_duplicate"].iloc[[0, other]].tolist()
+    assert duplicates == [scans[other], scans[0]]
     assert f"connectome identical to {scans[other]}" in table["flags"].iloc[0]
-    assert table["thickness_twin"].iloc[0] == scans[other]
-    assert (table["fdg_twin"] == "").all()
+    assert table["thickness_duplicate"].iloc[0] == scans[other]
+    assert (table["fdg_duplicate"] == "").all()
 
 
 def test_connectomes(cohort):
@@ -176,7 +176,7 @@ def test_few_scans_and_a_shared_connectome(cohort):
     W = np.broadcast_to(few.connectomes[0], few.connectomes.shape)
     table = quality_table(replace(few, connectomes=W))
     assert table["density"].nunique() == 1
-    assert "connectome_twin" not in table
+    assert "connectome_duplicate" not in table
     assert set(table["flags"]) == {""}
 
 
