@@ -141,7 +141,7 @@ def _link_columns(cohort: Cohort, mirror: np.ndarray) -> dict[str, np.ndarray]:
     return {
         "connectome_deviation": _stand_out(distance / len(upper[0])),
         "connectome_mirrored": _sides(agreement),
-        "connectome_duplicate": _twins([one.tobytes() for one in W], cohort),
+        "connectome_duplicate": _duplicates([one.tobytes() for one in W], cohort),
     }
 
 
@@ -164,7 +164,7 @@ def _feature_columns(
         f"{name}_equal": np.array(equal),
         f"{name}_deviation": _stand_out(_distances(values) / given),
         f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
-        f"{name}_duplicate": _twins(keys, cohort),
+        f"{name}_duplicate": _duplicates(keys, cohort),
     }
 
 
@@ -218,7 +218,7 @@ def _sides(agreement: np.ndarray) -> np.ndarray:
     return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
 
 
-def _twins(keys: Sequence[bytes], cohort: Cohort) -> np.ndarray:
+def _duplicates(keys: Sequence[bytes], cohort: Cohort) -> np.ndarray:
     """Return another scan with the very same values, empty where there is none."""
     first: dict[bytes, int] = {}
     scans = cohort.table["scan"].tolist()
