@@ -49,8 +49,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         `connectome_deviation` (robust distance from the others),
         `connectome_mirrored` (agreement of left-right differences with those of the
         others, usually about 1; below 0 where the sides look exchanged, NaN where it
-        cannot be told), `connectome_duplicate` (a scan with the very same matrix). Of each
-        feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
+        cannot be told), `connectome_duplicate` (a scan with the very same matrix). Of
+        each feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
         `<name>_implausible`, `<name>_equal` (regions that share one value),
         `<name>_deviation`, `<name>_mirrored`, `<name>_duplicate`. At last `flags`, in
         words; empty where nothing is unusual. `attrs["notes"]` lists what could not
