@@ -145,7 +145,7 @@ table.to_csv("scores.csv", index=False)
 scores = evaluation.scores().pivot(
     index="fold", columns="model", values="balanced_accuracy"
 )
-best = scores[list(evaluation.models)].mean().idxmax()
+best = scores[list(evaluation.baselines)].mean().idxmax()
 difference = scores["LSAP-C"] - scores[best]
 print(f"LSAP-C minus {best}, fold by fold:", difference.round(3).tolist())
 

@@ -210,7 +210,7 @@ def headline(evaluation: Evaluation) -> list[str]:
 
 def _against_baseline(evaluation: Evaluation, means: pd.DataFrame) -> list[str]:
     first = evaluation.models[0]
-    others = means.loc[[n for n in evaluation.models if n != first], "mean"].dropna()
+    others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
     if others.empty:
         return ["No baseline was run, so this figure has nothing beside it."]
     best = others.idxmax()

@@ -80,7 +80,7 @@ def test_every_scan_is_tested_once_by_every_model_in_every_repeat(example_evalua
     assert (counts == cohort.n_scans).all()
     assert len(table) == len(counts) * cohort.n_scans
     assert example_evaluation.models[0] == "LSAP-C"
-    assert example_evaluation.models == example_evaluation.models[1:]
+    assert example_evaluation.baselines == example_evaluation.models[1:]
     scales = example_evaluation.scales
     assert set(scales["start"]) == {"mean", "1", "2"}
     assert set(scales.query("start == 'mean'")["share"]) == {0, 0.25, 0.5, 0.75, 1}
