@@ -716,7 +716,8 @@ def _refuse_unknown(settings: Options, *functions: Any) -> None:
 def _print_scores(evaluation: Any, results: Path) -> None:
     from brainlsap.report import score_table
 
-    print(score_table(evaluation).to_string(index=False))
+    main_ones = ["balanced_accuracy", "accuracy", "f1", "auc"]  # the rest is in files
+    print(score_table(evaluation, main_ones).to_string(index=False))
     print(f"Report: {results / 'report' / 'report.html'}")
 
 
