@@ -255,8 +255,8 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per other model: its name, difference with its 95% interval, corrected
-        p, Holm p, and whether the first is better; empty where there is one model.
+        One row per other model: its name, difference with its 95% interval, Holm
+        p, and whether the first is better; empty where there is one model.
         Tests are those of :func:`brainlsap.evaluation.compare_models`.
     """
     first, found = evaluation.models[0], compare_models(evaluation)
@@ -264,7 +264,6 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     table = {
         f"{first} minus": found["model"],
         "difference [95% interval]": [interval_text(*row) for row in intervals],
-        "corrected p": found["p_value"].map(p_text),
         "Holm p": found["p_holm"].map(p_text),
         f"{first} is better": found["better"],
     }

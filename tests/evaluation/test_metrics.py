@@ -63,3 +63,7 @@ def test_confusions_are_counted_and_unknown_labels_named():
     assert counts.tolist() == [[1, 0], [1, 1]]
     with pytest.raises(ParameterError, match="c not in a, b"):
         confusion_counts(["c"], ["a"], ("a", "b"))
+
+
+def test_no_score_is_another_one_by_a_second_name():
+    assert not {"recall", "macro_recall"} & set(SCORES)  # balanced accuracy
