@@ -124,21 +124,6 @@ def test_scans_do_not_depend_on_who_is_predicted_beside_them(scans):
     assert_allclose(model.predict_proba(scans.X[::-1])[::-1], together, atol=1e-5)
 
 
-def test_one_connectome_for_all_is_the_same_as_one_for_each_and_is_kept(scans):
-    """A tiny difference in one scan's graph makes 32 graphs out of one."""
-    W = np.repeat(scans.connectomes[:1], 32, axis=0)
-    nearly = W * (1 + 1e-6 * np.arange(32))[:, None, None]
-    models = [
-        make(n_layers=2, n_epochs=8).fit(X, scans.y, groups=scans.people)
-        for X in (pack(W, scans.features), pack(nearly, scans.features))
-    ]
-    X = pack(W, scans.features)
-    found = [model.predict_proba(X) for model in models]
-    assert_allclose(found[0], found[1], atol=1e-3)
-    assert_array_equal(models[0].shared_connectome_, X[0, :, :7])
-    assert models[1].shared_connectome_ is None
-
-
 # --- scikit-learn -------------------------------------------------------------
 
 

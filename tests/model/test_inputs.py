@@ -79,7 +79,7 @@ def test_classes_are_taken_in_the_order_given():
         (("CN", "MCI", "AD"), ("CN", "AD"), "'MCI' is missing in CN, AD"),
         (("CN", "MCI", "AD"), ("CN", "CN", "MCI", "AD"), "one stands there twice"),
         (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
-        (("CN", "AD"), None, r"shape \(3,\), one label a scan, got \(2,\)"),
+        (("CN", "AD"), None, r"shape \(3,\), got \(2,\)"),
     ],
 )
 def test_without_an_order_the_ordinal_head_is_refused(y, classes, message):
