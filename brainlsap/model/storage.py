@@ -137,7 +137,11 @@ def save_model(
     about = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "versions": _versions(),
+        "versions": {
+            "brainlsap": brainlsap.__version__,
+            "torch": str(torch.__version__),
+            "numpy": np.__version__,
+        },
         "origin": _encode(asdict(origin), "origin", arrays),
         "state": _state_of(model, arrays),
     }
@@ -188,10 +192,7 @@ def load_model(path: str | Path) -> GraphClassifier:
 
     path, what = Path(path), "not a whole model file"
     if not path.is_file():
-        raise FileFormatError(
-            f"{path}: no such file; expected that of a model (brainlsap fit, "
-            "save_model)."
-        )
+        raise FileFormatError(f"{path}: no such file; expected one of save_model.")
     try:
         with safe_open(path, framework="numpy") as file:
             kept = file.metadata() or {}
@@ -202,9 +203,8 @@ def load_model(path: str | Path) -> GraphClassifier:
         _check_version(path, about)
         if header["sha256"] != _digest(about, arrays):
             raise FileFormatError(
-                f"{path}: the model was changed after it was written: its names, "
-                "settings or weights do not fit their checksum. Get the file again, or "
-                "fit the model again."
+                f"{path}: changed after it was written: names, settings or weights do "
+                "not fit their checksum. Get the file again, or fit the model again."
             )
         what = "cannot be read as a model"
         model = _restore(about["state"], arrays)
@@ -224,10 +224,9 @@ def _check_version(path: Path, about: dict[str, Any]) -> None:
     if about["format"] != FORMAT or about["format_version"] != FORMAT_VERSION:
         raise FileFormatError(
             f"{path}: {about['format']} of version {about['format_version']}; this "
-            f"brainlsap reads {FORMAT} of version {FORMAT_VERSION}. Use the brainlsap "
-            "that wrote it, or fit the model again."
+            f"brainlsap reads {FORMAT} of version {FORMAT_VERSION}. Fit it again."
         )
-    theirs, ours = str(about["versions"]["brainlsap"]), _versions()["brainlsap"]
+    theirs, ours = str(about["versions"]["brainlsap"]), brainlsap.__version__
     # what a number means may change with the second part, before 1.0 too
     if theirs.split(".")[:2] != ours.split(".")[:2]:
         raise FileFormatError(
@@ -263,19 +262,19 @@ def _restore(state: dict[str, Any], arrays: dict[str, np.ndarray]) -> GraphClass
     model.__dict__.update(state["fitted"])
     sizes = model.n_rois_, model.n_features_, len(model.classes_)
     measured = torch.from_numpy(np.array(model.measured_))
-    model.networks_ = []
-    for number in range(state["n_networks"]):
-        start = f"networks.{number}."
-        tensors = {
-            name.removeprefix(start): torch.from_numpy(np.array(values))
-            for name, values in arrays.items()
-            if name.startswith(start)
-        }
-        # no weights are drawn (a generator would move); the file's come in their place
-        with torch.device("meta"):
-            network = GraphNetwork(*sizes, state["network_settings"], measured)
-        network.load_state_dict(tensors, assign=True)
-        model.networks_.append(network.eval())
+    tensors: list[dict] = [{} for _ in range(state["n_networks"])]
+    for name, values in arrays.items():
+        if name.startswith("networks."):
+            _, number, own = name.split(".", 2)
+            tensors[int(number)][own] = torch.from_numpy(np.array(values))
+    # no weights are drawn (a generator would move); the file's come in their place
+    with torch.device("meta"):
+        model.networks_ = [
+            GraphNetwork(*sizes, state["network_settings"], measured) for _ in tensors
+        ]
+    for network, given in zip(model.networks_, tensors, strict=True):
+        network.load_state_dict(given, assign=True)
+        network.eval()
     return model
 
 
@@ -283,11 +282,11 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """Turn a value into JSON; arrays of numbers go to `arrays` under the name."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind in "biuf":
-            arrays[name] = np.ascontiguousarray(value)
-            return {"__array__": name}
-        listed = [_encode(one, name, arrays) for one in value.tolist()]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        arrays[name] = np.ascontiguousarray(value)
+        return {"__array__": name}
+    if isinstance(value, np.ndarray):  # of text or objects
+        listed = _encode(value.tolist(), name, arrays)
         return {"__list_array__": listed, "dtype": value.dtype.str}
     if type(value).__name__ in _RECORDS:
         kept = _encode(vars(value), name, arrays)
@@ -300,8 +299,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ParameterError(
-        f"{name} is a {type(value).__name__}, which a model file cannot hold; only "
-        "numbers, text, arrays and lists of them are stored."
+        f"{name} is a {type(value).__name__}, which a model file cannot hold."
     )
 
 
@@ -328,11 +326,3 @@ def _digest(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
         digest.update(head.encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())
     return digest.hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "brainlsap": brainlsap.__version__,
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-    }

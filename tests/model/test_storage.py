@@ -148,7 +148,7 @@ SETTINGS = "state", "network_settings"
 @pytest.mark.parametrize(
     ("edit", "sign", "message"),
     [
-        (swap_regions, False, "was changed after it was written"),
+        (swap_regions, False, "changed after it was written"),
         (dict.clear, False, r"no model of brainlsap \('format'\)"),
         (setter(9, "format_version"), False, f"reads .* version {FORMAT_VERSION}"),
         (setter("99.3.1", "versions", "brainlsap"), False, "fitted by brainlsap 99"),
