@@ -3,7 +3,6 @@
 import inspect
 import json
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -200,24 +199,6 @@ def test_a_region_without_values_changes_nothing(scans, standardize):
     if standardize == "region":  # a value that turns up later says nothing
         features[:, UNMEASURED] = features[:, 7] = 99.0
         assert_array_equal(model.predict_proba(pack(W, features)), found)
-
-
-@pytest.mark.parametrize(
-    ("standardize", "value"), [("region", 1e6 + 0.1), ("scan", 0.3)]
-)
-def test_constant_and_missing_values_leave_everything_finite(scans, standardize, value):
-    features = scans.features.copy()
-    features[:, 1], features[[2, 11], 0, 0] = value, np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = fit(scans.with_features(features), standardize=standardize)
-        probability = model.predict_proba(pack(scans.connectomes, features))
-    assert np.isfinite(probability).all()
-    assert np.isfinite(model.scales_).all()
-    if standardize == "region":  # what is missing counts as the mean
-        features[[2, 11], 0, 0] = np.nanmean(features[:, 0, 0])
-        filled = model.predict_proba(pack(scans.connectomes, features))
-        assert_allclose(filled, probability, atol=1e-6)
 
 
 def test_constant_inputs_see_degrees_only_through_the_symmetric_kernel(scans):

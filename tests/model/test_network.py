@@ -31,15 +31,24 @@ def loss_and_gradients(network, batch):
     return {"loss": loss.detach(), **found}
 
 
-@pytest.mark.parametrize("standardize", ["region", "scan"])
+@pytest.mark.parametrize(
+    ("standardize", "linear"),
+    [("region", 0.0), ("scan", 0.0), ("region", 0.3), ("scan", 0.3)],
+)
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_forward_is_the_slow_network(
-    settle, draw_batch, draw_network, slow_logits, kernel, n_layers, standardize
+    settle,
+    draw_batch,
+    draw_network,
+    slow_logits,
+    kernel,
+    n_layers,
+    standardize,
+    penalty,
 ):
-    settings = settle(
-        kernel=kernel, n_layers=n_layers, standardize=standardize, tolerance=1e-9
-    )
+    given = {"standardize": standardize, "linear_penalty": penalty, "tolerance": 1e-9}
+    settings = settle(kernel=kernel, n_layers=n_layers, **given)
     batch, L, X = draw_batch(settings)
     network = draw_network(settings)
     expected = slow_logits(network, L, X)
@@ -56,30 +65,18 @@ def test_forward_is_the_slow_network(
     assert_allclose(one.detach()[0], expected[4], atol=1e-6)
 
 
-@pytest.mark.parametrize("standardize", ["region", "scan"])
-@pytest.mark.parametrize("n_layers", [1, 2])
-def test_linear_path_reads_the_first_layers_input(
-    settle, draw_batch, draw_network, slow_logits, n_layers, standardize
-):
-    settings = settle(
-        kernel="exact",
-        n_layers=n_layers,
-        standardize=standardize,
-        linear_penalty=0.3,
-        readout_penalty=0.2,
-    )
-    batch, L, X = draw_batch(settings)
+def test_penalties_are_of_squared_weights(settle, draw_network):
+    settings = settle(linear_penalty=0.3, readout_penalty=0.2)
     network = draw_network(settings)
-    assert network.linear.weight.shape == (3, 5 * 2)
-    assert_allclose(network(batch).detach(), slow_logits(network, L, X), atol=1e-6)
-    found = network.penalty(settings).item()
-    squares = [
-        (layer.weight.detach().numpy() ** 2).sum()
+    straight, first = (
+        layer.weight.detach().square().sum().item()
         for layer in (network.linear, network.readout.first)
-    ]
-    assert found == pytest.approx(0.3 * squares[0] + 0.2 * squares[1])
+    )
+    assert network.penalty(settings).item() == pytest.approx(
+        0.3 * straight + 0.2 * first
+    )
     network.linear = None
-    assert network.penalty(settings).item() == pytest.approx(0.2 * squares[1])
+    assert network.penalty(settings).item() == pytest.approx(0.2 * first)
     assert draw_network(settle()).linear is None
 
 
