@@ -38,16 +38,9 @@ def loss_and_gradients(network, batch):
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_forward_is_the_slow_network(
-    settle,
-    draw_batch,
-    draw_network,
-    slow_logits,
-    kernel,
-    n_layers,
-    standardize,
-    penalty,
+    settle, draw_batch, draw_network, slow_logits, kernel, n_layers, standardize, linear
 ):
-    given = {"standardize": standardize, "linear_penalty": penalty, "tolerance": 1e-9}
+    given = {"standardize": standardize, "linear_penalty": linear, "tolerance": 1e-9}
     settings = settle(kernel=kernel, n_layers=n_layers, **given)
     batch, L, X = draw_batch(settings)
     network = draw_network(settings)
