@@ -89,25 +89,25 @@ class GraphClassifier(PackedClassifier):
         settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
         connectomes, features = check_packed(X)
-        order = getattr(self, "classes", None), settings.head
-        self.classes_, codes = order_labels(y, len(features), *order)
+        classes = getattr(self, "classes", None)
+        self.classes_, codes = order_labels(y, len(features), classes, settings.head)
         watched = "the slice that stops training early" if settings.patience else None
         groups = check_groups(groups, len(features), watched)
         self.scaler_ = InputScaler.learn(features, settings.standardize)
         self.measured_ = self.scaler_.measured
         self.n_rois_, self.n_features_ = features.shape[1:]
         self.settings_ = settings
-        self.shared_connectome_ = None
-        if all_equal(connectomes):
-            self.shared_connectome_ = np.array(connectomes[0])
+        shared = np.array(connectomes[0]) if all_equal(connectomes) else None
+        self.shared_connectome_ = shared
         learned = LearnedPreparation.learn(
             connectomes, features, groups, settings.preparing()
         )
         self.preparation_ = learned.to_dict()
         with threads(self.n_threads):
             batch = self._batch(connectomes, features)
-            people = codes, groups, self.measured_, self.random_state or 0
-            starts = Starts(batch, *people, settings).train()
+            seed = self.random_state or 0
+            starts = Starts(batch, codes, groups, self.measured_, seed, settings)
+            starts.train()
             self.networks_ = [run.network for run in usable_runs(starts.runs)]
             self.history_ = [run.history for run in starts.runs]
             self.fit_report_ = self._report(starts)
@@ -152,16 +152,15 @@ class GraphClassifier(PackedClassifier):
         """Return how the fit went, so that it can be written as JSON."""
         runs = starts.runs
         faults = [run.fault for run in runs if run.fault]
-        failed = None
-        if len(faults) == len(runs):
-            failed = f"every start failed, also with other seeds: {faults[0]}"
-        messages = []
+        failed, messages = None, []
         if faults:
-            messages.append(
+            messages = [
                 f"{len(faults)} of {len(runs)} starts stayed dead or diverged, or did "
                 f"not learn, after restarts ({faults[0]}); the others, if any, are "
                 "averaged. Lower learning_rate or scale_step, or check the features."
-            )
+            ]
+        if len(faults) == len(runs):
+            failed = f"every start failed, also with other seeds: {faults[0]}"
         return {
             "epochs": [run.best_epoch for run in runs],
             "best_losses": [
@@ -353,34 +352,32 @@ class LSAPClassifier(GraphClassifier):
     def _keep(self, starts: Starts) -> None:
         settings = starts.settings
         used: list[Any] = usable_runs(starts.runs)
-        self.scales_by_start_ = np.stack(
-            [run.network.heat().detach().cpu().numpy() for run in used]
-        ).astype(np.float64)
+        each = [run.network.heat().detach().cpu().numpy() for run in used]
+        self.scales_by_start_ = np.array(each, dtype=np.float64)
         self.scales_ = self.scales_by_start_.mean(0)
         start = float(settings.initial_scale)
         self.scales_start_ = np.full(self.n_rois_, settings.initial_scale)
         paths = [
             run.history.scales_at(_QUARTERS, run.best_epoch)
             for run in used
-            if run.history.epoch
+            if run.history.epoch  # none where it diverged at once
         ]
         self.scale_path_ = np.mean(paths or [np.tile(self.scales_, (5, 1))], axis=0)
         self.scale_path_[0], self.scale_path_[-1] = start, self.scales_
-        heats: list[Any] = [run.network.heat for run in starts.runs]
-        highest = float(self.scales_by_start_.max())
+        runs: list[Any] = starts.runs
+        highest, wide = float(self.scales_by_start_.max()), torch.float64
+        bound = error_bound(settings.kernel, highest, settings.degree, dtype=wide)
         moved = np.abs(self.scales_ - start) > _UNMOVED * max(start, 1e-12)
         self.fit_report_ |= {
             "kernel": settings.kernel,
             "degree": settings.degree,
             "largest_scale": settings.max_scale,
             "highest_learned_scale": highest,
-            "error_bound": error_bound(
-                settings.kernel, highest, settings.degree, dtype=torch.float64
-            ),
+            "error_bound": bound,
             "start_scale": start,
             "scales_learned": bool(moved.any()),
             "scales_by_start": np.round(self.scales_by_start_, 6).tolist(),
-            "n_projected": sum(heat.n_projected for heat in heats),
+            "n_projected": sum(run.network.heat.n_projected for run in runs),
         }
         if self.fit_report_["n_projected"]:
             self.fit_report_["warnings"].append(

@@ -99,21 +99,16 @@ def order_labels(
     """
     y = np.asarray(y)
     if y.shape != (n_scans,):
-        raise ParameterError(
-            f"y must have shape ({n_scans},), one label a scan, got {y.shape}."
-        )
+        raise ParameterError(f"y must have shape ({n_scans},), got {y.shape}.")
     found, codes = np.unique(y, return_inverse=True)
     if len(found) < 2:
-        raise ParameterError(
-            f"y must hold at least two classes, got only {str(found[0])!r}."
-        )
+        raise ParameterError(f"y must hold two classes, got only {str(found[0])!r}.")
     if classes is None:
         if head == "ordinal" and len(found) > 2 and found.dtype.kind not in "biuf":
             raise ParameterError(
                 "head='ordinal' needs the order of the classes, which is not known of "
-                f"{', '.join(map(str, found))}. Give all of them in order of stage: "
-                "classes= of the model or of load_cohort, --classes A,B,C on the "
-                "command line."
+                f"{', '.join(map(str, found))}. Give all in order of stage: classes= "
+                "of the model or of load_cohort, or --classes A,B,C."
             )
         return found, codes
     listed = list(classes)
@@ -140,21 +135,18 @@ def check_groups(
     consequence : str or None
         Where a person's visits may end up; without it nothing is said.
     """
-    if groups is None:
-        if consequence:
-            warnings.warn(
-                "fit without groups takes every scan for a person of its own: visits "
-                f"of one person may be on both sides of {consequence}. Pass "
-                "groups=participants.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return np.arange(n_scans)
-    groups = np.asarray(groups)
+    if groups is None and consequence:
+        warnings.warn(
+            "fit without groups takes every scan for a person of its own: visits of "
+            f"one person may be on both sides of {consequence}. Pass "
+            "groups=participants.",
+            UserWarning,
+            stacklevel=3,
+        )
+    groups = np.arange(n_scans) if groups is None else np.asarray(groups)
     if groups.shape != (n_scans,):
         raise ParameterError(
-            f"groups must have shape ({n_scans},), one participant a scan, "
-            f"got {groups.shape}."
+            f"groups must have shape ({n_scans},), got {groups.shape}."
         )
     return groups
 
@@ -207,9 +199,9 @@ class InputScaler:
         mean = np.where(known, features, 0.0).sum(1, keepdims=True) / count
         highest = np.where(known, features, -np.inf).max(1, keepdims=True)
         lowest = np.where(known, features, np.inf).min(1, keepdims=True)
-        span = highest - lowest
-        safe = np.where(np.isfinite(span) & (span > 0), span, np.inf)
-        return np.where(known, (features - mean) / safe, 0.0)
+        # a scan without values, or without range, gives 0
+        span = np.where(highest > lowest, highest - lowest, np.inf)
+        return np.where(known, (features - mean) / span, 0.0)
 
 
 def all_equal(connectomes: np.ndarray) -> bool:
@@ -291,9 +283,8 @@ def _degree_roots(prepared: np.ndarray) -> np.ndarray:
     """Return root degrees; any will do for isolated regions, rows of the identity."""
     degree = prepared.sum(axis=-1)
     largest = degree.max(axis=-1, keepdims=True)
-    return np.sqrt(np.where(degree > 0, degree, np.where(largest > 0, largest, 1.0)))[
-        ..., None
-    ]
+    degree = np.where(degree > 0, degree, np.where(largest > 0, largest, 1.0))
+    return np.sqrt(degree)[..., None]
 
 
 def summarize_connectomes(
@@ -307,14 +298,13 @@ def summarize_connectomes(
         prepared = learned.apply(graphs[part], part.start)
         parts.append(connectome_summary(prepared, spectrum.eigenvalues[graph_of]))
         counts.append(len(prepared))
-    extremes = {"most_isolated": max, "smallest_gap": min}
+    each = {name: np.array([one[name] for one in parts]) for name in parts[0]}
+    extremes = {"most_isolated": np.max, "smallest_gap": np.min}
     return {
-        name: float(
-            extremes[name](one[name] for one in parts)
-            if name in extremes
-            else np.average([one[name] for one in parts], weights=counts)
-        )
-        for name in parts[0]
+        name: float(extremes[name](found))
+        if name in extremes
+        else float(np.average(found, weights=counts))
+        for name, found in each.items()
     }
 
 

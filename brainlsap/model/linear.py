@@ -76,12 +76,9 @@ class DiffusedLogisticRegression(PackedClassifier):
         preparation: dict[str, Any] | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.scales = scales
-        self.n_inner_folds = n_inner_folds
-        self.threshold = threshold
-        self.weights = weights
-        self.preparation = preparation
-        self.random_state = random_state
+        self.scales, self.n_inner_folds = scales, n_inner_folds
+        self.threshold, self.weights = threshold, weights
+        self.preparation, self.random_state = preparation, random_state
 
     # one BLAS thread: the same bytes whatever their number
     @threadpool_limits.wrap(limits=1)
@@ -102,23 +99,21 @@ class DiffusedLogisticRegression(PackedClassifier):
             )
         )
         self.n_rois_, self.n_features_ = features.shape[1:]
+        tried = self._tune(connectomes, features, y, people)
+        # between equals the smaller scale, then the stronger penalty
         score, self.scale_, self.C_ = max(
-            self._tune(connectomes, features, y, people),
-            # between equals the smaller scale, then the stronger penalty
-            key=lambda one: (round(one[0], 9), -one[1], -one[2]),
+            tried, key=lambda one: (round(one[0], 9), -one[1], -one[2])
         )
         self.scaler_ = InputScaler.learn(features)
-        learned = self._learn(connectomes, features, people)
+        options = self.settings_.preparing()
+        learned = LearnedPreparation.learn(connectomes, features, people, options)
         self.preparation_ = learned.to_dict()
         scaled = self.scaler_.apply(features)
         diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
         self.after_ = InputScaler.learn(diffused)
         self.model_ = _linear(self.C_).fit(_flat(self.after_.apply(diffused)), y)
-        self.fit_report_ = {
-            "scale": self.scale_,
-            "C": self.C_,
-            "inner_balanced_accuracy": score,
-        }
+        report = {"scale": self.scale_, "C": self.C_, "inner_balanced_accuracy": score}
+        self.fit_report_ = report
         return self
 
     @threadpool_limits.wrap(limits=1)
@@ -130,12 +125,6 @@ class DiffusedLogisticRegression(PackedClassifier):
         scaled = self.scaler_.apply(features)
         diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
         return self.model_.predict_proba(_flat(self.after_.apply(diffused)))
-
-    def _learn(
-        self, connectomes: np.ndarray, features: np.ndarray, people: np.ndarray
-    ) -> LearnedPreparation:
-        options = self.settings_.preparing()
-        return LearnedPreparation.learn(connectomes, features, people, options)
 
     def _tune(
         self,
@@ -156,7 +145,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         scores: dict[tuple[float, float], list[float]] = {}
         for learn, watch in splitter.split(features[:, :, 0], y, people):
             before = InputScaler.learn(features[learn])
-            prepared = self._learn(connectomes[learn], features[learn], people[learn])
+            known = connectomes[learn], features[learn], people[learn]
+            prepared = LearnedPreparation.learn(*known, self.settings_.preparing())
             each = self._diffused(connectomes, before.apply(features), prepared)
             for scale, diffused in each.items():
                 Z = _flat(InputScaler.learn(diffused[learn]).apply(diffused))
@@ -171,13 +161,12 @@ class DiffusedLogisticRegression(PackedClassifier):
         self, connectomes: np.ndarray, scaled: np.ndarray, learned: LearnedPreparation
     ) -> dict[float, np.ndarray]:
         """Return the features diffused at every candidate scale, float64."""
-        device, dtype, found = torch.device("cpu"), torch.float64, {}
+        settings, dtype, found = self.settings_, torch.float64, {}
+        cpu = torch.device("cpu")
         with threads(1):
-            batch: Any = make_batch(
-                connectomes, scaled, self.settings_, learned, device, dtype
-            )
+            batch: Any = make_batch(connectomes, scaled, settings, learned, cpu, dtype)
             for scale in map(float, self.scales):
-                same = torch.full((scaled.shape[1],), scale, dtype=dtype)
+                same = torch.full((self.n_rois_,), scale, dtype=dtype)
                 signals = batch.diffuse(same).numpy()
                 # rounding in a region that heat does not come to is no signal: scaled
                 # to unit spread it would be one

@@ -18,9 +18,7 @@ def drop(x: Tensor, rate: float, training: bool) -> Tensor:
     rest scaled to it.
     """
     level = round(rate * 256)
-    if not training or level == 0:
-        return x
-    return x * _kept(x, level)
+    return x * _kept(x, level) if training and level else x
 
 
 def rectify_and_drop(x: Tensor, rate: float, training: bool) -> Tensor:
@@ -87,10 +85,8 @@ class RegionStandardizer(nn.Module):
 
     def forward(self, Z: Tensor) -> Tensor:
         """Standardise signals of shape `(n_items, n_rois, n_channels)`."""
-        if self.training:
-            mean, deviation = self.statistics(Z)
-        else:
-            mean, deviation = self.mean, self.deviation
+        kept = self.mean, self.deviation
+        mean, deviation = self.statistics(Z) if self.training else kept
         varies = deviation > 1e-6 * (1 + mean.abs())
         safe = torch.where(varies, deviation, torch.ones_like(deviation))
         return torch.where(varies, (Z - mean) / safe, torch.zeros_like(Z))
@@ -125,10 +121,6 @@ class Readout(nn.Module):
         # the supplement of the paper puts a ReLU there; its authors' code does not
         H = rectify_and_drop(self.first(H), self.dropout, self.training)
         return self.second(H)
-
-    def penalty(self) -> Tensor:
-        """Return the sum of squared weights of the first layer."""
-        return self.first.weight.square().sum()
 
 
 class GraphNetwork(nn.Module):
@@ -207,7 +199,10 @@ class GraphNetwork(nn.Module):
             Z = self.standardize[number](self._propagated(number, batch, H))
             first = first if number else Z
             last = number == len(self.mix) - 1
-            H = self._mixed(mix, self._measured(Z) if last else Z)
+            # regions of all scans in one row: overwriting a view makes copies both ways
+            Z = self._measured(Z) if last else Z
+            H = rectify_and_drop(mix(Z.flatten(0, 1)), self.dropout, self.training)
+            H = H.view(*Z.shape[:2], -1)
         if not len(self.mix):  # the features as they are
             H = drop(self._measured(H), self.dropout, self.training)
         logits = self.readout(H.flatten(1))
@@ -217,12 +212,11 @@ class GraphNetwork(nn.Module):
 
     def penalty(self, settings: Settings) -> Tensor:
         """Return the weighted sum of squared weights that are held small."""
-        total = settings.readout_penalty * self.readout.penalty()
-        if self.linear is None:
-            return total
-        return (
-            total + float(settings.linear_penalty) * self.linear.weight.square().sum()
-        )
+        total = settings.readout_penalty * self.readout.first.weight.square().sum()
+        if self.linear is not None:
+            squares = self.linear.weight.square().sum()
+            total = total + float(settings.linear_penalty) * squares
+        return total
 
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
@@ -243,12 +237,6 @@ class GraphNetwork(nn.Module):
         layer = self.layers[number] if self.heat is None else self.heat
         # the first layer's signal lies in the batch, in the form that suits it
         return batch.propagate(layer, H if number else None)
-
-    def _mixed(self, mix: nn.Module, Z: Tensor) -> Tensor:
-        """Mix channels, rectify, drop."""
-        # regions of all scans in one row: overwriting a view makes copies both ways
-        H = rectify_and_drop(mix(Z.flatten(0, 1)), self.dropout, self.training)
-        return H.view(*Z.shape[:2], -1)
 
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array

@@ -53,13 +53,9 @@ class HeatScale(nn.Module):
         self.n_rois, self.initial_scale = n_rois, initial_scale
         self.largest, self.mode = largest, mode
         size = n_rois if mode == "region" else 1
-        self.raw_scale = nn.Parameter(torch.empty(size), mode != "frozen")
+        start = torch.full((size,), initial_scale)
+        self.raw_scale = nn.Parameter(start, mode != "frozen")
         self.n_projected = 0
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Put every scale back to its start."""
-        nn.init.constant_(self.raw_scale, self.initial_scale)
 
     def forward(self) -> Tensor:
         """Return the scale of every region, shape `(n_rois,)`."""
@@ -73,11 +69,7 @@ class HeatScale(nn.Module):
         # clamp lets NaN through, and no kernel can be made at a scale of NaN
         slope = torch.nan_to_num(self.raw_scale.grad, nan=0.0)
         self.raw_scale.sub_((size * slope).clamp(-clip, clip))
-        self.project_()
-
-    @torch.no_grad()
-    def project_(self) -> None:
-        """Bring scales back into [0, largest]; count those above."""
+        # count those above, not those pushed to 0
         self.n_projected += int((self.raw_scale > self.largest).sum())
         self.raw_scale.clamp_(0.0, self.largest)
 

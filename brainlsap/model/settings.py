@@ -186,43 +186,51 @@ def check_settings(settings: Settings) -> None:
         check_at_least(name, getattr(settings, name), lowest)
     if settings.max_scale is not None:
         check_at_least("max_scale", settings.max_scale, 0.0)
-    if not settings.dropout <= HIGHEST_DROPOUT:
-        raise ParameterError(
-            f"dropout must be at most {HIGHEST_DROPOUT}, got {settings.dropout!r}."
-        )
-    if not 0 < settings.tolerance <= UNTRUSTED_ERROR:
-        raise ParameterError(
-            f"tolerance must lie above 0 and at most at {UNTRUSTED_ERROR:g}, "
-            f"got {settings.tolerance!r}."
-        )
-    if settings.batch_size == 1:
-        raise ParameterError(
-            "batch_size must be 0 (all scans) or at least 2, got 1: a scan by itself "
-            "cannot be standardised."
-        )
-    if not 0 < settings.validation_fraction < 1:
-        raise ParameterError(
-            "validation_fraction must lie between 0 and 1, "
-            f"got {settings.validation_fraction!r}."
-        )
+    for name, fits, wanted in (
+        ("dropout", settings.dropout <= HIGHEST_DROPOUT, f"at most {HIGHEST_DROPOUT}"),
+        (
+            "tolerance",
+            0 < settings.tolerance <= UNTRUSTED_ERROR,
+            f"above 0 and at most {UNTRUSTED_ERROR:g}",
+        ),
+        (
+            "batch_size",
+            settings.batch_size != 1,
+            "0 (all scans) or at least 2, as one scan cannot be standardised",
+        ),
+        (
+            "validation_fraction",
+            0 < settings.validation_fraction < 1,
+            "between 0 and 1",
+        ),
+    ):
+        if not fits:
+            got = getattr(settings, name)
+            raise ParameterError(f"{name} must be {wanted}, got {got!r}.")
+
+
+def _highest(settings: Settings) -> float:
+    if settings.max_scale is not None:
+        return settings.max_scale
+    return MAX_SCALES.get(settings.kernel, DEFAULT_MAX_SCALE)
 
 
 def candidates(settings: Settings) -> tuple[Settings, ...]:
     """Return the settings to choose from: without "auto", the one that was given."""
-    highest = settings.max_scale
-    if highest is None:
-        highest = MAX_SCALES.get(settings.kernel, DEFAULT_MAX_SCALE)
+    highest = _highest(settings)
     if settings.initial_scale == AUTO:
         scales = [scale for scale in CANDIDATES if scale <= highest] or [highest]
     else:
         scales = [float(settings.initial_scale)]
-    found = []
-    for scale in scales:
-        one = replace(settings, initial_scale=scale)
-        if one.linear_penalty == AUTO:
-            one = replace(one, linear_penalty=CANDIDATES.get(scale, 0.0))
-        found.append(one)
-    return tuple(found)
+    penalty = settings.linear_penalty
+    return tuple(
+        replace(
+            settings,
+            initial_scale=scale,
+            linear_penalty=CANDIDATES.get(scale, 0.0) if penalty == AUTO else penalty,
+        )
+        for scale in scales
+    )
 
 
 def settle_kernel(settings: Settings) -> Settings:
@@ -235,9 +243,7 @@ def settle_kernel(settings: Settings) -> Settings:
     """
     kernel = settings.kernel
     start = max(float(one.initial_scale) for one in candidates(settings))
-    wanted = settings.max_scale
-    if wanted is None:
-        wanted = MAX_SCALES.get(kernel, DEFAULT_MAX_SCALE)
+    wanted = _highest(settings)
     if wanted < start:
         raise ParameterError(
             f"initial_scale {start:g} lies above max_scale {wanted:g}; raise max_scale."

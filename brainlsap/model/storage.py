@@ -7,6 +7,7 @@ exchanged, or one byte of a weight, are noticed.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+import brainlsap
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.model.classifier import (
@@ -70,14 +72,14 @@ class ModelOrigin:
 
     def check(self, model: GraphClassifier) -> None:
         """Raise unless regions and features are named, once each."""
-        wanted = {"region_names": model.n_rois_, "feature_names": model.n_features_}
-        for name, count in wanted.items():
-            given = getattr(self, name)
-            if len(given) != count or len(set(given)) != count:
+        for name, given, count in (
+            ("region_names", self.region_names, model.n_rois_),
+            ("feature_names", self.feature_names, model.n_features_),
+        ):
+            if not len(given) == len(set(given)) == count:
                 raise ParameterError(
-                    f"{name} must be {count} different names, as many as the model "
-                    f"was fitted on; got {len(given)}, {len(set(given))} of them "
-                    "different."
+                    f"{name} must be {count} different names, as in the fit; got "
+                    f"{len(given)}, {len(set(given))} of them different."
                 )
 
 
@@ -85,8 +87,8 @@ def save_model(
     model: GraphClassifier,
     path: str | Path,
     *,
-    region_names: tuple[str, ...] | list[str] | None = None,
-    feature_names: tuple[str, ...] | list[str] | None = None,
+    region_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
     origin: ModelOrigin | None = None,
 ) -> Path:
     """Write a fitted model to one file, whole or not at all.
@@ -125,8 +127,8 @@ def save_model(
     origin = origin or getattr(model, "origin_", None)
     if origin is None:
         raise ParameterError(
-            "region_names and feature_names must say what the model was fitted on; "
-            "give cohort.region_names and cohort.feature_names."
+            "region_names and feature_names must be given: cohort.region_names and "
+            "cohort.feature_names of what the model was fitted on."
         )
     origin.check(model)
     if origin.connectome is None:
@@ -135,7 +137,11 @@ def save_model(
     about = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "versions": _versions(),
+        "versions": {
+            "brainlsap": brainlsap.__version__,
+            "torch": str(torch.__version__),
+            "numpy": np.__version__,
+        },
         "origin": _encode(asdict(origin), "origin", arrays),
         "state": _state_of(model, arrays),
     }
@@ -182,22 +188,25 @@ def load_model(path: str | Path) -> GraphClassifier:
     >>> loaded.origin_.region_names
     ('a', 'b', 'c')
     """
-    path = Path(path)
+    from safetensors import safe_open
+
+    path, what = Path(path), "not a whole model file"
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "no such file"
-        raise FileFormatError(
-            f"{path}: {what}; expected the file of a model (brainlsap fit, save_model)."
-        )
+        raise FileFormatError(f"{path}: no such file; expected one of save_model.")
     try:
-        header, arrays = _read(path)
-        about = json.loads(header)["about"]
+        with safe_open(path, framework="numpy") as file:
+            kept = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        what = "no model of brainlsap"
+        header = json.loads(kept[HEADER])
+        about = header["about"]
         _check_version(path, about)
-        if json.loads(header)["sha256"] != _digest(about, arrays):
+        if header["sha256"] != _digest(about, arrays):
             raise FileFormatError(
-                f"{path}: the model was changed after it was written: its names, "
-                "settings or weights do not fit their checksum. Fit it again, or get "
-                "the file again."
+                f"{path}: changed after it was written: names, settings or weights do "
+                "not fit their checksum. Get the file again, or fit the model again."
             )
+        what = "cannot be read as a model"
         model = _restore(about["state"], arrays)
         model.origin_ = ModelOrigin(**_decode(about["origin"], arrays))
         model.origin_.check(model)
@@ -206,39 +215,18 @@ def load_model(path: str | Path) -> GraphClassifier:
         raise
     except Exception as error:
         raise FileFormatError(
-            f"{path}: cannot be read as a model ({error}). Fit the model again."
+            f"{path}: {what} ({error}). Get the file again, or fit the model again."
         ) from error
     return model
-
-
-def _read(path: Path) -> tuple[str, dict[str, np.ndarray]]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            kept = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FileFormatError(
-            f"{path}: not a whole model file; expected safetensors written by "
-            f"save_model, got: {error}. Get the file again, or fit the model again."
-        ) from error
-    if HEADER not in kept:
-        raise FileFormatError(
-            f"{path}: a safetensors file, but no model of brainlsap; its header has "
-            f"no {HEADER!r}."
-        )
-    return kept[HEADER], arrays
 
 
 def _check_version(path: Path, about: dict[str, Any]) -> None:
     if about["format"] != FORMAT or about["format_version"] != FORMAT_VERSION:
         raise FileFormatError(
             f"{path}: {about['format']} of version {about['format_version']}; this "
-            f"brainlsap reads {FORMAT} of version {FORMAT_VERSION}. Use the brainlsap "
-            "that wrote it, or fit the model again."
+            f"brainlsap reads {FORMAT} of version {FORMAT_VERSION}. Fit it again."
         )
-    theirs, ours = str(about["versions"]["brainlsap"]), _versions()["brainlsap"]
+    theirs, ours = str(about["versions"]["brainlsap"]), brainlsap.__version__
     # what a number means may change with the second part, before 1.0 too
     if theirs.split(".")[:2] != ours.split(".")[:2]:
         raise FileFormatError(
@@ -253,48 +241,40 @@ def _state_of(model: GraphClassifier, arrays: dict[str, np.ndarray]) -> dict[str
         for name, tensor in network.state_dict().items():
             values = tensor.detach().cpu().numpy()
             arrays[f"networks.{number}.{name}"] = np.ascontiguousarray(values)
-    fitted = {
-        name: value
-        for name, value in vars(model).items()
-        if name.endswith("_") and name not in _ELSEWHERE
-    }
-    # in these "auto" is settled
-    settings = Settings(**model.fit_report_["settings"])
-    return {
+    state = {
         "kind": type(model).__name__,
-        "parameters": _encode(model.get_params(deep=False), "parameters", arrays),
-        "fitted": _encode(fitted, "fitted", arrays),
-        "network_settings": _encode(settings, "network_settings", arrays),
+        "parameters": model.get_params(deep=False),
+        "fitted": {
+            name: value
+            for name, value in vars(model).items()
+            if name.endswith("_") and name not in _ELSEWHERE
+        },
+        # in these "auto" is settled
+        "network_settings": Settings(**model.fit_report_["settings"]),
         "n_networks": len(model.networks_),
     }
+    return {name: _encode(value, name, arrays) for name, value in state.items()}
 
 
 def _restore(state: dict[str, Any], arrays: dict[str, np.ndarray]) -> GraphClassifier:
-    if state["kind"] not in _CLASSIFIERS:
-        raise ValueError(f"the model is a {state['kind']!r}")
-    parameters = _decode(state["parameters"], arrays) | {"device": "cpu"}
-    model = _CLASSIFIERS[state["kind"]](**parameters)
-    for name, value in _decode(state["fitted"], arrays).items():
-        setattr(model, name, value)
-    settings = _decode(state["network_settings"], arrays)
+    state = _decode(state, arrays)
+    model = _CLASSIFIERS[state["kind"]](**state["parameters"] | {"device": "cpu"})
+    model.__dict__.update(state["fitted"])
+    sizes = model.n_rois_, model.n_features_, len(model.classes_)
     measured = torch.from_numpy(np.array(model.measured_))
-    model.networks_ = []
-    for number in range(state["n_networks"]):
-        start = f"networks.{number}."
-        tensors = {
-            name.removeprefix(start): torch.from_numpy(np.array(values))
-            for name, values in arrays.items()
-            if name.startswith(start)
-        }
-        # no weights are drawn (a generator would move); the file's come in their place
-        with torch.device("meta"):
-            network = GraphNetwork(
-                *(model.n_rois_, model.n_features_, len(model.classes_)),
-                settings,
-                measured,
-            )
-        network.load_state_dict(tensors, assign=True)
-        model.networks_.append(network.eval())
+    tensors: list[dict] = [{} for _ in range(state["n_networks"])]
+    for name, values in arrays.items():
+        if name.startswith("networks."):
+            _, number, own = name.split(".", 2)
+            tensors[int(number)][own] = torch.from_numpy(np.array(values))
+    # no weights are drawn (a generator would move); the file's come in their place
+    with torch.device("meta"):
+        model.networks_ = [
+            GraphNetwork(*sizes, state["network_settings"], measured) for _ in tensors
+        ]
+    for network, given in zip(model.networks_, tensors, strict=True):
+        network.load_state_dict(given, assign=True)
+        network.eval()
     return model
 
 
@@ -302,11 +282,11 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """Turn a value into JSON; arrays of numbers go to `arrays` under the name."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind in "biuf":
-            arrays[name] = np.ascontiguousarray(value)
-            return {"__array__": name}
-        listed = [_encode(one, name, arrays) for one in value.tolist()]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        arrays[name] = np.ascontiguousarray(value)
+        return {"__array__": name}
+    if isinstance(value, np.ndarray):  # of text or objects
+        listed = _encode(value.tolist(), name, arrays)
         return {"__list_array__": listed, "dtype": value.dtype.str}
     if type(value).__name__ in _RECORDS:
         kept = _encode(vars(value), name, arrays)
@@ -319,8 +299,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ParameterError(
-        f"{name} is a {type(value).__name__}, which a model file cannot hold; only "
-        "numbers, text, arrays and lists of them are stored."
+        f"{name} is a {type(value).__name__}, which a model file cannot hold."
     )
 
 
@@ -347,13 +326,3 @@ def _digest(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
         digest.update(head.encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())
     return digest.hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        own = version("brainlsap")
-    except PackageNotFoundError:  # a checkout that was never installed
-        own = "unknown"
-    return {"brainlsap": own, "torch": str(torch.__version__), "numpy": np.__version__}

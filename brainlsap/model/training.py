@@ -31,6 +31,8 @@ _LEAST_GAIN = 1e-4
 _LAYER_BYTES = 1 << 21
 # Logits that differ by less between scans are the same for all.
 _DEAD_SPREAD = 1e-6
+# The fault of a run that cannot predict.
+_DIVERGED = "training diverged"
 # With fewer people a validation slice is noise and is not cut.
 FEWEST_PEOPLE = 20
 # "auto" compares starting scales on so many slices of the training people.
@@ -76,7 +78,7 @@ class History:
         return np.stack([np.interp(wanted, epochs, one) for one in each], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Run:
     """One network at its chosen epoch, in evaluation mode.
 
@@ -89,26 +91,18 @@ class Run:
         The chosen epoch, from 0.
     best_loss : float
         Validation loss there; training loss without a validation slice.
+    fault : str
+        Why it cannot be trusted; "" if it can.
     n_restarts : int
         How often it was started again with another seed.
-    fault : str
-        Why the last attempt cannot be trusted; "" if it can.
-    diverged : bool
-        Whether its logits are not finite, so that it cannot predict.
     """
 
     network: GraphNetwork
     history: History
     best_epoch: int
     best_loss: float
-    n_restarts: int
     fault: str
-    diverged: bool
-
-    @property
-    def healthy(self) -> bool:
-        """Whether nothing is wrong with it."""
-        return not self.fault
+    n_restarts: int = 0
 
 
 @contextmanager
@@ -196,32 +190,17 @@ def train_network(
     for attempt in range(_RESTARTS + 1):
         # a stride no neighbour's seed lands on
         with seeded(seed + 1_000_003 * attempt, train[1].device):
-            network = make_network()
-            history, best_epoch, best_loss, accuracy = _run(
-                network, train, validation, settings
-            )
-        spread, n_classes = _spread(network, train[0]), network.n_classes
-        diverged = not np.isfinite(spread)
-        least = 1 / n_classes + settings.least_learned * (1 - 1 / n_classes)
-        fault = ""
-        if diverged:
-            fault = "training diverged"
-        elif not spread > _DEAD_SPREAD:
-            fault = "every scan gets the same output"
-        elif accuracy < least:
-            fault = (
-                "the training scans themselves were not learned: balanced accuracy "
-                f"{accuracy:.2f}, chance {1 / n_classes:.2f}"
-            )
-        if not fault:
+            run = _run(make_network(), train, validation, settings)
+        run.n_restarts = attempt
+        if not run.fault:
             break
-    return Run(network, history, best_epoch, best_loss, attempt, fault, diverged)
+    return run
 
 
 def usable_runs(runs: list[Run]) -> list[Run]:
     """Return the runs to average: healthy ones, else those that can predict."""
-    chosen = [run for run in runs if run.healthy]
-    chosen = chosen or [run for run in runs if not run.diverged]
+    chosen = [run for run in runs if not run.fault]
+    chosen = chosen or [run for run in runs if run.fault != _DIVERGED]
     if not chosen:
         raise ParameterError(
             f"training diverged in every start ({len(runs)}), also with other seeds. "
@@ -234,87 +213,91 @@ def make_epoch(
     network: GraphNetwork, train: Scans, settings: Settings
 ) -> Callable[[], float]:
     """Return a function that takes one training epoch and returns the mean loss."""
+    batch, codes = train
+    n_items = len(codes)
+    n_steps = -(-n_items // (settings.batch_size or n_items))
     weights = [p for name, p in network.named_parameters() if "raw_scale" not in name]
     adam = torch.optim.Adam(
         weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
-    loss_of = nn.CrossEntropyLoss(weight=_class_weights(network, train[1], settings))
+    loss_of = _loss_of(network, codes, settings)
 
     def epoch() -> float:
         network.train()
-        return _epoch(network, train, settings, adam, loss_of)
+        order = torch.randperm(n_items, device=codes.device)
+        total = 0.0
+        # equal parts: a last batch of one scan could not be standardised
+        for items in torch.tensor_split(order, n_steps):
+            some = train if n_steps == 1 else (batch.select(items), codes[items])
+            network.zero_grad()
+            loss = _add_slopes(network, some, loss_of)
+            if not np.isfinite(loss):
+                return float("nan")
+            if settings.readout_penalty or network.linear is not None:
+                network.penalty(settings).backward()
+            adam.step()
+            if network.heat is not None:
+                _penalize(network.heat.raw_scale, settings)
+                network.heat.step_(settings.scale_step, settings.scale_clip)
+            total += loss * len(items)
+        return total / n_items
 
     return epoch
 
 
 def _run(
-    network: GraphNetwork,
-    train: Scans,
-    validation: Scans | None,
-    settings: Settings,
-) -> tuple[History, int, float, float]:
-    """Return history, best epoch, its loss, and how well the training scans are known.
+    network: GraphNetwork, train: Scans, validation: Scans | None, settings: Settings
+) -> Run:
+    """Train once and judge what came of it."""
+    from sklearn.metrics import balanced_accuracy_score
 
-    The last is the balanced accuracy in the last epoch, 1 where nobody asks.
-    """
     take_epoch = make_epoch(network, train, settings)
-    loss_of = nn.CrossEntropyLoss(weight=_class_weights(network, train[1], settings))
-    history, best = History(), (float("inf"), -1, network.state_dict())
+    loss_of = _loss_of(network, train[1], settings)
+    history, state = History(), network.state_dict()
+    best_loss, best_epoch, value = float("inf"), -1, float("nan")
     for epoch in range(settings.n_epochs):
         loss = take_epoch()
-        last = epoch == settings.n_epochs - 1
         if not np.isfinite(loss):
             break
-        if not (epoch % _LOOK_EVERY or last):
+        if epoch % _LOOK_EVERY == 0 and epoch < settings.n_epochs - 1:
             continue
-        value = _validation_loss(network, train, validation, loss_of)
+        if validation is not None:
+            logits = _known_logits(network, train, validation[0])
+            value = float(loss_of(logits, validation[1]))
         history.add(epoch, loss, value, network.heat)
         if validation is None:
-            best = (loss, epoch, best[2])
-        elif value < best[0] - _LEAST_GAIN:
-            best = (value, epoch, copy.deepcopy(network.state_dict()))
-        elif settings.patience and epoch - best[1] >= settings.patience:
+            best_loss, best_epoch = loss, epoch
+        elif value < best_loss - _LEAST_GAIN:
+            best_loss, best_epoch = value, epoch
+            state = copy.deepcopy(network.state_dict())
+        elif settings.patience and epoch - best_epoch >= settings.patience:
             break
     accuracy = 1.0
-    if settings.least_learned:
-        accuracy = _training_accuracy(network, train)
+    if settings.least_learned:  # of the last epoch, whichever is chosen
+        guess = _known_logits(network, train, train[0]).argmax(1)
+        accuracy = balanced_accuracy_score(train[1].cpu(), guess.cpu())
     if validation is not None:
-        network.load_state_dict(best[2])
-    network.eval()
-    network.remember_statistics(train[0])
-    return history, best[1], best[0], accuracy
+        network.load_state_dict(state)
+    fault = _fault(network, train, accuracy, settings)
+    return Run(network, history, best_epoch, best_loss, fault)
 
 
-def _epoch(
-    network: GraphNetwork,
-    train: Scans,
-    settings: Settings,
-    adam: torch.optim.Optimizer,
-    loss_of: nn.CrossEntropyLoss,
-) -> float:
-    """Take one pass over the scans; return the mean loss."""
-    batch, codes = train
-    n_items = len(codes)
-    size = settings.batch_size or n_items
-    order = torch.randperm(n_items, device=codes.device)
-    # equal parts: a last batch of one scan could not be standardised
-    steps = torch.tensor_split(order, -(-n_items // size))
-    total = 0.0
-    for items in steps:
-        whole = len(steps) == 1
-        some = train if whole else (batch.select(items), codes[items])
-        network.zero_grad()
-        loss = _add_slopes(network, some, loss_of)
-        if not np.isfinite(loss):
-            return float("nan")
-        if settings.readout_penalty or network.linear is not None:
-            network.penalty(settings).backward()
-        adam.step()
-        if network.heat is not None:
-            _penalize(network.heat.raw_scale, settings)
-            network.heat.step_(settings.scale_step, settings.scale_clip)
-        total += loss * len(items)
-    return total / n_items
+def _fault(
+    network: GraphNetwork, train: Scans, accuracy: float, settings: Settings
+) -> str:
+    """Return why a trained network cannot be trusted, or "" if it can."""
+    logits = _known_logits(network, train, train[0]).double()
+    if not bool(torch.isfinite(logits).all()):
+        return _DIVERGED
+    if float(logits.std(0, correction=0).max()) <= _DEAD_SPREAD:
+        return "every scan gets the same output"
+    chance = 1 / network.n_classes
+    if accuracy >= chance + settings.least_learned * (1 - chance):
+        return ""
+    return (
+        "the training scans themselves were not learned: balanced accuracy "
+        f"{accuracy:.2f}, chance {chance:.2f}"
+    )
 
 
 def _add_slopes(
@@ -356,43 +339,21 @@ def _penalize(scale: Tensor, settings: Settings) -> None:
 
 
 @torch.no_grad()
-def _validation_loss(
-    network: GraphNetwork, train: Scans, validation: Scans | None, loss_of: nn.Module
-) -> float:
-    if validation is None:
-        return float("nan")
+def _known_logits(network: GraphNetwork, train: Scans, batch: Any) -> Tensor:
+    """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
     network.remember_statistics(train[0])
-    return float(loss_of(network(validation[0]), validation[1]))
+    return network(batch)
 
 
-def _class_weights(
+def _loss_of(
     network: GraphNetwork, codes: Tensor, settings: Settings
-) -> Tensor | None:
-    if settings.class_weight == "none":
-        return None
-    count = torch.bincount(codes, minlength=network.n_classes).float()
-    return len(codes) / (network.n_classes * count.clamp_min(1.0))
-
-
-@torch.no_grad()
-def _training_accuracy(network: GraphNetwork, train: Scans) -> float:
-    """Return the mean over classes of the share of training scans put there rightly."""
-    network.eval()
-    network.remember_statistics(train[0])
-    right = (network(train[0]).argmax(1) == train[1]).double()
-    return float(
-        torch.stack([right[train[1] == one].mean() for one in train[1].unique()]).mean()
-    )
-
-
-@torch.no_grad()
-def _spread(network: GraphNetwork, batch: Any) -> float:
-    """Return the largest deviation of a logit over scans; NaN if one is not finite."""
-    logits = network(batch)
-    if not bool(torch.isfinite(logits).all()):
-        return float("nan")
-    return float(logits.double().std(0, correction=0).max())
+) -> nn.CrossEntropyLoss:
+    weight = None
+    if settings.class_weight == "balanced":
+        count = torch.bincount(codes, minlength=network.n_classes).float()
+        weight = len(codes) / (network.n_classes * count.clamp_min(1.0))
+    return nn.CrossEntropyLoss(weight=weight)
 
 
 class Starts:
@@ -436,11 +397,9 @@ class Starts:
 
     def split(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows that a start learns from, and those that it watches."""
-        settings = self.settings
-        if settings.patience == 0:
-            everybody = np.arange(len(self.codes))
-            return everybody, everybody[:0]
-        fraction = settings.validation_fraction
+        if self.settings.patience == 0:
+            return np.arange(len(self.codes)), np.arange(0)
+        fraction = self.settings.validation_fraction
         return inner_split(self.codes, self.groups, fraction, number, self.seed)
 
     def train(self) -> "Starts":
@@ -450,47 +409,39 @@ class Starts:
             # nobody is left to choose by, and training loss favours memorising
             choices = choices[-1:]
         n_pilots = min(_PILOTS, n_starts) if len(choices) > 1 else 0
-        pilots = [[self._run(one, k) for k in range(n_pilots)] for one in choices]
-        losses = [
-            [run.best_loss for run in runs if np.isfinite(run.best_loss)]
-            for runs in pilots
-        ]
-        means = [float(np.mean(found)) if found else np.inf for found in losses]
-        best = int(np.argmin(means))
-        self.settings = choices[best]
-        self.runs = pilots[best] + [
-            self._run(self.settings, k) for k in range(n_pilots, n_starts)
-        ]
-        self.start_losses = {
-            f"{choice.initial_scale:g}": found
-            for choice, found in zip(choices, losses, strict=True)
-            if found
-        }
+        best = np.inf
+        for choice in choices:
+            runs = [self._run(choice, k) for k in range(n_pilots)]
+            losses = [run.best_loss for run in runs if np.isfinite(run.best_loss)]
+            mean = float(np.mean(losses)) if losses else np.inf
+            if losses:
+                self.start_losses[f"{choice.initial_scale:g}"] = losses
+            if mean < best or choice is choices[0]:
+                best, self.settings, self.runs = mean, choice, runs
+        self.runs += [self._run(self.settings, k) for k in range(n_pilots, n_starts)]
         return self
 
     def _run(self, settings: Settings, number: int) -> Run:
         """Train one network, watching its own slice of the people."""
-        learn, watch = self.split(number)
-        device = self.batch.signal.device
-        target = torch.from_numpy(self.codes).to(device)
-        parts = [
-            (self.batch.select(rows), target[rows])
-            for rows in (torch.from_numpy(one).to(device) for one in (learn, watch))
-        ]
+        learn, watch = (self._some(rows) for rows in self.split(number))
         n_rois, n_channels = self.batch.signal.shape[-2:]
-        n_classes = int(self.codes.max()) + 1
+        sizes = n_rois, n_channels, int(self.codes.max()) + 1
 
         def make_network() -> GraphNetwork:
             measured = torch.from_numpy(self.measured)
-            network = GraphNetwork(n_rois, n_channels, n_classes, settings, measured)
-            return network.to(device)
+            return GraphNetwork(*sizes, settings, measured).to(learn[1].device)
 
-        watched = parts[1] if len(watch) else None
+        watched = watch if len(watch[1]) else None
         seed = self.seed + 7919 * number
-        run = train_network(make_network, parts[0], watched, settings, seed)
+        run = train_network(make_network, learn, watched, settings, seed)
         # prediction uses the statistics of everybody that was given
         run.network.remember_statistics(self.batch)
         return run
+
+    def _some(self, rows: np.ndarray) -> Scans:
+        items = torch.from_numpy(rows).to(self.batch.signal.device)
+        codes = torch.from_numpy(self.codes[rows]).to(items.device)
+        return self.batch.select(items), codes
 
     @torch.no_grad()
     def temperature(self) -> float:
@@ -499,17 +450,15 @@ class Starts:
         Each network is asked about its own slice only, which it did not learn from;
         1 where nobody was left to watch.
         """
-        logits, codes = [], []
-        for number, run in enumerate(self.runs):
-            watch = self.split(number)[1]
-            if len(watch) == 0 or not run.healthy:
-                continue
-            rows = torch.from_numpy(watch).to(self.batch.signal.device)
-            found = run.network(self.batch.select(rows)).double().cpu().numpy()
-            logits.append(found)
-            codes.append(self.codes[watch])
-        if not logits:
+        told = [
+            (run.network(batch).double().cpu().numpy(), codes.cpu().numpy())
+            for number, run in enumerate(self.runs)
+            for batch, codes in [self._some(self.split(number)[1])]
+            if len(codes) and not run.fault
+        ]
+        if not told:
             return 1.0
+        logits, codes = zip(*told, strict=True)
         return fit_temperature(np.concatenate(logits), np.concatenate(codes))
 
 

@@ -109,13 +109,8 @@ class TunedClassifier(PackedClassifier):
         the space is unknown, or says nothing of this model.
         """
         from sklearn import config_context
+        from sklearn import model_selection as sk
         from sklearn.base import clone
-        from sklearn.model_selection import (
-            GridSearchCV,
-            ParameterGrid,
-            RandomizedSearchCV,
-            StratifiedGroupKFold,
-        )
 
         y, seed = np.asarray(y), self.random_state or 0
         groups = check_groups(groups, len(y), "an inner fold")
@@ -125,34 +120,29 @@ class TunedClassifier(PackedClassifier):
             self.n_inner_folds, *(len(set(groups[y == one])) for one in np.unique(y))
         )
         model = clone(self.model)
-        last = model.steps[-1][1] if hasattr(model, "steps") else model
         with config_context(enable_metadata_routing=True):
-            last.set_fit_request(groups=True)
+            _last(model).set_fit_request(groups=True)
             if n_folds < 2:
                 self.best_params_ = {name: one[0] for name, one in space.items()}
                 model.set_params(**self.best_params_)
                 self.best_estimator_ = model.fit(X, y, groups=groups)
                 self.best_score_ = float("nan")
             else:
-                search, given = GridSearchCV, {}
+                folds = sk.StratifiedGroupKFold(
+                    n_folds, shuffle=True, random_state=seed
+                )
+                given = {"cv": folds, "scoring": self.scoring, "error_score": "raise"}
+                search: Any = sk.GridSearchCV(model, space, **given)
                 if self.n_candidates is not None:
-                    n_iter = min(self.n_candidates, len(ParameterGrid(space)))
-                    search = RandomizedSearchCV
-                    given = {"n_iter": n_iter, "random_state": seed}
-                found = search(
-                    model,
-                    space,
-                    cv=StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed),
-                    scoring=self.scoring,
-                    error_score="raise",
-                    **given,
-                ).fit(X, y, groups=groups)
-                self.best_estimator_ = found.best_estimator_
-                self.best_params_ = found.best_params_
-                self.best_score_ = float(found.best_score_)
+                    n_iter = min(self.n_candidates, len(sk.ParameterGrid(space)))
+                    given |= {"n_iter": n_iter, "random_state": seed}
+                    search = sk.RandomizedSearchCV(model, space, **given)
+                search.fit(X, y, groups=groups)
+                self.best_estimator_ = search.best_estimator_
+                self.best_params_ = search.best_params_
+                self.best_score_ = float(search.best_score_)
         self.classes_ = self.best_estimator_.classes_
-        last = self.best_estimator_
-        last = last.steps[-1][1] if hasattr(last, "steps") else last
+        last = _last(self.best_estimator_)
         chosen = {"chosen": dict(self.best_params_), "inner_score": self.best_score_}
         last.fit_report_ = {**getattr(last, "fit_report_", {}), "tuned": chosen}
         return self
@@ -165,21 +155,23 @@ class TunedClassifier(PackedClassifier):
 tuned = TunedClassifier
 
 
+def _last(model: Any) -> Any:
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
 def find_space(
     model: Any, space: str | Mapping[str, Sequence[Any]]
 ) -> dict[str, list[Any]]:
     """Return the values that each setting of a model may have, by name, checked."""
-    last, prefix = model, ""
-    if hasattr(model, "steps"):
-        name, last = model.steps[-1]
-        prefix = f"{name}__"
+    last, prefix = _last(model), ""
+    if last is not model:
+        prefix = f"{model.steps[-1][0]}__"
     if isinstance(space, str):
         check_choice("space", space, SPACES)
         kind = type(last).__name__
         if kind not in SPACES[space]:
             raise ParameterError(
-                f"the space {space!r} says nothing of {kind}; it knows "
-                f"{', '.join(SPACES[space])}. Give a mapping of settings to values."
+                f"the space {space!r} says nothing of {kind}; give values by setting."
             )
         space = {prefix + name: one for name, one in SPACES[space][kind].items()}
     known = set(model.get_params(deep=True))

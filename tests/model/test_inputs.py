@@ -15,13 +15,11 @@ from brainlsap.graph import (
     exact_heat_kernel,
     normalized_laplacian,
 )
-from brainlsap.model import inputs
 from brainlsap.model.inputs import (
     InputScaler,
     check_packed,
     make_batch,
     order_labels,
-    summarize_connectomes,
 )
 
 
@@ -81,7 +79,7 @@ def test_classes_are_taken_in_the_order_given():
         (("CN", "MCI", "AD"), ("CN", "AD"), "'MCI' is missing in CN, AD"),
         (("CN", "MCI", "AD"), ("CN", "CN", "MCI", "AD"), "one stands there twice"),
         (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
-        (("CN", "AD"), None, r"shape \(3,\), one label a scan, got \(2,\)"),
+        (("CN", "AD"), None, r"shape \(3,\), got \(2,\)"),
     ],
 )
 def test_without_an_order_the_ordinal_head_is_refused(y, classes, message):
@@ -199,14 +197,3 @@ def test_random_walk_is_the_slow_one(settle, kernel):
     scale.requires_grad_()
     signal.requires_grad_()
     assert torch.autograd.gradcheck(batch.diffuse, (scale, signal))
-
-
-def test_summary_of_connectomes_does_not_depend_on_blocks(scans, settle, monkeypatch):
-    learned = LearnedPreparation(settle(threshold=90.0).preparing())
-    whole = summarize_connectomes(scans.connectomes, learned)
-    edges = scans.connectomes >= 90
-    assert whole["density"] == pytest.approx(edges.sum() / (32 * 42))
-    assert whole["isolated_regions"] == (~edges.any(axis=2)).sum(axis=1).mean() > 0
-    blocks = [slice(k, k + 5) for k in range(0, 32, 5)]
-    monkeypatch.setattr(inputs, "row_blocks", lambda _: blocks)
-    assert summarize_connectomes(scans.connectomes, learned) == pytest.approx(whole)

@@ -108,15 +108,6 @@ def test_odd_data_and_a_class_of_one_person(scans):
         model.predict(scans.X[..., :8])
 
 
-def test_preparation_is_learned_inside_its_folds(scans):
-    rows = scans.people < 16
-    model = DiffusedLogisticRegression((0.0, 1.0), preparation={"consensus": 0.6})
-    model.fit(scans.X[rows], scans.y[rows], groups=scans.people[rows])
-    mask = model.preparation_["mask"].copy()
-    model.predict(pack(np.full((3, 7, 7), 1e5), scans.features[:3]))
-    assert_array_equal(model.preparation_["mask"], mask)
-
-
 # --- settings chosen by inner folds ---------------------------------------------
 
 SEEN = []

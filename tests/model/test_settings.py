@@ -57,12 +57,6 @@ def test_paper_preset_has_the_papers_numbers(kernel, degree):
         assert settings.max_scale == pytest.approx(2.0, rel=1e-4)
 
 
-def test_what_is_given_comes_before_the_preset():
-    given = {"n_epochs": 7, "dropout": None, "device": "cpu", "degree": 9}
-    settings = resolve_settings("paper", given)
-    assert (settings.n_epochs, settings.dropout, settings.degree) == (7, 0.5, 9)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_degree_is_the_lowest_that_goes_to_the_largest_scale(kernel):
     given = {"kernel": kernel, "initial_scale": 1.0, "max_scale": 3.3}
