@@ -65,7 +65,9 @@ def _message(error: BrainlsapError | OSError) -> str:
         text = text.replace(":\n  ", ": ", 1)
     # Messages say "label="; here it is --label. Nothing that is part of a path.
     flag = re.compile(rf"(?<![\w/.=-])({'|'.join(FLAGS)})=(?=[\s.,;:)]|$)")
-    return flag.sub(lambda found: "--" + found[1].replace("_", "-"), text)
+    text = flag.sub(lambda found: "--" + found[1].replace("_", "-"), text)
+    # "label= (--label)" says both: one is enough here
+    return re.sub(r"(--[a-z-]+) \((\1[^)]*)\)", r"\2", text)
 
 
 class Parser(argparse.ArgumentParser):

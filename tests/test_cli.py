@@ -217,6 +217,13 @@ def test_messages_speak_of_flags():
 
     told = _message(BrainlsapError("Read it with feature= or /a/label=b/label=."))
     assert told == "Read it with --feature or /a/label=b/label=."
+    told = _message(BrainlsapError("Name it by connectome= (--connectome FILE)."))
+    assert told == "Name it by --connectome FILE."
+
+
+def test_one_mistake_in_many_files_is_one_short_message(study, tmp_path, capsys):
+    asked = ("--atlas", "destrieux160", "--feature", "fdg", "--out", tmp_path / "out")
+    assert len(refused(capsys, "run", study, *asked).splitlines()) < 20
 
 
 def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):

@@ -51,6 +51,8 @@ from brainlsap.exceptions import (
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
 _WIDTH = 86
+# Of a fault that many files share, so many are named.
+_FILES = 5
 _TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
 # Arguments that name places.
 _PLACES = (
@@ -495,9 +497,10 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
             lines.append(what if places[0] == what else f"{places[0]}: {what}")
         elif all("/" in place or "\\" in place for place in places):
             lines.append(f"{len(places)} files: {what}")
-            lines += [
-                f"  {place.removeprefix(f'{folder}{os.sep}')}" for place in places
-            ]
+            shown = [place.removeprefix(f"{folder}{os.sep}") for place in places]
+            lines += [f"  {place}" for place in shown[:_FILES]]
+            if len(shown) > _FILES:
+                lines.append(f"  ... and {len(shown) - _FILES} more")
         else:
             lines.append(f"{len(places)} scans: {what}")
             listed = ", ".join(places)
