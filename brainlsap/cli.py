@@ -63,6 +63,10 @@ def _message(error: BrainlsapError | OSError) -> str:
     text = str(error)
     if isinstance(error, CohortError) and len(error.faults) == 1:
         text = text.replace(":\n  ", ": ", 1)
+    return _in_flags(text)
+
+
+def _in_flags(text: str) -> str:
     # Messages say "label="; here it is --label. Nothing that is part of a path.
     flag = re.compile(rf"(?<![\w/.=-])({'|'.join(FLAGS)})=(?=[\s.,;:)]|$)")
     text = flag.sub(lambda found: "--" + found[1].replace("_", "-"), text)
@@ -523,7 +527,7 @@ def check(options: Options) -> None:
     reading, rest = _configured(options, "study", "splits", "out")
     _refuse_unknown(rest)
     found = check_cohort(options["study"], **reading)
-    print(found.text(), end="")
+    print(_in_flags(found.text()), end="")
     if found.cohort is None:
         n = len(found.faults)
         raise BrainlsapError(f"{options['study']} has {n} fault{'s' * (n > 1)}")
@@ -532,15 +536,23 @@ def check(options: Options) -> None:
         splits = read_splits(options["splits"], cohort.table["scan"])
     else:
         n_folds = min(5, cohort.table.groupby("label")["participant"].nunique().min())
-        splits = make_splits(cohort.y, cohort.groups, int(n_folds))
+        splits = make_splits(cohort.y, cohort.groups, max(2, int(n_folds)))
+    quality = quality_table(cohort)
+    unusual = quality.loc[quality["flags"] != "", "flags"]
+    print("\nUnusual scans:")
+    for line in [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]:
+        print(f"  {line}")
+    for note in quality.attrs["notes"]:
+        print(f"  ({note})")
     leaks = audit(cohort, splits)
     shown = leaks.drop(columns="scans", errors="ignore")
     print("\nLeaks and other explanations of a score:")
     print(shown.to_string(index=False) if len(shown) else "none found")
     if "out" in options:
         out = Path(options["out"])
-        print(f"Audit: {write_tsv(leaks, out / 'audit.tsv')}")
-        print(f"Quality: {write_tsv(quality_table(cohort), out / 'quality.tsv')}")
+        with owner_only():  # both name people
+            print(f"Audit: {write_tsv(leaks, out / 'audit.tsv')}")
+            print(f"Quality: {write_tsv(quality.reset_index(), out / 'quality.tsv')}")
     # other folds than these would have the two on both sides
     is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
     if is_leak.any():

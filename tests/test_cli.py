@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -91,7 +92,26 @@ def test_check_says_what_a_study_holds(study, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "20 people" in printed
     assert "Leaks" in printed
-    assert len(pd.read_csv(tmp_path / "c" / "quality.tsv", sep="\t")) > 20
+    assert "Unusual scans:" in printed
+    quality = pd.read_csv(tmp_path / "c" / "quality.tsv", sep="\t")
+    assert quality["scan"].str.startswith("sub-").all()
+    assert len(quality) > 20
+
+
+def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys):
+    path = next(own_study.rglob("*_connectivity.csv"))
+    W = np.loadtxt(path, delimiter=",")
+    np.savetxt(path, W[:-1, :-1], delimiter=",")
+    assert main(["check", str(own_study), *READING]) == 2
+    printed = capsys.readouterr().out
+    assert "--labels" in printed
+    assert "labels=" not in printed
+    W = np.maximum(W, W.T)
+    # fs_default.txt: cortex, cerebellum, structures of the left; then of the right
+    order = np.r_[49:83, 83, 42:49, 35:42, 0:34, 34]
+    np.savetxt(path, W[np.ix_(order, order)], delimiter=",")
+    assert main(["check", str(own_study), *READING]) == 0
+    assert "left and right were exchanged" in capsys.readouterr().out
 
 
 def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
