@@ -1,9 +1,21 @@
 """What all tests share: one small simulated cohort, and one evaluation of it."""
 
+from pathlib import Path
+
 import pytest
 
 from brainlsap.evaluation import cross_validate, make_models
 from brainlsap.simulation import make_cohort
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """Folder of the open data beside the checkout."""
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not here")
+    return SHARED
 
 
 @pytest.fixture(scope="session")

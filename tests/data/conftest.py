@@ -1,7 +1,5 @@
 """What the tests of reading share: a tiny atlas, a small study on disk."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import CohortError
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 NAMES = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c", "Left-Amygdala")
 SIDES = ("L", "L", "L", "R", "R", "R", "L")
 
@@ -17,13 +14,6 @@ SIDES = ("L", "L", "L", "R", "R", "R", "L")
 def refused(message):
     """Expect a CohortError with a message that fits."""
     return pytest.raises(CohortError, match=message)
-
-
-@pytest.fixture(scope="session")
-def shared():
-    if not SHARED.is_dir():
-        pytest.skip(f"{SHARED} is not here")
-    return SHARED
 
 
 @pytest.fixture(scope="session")

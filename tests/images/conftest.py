@@ -1,21 +1,10 @@
 """What the tests of images share: a tiny atlas, and files of random images."""
 
-from pathlib import Path
-
 import nibabel
 import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas
-
-SHARED = Path(__file__).parents[3] / "shared" / "data"
-
-
-@pytest.fixture(scope="session")
-def shared():
-    if not SHARED.is_dir():
-        pytest.skip(f"{SHARED} is not here")
-    return SHARED
 
 
 @pytest.fixture(scope="session")
