@@ -220,7 +220,9 @@ def read_region_values(
     values = np.full(len(atlas), np.nan)
     heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
     kept = np.array(cells, dtype=object)[rows[places]]
-    values[places] = parse_numbers(path, pd.DataFrame([kept], columns=heads))[0]
+    # one block of cells: a column each would cost ten times as much
+    cells = pd.DataFrame(kept[None], columns=heads, dtype=object)
+    values[places] = parse_numbers(path, cells)[0]
     if (
         atlas.cortex[places].all()
         and not atlas.cortex.all()
