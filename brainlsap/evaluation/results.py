@@ -198,6 +198,10 @@ class Evaluation:
         Where a fit failed, the mean is NaN: that of the other folds would be one of
         chosen folds.
         """
+        return self._summary.copy()
+
+    @cached_property
+    def _summary(self) -> pd.DataFrame:
         table = self._scores.melt(
             ["model"], list(SCORES), var_name="score", value_name="value"
         )

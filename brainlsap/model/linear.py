@@ -1,5 +1,6 @@
 """Linear control that needs the graph: diffuse at one tuned scale, then regress."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         learned = LearnedPreparation.learn(connectomes, features, people, options)
         self.preparation_ = learned.to_dict()
         scaled = self.scaler_.apply(features)
-        diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
+        found = self._diffused(connectomes, scaled, learned, [self.scale_])
+        diffused = found[self.scale_]
         self.after_ = InputScaler.learn(diffused)
         self.model_ = _linear(self.C_).fit(_flat(self.after_.apply(diffused)), y)
         report = {"scale": self.scale_, "C": self.C_, "inner_balanced_accuracy": score}
@@ -123,7 +125,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         learned = LearnedPreparation.from_dict(self.preparation_)
         scaled = self.scaler_.apply(features)
-        diffused = self._diffused(connectomes, scaled, learned)[self.scale_]
+        found = self._diffused(connectomes, scaled, learned, [self.scale_])
+        diffused = found[self.scale_]
         return self.model_.predict_proba(_flat(self.after_.apply(diffused)))
 
     def _tune(
@@ -147,7 +150,8 @@ class DiffusedLogisticRegression(PackedClassifier):
             before = InputScaler.learn(features[learn])
             known = connectomes[learn], features[learn], people[learn]
             prepared = LearnedPreparation.learn(*known, self.settings_.preparing())
-            each = self._diffused(connectomes, before.apply(features), prepared)
+            inputs = before.apply(features)
+            each = self._diffused(connectomes, inputs, prepared, self.scales)
             for scale, diffused in each.items():
                 Z = _flat(InputScaler.learn(diffused[learn]).apply(diffused))
                 model = _linear(PENALTIES[0])
@@ -158,14 +162,18 @@ class DiffusedLogisticRegression(PackedClassifier):
         return [(float(np.mean(found)), *key) for key, found in scores.items()]
 
     def _diffused(
-        self, connectomes: np.ndarray, scaled: np.ndarray, learned: LearnedPreparation
+        self,
+        connectomes: np.ndarray,
+        scaled: np.ndarray,
+        learned: LearnedPreparation,
+        scales: Iterable[float],
     ) -> dict[float, np.ndarray]:
-        """Return the features diffused at every candidate scale, float64."""
+        """Return the features diffused at every given scale, float64."""
         settings, dtype, found = self.settings_, torch.float64, {}
         cpu = torch.device("cpu")
         with threads(1):
             batch: Any = make_batch(connectomes, scaled, settings, learned, cpu, dtype)
-            for scale in map(float, self.scales):
+            for scale in map(float, scales):
                 same = torch.full((self.n_rois_,), scale, dtype=dtype)
                 signals = batch.diffuse(same).numpy()
                 # rounding in a region that heat does not come to is no signal: scaled
