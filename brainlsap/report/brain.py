@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.report.brain_raster import (
     VIEWS,
     region_mesh,
@@ -167,7 +167,22 @@ def plot_scales_at_quarters(
     table = relative.groupby([own["region"], own["share"]]).mean().unstack("share")
     maps = {QUARTERS.get(share, f"{share:.0%}"): table[share] for share in table}
     options = {"colorbar_label": "relative scale (median 1)", **options}
-    return plot_regions(maps, cohort.atlas_name if atlas is None else atlas, **options)
+    atlas = atlas or find_atlas(evaluation) or cohort.atlas_name
+    return plot_regions(maps, atlas, **options)
+
+
+def find_atlas(evaluation: "Evaluation") -> Atlas | None:
+    """Return the atlas of an evaluation, a user's own by the path it was read from."""
+    cohort = evaluation.cohort
+    asked = cohort.provenance.get("asked") or {}
+    for name in (cohort.atlas_name, str(asked.get("atlas"))):
+        try:
+            atlas = named_atlas(name)
+        except BrainlsapError:
+            continue
+        if set(cohort.region_names) <= set(atlas.names):
+            return atlas
+    return None
 
 
 def named_atlas(atlas: str | Path | Atlas) -> Atlas:

@@ -14,7 +14,12 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
-from brainlsap.report.brain import has_surfaces, named_atlas, region_maps
+from brainlsap.report.brain import (
+    find_atlas,
+    has_surfaces,
+    named_atlas,
+    region_maps,
+)
 
 # What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
 _ENIGMA = {
@@ -87,7 +92,7 @@ def export_maps(
         If the parcellation cannot be read.
     """
     if isinstance(maps, Evaluation):
-        atlas = maps.cohort.atlas_name if atlas is None else atlas
+        atlas = atlas or find_atlas(maps) or maps.cohort.atlas_name
         measure, units = "heat scale relative to the median region", "1"
         maps = relative_scales(maps)
     atlas, folder = named_atlas(atlas or "destrieux160"), Path(folder)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import SCORES, Evaluation
-from brainlsap.exceptions import BrainlsapError, ParameterError
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder, lock_folder
 from brainlsap.report.tables import audit_table, feature_text
 
@@ -246,8 +246,7 @@ def _write_private(evaluation: Evaluation, folder: Path) -> None:
     evaluation.save(folder / STORED)
     table = evaluation.cohort.table
     write_tsv(table[["code", "scan", "participant"]], folder / "codes.tsv")
-    scores = evaluation.scores()
-    scores.to_csv(folder / "scores.tsv", sep="\t", index=False, na_rep="n/a")
+    write_tsv(evaluation.scores(), folder / "scores.tsv")
     if evaluation.audit is not None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
     for one in folder.rglob("*"):
@@ -293,14 +292,15 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
 def _write_shareable(
     evaluation: Evaluation, folder: Path, atlas: Atlas | None, identified: bool
 ) -> None:
-    from brainlsap.report.page import render_page  # brings matplotlib and plotly
+    from brainlsap.report.brain import find_atlas  # brings matplotlib and plotly
+    from brainlsap.report.page import render_page
 
     table, settings = evaluation.cohort.table, evaluation.settings
     scans = list(table["scan"])
     codes = dict(zip(scans, scans if identified else table["code"], strict=True))
     clean: Callable[[str], str] = str if identified else withholder(table)
     folder.mkdir()
-    atlas = _find_atlas(evaluation) if atlas is None else atlas
+    atlas = find_atlas(evaluation) if atlas is None else atlas
     text = render_page(evaluation, folder, codes, clean, atlas)
     (folder / "report.html").write_text(text, "utf-8")
     write_tsv(_coded_predictions(evaluation, codes), folder / "predictions.tsv")
@@ -319,19 +319,6 @@ def _write_shareable(
     record = {**about, **_cleaned(record, clean), "files": files}
     told = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(told + "\n", "utf-8")
-
-
-def _find_atlas(evaluation: Evaluation) -> Atlas | None:
-    cohort = evaluation.cohort
-    asked = cohort.provenance.get("asked") or {}  # has the folder of a user's atlas
-    for name in (cohort.atlas_name, str(asked.get("atlas"))):
-        try:
-            atlas = load_atlas(name)
-        except BrainlsapError:
-            continue
-        if set(cohort.region_names) <= set(atlas.names):
-            return atlas
-    return None
 
 
 def _coded_predictions(

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from dataclasses import replace
 
 import nibabel
 import numpy as np
@@ -133,3 +134,12 @@ def test_an_evaluation_is_exported_by_model_relative_to_the_median(
         expected = relative.groupby(own["region"]).mean()
         np.testing.assert_allclose(table.loc[expected.index, name], expected)
         assert np.isnan(table.loc[ATLAS.names[5], name])
+
+
+def test_an_atlas_of_one_s_own_is_found_where_it_was_read(evaluation, tmp_path):
+    table = load_atlas(evaluation.cohort.atlas_name).regions[["name", "hemisphere"]]
+    table.to_csv(tmp_path / "mine.tsv", sep="\t", index=False)
+    asked = {"asked": {"atlas": str(tmp_path / "mine.tsv")}}
+    cohort = replace(evaluation.cohort, atlas_name="mine", provenance=asked)
+    files = export_maps(replace(evaluation, cohort=cohort), tmp_path / "maps")
+    assert any(path.suffix == ".tsv" for path in files)
