@@ -201,7 +201,7 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
 
 def _check_reading(wanted: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Refuse numbers that mean another thing than those of the fit."""
-    for name in ("subcortex", "measure", "frames", "reference"):
+    for name in READING[1:]:  # features are matched by name
         before, now = wanted.get(name), given.get(name)
         before, now = (list(x) if isinstance(x, tuple) else x for x in (before, now))
         if None not in (before, now) and now != before:

@@ -8,6 +8,7 @@ import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
 from brainlsap.data import Cohort
+from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.models import RegionStandardizer
 from brainlsap.evaluation.splits import Split
@@ -357,7 +358,7 @@ def _code_scores(
 
 def _covariates(cohort: Cohort) -> dict[str, str | None]:
     """Return what each column may be that is no key and not the label's own name."""
-    keys = {"scan", "participant", "session", "label", cohort.label_name}
+    keys = {*KEY_COLUMNS, cohort.label_name}
     kind_of = {name: kind for kind, names in COVARIATES.items() for name in names}
     return {
         str(column): kind_of.get(str(column).lower().removesuffix("_id"))

@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import check_connectomes, check_features, pack, unpack
+from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, SplitError
 
@@ -36,7 +37,6 @@ PENALTIES = {
 UNTUNED_C = 0.01
 # Directions of less variance than this share of the largest are rounding.
 LEAST_VARIANCE = 1e-10
-KEY_COLUMNS = ("scan", "participant", "session", "label")
 # Text of more kinds, such as a comment, is no covariate.
 MOST_LEVELS = 50
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import error_bound
+from brainlsap.model.training import seeded
 from brainlsap.nodes.networks import (
     HeatScale,
     NodeInputs,
@@ -85,9 +86,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         inputs = prepare_nodes(graph, settings)
         majority = float(torch.bincount(learned.codes).max() / len(learned.codes))
         wanted = majority + _LEARNED * (1 - majority)
-        with torch.random.fork_rng(devices=[]):
-            # not torch.manual_seed, which seeds every device's generator
-            torch.default_generator.manual_seed(self.random_state)
+        with seeded(self.random_state, torch.device("cpu")):
             for _ in range(_STARTS):
                 network = self._make_network(inputs, len(self.classes_), settings)
                 report, history = train_nodes(network, learned, chosen, settings)

@@ -25,6 +25,7 @@ from brainlsap.graph import (
     error_bound,
     largest_scale,
 )
+from brainlsap.model.settings import PAPER_DEGREES, UNTRUSTED_ERROR
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,6 @@ class NodeSettings:
 
 
 TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
-# The degrees of the paper's supplement.
-_PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}
 
 _CHOICES = {
     "kernel": KERNELS,
@@ -98,7 +97,7 @@ def resolve_node_settings(
     settings = replace(settings, **chosen)
     check_node_settings(settings)
     if preset == "paper" and settings.degree is None:
-        settings = replace(settings, degree=_PAPER_DEGREES.get(settings.kernel))
+        settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
     return settle_kernel(settings)
 
 
@@ -145,7 +144,7 @@ def settle_kernel(settings: NodeSettings) -> NodeSettings:
         degree = choose_degree(kernel, limit, settings.tolerance)
     else:
         at_start = error_bound(kernel, start, degree, dtype=torch.float64)
-        if at_start > 1e-2:
+        if at_start > UNTRUSTED_ERROR:
             raise ParameterError(
                 f"the {kernel} kernel of degree {degree} can be wrong by "
                 f"{at_start:.2g} at initial_scale {start:g}; raise it, or start lower."

@@ -1,6 +1,6 @@
 """Tiny scans with a planted answer, and the network's slow truth in NumPy."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -32,9 +32,6 @@ class Scans:
     @property
     def X(self):
         return pack(self.connectomes, self.features)
-
-    def with_features(self, features):
-        return replace(self, features=features)
 
 
 def _draw_scans(n_people=24, n_rois=7, n_features=2, classes=("AD", "CN"), seed=0):
