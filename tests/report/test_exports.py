@@ -136,10 +136,11 @@ def test_an_evaluation_is_exported_by_model_relative_to_the_median(
         assert np.isnan(table.loc[ATLAS.names[5], name])
 
 
-def test_an_atlas_of_one_s_own_is_found_where_it_was_read(evaluation, tmp_path):
-    table = load_atlas(evaluation.cohort.atlas_name).regions[["name", "hemisphere"]]
+def test_an_atlas_of_one_s_own_is_found_where_it_was_read(make_evaluation, tmp_path):
+    evaluation = make_evaluation(regions=list(ATLAS.names), atlas_name="mine")
+    table = ATLAS.regions[["name", "hemisphere"]]
     table.to_csv(tmp_path / "mine.tsv", sep="\t", index=False)
     asked = {"asked": {"atlas": str(tmp_path / "mine.tsv")}}
-    cohort = replace(evaluation.cohort, atlas_name="mine", provenance=asked)
+    cohort = replace(evaluation.cohort, provenance=asked)
     files = export_maps(replace(evaluation, cohort=cohort), tmp_path / "maps")
     assert any(path.suffix == ".tsv" for path in files)
