@@ -1,6 +1,7 @@
 """The atlas: regions in order, the spellings of their names, where they lie."""
 
 import json
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,14 @@ COLUMNS = (
     *("name", "freesurfer_id", "hemisphere", "structure", "annot_name"),
     *("long_name", "lobe", "short_name", "x", "y", "z"),
 )
+# From fsaverage to MNI152: https://surfer.nmr.mgh.harvard.edu/fswiki/CoordinateSystems
+_MNI305_TO_MNI152 = np.array(
+    [
+        [0.9975, -0.0073, 0.0176, -0.0429],
+        [0.0146, 1.0009, -0.0024, 1.5496],
+        [-0.0130, -0.0093, 0.9971, 1.1840],
+    ]
+)
 _SIDES = {**HEMISPHERE_WORDS, "m": "M"}
 # Of a long list of wrong names so many are shown.
 _MOST_SHOWN = 5
@@ -51,6 +60,20 @@ class Atlas:
         Folder of the surface files; None for names alone.
     settings : dict
         What its `atlas.json` says about the files of tools; empty without one.
+
+    Attributes
+    ----------
+    names, short_names, full_names : tuple of str
+        `ctx_rh_G_precuneus`; `(R) G.precuneus`, as the paper's tables print it;
+        `right precuneus`, as a text or a table for readers says it.
+    coordinates : array of shape (n_rois, 3)
+        Centroids in mm, MNI152; NaN where not known.
+    cortex : bool array of shape (n_rois,)
+        Which regions are cortex.
+    homotopic : int array of shape (n_rois,)
+        Position of the same region on the other side; its own where there is none.
+    has_surfaces : bool
+        Whether the cortex can be drawn (:meth:`vertex_labels`).
 
     Examples
     --------
@@ -112,6 +135,29 @@ class Atlas:
     def short_names(self) -> tuple[str, ...]:
         """Names as the paper's tables print them, such as `(L) Sub.put`."""
         return tuple(self.regions["short_name"])
+
+    @cached_property
+    def full_names(self) -> tuple[str, ...]:
+        """Names for readers, with the side in words, such as `left amygdala`."""
+        sides = self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
+        names = self.regions["long_name"].str.replace(r"\s*\([^)]*\)", "", regex=True)
+        return tuple(
+            side + re.sub("^[A-Z](?=[a-z])", lambda first: first[0].lower(), name)
+            for side, name in zip(sides, names, strict=True)
+        )
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """Centroids in mm, MNI152, shape (n_rois, 3); NaN where not known."""
+        places = self.regions[["x", "y", "z"]].to_numpy(float)
+        if self.settings.get("space") == "MNI305":
+            return places @ _MNI305_TO_MNI152[:, :3].T + _MNI305_TO_MNI152[:, 3]
+        return places
+
+    @property
+    def has_surfaces(self) -> bool:
+        """Whether the cortex can be drawn."""
+        return self.folder is not None and (self.folder / "lh.annot").is_file()
 
     @cached_property
     def cortex(self) -> np.ndarray:
@@ -574,7 +620,7 @@ def _complete(table: pd.DataFrame, where: str) -> pd.DataFrame:
             "subcortex" if core in SUBCORTEX_SHORT else "cortex" for _, core in parts
         ],
         "annot_name": names.map(bare_name),
-        "long_name": names,
+        "long_name": names.map(bare_name).str.replace("_", " "),
         "lobe": "n/a",
         "short_name": list(map(short_name, names, sides)),
         **dict.fromkeys("xyz", "n/a"),

@@ -298,3 +298,14 @@ def test_the_licence_stands_beside_the_files(atlas):
     licence = (atlas.folder / "LICENSE.txt").read_text()
     assert "PART B. DOWNLOADING AGREEMENT" in licence
     assert all(f.stat().st_size < 500_000 for f in atlas.folder.rglob("*.*"))
+
+
+def test_names_and_coordinates_for_readers(atlas):
+    assert atlas.full_names[atlas.find("Left-Amygdala")] == "left amygdala"
+    assert not any("(" in name or "_" in name for name in atlas.full_names)
+    # fsaverage lies a little behind and below MNI152
+    moved = atlas.coordinates - atlas.regions[["x", "y", "z"]].to_numpy()
+    assert ((moved.mean(axis=0) > [-1, 0, 0]) & (moved.mean(axis=0) < 3)).all()
+    own = Atlas.from_names(["Precentral_L", "V1_R", "Brain_Stem"])
+    assert own.full_names == ("left precentral", "right V1", "brain Stem")
+    assert np.isnan(own.coordinates).all()
