@@ -1,11 +1,13 @@
-"""The command line: parse, call one function of the package, print what it returned."""
+"""The command line: parse, call one function of the package, print what it returned.
+
+The options of a command stand above its function, in the words of its help.
+"""
 
 import argparse
 import inspect
 import re
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,13 +21,204 @@ Options = dict[str, Any]
 EXIT_CODES = """exit codes:
   0    done
   1    a fault of brainlsap itself; please report it, with the text above it
-  2    bad input, a leak found by check, or a place that cannot be written
+  2    bad input, a leak found by check, or a file that cannot be written
   130  stopped by Ctrl-C or SIGTERM; the same command continues"""
 
 RUN_EXAMPLES = """examples:
   brainlsap run study --feature fdg --out results
   brainlsap run study --models all --harmonize site --permutations 99 --out results
   brainlsap run study --config study.toml --jobs 2 --out results"""
+
+# Options of several commands: flag, what stands for its value (READ_AS says how that
+# is read; a|b are choices, ... may be repeated), and after two blanks its help.
+STUDY = """
+STUDY  folder of a study, or a cohort's file (.h5)"""
+DATA = """
+--atlas NAME  name, folder or regions.tsv (default: destrieux160)
+--feature NAMES  thickness (default), volume, area, fdg, amyloid, tau,
+    strength, or columns of your tables
+--label COLUMN  to predict (default: diagnosis)
+--classes NAMES  labels in order of stage; others are left out
+--connectome FILE  one for everybody; none: made of the features
+--scans all|baseline  which visits (default: all)
+--subcortex absent|mean|volume
+    in place of its thickness and area (default: absent)
+--subjects-dir FOLDER  FreeSurfer's subjects
+--derivatives FOLDER...  results of other programs; may be repeated
+--pattern PATTERN  of connectome files, such as '*_count.csv'
+--labels FILE  names of the rows of unnamed matrices
+--row-order NAME  of unnamed rows: atlas, mrtrix, micapipe, freesurfer"""
+CLASSES = """
+--merge-classes HOW  5-to-3, 5-to-2, cn-or-ad, early-or-late, or
+    healthy=CN+SMC,ill=AD"""
+MODEL = """
+--preset default|paper  training as we do it, or as published
+--threshold X  drop weaker links (paper: 10 streamlines)
+--weights weighted|log|binary
+    of links (default: weighted; paper: binary)
+--head softmax|ordinal  ordinal: classes in order, CORN
+--epochs N  at most
+--seed N  of all chance (default: 0)"""
+STEPS = """
+--harmonize COLUMN  such as site: taken out by ComBat inside the folds
+--regress-out NAMES  such as age,sex: regressed out inside the folds"""
+FOLDS = """
+--folds N  by person (default: 5)
+--repeats N  how often folds are drawn anew (default: 1)
+--leave-out COLUMN  such as site: each of its values is a test fold once
+--permutations N  fits to permuted labels, for p-values (default: 0)"""
+SPLITS = """
+--splits FILE  folds of your own: scan, repeat, fold"""
+CONFIG = """
+--config FILE  study.toml: parameters of load_cohort, run_study and
+    LSAPClassifier; options given here come first"""
+JOBS = """
+--jobs N  processes (default: as many as cores)"""
+
+# What an option is called in Python, where that differs.
+IN_PYTHON = {
+    "--epochs": "n_epochs",
+    "--folds": "cv",
+    "--jobs": "n_jobs",
+    "--merge-classes": "merged_classes",
+    "--people": "n_people",
+    "--permutations": "n_permutations",
+    "--repeats": "n_repeats",
+    "--seed": "random_state",
+    "--starts": "n_starts",
+}
+
+
+def comma_list(text: str) -> list[str]:
+    """Parse names with commas between them."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def merged(text: str) -> str | dict[str, list[str]]:
+    """Parse the name of a merge of classes, or NAME=CLASS+CLASS,... ."""
+    if "=" not in text:
+        return text
+    parts = (part.partition("=") for part in comma_list(text))
+    return {
+        name.strip(): [one.strip() for one in classes.split("+")]
+        for name, _, classes in parts
+    }
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Parse NAME=WORDS."""
+    name, _, words = text.partition("=")
+    if not name or not words:
+        raise argparse.ArgumentTypeError(f"must be NAME=WORDS, got {text!r}")
+    return name, words
+
+
+def window(text: str) -> tuple[float, float]:
+    """Parse START,END in seconds."""
+    start, end = (float(part) for part in text.split(","))
+    return start, end
+
+
+def natural(text: str) -> int:
+    """Parse a whole number that is not negative."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}")
+    return int(text)
+
+
+READ_AS = {
+    "N": natural,
+    "X": float,
+    "NAMES": comma_list,
+    "HOW": merged,
+    "NAME=WORDS": pair,
+    "START,END": window,
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line; options that are not given are left out."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say the message and where to read on, and exit with code 2."""
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """One line for most options, and the function's words as they stand."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=25)
+
+
+COMMANDS: list[tuple[Callable[..., None], str, str, dict[str, str]]] = []
+
+
+def command(inputs: str = "", *, epilog: str = "", **groups: str) -> Callable:
+    """Make a command of a function: its inputs, and its options by group."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        COMMANDS.append((function, inputs, epilog, groups))
+        return function
+
+    return add
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; `call` is the function of the one given."""
+    from brainlsap import __version__
+
+    parser = Parser(
+        prog="brainlsap",
+        description="Learnable heat-kernel graph convolution for brain networks: "
+        "cross-validated stages, ranked regions, brain figures, a report.",
+        epilog=EXIT_CODES,
+        formatter_class=Help,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for function, inputs, epilog, groups in COMMANDS:
+        name, what = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
+        needed = re.findall(r"^[A-Z]+", inputs, re.MULTILINE)
+        needed += re.findall(r"^(--.*)  .*\(required\)", "\n".join(groups.values()), 8)
+        one = commands.add_parser(
+            name,
+            help=what[0].lower() + what[1:].rstrip("."),
+            description=what,
+            epilog=epilog,
+            usage=" ".join(["brainlsap", name, *needed, "[options]"]),
+            argument_default=argparse.SUPPRESS,  # the function has the defaults
+            formatter_class=Help,
+            add_help=False,
+        )
+        one.set_defaults(call=function)
+        one.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+        for title, options in ({"input": inputs} | groups).items():
+            _add_options(one.add_argument_group(title.replace("_", " ")), options)
+    return parser
+
+
+def _add_options(group: Any, text: str) -> None:
+    for option in re.findall(r"^\S.*(?:\n .*)*", text, re.MULTILINE):
+        head, _, what = option.replace("\n   ", " ").partition("  ")
+        flag, _, value = head.partition(" ")
+        how: Options = {"help": " ".join(what.split())}
+        if not flag.startswith("--"):
+            group.add_argument(flag.lower(), metavar=flag, **how)
+            continue
+        how |= {"dest": _in_python(flag), "required": "(required)" in what}
+        if "|" in value:
+            how["choices"] = value.split("|")
+        elif value:
+            kind = value.removesuffix("...")
+            how |= {"metavar": kind, "type": READ_AS.get(kind, str)}
+        if not value or value.endswith("..."):
+            how["action"] = "append" if value else "store_true"
+        group.add_argument(flag, **how)
+
+
+def _in_python(flag: str) -> str:
+    return IN_PYTHON.get(flag, flag[2:].replace("-", "_"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,11 +235,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 done, 2 bad input or a leak, 130 stopped.
     """
     options = vars(build_parser().parse_args(arguments))
-    call: Callable[[Options], None] = options.pop("call")
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    call: Callable[..., None] = options.pop("call")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        call(options)
+        call(**options)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_message(error)}", file=sys.stderr)
         return 2
@@ -67,450 +259,150 @@ def _message(error: BrainlsapError | OSError) -> str:
 
 
 def _in_flags(text: str) -> str:
-    # Messages say "label="; here it is --label. Nothing that is part of a path.
-    flag = re.compile(rf"(?<![\w/.=-])({'|'.join(FLAGS)})=(?=[\s.,;:)]|$)")
-    text = flag.sub(lambda found: "--" + found[1].replace("_", "-"), text)
+    """Say --label where a message of the package says "label=" (but not in a path)."""
+    shared = DATA + CLASSES + MODEL + FOLDS + STEPS
+    flags = {_in_python(flag): flag for flag in re.findall(r"^--[a-z-]+", shared, 8)}
+    argument = re.compile(rf"(?<![\w/.=-])({'|'.join(flags)})=(?=[\s.,;:)]|$)")
+    text = argument.sub(lambda found: flags[found[1]], text)
     # "label= (--label)" says both: one is enough here
     return re.sub(r"(--[a-z-]+) \((\1[^)]*)\)", r"\2", text)
 
 
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; options that are not given are left out."""
-
-    def __init__(self, **how: Any) -> None:
-        how.setdefault("argument_default", argparse.SUPPRESS)
-        how.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(**how)
-
-    def error(self, message: str) -> NoReturn:
-        """Say the message and where to read on, and exit with code 2."""
-        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
-
-
-def comma_list(text: str) -> list[str]:
-    """Parse names with commas between them."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def merged(text: str) -> str | dict[str, list[str]]:
-    """Parse the name of a merge of classes, or NAME=CLASS+CLASS,... ."""
-    if "=" not in text:
-        return text
-    found = {}
-    for part in comma_list(text):
-        name, _, classes = part.partition("=")
-        found[name.strip()] = [one.strip() for one in classes.split("+")]
-    return found
-
-
-def window(text: str) -> tuple[float, float]:
-    """Parse START,END in seconds."""
-    start, end = (float(part) for part in text.split(","))
-    return start, end
-
-
-def natural(text: str) -> int:
-    """Parse a whole number that is not negative."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}")
-    return int(text)
-
-
-# Flag, what it is called in Python where that differs, and how argparse reads it.
-DATA: dict[str, dict[str, Any]] = {
-    "--atlas": {"help": "name, folder, or regions.tsv (default: destrieux160)"},
-    "--feature": {
-        "type": comma_list,
-        "help": "thickness, volume, area, fdg, amyloid, tau, strength or a column of "
-        "your tables; several with commas (default: thickness)",
-    },
-    "--label": {"help": "column to predict (default: diagnosis)"},
-    "--classes": {
-        "type": comma_list,
-        "help": "labels in order of stage; scans with others are left out",
-    },
-    "--connectome": {
-        "metavar": "FILE",
-        "help": "one connectome for everybody; none: a network is made of features",
-    },
-    "--scans": {
-        "choices": ("all", "baseline"),
-        "help": "baseline: everybody's baseline visit only (default: all)",
-    },
-    "--subcortex": {
-        "choices": ("absent", "mean", "volume"),
-        "help": "what stands for thickness and area below the cortex (default: absent)",
-    },
-    "--subjects-dir": {"metavar": "FOLDER", "help": "FreeSurfer's subjects"},
-    "--derivatives": {
-        "action": "append",
-        "metavar": "FOLDER",
-        "help": "results of other programs outside the study; may be repeated",
-    },
-    "--pattern": {"help": "of the names of connectome files, such as '*_count.csv'"},
-    "--labels": {"metavar": "FILE", "help": "names of the rows of unnamed matrices"},
-    "--row-order": {"help": "of unnamed rows: atlas, mrtrix, micapipe, freesurfer"},
-}
-CLASSES: dict[str, dict[str, Any]] = {
-    "--merge-classes": {
-        "dest": "merged_classes",
-        "type": merged,
-        "metavar": "HOW",
-        "help": "5-to-3, 5-to-2, cn-or-ad, early-or-late, or healthy=CN+SMC,ill=AD",
-    },
-}
-STEPS: dict[str, dict[str, Any]] = {
-    "--harmonize": {
-        "metavar": "COLUMN",
-        "help": "take out site or scanner by ComBat, fitted inside the folds",
-    },
-    "--regress-out": {
-        "type": comma_list,
-        "metavar": "COLUMNS",
-        "help": "such as age,sex: regressed out inside the folds",
-    },
-}
-MODEL: dict[str, dict[str, Any]] = {
-    "--preset": {
-        "choices": ("default", "paper"),
-        "help": "training as we do it (default), or as published",
-    },
-    "--threshold": {"type": float, "help": "drop weaker links (paper: 10 streamlines)"},
-    "--weights": {
-        "choices": ("weighted", "log", "binary"),
-        "help": "of links (default: weighted; paper: binary)",
-    },
-    "--head": {
-        "choices": ("softmax", "ordinal"),
-        "help": "ordinal: classes in order, CORN (default: softmax)",
-    },
-    "--epochs": {
-        "dest": "n_epochs",
-        "type": natural,
-        "metavar": "N",
-        "help": "at most",
-    },
-    "--seed": {
-        "dest": "random_state",
-        "type": natural,
-        "metavar": "N",
-        "help": "of all chance (default: 0)",
-    },
-}
-EVALUATION: dict[str, dict[str, Any]] = {
-    "--models": {
-        "type": comma_list,
-        "help": "LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN, ...; with commas; "
-        "or all, models, controls",
-    },
-    "--folds": {"dest": "cv", "type": natural, "metavar": "N", "help": "default: 5"},
-    "--repeats": {
-        "dest": "n_repeats",
-        "type": natural,
-        "metavar": "N",
-        "help": "how often folds are drawn anew (default: 1)",
-    },
-    "--splits": {"metavar": "FILE", "help": "folds of your own: scan, repeat, fold"},
-    "--leave-out": {
-        "metavar": "COLUMN",
-        "help": "one value of a column, such as site, is the test fold at a time",
-    },
-    "--permutations": {
-        "dest": "n_permutations",
-        "type": natural,
-        "metavar": "N",
-        "help": "fits to permuted labels, for the ranking's p-values (default: 0)",
-    },
-}
-CONFIG: dict[str, dict[str, Any]] = {
-    "--config": {
-        "metavar": "FILE",
-        "help": "study.toml; its keys are the parameters of load_cohort, run_study and "
-        "LSAPClassifier; options given here come before it",
-    },
-}
-FLAGS = sorted(
-    option.get("dest", flag[2:].replace("-", "_"))
-    for group in (DATA, CLASSES, STEPS, MODEL, EVALUATION)
-    for flag, option in group.items()
+@command(
+    options="""
+--out FOLDER  to write (default: demo)
+--people N  simulated (default: 120)
+--folds N  default: 5
+--seed N  default: 0
+--epochs N  at most
+--starts N  of each fit
+"""
+    + JOBS
 )
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; `call` is the function of the one given."""
-    from brainlsap import __version__
-
-    parser = Parser(
-        prog="brainlsap",
-        description="Learnable heat-kernel graph convolution for brain networks: "
-        "cross-validated stages, ranked regions, brain figures, a report.",
-        epilog=EXIT_CODES,
-    )
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-    def add(call: Callable[[Options], None], what: str, *names: str, **how: Any) -> Any:
-        name = call.__name__.replace("_", "-")
-        required = ["--out FOLDER"] if call is run else []
-        how["usage"] = " ".join(["brainlsap", name, *names, *required, "[options]"])
-        command = commands.add_parser(name, help=what, description=what, **how)
-        command.set_defaults(call=call)
-        for name in names:
-            command.add_argument(name.lower(), metavar=name)
-        return command
-
-    def group(command: Any, title: str, *parts: dict[str, dict[str, Any]]) -> None:
-        place = command.add_argument_group(title)
-        for part in parts:
-            for flag, how in part.items():
-                place.add_argument(flag, **how)
-
-    command = add(demo, "simulate a study and go the whole way, to a report")
-    command.add_argument("--out", help="folder to write (default: demo)")
-    command.add_argument("--people", type=natural, help="default: 120")
-    command.add_argument("--folds", type=natural, help="default: 5")
-    command.add_argument("--seed", type=natural, help="default: 0")
-    command.add_argument("--jobs", type=natural, help="processes (default: 2)")
-    command.add_argument("--epochs", type=natural, dest="n_epochs")
-    command.add_argument("--starts", type=natural, dest="n_starts")
-
-    command = add(simulate, "write a simulated study with a planted answer", "OUT")
-    command.add_argument("--people", type=natural, help="default: 120")
-    command.add_argument("--atlas", help="default: destrieux160")
-    command.add_argument("--feature", type=comma_list, help="default: fdg")
-    command.add_argument(
-        "--style",
-        choices=("mrtrix", "named"),
-        help="of connectomes: numbers alone (default), or with names of regions",
-    )
-    command.add_argument("--seed", type=natural, help="default: 0")
-
-    _add_adni(
-        add(import_adni, "make a study of ADNI's files", "TABLES", "IMAGES", "OUT")
-    )
-    _add_build(add(build, "make connectomes and SUVR from a study's images", "STUDY"))
-
-    command = add(
-        check, "what a study holds, what is mapped or dropped, faults, leaks", "STUDY"
-    )
-    group(command, "data", DATA)
-    group(
-        command, "folds that are looked at", {k: EVALUATION[k] for k in ("--splits",)}
-    )
-    command.add_argument("--config", **CONFIG["--config"])
-    command.add_argument("--out", metavar="FOLDER", help="write the tables there too")
-
-    command = add(
-        run,
-        "cross-validate, rank regions, write a report",
-        "STUDY",
-        epilog=RUN_EXAMPLES,
-    )
-    group(command, "data", DATA, CLASSES)
-    group(command, "model", MODEL)
-    group(command, "evaluation", EVALUATION, STEPS)
-    output = {
-        "--out": {"required": True, "metavar": "FOLDER", "help": "results folder"},
-        "--jobs": {
-            "dest": "n_jobs",
-            "type": natural,
-            "metavar": "N",
-            "help": "processes; the result does not depend on them (default: 1)",
-        },
-        **CONFIG,
-    }
-    group(command, "output", output)
-
-    command = add(report, "make a report anew, or export its maps", "RESULTS")
-    command.add_argument("--out", help="another folder to write (default: the same)")
-    command.add_argument("--title", help="heading of the page")
-    command.add_argument(
-        "--with-identifiers",
-        action="store_true",
-        help="name scans and people in report/, which is then not to be shared",
-    )
-    command.add_argument(
-        "--export", metavar="FOLDER", help="write maps of the scales there: GIFTI, TSV"
-    )
-    command.add_argument(
-        "--parcellation", metavar="IMAGE", help="also write NIfTI maps in its space"
-    )
-
-    command = add(fit, "fit one model on a whole study and store it", "STUDY")
-    group(command, "data", DATA, CLASSES)
-    group(command, "model", MODEL, STEPS)
-    command.add_argument(
-        "--kernel", help="chebyshev (default), exact, hermite, laguerre"
-    )
-    command.add_argument("--config", **CONFIG["--config"])
-    command.add_argument("--out", required=True, help="the model's file")
-
-    command = add(predict, "classes of new people by a stored model", "MODEL", "STUDY")
-    group(command, "data (default: as the model's study was read)", DATA)
-    command.add_argument("--out", required=True, help="table to write; it names people")
-
-    _add_nodes(add(nodes, "classify the nodes of a citation graph", "DATASET"))
-    return parser
-
-
-def _add_adni(command: Any) -> None:
-    command.add_argument(
-        "--window", type=natural, help="days between image and visit (default: 180)"
-    )
-    command.add_argument(
-        "--stages",
-        choices=("baseline", "carry"),
-        help="SMC, EMCI, LMCI: at baseline (default), or carried forward and marked",
-    )
-    command.add_argument(
-        "--require",
-        type=comma_list,
-        help="modalities that a visit needs: anat, dwi, fdg, amyloid, tau",
-    )
-    command.add_argument(
-        "--modality",
-        action="append",
-        metavar="NAME=WORDS",
-        help="words in a description that mean a modality, such as fdg=Coreg,_Avg",
-    )
-    command.add_argument(
-        "--files", choices=("link", "copy", "none"), help="of images (default: link)"
-    )
-
-
-def _add_build(command: Any) -> None:
-    command.add_argument("--out", help="default: derivatives/brainlsap in the study")
-    command.add_argument("--atlas", help="default: destrieux160")
-    command.add_argument("--derivatives", **DATA["--derivatives"])
-    command.add_argument("--subjects-dir", **DATA["--subjects-dir"])
-    command.add_argument("--jobs", type=natural, help="scans at once (default: 1)")
-    files = command.add_argument_group("patterns of the names of files")
-    for name in PATTERNS:
-        files.add_argument(f"--{name.replace('_', '-')}", metavar="PATTERN")
-    command.add_argument("--labels", help="table of numbers and names of the labels")
-    lines = command.add_argument_group("connectomes")
-    lines.add_argument(
-        "--assignment",
-        choices=("end_voxels", "radial", "reverse_search"),
-        help="where a streamline's end belongs (default: radial)",
-    )
-    lines.add_argument("--radius", type=float, help="in mm (default: 4)")
-    lines.add_argument(
-        "--weight",
-        choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
-        help="what a streamline adds (default: count)",
-    )
-    pet = command.add_argument_group("SUVR")
-    pet.add_argument("--reference", help="region or mask (default: cerebellar cortex)")
-    pet.add_argument(
-        "--grid", choices=("pet", "parcellation"), help="where voxels are averaged"
-    )
-    pet.add_argument("--frames", type=window, metavar="START,END", help="in seconds")
-    pet.add_argument("--erosion", type=natural, help="layers of voxels (default: 0)")
-    pet.add_argument("--min-voxels", type=natural, help="of a region (default: 1)")
-    for flag, what in {
-        "--same-space": "the PET lies in the parcellation's space, whatever its name",
-        "--accept-low-coverage": "go on where the PET covers too few regions",
-    }.items():
-        pet.add_argument(flag, action="store_true", help=what)
-
-
-def _add_nodes(command: Any) -> None:
-    command.add_argument("--data", help="folder of files (default: in ~/.cache)")
-    command.add_argument("--download", action="store_true", help="fetch missing files")
-    command.add_argument(
-        "--models", type=comma_list, help="with commas, or all (default: lsap-c,gcn)"
-    )
-    command.add_argument("--seeds", type=natural, help="how many (default: 10)")
-    command.add_argument("--split", help="public, per-class, 60-20-20, or masks (.npz)")
-    command.add_argument("--variant", help="how scales are learned (default: chosen)")
-    command.add_argument("--epochs", type=natural, dest="n_epochs", help="at most")
-    command.add_argument("--out", help="CSV of one row a run; finished seeds are kept")
-
-
-PATTERNS = ("tractogram", "parcellation", "pet", "transform", "streamline_weights")
-CONNECTOME = ("assignment", "radius", "weight", "labels")
-SUVR = (
-    *("reference", "grid", "frames", "erosion", "min_voxels", "labels"),
-    *("same_space", "accept_low_coverage"),
-)
-
-
-def demo(options: Options) -> None:
-    """Simulate a study and go the whole way."""
+def demo(
+    out: str = "demo",
+    n_people: int = 120,
+    random_state: int = 0,
+    n_jobs: int = -1,
+    **settings: Any,
+) -> None:
+    """Simulate a study and go the whole way, to a report."""
     from brainlsap.data import load_cohort
     from brainlsap.report import check_results_folder
     from brainlsap.simulation import make_cohort, write_study_folder
     from brainlsap.workflow import run_study
 
-    out = Path(options.pop("out", "demo"))
-    people, seed = options.pop("people", 120), options.pop("seed", 0)
-    results = check_results_folder(out / "results")
-    folder = out / f"study_{people}_people_seed_{seed}"
-    if folder.is_dir():
-        print(f"Study: {folder} (made before)")
-    else:
-        made = make_cohort(people, feature="fdg", random_state=seed)
+    results = check_results_folder(Path(out) / "results")
+    folder = Path(out) / f"study_{n_people}_people_seed_{random_state}"
+    if not folder.is_dir():
+        made = make_cohort(n_people, feature="fdg", random_state=random_state)
         write_study_folder(made, folder, verbose=True)
-        print(f"Study: {folder} ({made.n_scans} scans simulated)")
+    cohort = load_cohort(folder, feature="fdg", verbose=True)
+    print(f"Study: {folder} ({_count(cohort)}, simulated)", flush=True)
     evaluation = run_study(
-        load_cohort(folder, feature="fdg", verbose=True),
+        cohort,
         results,
         ["LSAP-C", "Exact"],
-        cv=options.pop("folds", 5),
-        random_state=seed,
-        n_jobs=options.pop("jobs", 2),
+        random_state=random_state,
+        n_jobs=n_jobs,
         verbose=True,
         title="Demo: a simulated study",
-        **options,
+        **settings,
     )
     _print_scores(evaluation, results)
 
 
-def simulate(options: Options) -> None:
-    """Write a simulated study."""
+@command(
+    "OUT  folder to write",
+    options="""
+--people N  default: 120
+--atlas NAME  default: destrieux160
+--feature NAMES  default: fdg
+--style mrtrix|named  of connectomes: numbers alone (default), or named
+--seed N  default: 0""",
+)
+def simulate(out: str, style: str = "mrtrix", **how: Any) -> None:
+    """Write a simulated study with a planted answer."""
     from brainlsap.simulation import make_cohort, write_study_folder
 
-    cohort = make_cohort(
-        options.get("people", 120),
-        atlas=options.get("atlas", "destrieux160"),
-        feature=options.get("feature", ["fdg"]),
-        random_state=options.get("seed", 0),
-    )
-    style = options.get("style", "mrtrix")
-    folder = write_study_folder(cohort, options["out"], style=style, verbose=True)
+    cohort = make_cohort(**how)
+    folder = write_study_folder(cohort, out, style=style, verbose=True)
     print(f"Study: {folder} ({_count(cohort)})")
 
 
-def import_adni(options: Options) -> None:
+@command(
+    """
+TABLES  folder of ADNI's tables
+IMAGES  folder of LONI's images
+OUT  study to write""",
+    options="""
+--window N  days between image and visit (default: 180)
+--stages baseline|carry
+    SMC, EMCI, LMCI: at baseline (default), or carried forward and marked
+--require NAMES  modalities of a visit: anat, dwi, fdg, amyloid, tau
+--modality NAME=WORDS...  words in a description that mean a modality,
+    such as fdg=Coreg,_Avg
+--files link|copy|none  of images (default: link)""",
+)
+def import_adni(
+    tables: str, images: str, out: str, modality: Any = (), **how: Any
+) -> None:
     """Make a study of ADNI's tables and images."""
     from brainlsap import adni
 
-    words = {}
-    for part in options.pop("modality", []):
-        name, _, text = part.partition("=")
-        if not name or not text:
-            raise BrainlsapError("--modality must be NAME=WORDS, such as fdg=Coreg")
-        words[name] = text
-    if words:
-        options["modalities"] = words
-    places = [options.pop(name) for name in ("tables", "images", "out")]
-    found = adni.import_adni(*places, **options)
-    print(found.text(), end="")
-    print(f"Study: {found.folder}")
+    words = dict(modality) or None
+    found = adni.import_adni(tables, images, out, modalities=words, **how)
+    print(f"{found.text()}Study: {found.folder}")
 
 
-def build(options: Options) -> None:
-    """Make connectomes and SUVR of a study from its images."""
+@command(
+    STUDY,
+    options="""
+--out FOLDER  default: derivatives/brainlsap in the study
+--atlas NAME  name, folder or regions.tsv (default: destrieux160)
+--derivatives FOLDER...  results of other programs; may be repeated
+--subjects-dir FOLDER  FreeSurfer's subjects
+--jobs N  scans at once (default: 1)
+--labels FILE  numbers and names of the labels""",
+    names_of_files="""
+--tractogram PATTERN
+--parcellation PATTERN
+--pet PATTERN
+--transform PATTERN
+--streamline-weights PATTERN""",
+    connectomes="""
+--assignment end_voxels|radial|reverse_search
+    where a streamline's end belongs (default: radial)
+--radius X  in mm (default: 4)
+--weight count|inverse_length|inverse_node_volume|mean_length
+    what a streamline adds (default: count)""",
+    SUVR="""
+--reference NAME  region or mask (default: cerebellar cortex)
+--grid pet|parcellation  where voxels are averaged
+--frames START,END  in seconds
+--erosion N  layers of voxels (default: 0)
+--min-voxels N  of a region (default: 1)
+--same-space  the PET lies in the parcellation's space, whatever its name
+--accept-low-coverage  go on where the PET covers too few regions""",
+)
+def build(study: str, **options: Any) -> None:
+    """Make connectomes and SUVR from a study's images."""
     from brainlsap.images import build_study
 
+    def some(*names: str) -> Options:
+        return {name: options[name] for name in names if name in options}
+
     built = build_study(
-        options["study"],
-        **_some(options, ("atlas", "out", "derivatives", "subjects_dir")),
-        patterns=_some(options, PATTERNS),
-        connectome=_some(options, CONNECTOME),
-        suvr=_some(options, SUVR),
-        n_jobs=options.get("jobs", 1),
+        study,
+        **some("atlas", "out", "derivatives", "subjects_dir", "n_jobs"),
+        patterns=some(
+            *("tractogram", "parcellation", "pet", "transform", "streamline_weights")
+        ),
+        connectome=some("assignment", "radius", "weight", "labels"),
+        suvr=some(
+            *("reference", "grid", "frames", "erosion", "min_voxels", "labels"),
+            *("same_space", "accept_low_coverage"),
+        ),
         verbose=True,
     )
     print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
@@ -518,25 +410,35 @@ def build(options: Options) -> None:
         raise CohortError(f"{len(built.faults)} faults", built.faults)
 
 
-def check(options: Options) -> None:
-    """Say what a study holds; look for faults and leaks."""
-    _existing(options["study"])
+@command(
+    STUDY,
+    data=DATA,
+    options=SPLITS + CONFIG + "\n--out FOLDER  write the tables there too",
+)
+def check(
+    study: str,
+    splits: str | None = None,
+    config: str | None = None,
+    out: str | None = None,
+    **options: Any,
+) -> None:
+    """Say what a study holds, what is mapped or dropped; its faults and leaks."""
+    _existing(study)
     from brainlsap.data import check_cohort, quality_table, write_tsv
     from brainlsap.evaluation import audit, make_splits, read_splits
 
-    reading, rest = _configured(options, "study", "splits", "out")
-    _refuse_unknown(rest)
-    found = check_cohort(options["study"], **reading)
+    reading, _, _ = _configured(config, options)
+    found = check_cohort(study, **reading)
     print(_in_flags(found.text()), end="")
     if found.cohort is None:
         n = len(found.faults)
-        raise BrainlsapError(f"{options['study']} has {n} fault{'s' * (n > 1)}")
+        raise BrainlsapError(f"{study} has {n} fault{'s' * (n > 1)}")
     cohort = found.cohort
-    if "splits" in options:
-        splits = read_splits(options["splits"], cohort.table["scan"])
+    if splits is not None:
+        folds = read_splits(splits, cohort.table["scan"])
     else:
-        n_folds = min(5, cohort.table.groupby("label")["participant"].nunique().min())
-        splits = make_splits(cohort.y, cohort.groups, max(2, int(n_folds)))
+        n_people = cohort.table.groupby("label")["participant"].nunique().min()
+        folds = make_splits(cohort.y, cohort.groups, min(5, max(2, int(n_people))))
     quality = quality_table(cohort)
     unusual = quality.loc[quality["flags"] != "", "flags"]
     print("\nUnusual scans:")
@@ -544,126 +446,170 @@ def check(options: Options) -> None:
         print(f"  {line}")
     for note in quality.attrs["notes"]:
         print(f"  ({note})")
-    leaks = audit(cohort, splits)
+    leaks = audit(cohort, folds)
     shown = leaks.drop(columns="scans", errors="ignore")
     print("\nLeaks and other explanations of a score:")
     print(shown.to_string(index=False) if len(shown) else "none found")
-    if "out" in options:
-        out = Path(options["out"])
+    if out is not None:
         with owner_only():  # both name people
-            print(f"Audit: {write_tsv(leaks, out / 'audit.tsv')}")
-            print(f"Quality: {write_tsv(quality.reset_index(), out / 'quality.tsv')}")
+            print(f"Audit: {write_tsv(leaks, Path(out) / 'audit.tsv')}")
+            table = quality.reset_index()
+            print(f"Quality: {write_tsv(table, Path(out) / 'quality.tsv')}")
     # other folds than these would have the two on both sides
     is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
     if is_leak.any():
         told = ", ".join(sorted(set(leaks.loc[is_leak, "check"])))
-        raise BrainlsapError(f"{options['study']} has leaks: {told}")
+        raise BrainlsapError(f"{study} has leaks: {told}")
 
 
-def run(options: Options) -> None:
-    """Cross-validate a study, rank its regions, write the report."""
-    _existing(options["study"])
+@command(
+    STUDY,
+    epilog=RUN_EXAMPLES,
+    data=DATA + CLASSES,
+    model=MODEL,
+    evaluation="""
+--models NAMES  LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...;
+    or all, models, controls"""
+    + FOLDS
+    + SPLITS
+    + STEPS,
+    output="""
+--out FOLDER  results (required)"""
+    + JOBS
+    + CONFIG,
+)
+def run(
+    study: str,
+    out: str,
+    splits: str | None = None,
+    config: str | None = None,
+    **options: Any,
+) -> None:
+    """Cross-validate, rank regions, write a report."""
+    _existing(study)
     from brainlsap.evaluation import read_splits
     from brainlsap.report import check_results_folder
     from brainlsap.workflow import run_study
 
-    reading, settings = _configured(options, "study", "splits", "out")
-    check_results_folder(options["out"])
-    _refuse_unknown(settings, run_study)
-    cohort = _load(options["study"], reading)
-    if "splits" in options:
-        settings["cv"] = read_splits(options["splits"], cohort.table["scan"])
-    evaluation = run_study(cohort, options["out"], verbose=True, **settings)
-    _print_scores(evaluation, Path(options["out"]))
+    check_results_folder(out)
+    reading, studying, model = _configured(config, options)
+    cohort = _load(study, reading)
+    if splits is not None:
+        studying["cv"] = read_splits(splits, cohort.table["scan"])
+    how = {"n_jobs": -1} | studying | model
+    _print_scores(run_study(cohort, out, verbose=True, **how), Path(out))
 
 
-def report(options: Options) -> None:
-    """Make a report anew from its results folder; export its maps."""
+@command(
+    "RESULTS  folder that run wrote",
+    options="""
+--out FOLDER  another folder to write (default: the same)
+--title TEXT  heading of the page
+--with-identifiers  name scans and people in report/: not to be shared then
+--export FOLDER  write maps of the scales there: GIFTI, TSV
+--parcellation IMAGE  also write NIfTI maps in its space""",
+)
+def report(
+    results: str,
+    out: str | None = None,
+    export: str | None = None,
+    parcellation: str | None = None,
+    **how: Any,
+) -> None:
+    """Make a report anew, or export its maps."""
     from brainlsap.report import export_maps, read_results, write_report
 
-    results = Path(options["results"])
-    evaluation = read_results(results)
-    if "export" in options:
-        files = export_maps(
-            evaluation, options["export"], parcellation=options.get("parcellation")
-        )
-        print(f"Maps: {options['export']} ({len(files)} files)")
-        return
-    out = Path(options.get("out", results))
-    page = write_report(
-        evaluation, out, **_some(options, ("title", "with_identifiers"))
-    )
-    print(f"Report: {page}")
+    evaluation = read_results(Path(results))
+    if export is not None:
+        files = export_maps(evaluation, export, parcellation=parcellation)
+        print(f"Maps: {export} ({len(files)} files)")
+    else:
+        print(f"Report: {write_report(evaluation, Path(out or results), **how)}")
 
 
-def fit(options: Options) -> None:
+@command(
+    STUDY,
+    data=DATA + CLASSES,
+    model=MODEL
+    + """
+--kernel NAME  chebyshev (default), exact, hermite, laguerre"""
+    + STEPS,
+    output="""
+--out FILE  the model's file (required)"""
+    + CONFIG,
+)
+def fit(study: str, out: str, config: str | None = None, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
-    _existing(options["study"])
+    _existing(study)
     from brainlsap.model import LSAPClassifier
     from brainlsap.prediction import fit_model
     from brainlsap.workflow import merge_classes
 
-    reading, settings = _configured(options, "study", "out")
-    steps = _some(settings, ("harmonize", "regress_out", "handle_unknown"))
-    classes = settings.pop("merged_classes", None)
-    for name in steps:
-        del settings[name]
-    _refuse_unknown(settings, LSAPClassifier)
+    reading, studying, settings = _configured(config, options)
     model = LSAPClassifier(**{"random_state": 0, **settings})
-    cohort = _load(options["study"], reading)
-    if classes is not None:
-        cohort = merge_classes(cohort, classes)
-    fit_model(cohort, options["out"], model, reading=reading, **steps)
-    print(f"Model: {options['out']}")
+    cohort = _load(study, reading)
+    if "merged_classes" in studying:
+        cohort = merge_classes(cohort, studying["merged_classes"])
+    steps = ("harmonize", "regress_out", "handle_unknown")
+    how = {name: studying[name] for name in steps if name in studying}
+    fit_model(cohort, out, model, reading=reading, **how)
+    print(f"Model: {out}")
 
 
-def predict(options: Options) -> None:
-    """Predict the people of a study by a stored model."""
-    _existing(options["study"])
+@command(
+    "MODEL  file that fit wrote\n" + STUDY.strip(),
+    options="--out FILE  table to write; it names people (required)",
+    data_by_default_as_in_the_fit=DATA,
+)
+def predict(model: str, study: str, out: str, **reading: Any) -> None:
+    """Predict the classes of new people by a stored model."""
+    _existing(study)
     from brainlsap.data import write_tsv
     from brainlsap.model import load_model
     from brainlsap.prediction import predict_people, read_people
 
-    model = load_model(options.pop("model"))
-    folder, out = options.pop("study"), options.pop("out")
-    cohort = read_people(model, folder, verbose=True, **options)
+    fitted = load_model(model)
+    cohort = read_people(fitted, study, verbose=True, **reading)
     print(f"Study: {_count(cohort)}")
-    table = predict_people(model, cohort)
-    counts = table["predicted"].value_counts()
-    print(
-        "Predicted: " + ", ".join(f"{name} {count}" for name, count in counts.items())
-    )
+    table = predict_people(fitted, cohort)
+    counts = table["predicted"].value_counts().items()
+    print("Predicted: " + ", ".join(f"{name} {count}" for name, count in counts))
     with owner_only():  # it names people
         print(f"Table: {write_tsv(table, out)}")
 
 
-def nodes(options: Options) -> None:
+@command(
+    "DATASET  such as cora",
+    options="""
+--data FOLDER  of its files (default: in ~/.cache)
+--download  fetch missing files
+--models NAMES  or all (default: lsap-c,gcn)
+--seeds N  how many (default: 10)
+--split NAME  public, per-class, 60-20-20, or masks (.npz)
+--variant NAME  how scales are learned (default: chosen)
+--epochs N  at most
+--out FILE  CSV of one row a run; finished seeds are kept""",
+)
+def nodes(
+    dataset: str,
+    data: str | None = None,
+    download: bool = False,
+    seeds: int = 10,
+    models: Sequence[str] = ("lsap-c", "gcn"),
+    **how: Any,
+) -> None:
     """Classify the nodes of a citation or co-purchase graph, many seeds."""
     from brainlsap.nodes import NODE_MODELS, load_nodes, run_nodes, summarize_nodes
 
-    graph = load_nodes(
-        options["dataset"],
-        options.get("data"),
-        download=options.get("download", False),
-    )
+    graph = load_nodes(dataset, data, download=download)
     print(
         f"{graph.name}: {graph.n_nodes} nodes, {graph.n_edges} edges, "
         f"{graph.n_classes} classes, {graph.n_features} features",
         flush=True,
     )
-    models = options.get("models", ["lsap-c", "gcn"])
-    runs = run_nodes(
-        graph,
-        list(NODE_MODELS) if models == ["all"] else models,
-        n_seeds=options.get("seeds", 10),
-        verbose=True,
-        **_some(options, ("split", "variant", "n_epochs", "out")),
-    )
+    names = NODE_MODELS if models == ["all"] else models
+    runs = run_nodes(graph, list(names), n_seeds=seeds, verbose=True, **how)
     print(summarize_nodes(runs).round(2).to_string(index=False))
-
-
-def _some(options: Options, names: Sequence[str]) -> Options:
-    return {name: options[name] for name in names if name in options}
 
 
 def _count(cohort: Any) -> str:
@@ -687,44 +633,46 @@ def _load(study: str, reading: Options) -> Any:
     return cohort
 
 
-def _configured(options: Options, *own: str) -> tuple[Options, Options]:
-    """Return what load_cohort takes, and the rest, of the config file and options."""
+def _configured(
+    config: str | None, options: Options
+) -> tuple[Options, Options, Options]:
+    """Return what load_cohort, run_study and LSAPClassifier are told by file and flags.
+
+    What none of them knows is refused.
+    """
     import tomllib
 
     from brainlsap.data import load_cohort
-
-    asked: Options = {}
-    if "config" in options:
-        path = Path(options["config"])
-        try:
-            asked = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BrainlsapError(f"{path}: not a TOML file ({error})") from error
-        for section in [name for name in asked if name in ("data", "study", "model")]:
-            asked |= asked.pop(section)  # sections are for the reader only
-    asked |= {k: v for k, v in options.items() if k not in (*own, "config")}
-    known = set(inspect.signature(load_cohort).parameters) - {"folder", "verbose"}
-    reading = {name: value for name, value in asked.items() if name in known}
-    return reading, {k: v for k, v in asked.items() if k not in known}
-
-
-def _refuse_unknown(settings: Options, *functions: Any) -> None:
-    """Refuse settings that neither these functions nor LSAPClassifier take."""
-    from brainlsap.data import load_cohort
     from brainlsap.model import LSAPClassifier
     from brainlsap.model.settings import OPTIONS
+    from brainlsap.workflow import run_study
 
-    known: set[str] = set(OPTIONS)
-    for one in (*functions, LSAPClassifier, load_cohort):
-        known |= set(inspect.signature(one).parameters)
-    wrong = sorted(set(settings) - known)
+    asked: Options = {}
+    if config is not None:
+        try:
+            asked = tomllib.loads(Path(config).read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BrainlsapError(f"{config}: not a TOML file ({error})") from error
+        for section in {"data", "study", "model"} & set(asked):
+            asked |= asked.pop(section)  # sections are for the reader only
+    asked |= options
+    takers = (load_cohort, run_study, LSAPClassifier)
+    known = [set(inspect.signature(one).parameters) for one in takers]
+    known[0] -= {"folder"}
+    known[1] -= {"cohort", "out", "settings"}
+    known[2] |= set(OPTIONS)
+    wrong = sorted(set(asked) - set.union(*known))
     if wrong:
-        near = get_close_matches(wrong[0], known, n=1)
+        near = get_close_matches(wrong[0], set.union(*known), n=1)
         hint = f"; nearest: {near[0]}" if near else ""
         raise BrainlsapError(
-            f"{', '.join(wrong)}: no setting of this command{hint}. The keys of a "
-            "config file are the parameters of load_cohort, run_study, LSAPClassifier."
+            f"{', '.join(wrong)}: no setting{hint}. The keys of a config file are the "
+            "parameters of load_cohort, run_study and LSAPClassifier."
         )
+    reading, studying, model = (
+        {name: asked[name] for name in names & set(asked)} for names in known
+    )
+    return reading, studying, model
 
 
 def _print_scores(evaluation: Any, results: Path) -> None:
@@ -733,7 +681,3 @@ def _print_scores(evaluation: Any, results: Path) -> None:
     main_ones = ["balanced_accuracy", "accuracy", "f1", "auc"]  # the rest is in files
     print(score_table(evaluation, main_ones).to_string(index=False))
     print(f"Report: {results / 'report' / 'report.html'}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,7 @@ import pytest
 from brainlsap.cli import build_parser, main
 
 READING = ("--atlas", "desikan82", "--feature", "fdg")
-BRIEF = ("--folds", "2", "--epochs", "3")
+BRIEF = ("--folds", "2", "--epochs", "3", "--jobs", "1")
 
 
 @pytest.fixture(scope="module")
@@ -216,14 +216,18 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
     assert {one: one.stat().st_mtime_ns for one in out.rglob("*.json")} == kept
 
 
-def test_every_option_is_explained_and_run_has_few():
+def test_every_option_is_explained_and_run_has_few(monkeypatch):
     commands = build_parser()._subparsers._group_actions[0].choices
     assert set(commands) == {
         *("demo", "simulate", "import-adni", "build", "check", "run", "report"),
         *("fit", "predict", "nodes"),
     }
     options = [one for one in commands["run"]._actions if one.option_strings]
-    assert len(options) - 1 <= 30  # beside --help
+    assert len(options) - 1 <= 32  # beside --help
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = commands["run"].format_help()
+    assert len(shown.splitlines()) <= 60
+    assert shown.count("  brainlsap run study") == 3
     for name in ("run", "check", "fit", "predict"):
         for option in commands[name]._actions:
             if not option.option_strings:
@@ -237,6 +241,8 @@ def test_messages_speak_of_flags():
 
     told = _message(BrainlsapError("Read it with feature= or /a/label=b/label=."))
     assert told == "Read it with --feature or /a/label=b/label=."
+    told = _message(BrainlsapError("Give cv= a number, or merged_classes= two."))
+    assert told == "Give --folds a number, or --merge-classes two."
     told = _message(BrainlsapError("Name it by connectome= (--connectome FILE)."))
     assert told == "Name it by --connectome FILE."
 
