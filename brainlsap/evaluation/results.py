@@ -19,6 +19,7 @@ from brainlsap.files import fill_folder
 __all__ = ["CohortSummary", "Evaluation"]
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking", "comparison")
+COHORT_TABLES = ("truth", "class_features")
 MISSING = "n/a"
 
 
@@ -48,6 +49,9 @@ class CohortSummary:
         Planted regions of a simulated cohort.
     data_hash : str
         SHA-256 of arrays and labels.
+    class_features : DataFrame or None
+        Every feature of every region by class: feature, region, class, people, mean
+        and sd over people (the mean of a person's scans of that class counts).
     """
 
     table: pd.DataFrame
@@ -62,6 +66,7 @@ class CohortSummary:
     provenance: dict[str, Any] = field(default_factory=dict)
     truth: pd.DataFrame | None = None
     data_hash: str = ""
+    class_features: pd.DataFrame | None = None
 
     @classmethod
     def of(cls, cohort: Cohort) -> "CohortSummary":
@@ -86,6 +91,7 @@ class CohortSummary:
             provenance=dict(cohort.provenance),
             truth=cohort.truth,
             data_hash=digest.hexdigest(),
+            class_features=_class_features(cohort),
         )
 
     @property
@@ -104,6 +110,19 @@ class CohortSummary:
         counts = by_label.agg(participants="nunique", scans="size")
         counts = counts.reindex(list(self.classes), fill_value=0)
         return counts.rename_axis("class").reset_index()
+
+
+def _class_features(cohort: Cohort) -> pd.DataFrame:
+    """Return people, mean and s.d. of every feature by region and class."""
+    columns = pd.MultiIndex.from_product(
+        [cohort.feature_names, cohort.region_names], names=["feature", "region"]
+    )
+    values = cohort.features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
+    table = pd.DataFrame(values.astype(float), columns=columns)
+    people = table.groupby([cohort.groups, cohort.y]).mean()
+    found = people.groupby(level=1).agg(["count", "mean", "std"])
+    found = found.rename_axis("class").stack([0, 1], future_stack=True).reset_index()
+    return found.rename(columns={"count": "people", "std": "sd"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,14 +247,17 @@ class Evaluation:
         """
         folder = Path(folder)
         tables = {name: getattr(self, name) for name in TABLES}
-        tables |= {"cohort": self.cohort.table, "truth": self.cohort.truth}
+        tables |= {"cohort": self.cohort.table}
+        tables |= {name: getattr(self.cohort, name) for name in COHORT_TABLES}
         kept = {
             "columns": {
                 name: {str(key): str(kind) for key, kind in table.dtypes.items()}
                 for name, table in tables.items()
                 if table is not None
             },
-            "cohort": plain(vars(self.cohort) | {"table": None, "truth": None}),
+            "cohort": plain(
+                vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
+            ),
             "settings": plain(self.settings),
         }
         is_older = (folder / "evaluation.json").is_file()
@@ -290,10 +312,8 @@ class Evaluation:
                 for name, value in kept["cohort"].items()
             }
             cohort["measured"] = np.array(cohort["measured"], dtype=bool)
-            cohort |= {
-                "table": tables.pop("cohort"),
-                "truth": tables.pop("truth", None),
-            }
+            cohort["table"] = tables.pop("cohort")
+            cohort |= {name: tables.pop(name, None) for name in COHORT_TABLES}
             summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=kept["settings"], **tables)
         except (OSError, ValueError, LookupError, TypeError) as error:

@@ -151,6 +151,7 @@ class GraphClassifier(PackedClassifier):
     def _report(self, starts: Starts) -> dict[str, Any]:
         """Return how the fit went, so that it can be written as JSON."""
         runs = starts.runs
+        best = min(runs, key=lambda run: run.best_loss).history
         faults = [run.fault for run in runs if run.fault]
         failed, messages = None, []
         if faults:
@@ -167,6 +168,11 @@ class GraphClassifier(PackedClassifier):
                 run.best_loss if np.isfinite(run.best_loss) else None for run in runs
             ],
             "start_losses": starts.start_losses,
+            "losses": {
+                "epoch": best.epoch,
+                "training": np.round(best.train_loss, 5).tolist(),
+                "validation": np.round(best.validation_loss, 5).tolist(),
+            },
             "n_restarts": sum(run.n_restarts for run in runs),
             "n_unhealthy": len(faults),
             "failed": failed,
