@@ -16,32 +16,27 @@ whom is held by contracts in `pyproject.toml`):
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-_PACKAGE_OF = {
-    "Atlas": "atlas",
-    "Cohort": "data",
-    "Evaluation": "evaluation",
-    "LSAPClassifier": "model",
-    "LSAPNodeClassifier": "nodes",
-    "available_atlases": "atlas",
-    "check_cohort": "data",
-    "cross_validate": "evaluation",
-    "fit_model": "prediction",
-    "heat_kernel": "graph",
-    "load_atlas": "atlas",
-    "load_cohort": "data",
-    "load_nodes": "nodes",
-    "make_cohort": "simulation",
-    "plot_regions": "report",
-    "predict_people": "prediction",
-    "rank_regions": "evaluation",
-    "region_table": "report",
-    "run_study": "workflow",
-    "score_table": "report",
-    "write_interactive": "report",
-    "write_report": "report",
+_NAMES = {
+    "atlas": ("Atlas", "available_atlases", "load_atlas"),
+    "data": ("Cohort", "check_cohort", "load_cohort"),
+    "simulation": ("make_cohort",),
+    "graph": ("heat_kernel",),
+    "model": ("LSAPClassifier",),
+    "nodes": ("LSAPNodeClassifier", "load_nodes"),
+    "evaluation": ("Evaluation", "cross_validate", "rank_regions"),
+    "report": (
+        "plot_regions",
+        "region_table",
+        "score_table",
+        "write_interactive",
+        "write_report",
+    ),
+    "workflow": ("run_study",),
+    "prediction": ("fit_model", "predict_people"),
 }
+_PACKAGE_OF = {name: package for package, names in _NAMES.items() for name in names}
 
-__all__ = sorted(_PACKAGE_OF)  # noqa: PLE0605 (the names of _PACKAGE_OF)
+__all__ = sorted(_PACKAGE_OF)  # noqa: PLE0605 (the names above)
 
 try:
     __version__ = version("brainlsap")

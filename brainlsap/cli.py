@@ -10,8 +10,9 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import owner_only
@@ -136,20 +137,7 @@ READ_AS = {
 }
 
 
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; options that are not given are left out."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say the message and where to read on, and exit with code 2."""
-        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
-
-
-class Help(argparse.RawDescriptionHelpFormatter):
-    """One line for most options, and the function's words as they stand."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=25)
-
+Help = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
 
 COMMANDS: list[tuple[Callable[..., None], str, str, dict[str, str]]] = []
 
@@ -168,7 +156,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; `call` is the function of the one given."""
     from brainlsap import __version__
 
-    parser = Parser(
+    parser = argparse.ArgumentParser(
         prog="brainlsap",
         description="Learnable heat-kernel graph convolution for brain networks: "
         "cross-validated stages, ranked regions, brain figures, a report.",
@@ -237,7 +225,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     call: Callable[..., None] = options.pop("call")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    study = options.get("study")
     try:
+        if study and not Path(study).exists():  # before anything heavy is imported
+            raise BrainlsapError(f"{study}: no such file or folder")
         call(**options)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_message(error)}", file=sys.stderr)
@@ -423,7 +414,6 @@ def check(
     **options: Any,
 ) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
-    _existing(study)
     from brainlsap.data import check_cohort, quality_table, write_tsv
     from brainlsap.evaluation import audit, make_splits, read_splits
 
@@ -486,7 +476,6 @@ def run(
     **options: Any,
 ) -> None:
     """Cross-validate, rank regions, write a report."""
-    _existing(study)
     from brainlsap.evaluation import read_splits
     from brainlsap.report import check_results_folder
     from brainlsap.workflow import run_study
@@ -496,7 +485,7 @@ def run(
     cohort = _load(study, reading)
     if splits is not None:
         studying["cv"] = read_splits(splits, cohort.table["scan"])
-    how = {"n_jobs": -1} | studying | model
+    how: Options = {"n_jobs": -1} | studying | model
     _print_scores(run_study(cohort, out, verbose=True, **how), Path(out))
 
 
@@ -540,7 +529,6 @@ def report(
 )
 def fit(study: str, out: str, config: str | None = None, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
-    _existing(study)
     from brainlsap.model import LSAPClassifier
     from brainlsap.prediction import fit_model
     from brainlsap.workflow import merge_classes
@@ -563,7 +551,6 @@ def fit(study: str, out: str, config: str | None = None, **options: Any) -> None
 )
 def predict(model: str, study: str, out: str, **reading: Any) -> None:
     """Predict the classes of new people by a stored model."""
-    _existing(study)
     from brainlsap.data import write_tsv
     from brainlsap.model import load_model
     from brainlsap.prediction import predict_people, read_people
@@ -616,12 +603,6 @@ def _count(cohort: Any) -> str:
     return f"{cohort.n_scans} scans of {len(set(cohort.groups))} people"
 
 
-def _existing(study: str) -> None:
-    """Refuse what is not there before anything heavy is imported."""
-    if not Path(study).exists():
-        raise BrainlsapError(f"{study}: no such file or folder")
-
-
 def _load(study: str, reading: Options) -> Any:
     from brainlsap.data import Cohort, load_cohort
 
@@ -656,14 +637,14 @@ def _configured(
         for section in {"data", "study", "model"} & set(asked):
             asked |= asked.pop(section)  # sections are for the reader only
     asked |= options
-    takers = (load_cohort, run_study, LSAPClassifier)
+    takers: tuple[Any, ...] = (load_cohort, run_study, LSAPClassifier)
     known = [set(inspect.signature(one).parameters) for one in takers]
     known[0] -= {"folder"}
     known[1] -= {"cohort", "out", "settings"}
     known[2] |= set(OPTIONS)
-    wrong = sorted(set(asked) - set.union(*known))
+    wrong = sorted(set(asked) - set[str]().union(*known))
     if wrong:
-        near = get_close_matches(wrong[0], set.union(*known), n=1)
+        near = get_close_matches(wrong[0], set[str]().union(*known), n=1)
         hint = f"; nearest: {near[0]}" if near else ""
         raise BrainlsapError(
             f"{', '.join(wrong)}: no setting{hint}. The keys of a config file are the "

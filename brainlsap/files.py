@@ -12,10 +12,12 @@ from brainlsap.exceptions import ParameterError, WritingError
 
 __all__ = ["fill_folder", "lock_folder", "owner_only", "replace_when_whole"]
 
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+
 
 @contextmanager
 def replace_when_whole(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` on success.
+    """Yield a path to write to; rename it to `path` on success.
 
     Parameters
     ----------
@@ -25,8 +27,8 @@ def replace_when_whole(path: str | Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        In the same folder (so that the rename never crosses a file system), with the
-        same suffixes.
+        Of the same name, in a folder beside (so that the rename never crosses a file
+        system).
 
     Raises
     ------
@@ -36,19 +38,10 @@ def replace_when_whole(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        suffix = "".join(path.suffixes) or ".tmp"
-        handle, name = tempfile.mkstemp(
-            prefix=".partial-", suffix=suffix, dir=path.parent
-        )
-        os.close(handle)
-        partial = Path(name)
-        try:
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=path.parent) as beside:
+            partial = Path(beside) / path.name
             yield partial
-            # mkstemp makes files only their owner reads; results follow the umask.
-            partial.chmod(0o666 & ~_umask())
             partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -156,30 +149,17 @@ def owner_only() -> Iterator[None]:
         os.umask(before)
 
 
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
-
-
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
     """Name the path, and what to do, where the disk is full or the folder closed."""
-    todo = {
-        errno.ENOSPC: "no space left on the disk; free some, or name another disk",
-        errno.EDQUOT: "the quota of the disk is used up; name another disk",
-        errno.EROFS: "the disk is read-only; name a folder that you may write to",
-        errno.EACCES: "permission denied; name a folder that you may write to",
-        errno.EPERM: "permission denied; name a folder that you may write to",
-    }
     try:
         yield
     except WritingError:
         raise
     except OSError as error:
-        if error.errno not in todo:
+        if error.errno not in UNWRITABLE:
             raise
         raise WritingError(
-            f"{path} cannot be written: {todo[error.errno]}. What was written before "
-            "is untouched."
+            f"{path} cannot be written: {os.strerror(error.errno)}. Free some space or "
+            "name a folder that you may write to; what was there before is untouched."
         ) from error

@@ -65,8 +65,7 @@ def fit_model(
     features = cohort.features
     if steps:
         features = steps.fit(features, cohort.table).transform(features, cohort.table)
-    X = pack(cohort.connectomes, features)
-    model.fit(X, cohort.y, groups=cohort.groups)
+    model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
     said: dict[str, Any] = {
         "atlas": (cohort.provenance.get("asked") or {}).get("atlas", cohort.atlas.name),
         "feature": list(cohort.feature_names),
@@ -158,9 +157,9 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     if len(origin.region_names) != cohort.n_rois:
         differing = sorted(set(cohort.region_names) ^ set(origin.region_names))
         raise RegionNameError(
-            f"the model was fitted on {len(origin.region_names)} regions, and the "
-            f"cohort has {cohort.n_rois} of {cohort.atlas.name}; they differ in "
-            f"{', '.join(differing[:3])}. Read the cohort with the atlas of the fit."
+            f"the model was fitted on {len(origin.region_names)} regions, the cohort "
+            f"has {cohort.n_rois}; they differ in {', '.join(differing[:3])}. Read the "
+            f"cohort with the atlas of the fit, {origin.atlas_name}."
         )
     rows = cohort.atlas.match(origin.region_names)
     missing = sorted(set(origin.feature_names) - set(cohort.feature_names))
@@ -184,13 +183,15 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])
         features = steps.transform(features, cohort.table)
-    X = pack(connectomes, features)
-    probability = model.predict_proba(X)
     names = [str(name) for name in model.classes_]
-    table = cohort.table[["scan", "participant", "session"]].copy()
-    table["predicted"] = np.array(names, dtype=object)[probability.argmax(axis=1)]
-    for name in [one for one in origin.classes if one in names]:
-        table[f"p_{name}"] = probability[:, names.index(name)]
+    probability = pd.DataFrame(
+        model.predict_proba(pack(connectomes, features)), cohort.table.index, names
+    )
+    ordered = [name for name in origin.classes if name in names]
+    table = cohort.table[["scan", "participant", "session"]].assign(
+        predicted=probability.idxmax(axis=1)
+    )
+    table = table.join(probability[ordered].add_prefix("p_"))
     merged = origin.facts.get("merged_classes") or {}
     new_of = {str(old): new for new, some in merged.items() for old in some}
     label = [new_of.get(str(one), one) for one in cohort.y]
@@ -202,8 +203,8 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
 def _check_reading(wanted: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Refuse numbers that mean another thing than those of the fit."""
     for name in READING[1:]:  # features are matched by name
-        before, now = wanted.get(name), given.get(name)
-        before, now = (list(x) if isinstance(x, tuple) else x for x in (before, now))
+        both = (wanted.get(name), given.get(name))
+        before, now = (list(x) if isinstance(x, tuple) else x for x in both)
         if None not in (before, now) and now != before:
             raise ParameterError(
                 f"{name} must be {before!r}, as in the fit of the model; got {now!r}. "

@@ -36,7 +36,7 @@ MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
 """Fewer classes out of five stages: each new class in order, and what it merges."""
 
 
-def run_study(  # noqa: C901 (a whole study, one step after the other)
+def run_study(
     cohort: Cohort,
     out: str | Path,
     models: str | Sequence[str] | Mapping[str, Any] = ("LSAP-C",),
@@ -54,7 +54,7 @@ def run_study(  # noqa: C901 (a whole study, one step after the other)
     preset: str = "default",
     tune: str | None = None,
     fast: bool = False,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     verbose: bool = False,
     memory: str | Path | None = None,
     title: str | None = None,
@@ -107,8 +107,9 @@ def run_study(  # noqa: C901 (a whole study, one step after the other)
         Space that their settings are chosen from, by inner folds of each fold.
     fast : bool
         One start and fewer epochs, for a first look.
-    n_jobs : int
-        Processes; the result does not depend on it.
+    n_jobs : int, optional
+        Processes, as in :func:`brainlsap.cross_validate`; the result does not depend
+        on it.
     verbose : bool
         Whether to show progress on standard error.
     memory : str or Path, optional
@@ -143,66 +144,51 @@ def run_study(  # noqa: C901 (a whole study, one step after the other)
     results = check_results_folder(out)
     if merged_classes is not None:
         cohort = merge_classes(cohort, merged_classes)
-    own = isinstance(models, Mapping)
-    names = [] if own else [models] if isinstance(models, str) else list(models)
-    if baselines:
-        names.append("baselines")
-    asked: dict[str, Any] = {}
-    if isinstance(models, Mapping):
-        for name, one in models.items():
-            asked[name] = one if isinstance(one, tuple) else (one, "model")
-    if names:
-        how: dict[str, Any] = {
-            "preset": preset,
-            "random_state": random_state,
-            "fast": fast,
-        }
-        asked |= make_models(names, **how, **settings)
+    own = models if isinstance(models, Mapping) else {}
+    names = [models] if isinstance(models, str) else [] if own else list(models)
+    asked: dict[str, Any] = {
+        name: one if isinstance(one, tuple) else (one, "model")
+        for name, one in own.items()
+    }
+    asked |= make_models(
+        [*names, *(["baselines"] if baselines else [])],
+        preset=preset,
+        random_state=random_state,
+        fast=fast,
+        **settings,
+    )
     if tune is not None:
-        asked = {
-            name: (tuned(one, tune, random_state=random_state), role)
-            if isinstance(one, LSAPClassifier)
-            else (one, role)
-            for name, (one, role) in asked.items()
-        }
+        for name, (one, role) in asked.items():
+            if isinstance(one, LSAPClassifier):
+                asked[name] = tuned(one, tune, random_state=random_state), role
     if leave_out is not None:
         column = find_column(cohort.table, leave_out)
         cv = leave_one_out_splits(cohort.table[column], cohort.groups)
-    steps: dict[str, Any] = {
+    folds = Path(memory or results / "private" / "folds")
+    how: dict[str, Any] = {
+        "random_state": random_state,
         "harmonize": harmonize,
         "regress_out": tuple(regress_out),
         "handle_unknown": handle_unknown,
+        "n_jobs": n_jobs,
+        "verbose": verbose,
+        "memory": folds,
     }
-    work: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     with lock_folder(results):
-        folds = results / "private" / "folds" if memory is None else Path(memory)
         try:
+            # the baselines are among the models already
             evaluation = cross_validate(
-                asked,
-                cohort,
-                cv,
-                random_state=random_state,
-                baselines=False,  # they are among the models already
-                n_repeats=n_repeats,
-                memory=folds,
-                **steps,
-                **work,
+                asked, cohort, cv, baselines=False, n_repeats=n_repeats, **how
             )
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation, truth=cohort.truth)
                 if n_permutations:
                     ranking = permutation_null(
-                        ranking,
-                        asked,
-                        cohort,
-                        n_permutations,
-                        random_state=random_state,
-                        memory=folds,
-                        **steps,
-                        **work,
+                        ranking, asked, cohort, n_permutations, **how
                     )
-                properties = region_properties(cohort)
-                ranking = ranking.merge(properties, on="region", how="left")
+                ranking = ranking.merge(
+                    region_properties(cohort), on="region", how="left"
+                )
                 evaluation = replace(evaluation, ranking=ranking)
             said = {"leave_out": leave_out, "fast": fast or None, "tune": tune}
             settings = {name: one for name, one in said.items() if one is not None}
@@ -216,7 +202,7 @@ def run_study(  # noqa: C901 (a whole study, one step after the other)
                 quality=quality_table(cohort).rename_axis("scan").reset_index(),
             )
         except KeyboardInterrupt:
-            kept = sum(1 for one in folds.rglob("*") if one.is_file())
+            kept = sum(one.is_file() for one in folds.rglob("*"))
             raise KeyboardInterrupt(
                 f"stopped. Run the same command again to continue: {kept} finished "
                 f"fits are kept in {folds}; nothing half-written is left."
@@ -259,13 +245,14 @@ def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> 
         check_choice("merged_classes", merged, MERGED_CLASSES)
         merged = MERGED_CLASSES[merged]
     parts = {
-        str(name): [old] if isinstance(old, str) else [str(one) for one in old]
+        name: [old] if isinstance(old, str) else list(old)
         for name, old in merged.items()
     }
     listed = [one for old in parts.values() for one in old]
-    doubled = sorted({one for one in listed if listed.count(one) > 1})
+    doubled = {one for one in listed if listed.count(one) > 1}
     if doubled:
-        raise ParameterError(f"merged_classes has {doubled[0]!r} in two classes.")
+        raise ParameterError(f"merged_classes has {min(doubled)!r} in two classes.")
+    new_of = {one: name for name, old in parts.items() for one in old}
     kept = np.isin(cohort.y.astype(str), listed)
     if not kept.any():
         raise ParameterError(
@@ -276,7 +263,6 @@ def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> 
     note = f"classes merged: {told}"
     if not kept.all():
         note += f"; {int((~kept).sum())} scans of other classes left out"
-    new_of = {one: name for name, old in parts.items() for one in old}
     chosen = cohort.select(kept)
     return replace(
         chosen,
