@@ -3,7 +3,7 @@
 :func:`load_cohort` reads a study's folder into a :class:`Cohort`, whose axes are named
 by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 
-- `load`: the way from a folder to a cohort, top to bottom;
+- `load`: the way from a folder to a cohort, top to bottom; `check`: what a folder holds;
 - `find_files`: which file is of which scan;
 - `participants`: people, visits, labels, order of classes;
 - `connectomes`, `row_order`: matrices of any tool in the order of the atlas;
@@ -12,15 +12,11 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 - `cohort`: the record; `quality`: what is unusual about scans and regions.
 """
 
+from brainlsap.data.check import CohortCheck, check_cohort
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import FORMATS, ConnectomeFile, read_connectome
 from brainlsap.data.features import FeatureFile, read_feature
-from brainlsap.data.load import (
-    CohortCheck,
-    check_cohort,
-    load_cohort,
-    shared_connectome,
-)
+from brainlsap.data.load import load_cohort, shared_connectome
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
 from brainlsap.data.quality import quality_table, region_quality_table

@@ -1,28 +1,21 @@
 """Regional values of every scan: where they are read from, and reading them.
 
-A feature of a cohort comes from one kind of place for all scans, never a mixture: a
+A feature of a cohort comes from one kind of source for all scans, never a mixture: a
 table of regions beside each scan, else FreeSurfer's stats, else tables with a row per
-scan. Each kind finds what it needs first and lists what is missing.
+scan.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import (
-    Scan,
-    ScanName,
-    StudyFiles,
-    parse_scan_name,
-    visit_order,
-)
+from brainlsap.data.find_files import Scan, StudyFiles
 from brainlsap.data.freesurfer import read_stats
 from brainlsap.data.measures import (
     KNOWN,
@@ -30,22 +23,23 @@ from brainlsap.data.measures import (
     check_structures,
     finish,
     get_measure,
+    wrong_tracer,
 )
-from brainlsap.data.participants import PEOPLE_FILES
 from brainlsap.data.region_tables import (
     ScanTable,
     read_region_values,
     read_scan_table,
-    unknown_columns,
+    unknown_names,
 )
+from brainlsap.data.tables import find_column
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
 TRUTH_FILE = "truth.tsv"
-_Tables = list[tuple[ScanTable, pd.DataFrame]]
+Source = Path | np.ndarray | str
+"""Of one scan: a file, a FreeSurfer subject, values; or the fault, in words."""
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureFile:
+class FeatureFile(NamedTuple):
     """One feature of one scan in the order of an atlas.
 
     Parameters
@@ -131,18 +125,9 @@ def read_feature(
     return FeatureFile(values, (*notes, *more))
 
 
-class Places(NamedTuple):
-    """Where one feature of every scan is read from, and what that place lacks."""
-
-    places: Sequence[Path | np.ndarray | None]
-    """A file, a FreeSurfer subject, or the values of a table's row; None if missing."""
-    notes: list[str]
-    faults: list[str]
-
-
 @dataclass
 class FeatureSources:
-    """The places that the features of a study can come from."""
+    """The files and tables that the features of a study can come from."""
 
     files: StudyFiles
     atlas: Atlas
@@ -161,30 +146,25 @@ class FeatureSources:
             path = Path(given) if Path(given).is_file() else inside
             found.append(read_scan_table(path, self.atlas))
         for path in self.files.tables if self.given is None else ():
-            if path.name not in (*PEOPLE_FILES, TRUTH_FILE):
+            if path.name != TRUTH_FILE:
                 try:
                     found.append(read_scan_table(path, self.atlas))
                 except BrainlsapError as error:
                     self.skipped.append(str(error))
         return found
 
-    def people_table(self, features: Sequence[str], label: str | None) -> ScanTable:
-        """Return the one table that holds labels and regions in one.
+    def people_table(self, label: str | None) -> ScanTable:
+        """Return the one table that holds people and labels.
 
-        Raises a CohortError where there is none, with the reasons, or more than one.
+        Of several, the one that names no region that the atlas lacks. Raises a
+        CohortError where there is none, with the reasons, or more than one.
         """
-        found, reasons = [], list[str]()
-        for table in self.tables:
-            heads = [str(head).lower() for head in table.scans]
-            if label is None or label.lower() in heads:
-                found.append(table)
-            else:
-                reasons.append(f"{table.path}: has no column {label!r}")
-            if table.strangers:
-                reasons.append(f"{table.path}: {unknown_columns(table, self.atlas)}")
-        if features:
-            chosen = self._choose_tables(found, get_measure(features[0]))
-            found = [table for table, _ in chosen]
+        found = [
+            table
+            for table in self.tables
+            if label is None or find_column(table.facts, [label.lower()])
+        ]
+        found = [one for one in found if not one.outside + one.strangers] or found
         if len(found) == 1:
             return found[0]
         message = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx)"
@@ -194,316 +174,238 @@ class FeatureSources:
                 f"{message}; {len(found)} tables could be it: {listed}; say which by "
                 "features_table= (--features-table)"
             )
-        asked = "" if label is None else f"{label!r} and "
+        without = [f"{table.path}: has no column {label!r}" for table in self.tables]
         raise CohortError(
-            f"{message}, and no table that holds ids, {asked}regions of "
-            f"{self.atlas.name} in its place. Is this the cohort's folder?",
-            [f"not used: {reason}" for reason in (*self.skipped, *reasons)],
+            f"{message}, and no table that holds ids and {label or 'people'!r} in its "
+            "place. Is this the cohort's folder?",
+            [f"not used: {reason}" for reason in (*self.skipped, *without)],
         )
 
     @cached_property
-    def sessions(self) -> dict[str, list[str]]:
-        """Visits of people that FreeSurfer or tables know, in time, by person."""
+    def sessions(self) -> dict[str, dict[str, str]]:
+        """Visits of people that FreeSurfer or tables of regions know, by person."""
         names = [name for known in self.files.subjects.values() for name, _ in known]
         if not names or self.given is not None:
-            tables = [table for table in self.tables if table.heads]
-            names = [name for table in tables for name in _scan_names(table)]
+            names = [name for one in self.tables if one.values for name in one.names]
         visits: dict[str, dict[str, str]] = {}
         for name in names:
             if name.session:
                 person, visit = name.key
                 visits.setdefault(person, {}).setdefault(visit, name.session)
-        return {
-            person: sorted(known.values(), key=visit_order)
-            for person, known in visits.items()
-        }
+        return visits
 
-    def locate(self, feature: str, scans: Sequence[Scan]) -> Places:
-        """Return where a feature is read from; raise a CohortError if nowhere."""
+    def locate(
+        self, feature: str, scans: Sequence[Scan]
+    ) -> tuple[Sequence[Source], list[str]]:
+        """Return the source of a feature for every scan, and notes.
+
+        Raises a CohortError where there is none for any scan.
+        """
         measure, refused = get_measure(feature), dict[str, None]()
         if self.given is None:
             pattern = self.files.patterns.get(feature)
-            places: list[Path | None] = []
-            faults, missing = list[str](), list[str]()
+            found: list[Source] = []
+            n_missing = 0
             for scan in scans:
-                path = None
                 try:
-                    path, others = self.files.regions(scan, feature, self.atlas)
-                    refused |= dict.fromkeys(others)
-                    if path is None:
-                        but = f", but {'; '.join(others)}" if others else ""
-                        missing.append(
-                            f"{scan.name}: no table of regions for {feature}; expected "
-                            f"a file {pattern or measure.wanted}{but}"
-                        )
+                    path = self.files.regions(scan, feature, self.atlas)
                 except CohortError as error:
-                    faults.append(f"{scan.name}: {error}")
-                places.append(path)
-            if len(missing) < len(scans):
-                note = f"{feature}: read from a table of regions for every scan"
-                return Places(places, [note], faults + missing)
+                    found.append(f"{scan.name}: {error}")
+                    continue
+                n_missing += path is None
+                others = [
+                    f"{one.name} is of {tracer}"
+                    for one in scan.files
+                    if path is None and (tracer := wrong_tracer(one.name, feature))
+                ]
+                refused |= dict.fromkeys(others)
+                found.append(
+                    path
+                    or f"{scan.name}: no table of regions for {feature}; expected a "
+                    f"file {pattern or measure.wanted}"
+                    + (f", but {'; '.join(others)}" if others else "")
+                )
+            if n_missing < len(scans):
+                return found, [
+                    f"{feature}: read from a table of regions for every scan"
+                ]
             if pattern is not None:
-                return Places(places, [], [fits_nothing(feature, pattern, scans)])
-            if measure.in_stats:
-                subjects = self._freesurfer(scans)
-                if subjects is not None:
-                    return subjects
-        tables = self._choose_tables(self.tables, measure)
-        if not tables:
-            raise CohortError(self._nowhere(feature, measure, list(refused)))
-        return self._table_rows(tables, scans, measure)
-
-    def _freesurfer(  # noqa: C901 (one rule after the other)
-        self, scans: Sequence[Scan]
-    ) -> Places | None:
-        """Return the FreeSurfer subject of every scan, all of one kind of run."""
-        options = []
-        subjects = self.files.subjects
-        for scan in scans:
-            (person, visit), known = scan.key, subjects.get(scan.key, [])
-            if not known and visit and scan.is_only:
-                known = subjects.get((person, ""), [])
-            if not known and not visit:
-                names = [ScanName(person, s) for s in self.sessions.get(person, [])]
-                known = [one for name in names for one in subjects.get(name.key, [])]
-            runs = {path: bool(name.base) for name, path in known}
-            for path in scan.files if self.files.subjects_dir is None else ():
-                if path.suffix == ".stats" and path.name.startswith("lh.aparc"):
-                    folder = path.parents[path.parent.name == "stats"]
-                    runs[folder] = ".long." in folder.name
-            options.append(
-                [sorted(p for p in runs if runs[p] == kind) for kind in (0, 1)]
+                raise CohortError(fits_nothing(feature, pattern, scans))
+            if measure.in_stats and any(
+                scan.entries(self.files.subjects) for scan in scans
+            ):
+                return self._freesurfer(scans)
+        chosen = self._choose_columns(measure)
+        if chosen:
+            return self._table_rows(chosen, scans, measure)
+        if feature not in KNOWN and feature.lower() in KNOWN:
+            raise CohortError(
+                f"{feature}: no such feature; did you mean {feature.lower()!r}?"
             )
-        kinds = ("cross-sectional", "longitudinal")
-        counts = [sum(bool(option[kind]) for option in options) for kind in (0, 1)]
-        if not any(counts):
-            return None
-        if min(counts) == len(scans):
+        if self.given is not None:
+            listed = ", ".join(map(str, self.given))
+            where = f"no column of {listed} is {feature} of a region"
+        else:
+            stats = (
+                "FreeSurfer subjects (folders with stats inside), " * measure.in_stats
+            )
+            where = (
+                f"found nowhere; looked for files {measure.wanted} beside the scans, "
+                f"{stats}tables with a row per scan and a column per region in "
+                f"{self.files.folder}"
+            )
+        unknown = [unknown_names(t.strangers, self.atlas) for t in self.tables]
+        unused = [*islice(refused, 5), *self.skipped, *filter(None, unknown)]
+        raise CohortError(
+            f"{feature}: {where}" + "".join(f"; not used: {one}" for one in unused)
+        )
+
+    def _freesurfer(self, scans: Sequence[Scan]) -> tuple[list[Source], list[str]]:
+        """Return the FreeSurfer subject of every scan, all of one kind of run."""
+        runs: list[tuple[list[Path], list[Path]]] = []
+        for scan in scans:
+            known = scan.entries(self.files.subjects)
+            cross, long = (
+                sorted(path for name, path in known if bool(name.base) == is_long)
+                for is_long in (False, True)
+            )
+            runs.append((cross, long))
+        n_cross, n_long = (sum(bool(run[kind]) for run in runs) for kind in (0, 1))
+        if n_cross == n_long == len(scans):
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern={'freesurfer': '*.long.*'} or "
                 "pattern={'freesurfer': '!*.long.*'}"
             )
-        kind, faults = counts.index(max(counts)), []
-        for scan, option in zip(scans, options, strict=True):
-            if len(option[kind]) > 1:
-                faults.append(
-                    f"{scan.name}: {len(option[kind])} FreeSurfer subjects could be "
-                    f"it: {', '.join(map(str, option[kind]))}; choose by "
-                    "subjects_dir= (--subjects-dir) or pattern= (--pattern)"
+        kinds = ("cross-sectional", "longitudinal")
+        kind = int(n_long > n_cross)
+        found: list[Source] = []
+        for scan, run in zip(scans, runs, strict=True):
+            if len(run[kind]) == 1:
+                found.append(run[kind][0])
+            elif run[kind]:
+                found.append(
+                    f"{scan.name}: {len(run[kind])} FreeSurfer subjects could be it: "
+                    f"{', '.join(map(str, run[kind]))}; choose by subjects_dir= "
+                    "(--subjects-dir) or pattern= (--pattern)"
                 )
-            elif not option[kind]:
+            else:
                 but = f", but a {kinds[1 - kind]} one; they are never mixed"
-                faults.append(
+                found.append(
                     f"{scan.name}: no {kinds[kind]} FreeSurfer run"
-                    f"{but if option[1 - kind] else ''}; expected a folder of its name "
+                    f"{but if run[1 - kind] else ''}; expected a folder of its name "
                     "with stats inside"
                 )
-        places = [one[kind][0] if len(one[kind]) == 1 else None for one in options]
-        return Places(places, [f"FreeSurfer: stats of {kinds[kind]} runs"], faults)
+        return found, [f"FreeSurfer: stats of {kinds[kind]} runs"]
 
-    def _nowhere(self, feature: str, measure: Measure, refused: list[str]) -> str:
-        """Say where a feature was looked for, and what was there but not used."""
-        if feature not in KNOWN and feature.lower() in KNOWN:
-            return f"{feature}: no such feature; did you mean {feature.lower()!r}?"
-        folder = self.files.folder
-        if self.given is not None:
-            listed = ", ".join(map(str, self.given))
-            message = f"{feature}: no column of {listed} is {feature} of a region"
-        else:
-            stats = "FreeSurfer subjects (folders with stats inside), "
-            message = (
-                f"{feature}: found nowhere; looked for files {measure.wanted} beside "
-                f"the scans, {stats if measure.in_stats else ''}tables with a row per "
-                f"scan and a column per region in {folder}"
-            )
-        others = [unknown_columns(t, self.atlas) for t in self.tables if t.strangers]
-        unused = [*refused[:5], *self.skipped, *others]
-        message += "".join(f"; not used: {reason}" for reason in unused)
-        if measure.in_stats and self.files.subjects_dir is None:
-            seen = chain(
-                folder.glob("*/*/stats"),
-                folder.glob("*/*/*/stats"),
-                folder.resolve().parent.glob("*[fF]ree[sS]urfer*/*/stats"),
-                folder.resolve().parent.glob("*[sS]ubjects*/*/stats"),
-            )
-            for stats_folder in islice(seen, 1):
-                place = stats_folder.parents[1]
-                message += (
-                    f". FreeSurfer's stats were seen in {place}: name it by "
-                    f"subjects_dir= (--subjects-dir {place})"
-                )
-        return message
+    def _choose_columns(self, measure: Measure) -> dict[int, tuple[int, str]]:
+        """Return the table and the measure in its heads of every region of a feature.
 
-    def _values(self, table: ScanTable, measure: Measure) -> pd.DataFrame:
-        """Return a feature's values: a row for every row, a column for every region.
-
-        A column that says the feature counts before one that says no measure.
+        A column that says the feature counts before one that says no measure, and a
+        table that names regions of the atlas alone before one that names more. Raises
+        a CohortError where two tables are left.
         """
         words = below = (*measure.words, "")
         if measure.on_surface:
             below = ("volume", "") if self.subcortex == "volume" else ()
-        columns = {
-            place: word
-            for places, said in (
-                (self.atlas.cortex, words),
-                (~self.atlas.cortex, below),
-            )
-            for word in reversed(said)
-            for place in np.flatnonzero(places)
-            if (word, place) in table.heads
-        }
-        long = table.values
-        wanted = long["region"].map(pd.Series(columns, dtype=object))
-        values = long[long["measure"] == wanted].pivot(
-            index="row", columns="region", values="value"
-        )
-        return values.reindex(range(len(table.scans)))
+        chosen = {}
+        for place, is_cortex in enumerate(self.atlas.cortex):
+            for word in words if is_cortex else below:
+                holding = [
+                    number
+                    for number, table in enumerate(self.tables)
+                    if (word, place) in table.values
+                ]
+                exact = [
+                    number
+                    for number in holding
+                    if not self.tables[number].outside + self.tables[number].strangers
+                ]
+                if len(exact or holding) > 1:
+                    listed = ", ".join(str(self.tables[n].path) for n in holding)
+                    raise CohortError(
+                        f"{measure.name}: more than one table holds the same regions: "
+                        f"{listed}; say which by features_table= (--features-table)"
+                    )
+                if holding:
+                    chosen[place] = (exact or holding)[0], word
+                    break
+        return chosen
 
-    def _choose_tables(self, tables: Sequence[ScanTable], measure: Measure) -> _Tables:
-        """Return the tables that together hold a feature, none of them needless.
-
-        Where a table says the feature's measure, one that says none and has other
-        values is of something else. Where two tables hold the same regions, one that
-        names the atlas' regions and no others is taken before those that name more.
-        Raises a CohortError where two tables hold the same regions.
-        """
-        found = [(table, self._values(table, measure)) for table in tables]
-        saying = [
-            (table, values)
-            for table, values in found
-            if any(word in measure.words for word, _ in table.heads)
-        ]
-        holding = [
-            (table, values)
-            for table, values in found
-            if len(values.columns)
-            and (
-                any(word for word, _ in table.heads)
-                or not any(_differ(table, values, *other) for other in saying)
-            )
-        ]
-        places = [place for _, values in holding for place in values.columns]
-        exact = [one for one in holding if not one[0].outside + one[0].strangers]
-        if len(exact) == 1 and set(exact[0][1].columns) == set(places):
-            return exact
-        if len(set(places)) < len(places):
-            listed = ", ".join(str(table.path) for table, _ in holding)
-            raise CohortError(
-                f"{measure.name}: more than one table holds the same regions: "
-                f"{listed}; say which by features_table= (--features-table)"
-            )
-        return holding
-
-    def _table_rows(
-        self, tables: _Tables, scans: Sequence[Scan], measure: Measure
-    ) -> Places:
+    def _table_rows(  # noqa: C901 (one question after the other)
+        self,
+        chosen: dict[int, tuple[int, str]],
+        scans: Sequence[Scan],
+        measure: Measure,
+    ) -> tuple[list[Source], list[str]]:
         """Return the values of every scan in tables with a row per scan."""
         atlas = self.atlas
-        names = ", ".join(table.path.name for table, _ in tables)
-        listed = ", ".join(str(table.path) for table, _ in tables)
-        notes, faults = [f"{measure.name}: read from {names}"], list[str]()
-        values = np.full((len(scans), len(atlas)), np.nan)
-        sizes = np.full(len(scans), np.nan)
-        there = np.ones(len(scans), dtype=bool)
-        kinds, unused = set(), set()
-        for table, found in tables:
-            rows, lacking = _rows_of(table, scans)
-            faults += lacking
-            there &= rows >= 0
-            values[:, found.columns] = found.to_numpy()[rows]
+        tables = {number: self.tables[number] for number, _ in chosen.values()}
+        names = ", ".join(table.path.name for table in tables.values())
+        notes, faults = [f"{measure.name}: read from {names}"], dict[int, str]()
+        values, sizes = np.full((len(scans), len(atlas)), np.nan), np.nan
+        unused = set()
+        for number, table in tables.items():
+            index: dict[tuple[str, str], list[int]] = {}
+            for row, name in enumerate(table.names):
+                index.setdefault(name.key, []).append(row)
+            rows = np.full(len(scans), -1)
+            for i, scan in enumerate(scans):
+                found = scan.entries(index)
+                rows[i] = found[0] if found else -1
+                if len(found) != 1:
+                    reason = f"{len(found)} rows" if found else "no row"
+                    faults.setdefault(
+                        i, f"{scan.name}: {reason} in {table.path}; expected one"
+                    )
+            for place, (its_table, word) in chosen.items():
+                if its_table == number:
+                    values[:, place] = table.values[word, place][rows]
             sizes = sizes if table.head_size is None else table.head_size[rows]
-            kinds |= {bool(name.base) for name in _scan_names(table)}
-            unused |= {place for word, place in table.heads if word != "other"}
+            unused |= {place for word, place in table.values if word != "other"}
             notes += [f"{table.path.name}: {note}" for note in table.notes]
-            spare = len(table.scans) - len(set(rows[rows >= 0].tolist()))
-            if spare and not lacking:
+            spare = len(table.names) - len(set(rows.tolist()))
+            if spare and not faults:
                 notes.append(
                     f"{table.path.name}: {spare} rows of scans that are not in the "
                     "cohort"
                 )
-        if len(kinds) > 1:
+        if len({bool(name.base) for one in tables.values() for name in one.names}) > 1:
             raise CohortError(
                 f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
                 "FreeSurfer runs; they are never mixed. Keep one kind"
             )
         if measure.by_head_size:
-            if np.isnan(sizes[there]).any():
+            values /= np.reshape(sizes, (-1, 1))
+            if np.isnan(values).all(axis=1).any() and not faults:
                 raise FileFormatError(
                     f"{measure.name} needs the intracranial volume of every scan in a "
                     f"column eTIV of {names}."
                 )
-            values /= sizes[:, None]
-        unknown = [unknown_columns(t, atlas) for t, _ in tables if t.strangers]
-        places = np.unique([place for _, found in tables for place in found.columns])
-        if not atlas.cortex[places].any() and any("those of" in u for u in unknown):
-            raise FileFormatError(f"{listed}: {' '.join(unknown)}")
+        paths = ", ".join(str(table.path) for table in tables.values())
+        unknown = [unknown_names(table.strangers, atlas) for table in tables.values()]
+        places = np.array(list(chosen))
         try:
-            check_structures(places, atlas, listed)
+            check_structures(places, atlas, paths)
+            if any(unknown) and not atlas.cortex[places].any():
+                raise FileFormatError(f"{paths}: no cortical region.")
         except FileFormatError as error:
-            raise FileFormatError(" ".join([str(error), *unknown])) from error
-        unused -= set(np.flatnonzero(atlas.cortex))
-        if measure.on_surface and self.subcortex != "volume" and unused:
+            message = " ".join([str(error), *filter(None, unknown)])
+            raise FileFormatError(message) from error
+        unused -= set(np.flatnonzero(atlas.cortex)) | set(chosen)
+        if measure.on_surface and unused:
             notes.append(
                 f"{measure.name}: {len(unused)} subcortical columns are left out; "
                 "subcortex='volume' takes them as volumes"
             )
-        rows_or_none = [
-            row if is_there else None
-            for row, is_there in zip(values, there, strict=True)
-        ]
-        return Places(rows_or_none, notes, faults)
+        return [faults.get(i, row) for i, row in enumerate(values)], notes
 
 
 def fits_nothing(what: str, pattern: str, scans: Sequence[Scan]) -> str:
     """Say that a pattern fits no file of any scan, and what there is."""
-    names = dict.fromkeys(path.name for scan in scans for path in scan.files)
+    names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
     return (
         f"{what}: the pattern {pattern!r} (pattern=, --pattern) fits no file of any "
         f"of {len(scans)} scans; their files are "
-        f"{', '.join(islice(names, 5)) or 'none'}{' ...' if len(names) > 5 else ''}"
+        f"{', '.join(names[:5]) or 'none'}{' ...' * (len(names) > 5)}"
     )
-
-
-def _scan_names(table: ScanTable) -> list[ScanName]:
-    """Return who and which visit every row is of."""
-    names = [parse_scan_name(name) for name in table.scans["scan"]]
-    return [
-        name._replace(session=session or name.session)
-        for name, session in zip(names, table.scans["session"], strict=True)
-    ]
-
-
-def _differ(
-    table: ScanTable, values: pd.DataFrame, other: ScanTable, others: pd.DataFrame
-) -> bool:
-    """Say whether two tables have different values for the same scan and region."""
-    sides = []
-    for one, frame in ((table, values), (other, others)):
-        named = frame.set_axis([name.key for name in _scan_names(one)])
-        sides.append(named[~named.index.duplicated()])
-    a, b = sides[0].align(sides[1], join="inner")
-    return bool(((a - b).abs() > 1e-8 + 1e-3 * b.abs()).to_numpy().any())
-
-
-def _rows_of(table: ScanTable, scans: Sequence[Scan]) -> tuple[np.ndarray, list[str]]:
-    """Return the row of every scan in a table, -1 where it has none, and the faults."""
-    known: dict[tuple[str, str], list[int]] = {}
-    people: dict[str, list[int]] = {}
-    for row, name in enumerate(_scan_names(table)):
-        known.setdefault(name.key, []).append(row)
-        people.setdefault(name.key[0], []).append(row)
-    result, faults = np.full(len(scans), -1), []
-    for number, scan in enumerate(scans):
-        person, visit = scan.key
-        rows = known.get(scan.key, [])
-        if not rows and scan.is_only and visit:
-            rows = known.get((person, ""), [])
-        if not rows and not visit:
-            rows = people.get(person, [])
-        if len(rows) == 1:
-            result[number] = rows[0]
-        else:
-            reason = f"{len(rows)} rows" if rows else "no row"
-            faults.append(f"{scan.name}: {reason} in {table.path}; expected one")
-    return result, faults

@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.measures import get_measure, wrong_tracer
-from brainlsap.data.region_tables import other_side
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.exceptions import CohortError, ParameterError
 
@@ -27,11 +26,11 @@ CONNECTOME_PATTERNS = (
 # Folders with all connectomes of a study, looked into where no pattern is given.
 FLAT_FOLDERS = ("connectomes", "connectivity", "matrices")
 _LABELS = re.compile(r"labels(_list)?\.(txt|csv|tsv)$")
-# Names that are those of folders and stay where they are.
-FOLDER_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _FREESURFER = {"label", "mri", "scripts", "surf", "tmp", "touch", "trash"}
 _DEEPEST = 6
-_LEFT = re.compile(r"(^|_|hemi-)(left|L|lh)(?=[_.])")
+_SIDES = {"left": "right", "L": "R", "lh": "rh"}
+_SIDES |= {right: left for left, right in _SIDES.items()}
+_SIDE = re.compile(rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_SIDES)})(?=[_.])")
 _FIELDS = {
     "participant": r"(?P<participant>.+?)",
     "session": r"(?P<session>[^_/]+)",
@@ -44,6 +43,9 @@ _BIDS = re.compile(
     r"(?P<person>sub-[A-Za-z0-9]+)(?:_(?P<visit>ses-[A-Za-z0-9]+))?"
     r"(?:(?:_(?!ses-)[A-Za-z]|\.).*)?"
 )
+
+
+Entry = TypeVar("Entry")
 
 
 class ScanName(NamedTuple):
@@ -105,6 +107,21 @@ class Scan(NamedTuple):
     """Whether the person has no other scan."""
     files: tuple[Path, ...]
 
+    def entries(self, known: Mapping[tuple[str, str], list[Entry]]) -> list[Entry]:
+        """Return what an index by person and visit has of this scan.
+
+        What names no visit is of a person's only scan; a scan without a visit has all
+        of its person.
+        """
+        person, visit = self.key
+        if self.key in known:
+            return known[self.key]
+        if visit:
+            return known.get((person, ""), []) if self.is_only else []
+        return [
+            one for key, found in known.items() if key[0] == person for one in found
+        ]
+
 
 class StudyFiles:
     """An index of a study's files, by person and visit; each folder is listed once.
@@ -156,7 +173,7 @@ class StudyFiles:
                 )
         self.folder, self.people = folder, set(people)
         self.subjects_dir = None if subjects_dir is None else Path(subjects_dir)
-        given = [Path(place) for place in derivatives]
+        given = [Path(one) for one in derivatives]
         fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
         absent = [path for path in (*given, *fs_only) if not path.is_dir()]
         if absent:
@@ -167,15 +184,14 @@ class StudyFiles:
         own = sorted(p for p in (folder / "derivatives").glob("*") if p.is_dir())
         # Clinica's CAPS has people below subjects/
         own += [p / "subjects" for p in (folder, *own) if (p / "subjects").is_dir()]
+        # of a folder that was named twice the first name counts
         roots = {path.resolve(): path for path in reversed([folder, *own, *given])}
-        self.roots = list(reversed(roots.values()))
         self._known = [*roots, *(path.resolve() for path in fs_only)]
         self.files: dict[tuple[str, str], list[Path]] = {}
         self.sessions: dict[str, dict[str, str]] = {}
         self.subjects: dict[tuple[str, str], list[tuple[ScanName, Path]]] = {}
-        self.flat: set[Path] = set()
         self.tables: list[Path] = []
-        for root in self.roots:
+        for root in reversed(roots.values()):
             self._walk(root)
         for root in fs_only:
             self.subjects.clear()
@@ -184,27 +200,31 @@ class StudyFiles:
         if "{" in template:
             flat = self._fit_template(template)
         else:
-            flat = [
-                (path, parse_scan_name(path.name.partition(".")[0]))
+            flat = {
+                path: parse_scan_name(path.name.partition(".")[0])
                 for name in FLAT_FOLDERS
                 for path in (folder / name).glob("[!.]*")
                 if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
-            ]
-        for path, scan in sorted(flat):
-            person, visit = scan.key
-            self.flat.add(path)
-            self.files.setdefault((person, visit), []).append(path)
-            if visit:
-                self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+            }
+        self.flat = set(flat)
+        for path, scan in sorted(flat.items()):
+            self._add(scan, [path])
 
-    def _walk(self, root: Path) -> None:
+    def _add(self, scan: ScanName, paths: Iterable[Path]) -> None:
+        person, visit = scan.key
+        self.files.setdefault((person, visit), []).extend(paths)
+        if visit:
+            self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+
+    def _walk(self, root: Path) -> None:  # noqa: C901 (one question after the other)
         """List a root's people, FreeSurfer subjects and tables, six levels deep."""
         glob = self.patterns.get("freesurfer", "*")
         for place, folders, listed in os.walk(root, followlinks=True):
-            parts = Path(place).parts[len(root.parts) :]
+            path = Path(place)
+            parts = path.parts[len(root.parts) :]
             folders[:] = sorted(name for name in folders if name[0] != ".")
             names = sorted(name for name in listed if name[0] != ".")
-            for link in (Path(place, name) for name in folders):
+            for link in (path / name for name in folders):
                 # who packs a cohort must not decide which other folders are read
                 if link.is_symlink() and not any(
                     link.resolve().is_relative_to(known) for known in self._known
@@ -215,19 +235,24 @@ class StudyFiles:
                         "or name the other data set by derivatives= (--derivatives)"
                     )
             if not parts:
-                self.tables += [
-                    root / n for n in names if Path(n).suffix.lower() in TABLE_SUFFIXES
-                ]
+                paths = (path / name for name in names)
+                self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
             is_person = parts[0].startswith("sub-") or parts[0] in self.people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
-            if "stats" in folders:
-                title = "_".join(parts)
+            subject, found = path, "stats" in folders and parts[1:] in ((), (visit,))
+            scan = parse_scan_name("_".join(parts))
+            if is_person and any(name.startswith("lh.aparc") for name in names):
+                subject, found = path.parent if path.name == "stats" else path, True
+                base = parse_scan_name(subject.name).base
+                scan = ScanName(parts[0], visit, base)
+            if found and "base-tps" not in (*folders, *names):
+                title = "_".join(subject.parts[len(root.parts) :])
+                known = self.subjects.setdefault(scan.key, [])
                 fits = fnmatchcase(title, glob.removeprefix("!")) != (glob[:1] == "!")
-                is_template = "base-tps" in (*folders, *names)
-                if fits and not is_template and parts[1:] in ((), (visit,)):
-                    scan = parse_scan_name(title)
-                    self.subjects.setdefault(scan.key, []).append((scan, Path(place)))
+                if fits and (scan, subject) not in known:
+                    known.append((scan, subject))
+            if "stats" in folders:
                 folders[:] = [name for name in folders if name not in _FREESURFER]
             of_freesurfer = "stats" in folders and root != self.folder
             if (
@@ -240,12 +265,9 @@ class StudyFiles:
                 continue
             if len(parts) > _DEEPEST:
                 folders.clear()
-            key = ScanName(parts[0], visit).key
-            if visit:
-                self.sessions.setdefault(key[0], {}).setdefault(key[1], visit)
-            self.files.setdefault(key, []).extend(Path(place, name) for name in names)
+            self._add(ScanName(parts[0], visit), (path / name for name in names))
 
-    def _fit_template(self, pattern: str) -> list[tuple[Path, ScanName]]:
+    def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read off whose they are."""
         fields = re.findall(r"\{(.*?)\}", pattern)
         parts = PurePosixPath(pattern)
@@ -264,13 +286,13 @@ class StudyFiles:
         wanted = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
         for name, group in _FIELDS.items():
             wanted = wanted.replace(re.escape(f"{{{name}}}"), group)
-        found = []
+        found = {}
         for path in self.folder.glob(re.sub(r"\{.*?\}", "*", pattern)):
             match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
             if match and path.is_file():
                 said = match.groupdict()
                 scan = parse_scan_name(said.pop("scan")) if "scan" in said else None
-                found.append((path, scan or ScanName(**said)))
+                found[path] = scan or ScanName(**said)
         return found
 
     def of_scan(self, key: tuple[str, str], is_only: bool) -> tuple[Path, ...]:
@@ -300,29 +322,35 @@ class StudyFiles:
         files = [p for p in scan.files if given or p.suffix.lower() in FORMATS]
         return pick(files, [CONNECTOME_PATTERNS], "connectome", given, atlas)
 
-    def regions(
-        self, scan: Scan, feature: str, atlas: Atlas
-    ) -> tuple[Path | None, list[str]]:
-        """Return a scan's table of regions of a feature, and those of other tracers.
+    def regions(self, scan: Scan, feature: str, atlas: Atlas) -> Path | None:
+        """Return a scan's table of regions of a feature, None where there is none.
 
-        None where there is no such file; the left one where each side has one.
-        Raises a CohortError where there is more than one.
+        The left one where each side has one. Raises a CohortError where there is more
+        than one.
         """
         given = self.patterns.get(feature, "")
-        # PETPrep writes the reference beside the regions
-        tables = [
+        files = [
             path
             for path in scan.files
-            if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
+            if path.suffix.lower() in TABLE_SUFFIXES
+            # PETPrep writes the reference beside the regions
+            and "_ref-" not in path.name
+            and (given or not wrong_tracer(path.name, feature))
         ]
-        other = {}
-        for path in () if given else tables:
-            if "trc-" in path.name and (tracer := wrong_tracer(path.name, feature)):
-                other[path] = f"{path.name} is of {tracer}"
-        right = {other_side(path) for path in tables if _LEFT.search(path.name)}
-        files = [path for path in tables if path not in other and path not in right]
-        groups = get_measure(feature).files
-        return pick(files, groups, feature, given, atlas), list(other.values())
+        right = {
+            other_side(path)
+            for path in files
+            if (side := _SIDE.search(path.name)) and side[1][0] in "lL"
+        }
+        files = [path for path in files if path not in right]
+        return pick(files, get_measure(feature).files, feature, given, atlas)
+
+
+def other_side(path: Path) -> Path | None:
+    """Return the file of the other hemisphere beside a file of one, if there is one."""
+    name = _SIDE.sub(lambda found: _SIDES[found[1]], path.name)
+    other = path.with_name(name)
+    return other if other != path and other.is_file() else None
 
 
 def pick(
@@ -338,7 +366,9 @@ def pick(
     one that is given, fit names in any case. Of several files, the one whose name says
     the atlas is taken. Raises a CohortError where more than one is left.
     """
-    for group in ([given] if given else groups) if files else ():
+    words = atlas.settings.get("file_words", [atlas.name.lower()])
+    others = atlas.settings.get("other_words", [])
+    for group in [given] if given else groups:
         globs = (group,) if isinstance(group, str) else group
         found = [
             path
@@ -348,8 +378,6 @@ def pick(
             or any("/" in glob and path.match(glob) for glob in globs)
         ]
         if len(found) > 1:
-            words = atlas.settings.get("file_words", [atlas.name.lower()])
-            others = atlas.settings.get("other_words", [])
             fitting = [
                 path
                 for path in found

@@ -10,7 +10,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from brainlsap import __version__
+from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import (
@@ -34,19 +35,11 @@ from brainlsap.data.features import (
 )
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
-from brainlsap.data.participants import (
-    PEOPLE_FILES,
-    list_scans,
-    people_of_table,
-    read_people,
-)
+from brainlsap.data.participants import PEOPLE_FILES, list_scans, read_people
+from brainlsap.data.region_tables import read_scan_table
 from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import read_table, reading
-from brainlsap.exceptions import (
-    BrainlsapError,
-    CohortError,
-    ParameterError,
-)
+from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
@@ -54,8 +47,8 @@ _WIDTH = 86
 # Of a fault that many files share, so many are named.
 _FILES = 5
 _TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
-# Arguments that name places.
-_PLACES = (
+# Arguments that name paths.
+_PATHS = (
     *("folder", "connectome", "derivatives", "features_table", "labels"),
     "subjects_dir",
 )
@@ -80,8 +73,8 @@ class _Log:
             self.faults.append(message)
 
 
-class _UnreadableError(CohortError):
-    """A refused study, with what was found and noted in it for `check_cohort`."""
+class RefusedStudyError(CohortError):
+    """A study that cannot be loaded, with what was found and noted in it."""
 
     found: dict[str, str]
     notes: tuple[str, ...]
@@ -181,14 +174,9 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         Where an argument cannot be used.
     """
     given = dict(locals())
-    for name, value, choices in (
-        ("scans", scans, ("all", "baseline")),
-        ("subcortex", subcortex, SUBCORTEX),
-        ("symmetrize", symmetrize, SYMMETRIZE),
-    ):
-        if value not in choices:
-            allowed = ", ".join(map(repr, choices))
-            raise ParameterError(f"{name} must be one of {allowed}; got {value!r}.")
+    check_choice("scans", scans, ("all", "baseline"))
+    check_choice("subcortex", subcortex, SUBCORTEX)
+    check_choice("symmetrize", symmetrize, SYMMETRIZE)
     names = (feature,) if isinstance(feature, str) else tuple(feature)
     if not names or len(set(names)) < len(names) or not all(names):
         raise ParameterError(
@@ -202,23 +190,26 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         )
 
     # who is in the study, and which files are whose
-    tables = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    people = read_people(tables[0]) if tables else {}
-    places = (derivatives, subjects_dir, pattern)
-    files = StudyFiles(folder, [p.participant for p in people.values()], *places)
+    where = derivatives, subjects_dir, pattern
     if isinstance(features_table, str | Path):
         features_table = [features_table]
+    paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    table = read_scan_table(paths[0], atlas) if paths else None
+    people = read_people(table) if table else {}
+    files = StudyFiles(
+        folder, [n.participant for n in table.names] if table else (), *where
+    )
     sources = FeatureSources(files, atlas, subcortex, features_table)
-    if not tables:
-        table = sources.people_table([n for n in names if n != STRENGTH], label)
-        people, tables = people_of_table(table), [table.path]
-        files = StudyFiles(folder, [p.participant for p in people.values()], *places)
+    if table is None:
+        table = sources.people_table(label)
+        people = read_people(table)
+        files = StudyFiles(folder, [n.participant for n in table.names], *where)
         sources.files = files
     listed = list_scans(
         people,
         files,
         label,
-        source=tables[0].name,
+        source=table.path.name,
         classes=classes,
         which=scans,
         known_sessions=lambda: sources.sessions,
@@ -227,9 +218,9 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     log.notes += listed.notes
     log.faults += listed.faults
     spare = {person for person, _ in files.files} - set(people)
-    if spare and tables[0].name in PEOPLE_FILES:
+    if spare:
         log.notes.append(
-            f"{len(spare)} subject folders are not in {tables[0].name}: left out"
+            f"{len(spare)} subject folders are not in {table.path.name}: left out"
         )
 
     # the arrays, scan by scan
@@ -242,7 +233,6 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         "measure": measure,
         "symmetrize": symmetrize,
     }
-    pet = {"frames": frames, "reference": reference}
     if connectome is None:
         W = _read_connectomes(listed.scans, files, atlas, how, log, verbose)
     else:
@@ -259,42 +249,33 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         except BrainlsapError as error:
             log.fault(error)
         W = np.broadcast_to(matrix, (n_scans, *matrix.shape))
+    pet = {"frames": frames, "reference": reference}
     X = _read_features(names, listed.scans, sources, W, pet, log, verbose)
 
     log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
         n_faults = f"{len(log.faults)} fault{'s' * (len(log.faults) > 1)}"
-        refused = _UnreadableError(
+        refused = RefusedStudyError(
             f"{folder} cannot be loaded, {n_faults}", group_faults(log.faults, folder)
         )
-        refused.found = _count(listed.table, label_name, listed.classes) | log.found
+        refused.found = count_people(listed.table, label_name, listed.classes)
+        refused.found |= log.found
         refused.notes = tuple(log.notes)
         raise refused
 
     # what was asked, with absolute paths to read the same again: for private files
-    asked = {
-        name: value
-        for name, value in given.items()
-        if name != "verbose"
-        and not isinstance(value, np.ndarray | pd.DataFrame)
-        and value not in (None, (), [], {})
-    }
+    asked: dict[str, Any] = {}
+    for name, value in given.items():
+        is_array = isinstance(value, np.ndarray | pd.DataFrame)
+        if name == "verbose" or is_array or value in (None, (), [], {}):
+            continue
+        several = value if isinstance(value, list | tuple) else [value]
+        if name in _PATHS:
+            several = [Path(v).resolve() if Path(v).exists() else v for v in several]
+        asked[name] = several if several is value or len(several) > 1 else several[0]
     named = isinstance(given["atlas"], Atlas) or atlas.name in available_atlases()
-    asked["atlas"] = atlas.name if named else str(Path(given["atlas"]).resolve())
-    for name in set(_PLACES) & set(asked):
-        several = isinstance(asked[name], list | tuple)
-        paths = [
-            Path(one).resolve() if Path(one).exists() else one
-            for one in (asked[name] if several else [asked[name]])
-        ]
-        asked[name] = paths if several else paths[0]
-    described = (
-        "one per scan" if connectome is None else asked.get("connectome", "array")
-    )
-    try:
-        brainlsap = version("brainlsap")
-    except PackageNotFoundError:  # a checkout that was never installed
-        brainlsap = "unknown"
+    asked["atlas"] = atlas.name if named else Path(given["atlas"]).resolve()
+    shared = "one per scan" if connectome is None else asked.get("connectome", "array")
     truth = folder / TRUTH_FILE
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
@@ -310,10 +291,10 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         provenance={
             "folder": str(folder),
             "atlas": atlas.name,
-            "connectome": str(described),
+            "connectome": str(shared),
             "scans": scans,
             "subcortex": subcortex,
-            "brainlsap": brainlsap,
+            "brainlsap": __version__,
             "asked": json.loads(json.dumps(asked, default=str)),
         },
         truth=_read_truth(truth, atlas) if truth.is_file() else None,
@@ -332,27 +313,26 @@ def _read_connectomes(
     W = np.zeros((len(scans), len(atlas), len(atlas)), dtype=np.float32)
     given = files.patterns.get("connectome")
     wanted = given or " or ".join(CONNECTOME_PATTERNS)
-    missing, n_read = list[str](), 0
-    first = len(log.faults)
+    missing, wrong = list[str](), _Log()
     hidden = None if verbose else True  # None: shown on a terminal
     bar = tqdm(scans, "reading connectomes", unit="scan", disable=hidden)
     for row, scan in enumerate(bar):
         try:
             path = files.connectome(scan, atlas)
-            if path is None:
-                what = f"no connectome; expected one file {wanted}"
-                if not scan.files:
-                    place = files.folder / scan.name.replace("_ses-", "/ses-")
-                    flat = f"beside {min(files.flat)}" if files.flat else ""
-                    what = f"no files; expected them {flat or f'below {place}'}"
-                missing.append(f"{scan.name}: {what}")
+            if path is not None:
+                W[row], notes = read_connectome(path, atlas, **how)
+                log.counts.update(f"connectomes: {note}" for note in notes)
                 continue
-            W[row], notes = read_connectome(path, atlas, **how)
         except BrainlsapError as error:
-            log.fault(error, scan)
+            wrong.fault(error, scan)
             continue
-        n_read += 1
-        log.counts.update(f"connectomes: {note}" for note in notes)
+        what = f"no connectome; expected one file {wanted}"
+        if not scan.files:
+            place = f"below {files.folder / scan.name.replace('_ses-', '/ses-')}"
+            flat = f"beside {min(files.flat)}" if files.flat else ""
+            what = f"no files; expected them {flat or place}"
+        missing.append(f"{scan.name}: {what}")
+    n_read = len(scans) - len(missing) - len(wrong.faults)
     log.found["connectome"] = f"{n_read} of {len(scans)} scans"
     if missing and len(missing) == len(scans):  # one line instead of one for each
         one = (
@@ -361,7 +341,7 @@ def _read_connectomes(
             "for models that make one of the features"
         )
         missing = [fits_nothing("connectome", given, scans) if given else one]
-    log.faults[first:first] = missing
+    log.faults += missing + wrong.faults
     return W
 
 
@@ -386,7 +366,7 @@ def _read_shared(
     return read_connectome(connectome, atlas, **how)
 
 
-def _read_features(  # noqa: C901 (every kind of source, one after the other)
+def _read_features(  # noqa: C901 (one question after the other)
     names: Sequence[str],
     scans: Sequence[Scan],
     sources: FeatureSources,
@@ -399,37 +379,39 @@ def _read_features(  # noqa: C901 (every kind of source, one after the other)
     atlas, subcortex = sources.atlas, sources.subcortex
     X = np.full((len(scans), len(atlas), len(names)), np.nan)
     for column, name in enumerate(names if len(scans) else ()):
-        values, measure = X[..., column], get_measure(name)
-        if name == STRENGTH and W.strides[0] == 0:
-            log.fault(
-                "strength: with one connectome for everybody (connectome=, "
-                "--connectome) it is the same for every scan. Choose another feature"
-            )
-            continue
-        if name == STRENGTH:
-            log.notes.append("strength: sum of the connectome's weights")
-            # a region's links to itself are no links to others
-            own = W.diagonal(axis1=1, axis2=2)
-            values[:] = W.sum(axis=2, dtype=np.float64) - own
-            continue
+        values = X[..., column]
         try:
-            places, notes, faults = sources.locate(name, scans)
+            if name == STRENGTH:
+                if W.strides[0] == 0:
+                    raise CohortError(
+                        "strength: with one connectome for everybody (connectome=, "
+                        "--connectome) it is the same for every scan. Choose another "
+                        "feature"
+                    )
+                log.notes.append("strength: sum of the connectome's weights")
+                # a region's links to itself are no links to others
+                own = W.diagonal(axis1=1, axis2=2)
+                values[:] = W.sum(axis=2, dtype=np.float64) - own
+                continue
+            found, notes = sources.locate(name, scans)
         except BrainlsapError as error:
             log.fault(error)
             continue
         log.notes += [note for note in notes if note not in log.notes]
-        log.faults += [fault for fault in faults if fault not in log.faults]
         n_read, hidden = 0, None if verbose else True
         bar = tqdm(scans, f"reading {name}", unit="scan", disable=hidden)
-        for row, (scan, place) in enumerate(zip(bar, places, strict=True)):
-            if place is None:
-                continue
+        for row, (scan, source) in enumerate(zip(bar, found, strict=True)):
             try:
-                if isinstance(place, Path):
-                    found = read_feature(place, name, atlas, subcortex=subcortex, **pet)
-                    values[row], of_scan = found.values, found.notes
+                if isinstance(source, str):
+                    raise CohortError(source)
+                if isinstance(source, Path):
+                    values[row], of_scan = read_feature(
+                        source, name, atlas, subcortex=subcortex, **pet
+                    )
                 else:
-                    values[row], of_scan = finish(place, measure, atlas, subcortex)
+                    values[row], of_scan = finish(
+                        source, get_measure(name), atlas, subcortex
+                    )
             except BrainlsapError as error:
                 log.fault(error, scan)
                 continue
@@ -466,7 +448,9 @@ def _read_truth(path: Path, atlas: Atlas) -> pd.DataFrame | None:
     return truth
 
 
-def _count(table: pd.DataFrame, label: str, classes: Sequence[str]) -> dict[str, str]:
+def count_people(
+    table: pd.DataFrame, label: str, classes: Sequence[str]
+) -> dict[str, str]:
     """Count people, scans, classes and covariates."""
     labels = Counter(table["label"].dropna().tolist())
     found = {
@@ -509,92 +493,6 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
             )
             lines += [f"  {line}" for line in wrapped]
     return lines
-
-
-@dataclass(frozen=True, eq=False)
-class CohortCheck:
-    """What a folder holds, before anything is computed with it.
-
-    Parameters
-    ----------
-    folder : Path
-        That was looked at.
-    found : tuple of str
-        People, scans, labels and files, counted.
-    notes : tuple of str
-        What was read by name or order, mirrored, filled or left out, with counts.
-    faults : tuple of str
-        Everything that keeps the cohort from being loaded; what many scans share is
-        said once.
-    cohort : Cohort or None
-        None where there are faults.
-    """
-
-    folder: Path
-    found: tuple[str, ...]
-    notes: tuple[str, ...]
-    faults: tuple[str, ...]
-    cohort: Cohort | None = None
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether the cohort can be loaded."""
-        return not self.faults
-
-    def text(self) -> str:
-        """Return everything as lines of text."""
-        lines = [str(self.folder)]
-        dropped = [note for note in self.notes if "left out" in note]
-        for title, entries in (
-            ("Found", self.found),
-            ("Mapped", [note for note in self.notes if note not in dropped]),
-            ("Dropped", dropped),
-            ("Faults", self.faults),
-        ):
-            if entries:
-                lines += [f"{title}:", *(f"  {entry}" for entry in entries)]
-        if self.is_sound:
-            lines.append("No faults: the cohort can be loaded.")
-        return "\n".join(lines) + "\n"
-
-
-def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
-    """Read a cohort's folder as :func:`load_cohort` does; list faults, raise none.
-
-    Parameters
-    ----------
-    folder : str or Path
-        The cohort's folder.
-    *args, **options : see :func:`load_cohort`
-        Its other arguments.
-
-    Returns
-    -------
-    CohortCheck
-
-    Raises
-    ------
-    ParameterError
-        Where an argument cannot be used.
-    """
-    cohort: Cohort | None = None
-    found: dict[str, str] = {}
-    notes: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
-    try:
-        cohort = load_cohort(folder, *args, **options)
-        notes = cohort.notes
-        found = _count(cohort.table, cohort.label_name, cohort.classes)
-        own = cohort.provenance["connectome"] == "one per scan"
-        for name in (*(["connectome"] if own else []), *cohort.feature_names):
-            found[name] = f"{cohort.n_scans} of {cohort.n_scans} scans"
-    except _UnreadableError as error:
-        found, notes, faults = error.found, error.notes, error.faults
-    except CohortError as error:
-        # a list of people that cannot be used; nothing else can be said
-        faults = (str(error),)
-    lines = [f"{name}: {what}" if name else what for name, what in found.items()]
-    return CohortCheck(Path(folder), tuple(lines), notes, faults, cohort)
 
 
 def shared_connectome(

@@ -1,24 +1,15 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from brainlsap.data.find_files import (
-    FOLDER_NAME,
-    Scan,
-    ScanName,
-    StudyFiles,
-    parse_scan_name,
-    visit_order,
-)
+from brainlsap.data.find_files import Scan, ScanName, StudyFiles, visit_order
 from brainlsap.data.region_tables import ScanTable
-from brainlsap.data.tables import as_covariate, find_id, read_table
+from brainlsap.data.tables import as_covariate, read_table
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 UNLABELLED = "unlabelled"
@@ -43,6 +34,11 @@ _STAGES = (
 )
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
+
+Facts = dict[str, str | None]
+People = dict[str, dict[str, tuple[ScanName, Facts]]]
+"""By person and visit, as keys of names: the name as written, labels and covariates as
+text. What is known of the person, whatever the visit, has the visit ""."""
 
 
 def order_classes(
@@ -95,101 +91,63 @@ def order_classes(
         return tuple(found), False
 
 
-@dataclass(eq=False)
-class Person:
-    """One person, and what is known about each visit (text, or None)."""
+def read_people(table: ScanTable) -> People:
+    """Return who stands in a table, and in the sessions file beside it of every person.
 
-    participant: str
-    facts: dict[Any, str | None] = field(default_factory=dict)
-    visits: dict[str, tuple[str, dict[Any, str | None]]] = field(default_factory=dict)
-    """Name and facts of each visit by its key; empty where no table lists visits."""
-
-
-def read_people(path: Path) -> dict[str, Person]:
-    """Read the table of people, and the sessions file beside it of every person.
-
-    Returns people by their key. Raises a CohortError with every row that cannot be
-    used: no name, one person twice, a sessions file that cannot be read.
+    Raises a CohortError with every row that cannot be used: one person twice, a
+    sessions file that cannot be read.
     """
-    table = read_table(path)
-    heads = list(table)
-    people, faults = collect_people(path, table, *find_id(path, heads))
-    for person in people.values():
-        names = {person.participant, f"sub-{person.participant}"}
-        for name in names if FOLDER_NAME.fullmatch(person.participant) else ():
-            own = path.parent / name / f"{name}_sessions.tsv"
+    people, faults = _collect(table.path, table.names, table.facts)
+    for person, visits in people.items():
+        written = next(iter(visits.values()))[0].participant
+        for name in {written, f"sub-{written}"}:
+            own = table.path.parent / name / f"{name}_sessions.tsv"
             if not own.is_file() or own.parent.is_symlink():
                 continue
             try:
-                visits = read_table(own)
-                if "session_id" not in visits or visits["session_id"].isna().any():
+                facts = read_table(own)
+                if "session_id" not in facts or facts["session_id"].isna().any():
                     raise FileFormatError(
                         f"{own}: every row needs a 'session_id'; the columns are "
-                        f"{', '.join(map(str, visits))}."
+                        f"{', '.join(facts)}."
                     )
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
-            visits.insert(0, "participant", person.participant)
-            more, wrong = collect_people(own, visits, "participant", "session_id")
+            names = [ScanName(written, one) for one in facts.pop("session_id")]
+            more, wrong = _collect(own, names, facts)
             faults += wrong
-            for one in more.values():
-                for key, (said, facts) in one.visits.items():
-                    known = person.visits.get(key, (said, {}))[1]
-                    person.visits[key] = said, {**known, **facts}
-    if faults:
-        raise CohortError(f"{path} cannot be used", faults)
-    return people
-
-
-def people_of_table(table: ScanTable) -> dict[str, Person]:
-    """Return the people of a table that holds labels and regions in one, by key."""
-    names = [parse_scan_name(name) for name in table.scans["scan"]]
-    sessions = zip(table.scans["session"], names, strict=True)
-    rows = table.scans.drop(columns=["scan", "session"])
-    rows["participant"] = [name.participant for name in names]
-    rows["session"] = [session or name.session or None for session, name in sessions]
-    people, faults = collect_people(table.path, rows, "participant", "session")
+            for visit, (scan, said) in more.get(person, {}).items():
+                known = visits.get(visit, (scan, {}))[1]
+                visits[visit] = scan, known | said
     if faults:
         raise CohortError(f"{table.path} cannot be used", faults)
     return people
 
 
-def collect_people(
-    path: Path, table: pd.DataFrame, id_column: str, session: str | None
-) -> tuple[dict[str, Person], list[str]]:
-    """Gather the rows of every person, by key; list the rows that cannot be used."""
-    people: dict[str, Person] = {}
-    faults = []
+def _collect(
+    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
+) -> tuple[People, list[str]]:
+    """Gather the rows of every person; list the rows that cannot be used."""
     # ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case
-    lower = [str(head).lower() for head in table]
+    lower = [head.lower() for head in facts]
     heads = [
         low if low in _COVARIATES and lower.count(low) == 1 else head
-        for head, low in zip(table, lower, strict=True)
+        for head, low in zip(facts, lower, strict=True)
     ]
-    for number, cells in enumerate(table.to_numpy(dtype=object).tolist(), 1):
-        row = dict(zip(heads, cells, strict=True))
-        name = row.pop(id_column)
-        visit = row.pop(session) if session else None
-        if name is None or "/" in name or name.startswith("."):
+    people: People = {}
+    faults = []
+    for name, cells in zip(names, facts.to_numpy(dtype=object).tolist(), strict=True):
+        person, visit = name.key
+        visits = people.setdefault(person, {})
+        if visit in visits or (visits and "" in (visit, *visits)):
+            at_visit = f" at visit {name.session}" if visit and visit in visits else ""
             faults.append(
-                f"{path}: row {number} below the header: {id_column} must be the name "
-                f"of a subject, of letters, digits, '_', '-' and '.', got {name!r}"
+                f"{path}: {name.participant} stands more than once{at_visit}; expected "
+                "one row for a person, or each with its own session_id"
             )
-            continue
-        key, visit_key = ScanName(name, visit or "").key
-        is_new = key not in people
-        person = people.setdefault(key, Person(name))
-        if visit and (is_new or person.visits) and visit_key not in person.visits:
-            person.visits[visit_key] = visit, row
-        elif not visit and is_new:
-            person.facts = row
         else:
-            faults.append(
-                f"{path}: {name} stands more than once"
-                + (f" at visit {visit}" if visit_key in person.visits else "")
-                + "; expected one row for a person, or each with its own session_id"
-            )
+            visits[visit] = name, dict(zip(heads, cells, strict=True))
     return people, faults
 
 
@@ -207,68 +165,69 @@ class ScanList(NamedTuple):
 
 
 def list_scans(  # noqa: C901 (one question after the other)
-    people: Mapping[str, Person],
+    people: People,
     files: StudyFiles,
     label: str | None,
     *,
     source: str,
     classes: Sequence[str] | None = None,
     which: str = "all",
-    known_sessions: Callable[[], Mapping[str, list[str]]],
+    known_sessions: Callable[[], Mapping[str, Mapping[str, str]]],
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
     `source` is the name of the table of people; `known_sessions` returns visits by
     person, for people without folders of their own.
     """
-    heads = {
-        head: None
-        for person in people.values()
-        for facts in (person.facts, *(one for _, one in person.visits.values()))
-        for head in facts
-    }
+    records = [record for visits in people.values() for record in visits.values()]
+    heads = dict.fromkeys(head for _, facts in records for head in facts)
     if label is not None and label not in heads and people:
-        same = [str(head) for head in heads if str(head).lower() == label.lower()]
+        same = [head for head in heads if head.lower() == label.lower()]
         if len(same) != 1:
             raise CohortError(
                 f"{files.folder}: the label {label!r} is no column of {source}; found "
-                f"{', '.join(map(str, heads)) or 'none besides the id'}. Name the "
-                "column by label= (--label)"
+                f"{', '.join(heads) or 'none besides the id'}. Name the column by "
+                "label= (--label)"
             )
         label = same[0]
-    rows: list[_Row] = []
-    n_unscanned, n_without_baseline, n_differ = 0, 0, 0
-    for key, person in people.items():
-        sessions = list(files.sessions.get(key, {}).values())
-        if not sessions and (key, "") not in files.files:
-            sessions = known_sessions().get(key, [])
-        listed = [name for name, _ in person.visits.values()]
-        if sessions:
-            scanned = {session.removeprefix("ses-") for session in sessions}
-            n_unscanned += len(set(person.visits) - scanned)
-        sessions = sorted(sessions or listed or [""], key=visit_order)
-        chosen = sessions
-        if which == "baseline" and listed:
-            # what the table calls baseline, or its earliest; if it was scanned
-            wanted = {n for n in person.visits if n.lower() in _BASELINE}
-            wanted = wanted or {min(person.visits, key=visit_order)}
-            chosen = [n for n in sessions if n.removeprefix("ses-") in wanted]
-            n_without_baseline += not chosen
+    scans, names, rows = list[Scan](), list[ScanName](), list[Facts]()
+    n_unscanned = n_without_baseline = n_differ = 0
+    unlisted: dict[str, str] = {}
+    for person, visits in people.items():
+        written = next(iter(visits.values()))[0].participant
+        listed = {visit: name.session for visit, (name, _) in visits.items() if visit}
+        scanned: Mapping[str, str] = files.sessions.get(person, {})
+        if not scanned and (person, "") not in files.files:
+            scanned = known_sessions().get(person, {})
+        n_unscanned += len(listed.keys() - scanned.keys()) if scanned else 0
+        sessions = dict(scanned or listed or {"": ""})
+        chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))
+        if which == "baseline":
+            if listed:
+                # what the table calls baseline, or its earliest; if it was scanned
+                wanted = {visit for visit in listed if visit.lower() in _BASELINE}
+                wanted = wanted or {min(listed, key=visit_order)}
+                chosen = [visit for visit in chosen if visit in wanted]
+                n_without_baseline += not chosen
+            chosen = chosen[:1]
         # what visits say one by one is not taken from the person for another visit:
         # it may be listed under another name
-        by_visit = {head for _, facts in person.visits.values() for head in facts}
-        common = {h: fact for h, fact in person.facts.items() if h not in by_visit}
-        for session in chosen[: 1 if which == "baseline" else None]:
-            visit = session.removeprefix("ses-")
-            own = person.visits.get(visit)
-            facts = common if own is None else {**person.facts, **own[1]}
-            both = person.facts.get(label), (own or ("", {}))[1].get(label)
-            n_differ += None not in both and both[0] != both[1]
-            name = f"{person.participant}_{session}".rstrip("_")
+        of_person: Facts = visits[""][1] if "" in visits else {}
+        by_visit = {head for visit in listed for head in visits[visit][1]}
+        common = {head: of_person[head] for head in of_person.keys() - by_visit}
+        for visit in chosen:
+            own = visits[visit][1] if visit in listed else None
+            rows.append(common if own is None else of_person | own)
+            both = {of_person.get(label), own.get(label)} if own and label else {None}
+            n_differ += None not in both and len(both) > 1
+            name = ScanName(written, sessions[visit])
+            scan = f"{written}_{name.session}".rstrip("_")
+            if listed and own is None:
+                unlisted[scan] = ", ".join(listed.values())
             is_only = len(sessions) == 1
-            found = files.of_scan((key, visit), is_only)
-            scan = Scan(name, (key, visit), is_only, found)
-            rows.append((scan, person, session, facts))
+            key = person, visit
+            scans.append(Scan(scan, key, is_only, files.of_scan(key, is_only)))
+            names.append(name)
     noted = (
         (n_unscanned, "listed visits have no folder ses-...: left out"),
         (n_without_baseline, "people without a scan at baseline: left out"),
@@ -279,83 +238,80 @@ def list_scans(  # noqa: C901 (one question after the other)
         ),
     )
     notes = [f"{count} {what}" for count, what in noted if count]
+    columns = [*heads, *([] if label is None or label in heads else [label])]
+    facts = pd.DataFrame(rows, columns=columns, dtype=object)
+    facts = facts.astype(object).where(facts.notna(), None)
+    table = pd.DataFrame(
+        {
+            "scan": [scan.name for scan in scans],
+            "participant": [name.participant for name in names],
+            "session": [name.session for name in names],
+            "label": UNLABELLED if label is None else facts.pop(label).tolist(),
+        }
+    )
     order: tuple[str, ...] = (UNLABELLED,)
     ordered, faults = False, list[str]()
     if label is not None:
-        rows, order, ordered, more, faults = _choose_by_label(rows, label, classes)
-        notes += more
-    if not rows and not faults:
+        kept, order, ordered, faults = _choose_by_label(table, label, classes, unlisted)
+        others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
+        if len(others) and classes is not None:
+            counted = ", ".join(f"{name} ({n})" for name, n in others.items())
+            notes.append(f"left out, {label} is not among the classes: {counted}")
+        table, facts = table[kept].reset_index(drop=True), facts[kept.to_numpy()]
+        scans = [scan for scan, keep in zip(scans, kept, strict=True) if keep]
+    if not scans and not faults:
         raise CohortError(
             f"{files.folder}: no scan is left; {source} lists none"
             + ("".join(f"; {note}" for note in notes))
         )
-    columns: dict[str, Any] = {
-        "scan": [scan.name for scan, *_ in rows],
-        "participant": [person.participant for _, person, *_ in rows],
-        "session": [session for _, _, session, _ in rows],
-        "label": [facts.get(label, UNLABELLED) for *_, facts in rows],
-    }
-    for head in dict.fromkeys(head for *_, facts in rows for head in facts):
-        if head != label:
-            column = pd.Series([facts.get(head) for *_, facts in rows], dtype=object)
-            said = column.dropna().astype(str)
-            commas = said[said.str.contains(",")]
-            if len(commas) and said.str.fullmatch(r"-?\d+([.,]\d+)?").all():
-                # every such number would count as a word of its own
-                raise CohortError(
-                    f"{head} is written with decimal commas, such as "
-                    f"{commas.iloc[0]!r}; expected points. Replace them"
-                )
-            name = f"{head}_given" if head in KEY_COLUMNS else head
-            columns[name] = as_covariate(column)
-    scans = [scan for scan, *_ in rows]
-    table = pd.DataFrame(columns)
+    for head, column in facts.items():
+        said = column.dropna()
+        commas = said[said.str.contains(",")]
+        if len(commas) and said.str.fullmatch(r"-?\d+([.,]\d+)?").all():
+            # every such number would count as a word of its own
+            raise CohortError(
+                f"{head} is written with decimal commas, such as {commas.iloc[0]!r}; "
+                "expected points. Replace them"
+            )
+        column_name = f"{head}_given" if head in KEY_COLUMNS else head
+        table[column_name] = as_covariate(column.reset_index(drop=True))
     return ScanList(scans, table, label, order, ordered, notes, faults)
 
 
-_Row = tuple[Scan, Person, str, dict[Any, str | None]]
-
-
 def _choose_by_label(
-    rows: Sequence[_Row], label: str, classes: Sequence[str] | None
-) -> tuple[list[_Row], tuple[str, ...], bool, list[str], list[str]]:
-    """Return the rows of the classes, the classes, whether ordered, notes, faults."""
-    found = Counter(
-        said for *_, facts in rows if (said := facts.get(label)) is not None
-    )
-    numbers = pd.to_numeric(pd.Series(list(found), dtype=object), errors="coerce")
+    table: pd.DataFrame,
+    label: str,
+    classes: Sequence[str] | None,
+    unlisted: Mapping[str, str],
+) -> tuple[pd.Series, tuple[str, ...], bool, list[str]]:
+    """Return which rows are of the classes, the classes, whether ordered, and faults.
+
+    `unlisted` says which visits are listed of people whose scan is none of them.
+    """
+    found = table["label"].value_counts().sort_index()
+    numbers = pd.to_numeric(found.index.to_series(), errors="coerce")
     whole = (numbers == numbers.round()).all()
     many = not whole or len(found) > _MOST_NUMBERS or label.lower() == "age"
-    if classes is None and found and numbers.notna().all() and many:
+    if classes is None and len(found) and numbers.notna().all() and many:
         raise CohortError(
             f"{label} is continuous ({len(found)} values from {numbers.min():g} to "
-            f"{numbers.max():g} in {len(rows)} scans), and labels are classes. Name a "
+            f"{numbers.max():g} in {len(table)} scans), and labels are classes. Name a "
             "column of classes by label= (--label), or say which values are classes by "
             "classes= (--classes)"
         )
-    order, ordered = order_classes(list(found), classes)
-    kept = [row for row in rows if row[-1].get(label) in order]
+    order, ordered = order_classes(list(found.index), classes)
     faults = []
-    for scan, person, _, facts in rows if classes is None else ():
-        if facts.get(label) is None:
-            names = ", ".join(name for name, _ in person.visits.values())
-            unlisted = names and scan.key[1] not in person.visits
-            but = f"; its visits are listed as {names}" if unlisted else ""
-            faults.append(
-                f"{scan.name}: no {label} (n/a{but}); give one, leave the scan out, or "
-                "keep those with a label by classes= (--classes)"
-            )
-    counted = ", ".join(f"{name} ({n})" for name, n in sorted(found.items())) or "none"
+    for scan in table.loc[table["label"].isna(), "scan"] if classes is None else ():
+        but = f"; its visits are listed as {unlisted[scan]}" if scan in unlisted else ""
+        faults.append(
+            f"{scan}: no {label} (n/a{but}); give one, leave the scan out, or keep "
+            "those with a label by classes= (--classes)"
+        )
+    counted = ", ".join(f"{name} ({n})" for name, n in found.items()) or "none"
     for name in (name for name in order if name not in found):
-        meant = [known for known in found if known.lower() == name.lower()]
+        meant = [known for known in found.index if known.lower() == name.lower()]
         hint = f". Did you mean {meant[0]!r}?" if meant else ""
         faults.append(
             f"no scan has the {label} {name!r} of classes; found {counted}{hint}"
         )
-    if classes is None or len(kept) == len(rows):
-        return kept, order, ordered, [], faults
-    others = Counter(str(row[-1].get(label) or "n/a") for row in rows)
-    left = sorted((name, n) for name, n in others.items() if name not in order)
-    names = ", ".join(f"{name} ({n})" for name, n in left)
-    note = f"left out, {label} is not among the classes: {names}"
-    return kept, order, ordered, [note], faults
+    return table["label"].isin(order), order, ordered, faults

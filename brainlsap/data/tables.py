@@ -21,8 +21,8 @@ ID_COLUMNS = (
     *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
     *("ptid", "rid", "scan", "scan_id", "image_id", "id", ""),
 )
-# FreeSurfer's tables say measure and side where others say what ids are.
-_FREESURFER_ID = re.compile(r"[lr]h\..+\.[a-z]+|measure:\w+", re.IGNORECASE)
+# FreeSurfer's tables say side and measure where others say what ids are.
+FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
 )
@@ -192,18 +192,22 @@ def as_covariate(column: pd.Series) -> pd.Series:
     return pd.Series(column.tolist(), column.index)  # text in pandas' own type
 
 
+def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
+    """Return the first head that is wanted, in any case; None where there is none."""
+    lower = {head.lower(): head for head in heads}
+    return next((lower[name] for name in wanted if name in lower), None)
+
+
 def find_id(path: str | Path, heads: Sequence[str]) -> tuple[str, str | None]:
     """Return the heads of the columns that name scans and visits (None: no visits)."""
-    lower = {head.lower(): head for head in heads}
-    name = next((lower[head] for head in ID_COLUMNS if head in lower), None)
-    if heads and _FREESURFER_ID.fullmatch(heads[0]):
-        name = heads[0]
+    is_freesurfer = heads and FREESURFER_HEAD.fullmatch(heads[0])
+    name = heads[0] if is_freesurfer else find_column(heads, ID_COLUMNS)
     if name is None:
         raise FileFormatError(
             f"{path}: no column names the scans; expected one headed "
             f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(heads, 8)}."
         )
-    return name, next((lower[head] for head in SESSION_COLUMNS if head in lower), None)
+    return name, find_column(heads, SESSION_COLUMNS)
 
 
 def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:

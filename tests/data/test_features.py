@@ -254,7 +254,9 @@ def test_a_table_of_another_parcellation_is_named(write, tmp_path, desikan):
     values = ",".join(["1.5"] * len(desikan.names))
     rows = f"sub-01,{values}\nsub-02,{values}\n"
     write("table.csv", f"id,{','.join(desikan.names)}\n{rows}")
-    with refused(r"table\.csv: The names are those of desikan82, .*gtmseg"):
+    with refused(
+        r"table\.csv: no cortical region. The names are those of desikan82, .*gtmseg"
+    ):
         load_cohort(tmp_path, "destrieux160", "volume", connectome="w.npy")
 
 
@@ -325,7 +327,7 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     with refused(r"and no table that holds(.|\n)*no column 'diagnosis'"):
         load_cohort(tmp_path, tiny, label="diagnosis", connectome=matrix)
     write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
-    with refused(r"more than one table holds the same regions"):
+    with refused(r"2 tables could be it: .*; say which by features_table="):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
 
 

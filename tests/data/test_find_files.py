@@ -157,12 +157,12 @@ def test_tables_of_regions(write, tmp_path, tiny):
 
     def regions(feature, **options):
         files = StudyFiles(tmp_path, **options)
-        path, refused = files.regions(scan_of(files), feature, tiny)
-        return refused if path is None else path.name
+        path = files.regions(scan_of(files), feature, tiny)
+        return path and path.name
 
     assert "18FFDG" in regions("fdg")
     assert regions("tau") == "sub-01_desc-tau_regions.tsv"
-    assert regions("area") == []
+    assert regions("area") is None
     write("sub-01/pet/sub-01_run-2_trc-18FFDG_regions.tsv", "")
     with refused("2 files could be its fdg"):
         regions("fdg")
@@ -185,10 +185,9 @@ def test_a_table_of_another_tracer_is_refused(write, tmp_path, tiny, name, featu
     write(f"sub-01/pet/{name}", "")
     files = StudyFiles(tmp_path)
     for asked in ("fdg", "amyloid", "tau"):
-        path, refused = files.regions(scan_of(files), asked, tiny)
+        path = files.regions(scan_of(files), asked, tiny)
         assert (path is not None) == (asked == feature)
-        assert path is not None or all("is of trc-" in one for one in refused)
-    assert files.regions(scan_of(files), "suvr", tiny)[0] is not None
+    assert files.regions(scan_of(files), "suvr", tiny) is not None
 
 
 def test_freesurfer_subjects(write, tmp_path):
