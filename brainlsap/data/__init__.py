@@ -3,7 +3,8 @@
 :func:`load_cohort` reads a study's folder into a :class:`Cohort`, whose axes are named
 by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 
-- `load`: the way from a folder to a cohort, top to bottom; `check`: what a folder holds;
+- `load`: the way from a folder to a cohort, top to bottom;
+- `check`: what a folder holds, and how else it could be read;
 - `find_files`: which file is of which scan;
 - `participants`: people, visits, labels, order of classes;
 - `connectomes`, `row_order`: matrices of any tool in the order of the atlas;
