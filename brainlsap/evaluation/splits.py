@@ -1,7 +1,6 @@
 """Stratified folds that never share a person, given folds, and folds in a file."""
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +12,10 @@ from brainlsap.files import replace_when_whole
 Split = tuple[np.ndarray, np.ndarray]
 """Row indices of the training scans and of the test scans of one fold."""
 
-# An exchange of people is looked for among at most this many kinds of person; with
-# more (many visits, changing labels) a seeded draw of the kinds is looked at.
-MOST_KINDS = 60
-MOST_EXCHANGES = 1000
-# Exchanges end where no single one helps; another start ends elsewhere.
-MOST_STARTS = 8
+N_DRAWS = 1000
 # A class absent from a fold leaves scores undefined: worse than any imbalance.
 ABSENCE = 10.0
-# Above so many people scikit-learn's folds take minutes, and are not compared.
-MOST_PEOPLE_COMPARED = 2000
-FILE_COLUMNS = ("fold", "part", "scan", "participant")
+FILE_COLUMNS = ["fold", "part", "scan", "participant"]
 
 
 def make_splits(
@@ -36,16 +28,13 @@ def make_splits(
 ) -> tuple[Split, ...]:
     r"""Divide scans into stratified folds of whole people, once or several times.
 
-    People with the same visits per class are interchangeable, so that only their
-    number in every fold is sought. They are spread evenly, then moved or exchanged
-    between two folds as long as that lowers
-
-    .. math:: \sum_f \Big(\frac{n_f}{n} - \frac1k\Big)^2
-              + \sum_{f, c} \Big(\frac{n_{fc}}{n_c} - \frac1k\Big)^2
-
-    over the scans :math:`n_{fc}` of class c in fold f of k. With several visits a
-    person a second round lowers the worst deviation, the best of eight starts is
-    taken, and scikit-learn's `StratifiedGroupKFold` where that is better still.
+    People are dealt one after another, those of most scans first, to the fold f that
+    has least of what they bring, with :math:`v_c` scans of class c: the smallest
+    :math:`\sum_c v_c n_{fc} / n_c^2`, as a greedy step on the squared deviations of
+    all :math:`n_{fc} / n_c` from their mean. Where all people of a class have as many
+    visits no class differs by more than one person between folds. Elsewhere the best
+    of 1,000 such divisions with a random cost added is taken: the one in which a class's
+    share of a fold is least far from its share of all scans.
 
     Parameters
     ----------
@@ -68,26 +57,22 @@ def make_splits(
     SplitError
         Where the people cannot be divided so.
     """
-    given = np.asarray(groups)
-    y, groups = np.asarray(y, dtype=object), given.astype(object)
+    y, groups = np.asarray(y, dtype=object), np.asarray(groups, dtype=object)
     if y.ndim != 1 or y.shape != groups.shape:
         raise SplitError(
             "y and groups must name the label and the person of every scan, got "
             f"shapes {y.shape} and {groups.shape}."
         )
-    unnamed = int(pd.isna(groups).sum() + pd.isna(y).sum())
-    if unnamed:
+    if unnamed := int(pd.isna(groups).sum() + pd.isna(y).sum()):
         raise SplitError(
             f"{unnamed} scans have no label or no participant; drop or name them."
         )
-    classes, label = np.unique(y.astype(str), return_inverse=True)
-    _, person = np.unique(groups.astype(str), return_inverse=True)
-    visits = _count(person, label)
-    n_people = pd.Series((visits > 0).sum(axis=0), index=classes)
-    if n_folds < 2 or n_repeats < 1 or len(classes) < 2:
+    visits = pd.crosstab(groups.astype(str), y.astype(str))
+    n_people = (visits > 0).sum()
+    if n_folds < 2 or n_repeats < 1 or len(n_people) < 2:
         raise SplitError(
             f"at least two folds, one repeat and two classes are needed, got {n_folds} "
-            f"folds, {n_repeats} repeats and the classes {', '.join(classes) or '-'}."
+            f"folds, {n_repeats} repeats and the classes {', '.join(visits) or '-'}."
         )
     if n_people.min() < n_folds:
         few = n_people[n_people < n_folds].items()
@@ -96,19 +81,11 @@ def make_splits(
             f"every class needs at least as many people as folds ({n_folds}), but "
             f"{told}. Ask for fewer folds, merge classes or leave the class out."
         )
-    # numbers in their own order, as scikit-learn has
-    is_number = given.dtype.kind in "iu"
-    theirs_of = np.unique(given, return_inverse=True)[1] if is_number else person
-    later = np.random.SeedSequence([random_state, n_folds]).generate_state(n_repeats)
+    person = visits.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
-    for seed in [random_state, *map(int, later[1:])]:
-        fold = _assign_people(visits, n_folds, np.random.default_rng(seed))[person]
-        if len(visits) < min(len(y), MOST_PEOPLE_COMPARED):
-            other = _folds_of_scikit_learn(label, theirs_of, n_folds, seed)
-            ours, theirs = (
-                _worst_share(_count(one, label, n_folds)) for one in (fold, other)
-            )
-            fold = other if theirs < ours - 1e-12 else fold
+    for repeat in range(n_repeats):
+        rng = np.random.default_rng([random_state, repeat])
+        fold = _deal_people(visits.to_numpy(), n_folds, rng)[person]
         splits += [
             (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
             for one in range(n_folds)
@@ -116,32 +93,38 @@ def make_splits(
     return tuple(splits)
 
 
+def _deal_people(
+    visits: np.ndarray, n_folds: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the fold (n_people,) of people with `visits` (n_people, n_classes)."""
+    total, size = visits.sum(axis=0), visits.sum(axis=1)
+    # with one kind of person a class an even spread is exact
+    alike = len(np.unique(visits, axis=0)) == len(total)
+    n_draws = 1 if alike else N_DRAWS
+    by_class = visits.argmax(axis=1) if alike else np.zeros_like(size)
+    # between folds that are equal for all classes the smallest comes first
+    share = np.column_stack([visits / total, 1e-3 * size / size.sum()])
+    noise = np.where(alike, 1e-12, (share**2).sum(axis=1))
+    held = np.zeros((n_draws, n_folds, share.shape[1]))
+    folds = np.empty((n_draws, len(visits)), dtype=np.int16)
+    for one in np.lexsort((rng.random(len(size)), by_class, -size)):
+        cost = held @ share[one] + noise[one] * rng.random((n_draws, n_folds))
+        folds[:, one] = cost.argmin(axis=1)
+        held[np.arange(n_draws), folds[:, one]] += share[one]
+    scans = held[..., :-1] * total
+    shares = scans / np.maximum(scans.sum(axis=2, keepdims=True), 1)
+    worst = np.abs(shares - total / total.sum()).max(axis=(1, 2))
+    return folds[(worst + ABSENCE * (scans == 0).sum(axis=(1, 2))).argmin()]
+
+
 def check_splits(
     splits: Sequence[Split], groups: Sequence | np.ndarray
 ) -> tuple[Split, ...]:
-    """Raise unless every fold has scans on both sides and shares no person.
-
-    Parameters
-    ----------
-    splits : sequence of (train, test)
-        Row indices.
-    groups : sequence of length n_scans
-        Participant of every scan.
-
-    Returns
-    -------
-    tuple of (train, test)
-        As integer arrays.
-
-    Raises
-    ------
-    SplitError
-        Naming fold and people.
-    """
+    """Return folds as integer arrays; raise where one is empty or shares a person."""
     groups = np.asarray(groups, dtype=object).astype(str)
     checked = []
-    for number, (learn, watch) in enumerate(splits, start=1):
-        train, test = (np.asarray(rows, dtype=np.int64) for rows in (learn, watch))
+    for number, sides in enumerate(splits, start=1):
+        train, test = (np.asarray(rows, dtype=np.int64) for rows in sides)
         if not (len(train) and len(test)):
             raise SplitError(f"fold {number} has no training or no test scans.")
         rows = np.concatenate([train, test])
@@ -150,8 +133,7 @@ def check_splits(
                 f"fold {number} names row {rows.max()}, but the cohort has "
                 f"{len(groups)} scans; were these splits made for another cohort?"
             )
-        shared = sorted(set(groups[train]) & set(groups[test]))
-        if shared:
+        if shared := sorted(set(groups[train]) & set(groups[test])):
             raise SplitError(
                 f"fold {number} has {len(shared)} people in training and test scans "
                 f"({', '.join(shared[:3])}); all visits of a person must be on one "
@@ -165,9 +147,9 @@ def check_splits(
 
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return how often every scan is tested, or 1 where that differs between scans."""
-    tested = np.concatenate([test for _, test in splits])
-    _, times = np.unique(tested, return_counts=True)
-    return int(times[0]) if (times == times[0]).all() else 1
+    _, times = np.unique(np.concatenate([test for _, test in splits]), return_counts=1)
+    same = (times == times[0]).all() and len(splits) % times[0] == 0
+    return int(times[0]) if same else 1
 
 
 def join_groups(*columns: Sequence | np.ndarray | pd.Series) -> np.ndarray:
@@ -197,7 +179,7 @@ def join_groups(*columns: Sequence | np.ndarray | pd.Series) -> np.ndarray:
     ends = np.concatenate(scans), np.concatenate(nodes)
     links = coo_array((np.ones(len(ends[0])), ends), shape=(n_nodes, n_nodes))
     _, component = connected_components(links, directed=False)
-    return pd.factorize(component[:n_scans])[0].astype(str).astype(object)
+    return component[:n_scans].astype(str).astype(object)
 
 
 def leave_one_out_splits(
@@ -232,7 +214,7 @@ def leave_one_out_splits(
     splits = []
     for name in names:
         tested = (values == name).to_numpy()
-        trained = ~tested & ~np.isin(groups, groups[tested])
+        trained = ~np.isin(groups, groups[tested])
         if not trained.any():
             raise SplitError(
                 f"with {name} held out nobody is left to train on: everybody else "
@@ -264,15 +246,14 @@ def write_splits(
     -------
     Path
     """
+    people = pd.DataFrame({"scan": scans, "participant": participants})
     tables = []
     for number, (train, test) in enumerate(splits, start=1):
-        part = np.full(len(scans), "unused", dtype=object)
-        part[train], part[test] = "train", "test"
-        columns = ([number] * len(scans), part, scans, participants)
-        table = pd.DataFrame(dict(zip(FILE_COLUMNS, columns, strict=True)))
+        table = people.assign(fold=number, part="unused")
+        table.loc[train, "part"], table.loc[test, "part"] = "train", "test"
         tables.append(table.sort_values("part", kind="stable"))
     with replace_when_whole(path) as partial:
-        pd.concat(tables).to_csv(partial, sep="\t", index=False)
+        pd.concat(tables)[FILE_COLUMNS].to_csv(partial, sep="\t", index=False)
     return Path(path)
 
 
@@ -307,160 +288,17 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
             f"{path}: splits need the columns {', '.join(FILE_COLUMNS)} with part "
             f"train, test or unused, got {', '.join(table.columns)}."
         )
-    row_of = {str(scan): row for row, scan in enumerate(scans)}
     splits = []
     for fold, members in table.groupby("fold", sort=False):
-        named = list(members["scan"])
-        if sorted(named) != sorted(row_of):
-            wrong = sorted(set(named) ^ set(row_of))
+        part = members.set_index("scan")["part"]
+        wrong = sorted(set(part.index) ^ set(scans))
+        if wrong or not part.index.is_unique:
             raise SplitError(
                 f"{path}: fold {fold} does not fit the cohort: {len(wrong)} scans are "
                 f"in one of them only ({', '.join(wrong[:3])}), "
-                f"{len(named) - len(set(named))} named twice. Splits belong to one "
+                f"{part.index.duplicated().sum()} named twice. Splits belong to one "
                 "cohort."
             )
-        rows, part = members["scan"].map(row_of).to_numpy(), members["part"].to_numpy()
-        splits.append((np.sort(rows[part == "train"]), np.sort(rows[part == "test"])))
+        part = part.loc[list(scans)].to_numpy()
+        splits.append((np.flatnonzero(part == "train"), np.flatnonzero(part == "test")))
     return tuple(splits)
-
-
-def _folds_of_scikit_learn(
-    label: np.ndarray, person: np.ndarray, n_folds: int, seed: int
-) -> np.ndarray:
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    fold = np.empty(len(label), dtype=np.int64)
-    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        for number, (_, test) in enumerate(splitter.split(label, label, person)):
-            fold[test] = number
-    return fold
-
-
-def _assign_people(
-    visits: np.ndarray, n_folds: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the fold (n_people,) of people with `visits` (n_people, n_classes)."""
-    kinds, kind_of_person = np.unique(visits, axis=0, return_inverse=True)
-    kind_of_person = kind_of_person.reshape(-1)
-    n_people = np.bincount(kind_of_person, minlength=len(kinds))
-    # Where a class has one kind of people an even spread is exact: no class differs by
-    # more than one. With very many kinds people are small change, and starts slow.
-    of_one_class = ((kinds > 0).sum(axis=1) == 1).all()
-    several = not (of_one_class and len(kinds) == visits.shape[1])
-    starts = []
-    for number in range(MOST_STARTS if several and len(kinds) <= MOST_KINDS else 1):
-        if number % 2:
-            counts = rng.multinomial(n_people, np.full(n_folds, 1 / n_folds)).T
-        else:
-            counts = _spread_evenly(kinds, n_people, n_folds, rng)
-        counts = _exchange(counts, kinds, _imbalance, rng)
-        if several:
-            counts = _exchange(counts, kinds, _worst_imbalance, rng)
-        starts.append(counts)
-    counts = min(starts, key=lambda one: _worst_share(one @ kinds, absence=ABSENCE))
-    fold = np.empty(len(visits), dtype=np.int64)
-    for kind in range(len(kinds)):
-        places = np.repeat(np.arange(n_folds), counts[:, kind])
-        fold[kind_of_person == kind] = rng.permutation(places)
-    return fold
-
-
-def _imbalance(scans: np.ndarray, total: np.ndarray, n_folds: int) -> np.ndarray:
-    """Return what folds with `scans` (..., n_classes) add to the sum of squares."""
-    by_class = ((scans / total - 1 / n_folds) ** 2).sum(axis=-1)
-    by_size = (scans.sum(axis=-1) / total.sum() - 1 / n_folds) ** 2
-    return by_class + by_size + ABSENCE * (scans == 0).sum(axis=-1)
-
-
-def _worst_imbalance(scans: np.ndarray, total: np.ndarray, n_folds: int) -> np.ndarray:
-    """Return 8th powers of deviations, in which the worst deviation rules."""
-    size = np.maximum(scans.sum(axis=-1, keepdims=True), 1)
-    by_part = ((scans / total - 1 / n_folds) ** 8).sum(axis=-1) / 10
-    by_share = ((scans / size - total / total.sum()) ** 8).sum(axis=-1)
-    return by_part + by_share + ABSENCE * (scans == 0).sum(axis=-1)
-
-
-def _worst_share(scans: np.ndarray, absence: float = np.inf) -> float:
-    """Return how far a class's share of a fold is from that of all, at the worst."""
-    total, n_absent = scans.sum(axis=0), int((scans == 0).sum())
-    shares = scans / np.maximum(scans.sum(axis=1, keepdims=True), 1)
-    worst = float(np.abs(shares - total / total.sum()).max())
-    return worst + (absence * n_absent if n_absent else 0)
-
-
-def _spread_evenly(
-    kinds: np.ndarray, n_people: np.ndarray, n_folds: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return how many people of each kind every fold gets (n_folds, n_kinds)."""
-    counts = np.tile(n_people // n_folds, (n_folds, 1))
-    scans = counts @ kinds
-    difficulty = (kinds / (n_people @ kinds)).sum(axis=1)
-    for kind in np.lexsort((rng.random(len(kinds)), -difficulty)):
-        taken = np.zeros(n_folds, dtype=bool)
-        for _ in range(n_people[kind] % n_folds):
-            held = scans[:, kinds[kind] > 0].sum(axis=1)
-            order = (rng.random(n_folds), scans.sum(axis=1), held, taken)
-            neediest = np.lexsort(order)[0]
-            taken[neediest] = True
-            counts[neediest, kind] += 1
-            scans[neediest] += kinds[kind]
-    return counts
-
-
-def _exchange(
-    counts: np.ndarray, kinds: np.ndarray, loss: Callable, rng: np.random.Generator
-) -> np.ndarray:
-    """Move or exchange people between two folds while that lowers the loss."""
-    nobody = len(kinds)  # a kind without scans: to move is to exchange for nobody
-    kinds = np.vstack([kinds, np.zeros_like(kinds[:1])])
-    plenty = np.full(len(counts), counts.sum() + MOST_EXCHANGES)
-    counts = np.column_stack([counts, plenty])
-    scans = counts @ kinds
-    pairs = [(i, j) for i in range(len(counts)) for j in range(i)]
-    for _ in range(MOST_EXCHANGES):
-        looked_at = np.arange(nobody + 1)
-        if nobody > MOST_KINDS:
-            looked_at = np.append(rng.permutation(nobody)[:MOST_KINDS], nobody)
-        offers = [
-            _best_offer(counts, kinds, scans, pair, looked_at, loss) for pair in pairs
-        ]
-        best = int(np.argmax([gain for gain, _, _ in offers]))
-        gain, a, b = offers[best]
-        if gain <= 1e-9:
-            break
-        i, j = pairs[best]
-        counts[i, [a, b]] += (-1, 1)
-        counts[j, [a, b]] += (1, -1)
-        scans = counts @ kinds
-    return counts[:, :nobody]
-
-
-def _best_offer(
-    counts: np.ndarray,
-    kinds: np.ndarray,
-    scans: np.ndarray,
-    pair: tuple[int, int],
-    looked_at: np.ndarray,
-    loss: Callable,
-) -> tuple[float, int, int]:
-    """Return relative gain, a and b of the best exchange of a in fold i for b in j."""
-    i, j = pair
-    of_i, of_j = (looked_at[counts[fold, looked_at] > 0] for fold in pair)
-    change = kinds[of_j][None, :, :] - kinds[of_i][:, None, :]
-    total, n_folds = scans.sum(axis=0), len(scans)
-    now = loss(scans[[i, j]], total, n_folds).sum()
-    then = loss(scans[i] + change, total, n_folds)
-    then += loss(scans[j] - change, total, n_folds)
-    best = np.unravel_index(np.argmin(then), then.shape)
-    gain = (now - then[best]) / now if now > 0 else 0.0
-    return float(gain), int(of_i[best[0]]), int(of_j[best[1]])
-
-
-def _count(person: np.ndarray, kind: np.ndarray, n_people: int = 0) -> np.ndarray:
-    """Return how many scans of every kind a person (or fold) has."""
-    n_people = max(n_people, person.max(initial=-1) + 1)
-    counts = np.zeros((n_people, kind.max(initial=-1) + 1), dtype=np.int64)
-    np.add.at(counts, (person, kind), 1)
-    return counts

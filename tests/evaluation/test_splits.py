@@ -87,7 +87,7 @@ def test_these_people_are_divided_as_ever():
     y = np.repeat(["CN", "MCI", "AD"], [8, 6, 4])
     people = np.repeat([f"p{k}" for k in range(9)], 2)
     tests = [test.tolist() for _, test in make_splits(y, people, 2, 0)]
-    assert tests == [[0, 1, 4, 5, 8, 9, 10, 11, 14, 15], [2, 3, 6, 7, 12, 13, 16, 17]]
+    assert tests == [[0, 1, 6, 7, 10, 11, 12, 13, 14, 15], [2, 3, 4, 5, 8, 9, 16, 17]]
 
 
 def test_families_stay_together_and_missing_ones_bind_nobody():
