@@ -2,7 +2,6 @@
 
 import json
 import re
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import check_choice
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
     SUBCORTEX_SHORT,
@@ -22,6 +22,7 @@ from brainlsap.atlas.region_names import (
     short_name,
     split_name,
 )
+from brainlsap.atlas.surfaces import read_annotation, read_mesh
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 
 COLUMNS = (
@@ -92,6 +93,7 @@ class Atlas:
     @staticmethod
     def from_names(
         names: Sequence[str],
+        hemispheres: Sequence[str] | None = None,
         coordinates: np.ndarray | None = None,
         *,
         name: str = "own",
@@ -101,8 +103,10 @@ class Atlas:
         Parameters
         ----------
         names : sequence of str, length n_rois
-            Different names, in the order of the arrays. They say the side
-            (`Precentral_L`); a region whose name says none lies on the midline.
+            Different names, in the order of the arrays.
+        hemispheres : sequence of {"L", "R", "M"}, optional
+            Sides of the regions. By default their names say them (`Precentral_L`); a
+            region whose name says none lies on the midline (M).
         coordinates : array of shape (n_rois, 3), optional
             Centroids in mm (MNI152), for drawing.
         name : str
@@ -112,12 +116,28 @@ class Atlas:
         ------
         FileFormatError, RegionNameError
             Where there are no names, or a name stands twice.
+        ParameterError
+            Where the arguments differ in length.
+
+        Examples
+        --------
+        >>> Atlas.from_names(["Precentral_L", "Precentral_R", "Vermis"]).full_names
+        ('left precentral', 'right precentral', 'vermis')
         """
-        names = [as_text(one) for one in names]
-        sides = [split_name(one)[0] or "M" for one in names]
-        table = pd.DataFrame({"name": names, "hemisphere": sides})
-        if coordinates is not None:
-            table[["x", "y", "z"]] = np.asarray(coordinates, dtype=float).astype(str)
+        names = list(map(as_text, names))
+        if hemispheres is None:
+            hemispheres = [split_name(one)[0] or "M" for one in names]
+        places = (
+            np.full((len(names), 3), np.nan) if coordinates is None else coordinates
+        )
+        if len(hemispheres) != len(names) or np.shape(places) != (len(names), 3):
+            raise ParameterError(
+                f"hemispheres must have length {len(names)} and coordinates shape "
+                f"({len(names)}, 3), as names; got {len(hemispheres)} and "
+                f"{np.shape(places)}."
+            )
+        table = pd.DataFrame({"name": names, "hemisphere": list(hemispheres)})
+        table[["x", "y", "z"]] = np.asarray(places, dtype=float)
         return Atlas(name, _complete(table, "names"))
 
     def __len__(self) -> int:
@@ -125,6 +145,19 @@ class Atlas:
 
     def __repr__(self) -> str:
         return f"Atlas({self.name!r}, {len(self)} regions)"
+
+    def _repr_html_(self) -> str:
+        known = np.isfinite(self.coordinates).all(axis=1).sum()
+        facts = {
+            "regions": len(self),
+            "cortical": self.cortex.sum(),
+            "left, right, midline": ", ".join(
+                str((self.regions["hemisphere"] == side).sum()) for side in "LRM"
+            ),
+            "with coordinates": known,
+            "surfaces": "yes" if self.has_surfaces else "no",
+        }
+        return pd.Series(facts, dtype=object).to_frame(f"Atlas {self.name}").to_html()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -249,58 +282,55 @@ class Atlas:
         brainlsap.exceptions.RegionNameError: 1 of 2 names unknown to atlas desikan82:
         'lh_insulla' (nearest: ctx-lh-insula). ...
         """
-        given = [as_text(name) for name in names]
-        found = [self.find(name, hemisphere) for name in given]
-        self._refuse(given, found, hemisphere)
+        texts = [as_text(name) for name in names]
+        found = [self.find(text, hemisphere) for text in texts]
+        self._check_found(texts, found, hemisphere)
         return np.array(found, dtype=int)
 
-    def _refuse(
-        self, given: list[str], found: list[int | None], hemisphere: str | None
+    def _check_found(
+        self, names: list[str], found: list[int | None], hemisphere: str | None
     ) -> None:
         """Raise where names are of no region, or several of one."""
-        unknown = [n for n, row in zip(given, found, strict=True) if row is None]
-        if unknown and (other := self.other_atlas(given)):
+        unknown = [n for n, row in zip(names, found, strict=True) if row is None]
+        if unknown and (other := self.other_atlas(names)):
             raise RegionNameError(
                 f"The names are those of {other}, not of {self.name}."
             )
-        shown = []
-        for name in unknown[:_MOST_SHOWN]:
-            near = nearest_names(name, self.names, hemisphere)
-            hint = f"nearest: {', '.join(near)}" if near else "nothing is near"
-            shown.append(f"{name!r} ({hint})")
         if unknown:
+            shown = [
+                f"{name!r} (nearest: {', '.join(near) or 'none'})"
+                for name in unknown[:_MOST_SHOWN]
+                for near in [nearest_names(name, self.names, hemisphere)]
+            ]
             raise RegionNameError(
-                f"{len(unknown)} of {len(given)} names unknown to atlas {self.name}: "
+                f"{len(unknown)} of {len(names)} names unknown to atlas {self.name}: "
                 f"{_listed(shown, len(unknown))}. Give each region by its name with "
                 f"its side, such as {self.names[0]!r}; load_atlas({self.name!r}).names "
                 "lists them."
             )
-        spelt = pd.Series(given, dtype=object).groupby(found).agg(list)
-        doubled = [
+        spelt = pd.Series(names, dtype=object).groupby(found).agg(list)
+        shown = [
             f"{self.names[row]} as {', '.join(map(repr, known))}"
-            for row, known in spelt.items()
-            if len(known) > 1
+            for row, known in spelt[spelt.str.len() > 1].items()
         ]
-        if doubled:
+        if shown:
             raise RegionNameError(
-                f"{len(doubled)} of the regions of atlas {self.name} came more than "
-                f"once: {_listed(doubled[:_MOST_SHOWN], len(doubled))}. Keep one name "
-                "per region."
+                f"{len(shown)} of the regions of atlas {self.name} came more than "
+                f"once: {_listed(shown[:_MOST_SHOWN], len(shown))}. Keep one name per "
+                "region."
             )
 
     def other_atlas(self, names: Iterable[str | bytes]) -> str | None:
-        """Return the available atlas that names are of, where they are not of this."""
+        """Return the available atlas that knows more of the names than this one."""
         names = list(names)
 
         def count_cortex(atlas: Atlas) -> int:
             rows = [row for name in names if (row := atlas.find(name)) is not None]
             return int(atlas.cortex[rows].sum())
 
-        fewest = max(_FEWEST_OF_OTHER, 2 * count_cortex(self) + 1)
-        for title in available_atlases():
-            if title != self.name and count_cortex(load_atlas(title)) >= fewest:
-                return title
-        return None
+        best = max(map(load_atlas, available_atlases()), key=count_cortex)
+        fewest = max(_FEWEST_OF_OTHER, count_cortex(self) + 1)
+        return best.name if count_cortex(best) >= fewest else None
 
     def rows(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
@@ -328,74 +358,20 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        given = tuple(names)
-        # files of a cohort repeat one list of names
-        known = self.__dict__.setdefault("_rows", {})
-        if (given, hemisphere) in known:
-            return known[given, hemisphere]
-        texts = [as_text(name) for name in given]
-        are_labels = bool(texts) and all(text.isdecimal() for text in texts)
-        labels = self.regions["freesurfer_id"].astype(str).tolist()
-        kept, places, dropped = [], [], []
-        for i, text in enumerate(texts):
-            if are_labels:
-                row = labels.index(text) if text in labels else None
-            else:
-                row = self.find(text, hemisphere)
-            if row is None and (are_labels or is_outside(text)):
-                dropped.append(text)
-            else:
-                kept.append(i)
-                places.append(row)
-        if None in places or len(set(places)) < len(places):
-            self._refuse([texts[i] for i in kept], places, hemisphere)
-        rows = np.full(len(self), -1)
-        rows[np.array(places, dtype=int)] = kept
-        rows.flags.writeable = False
-        known[given, hemisphere] = rows, tuple(dropped)
-        return rows, tuple(dropped)
+        return _find_rows(self, tuple(map(as_text, names)), hemisphere)
 
-    def align(
-        self,
-        names: Iterable[str | bytes],
-        values: np.ndarray,
-        hemisphere: str | None = None,
+    def vertex_labels(
+        self, hemisphere: str, path: str | Path | None = None
     ) -> np.ndarray:
-        """Put values, named along their first axis, into the order of the atlas.
-
-        Parameters
-        ----------
-        names : iterable of str or bytes
-            As :meth:`rows` takes them.
-        values : array of shape (n_names, ...)
-            A value, or several, for each name.
-        hemisphere : {"L", "R"} or None
-            The side of the file, if it is of one side.
-
-        Returns
-        -------
-        float array of shape (n_rois, ...)
-            NaN for regions that have no name.
-
-        Examples
-        --------
-        >>> atlas = load_atlas("desikan82")
-        >>> atlas.align(["lh_insula", "lh_bankssts"], [2.0, 1.0])[:2]
-        array([ 1., nan])
-        """
-        rows, _ = self.rows(names, hemisphere)
-        given = np.asarray(values, dtype=float)
-        aligned = np.full((len(self), *given.shape[1:]), np.nan)
-        aligned[rows >= 0] = given[rows[rows >= 0]]
-        return aligned
-
-    def vertex_labels(self, hemisphere: str) -> np.ndarray:
-        """Return the region of every vertex of one hemisphere of fsaverage5.
+        """Return the region of every vertex of one hemisphere.
 
         Parameters
         ----------
         hemisphere : {"L", "R"}
             The side.
+        path : str or Path, optional
+            Annotation of another surface, such as a subject's; by default that of the
+            atlas, on fsaverage5.
 
         Returns
         -------
@@ -409,14 +385,14 @@ class Atlas:
         FileFormatError
             If the atlas has no surface labels, or they name an unknown region.
         """
-        if hemisphere not in ("L", "R"):
-            raise ParameterError(f"hemisphere must be 'L' or 'R', got {hemisphere!r}.")
-        path = Path(self.folder or "", f"{hemisphere.lower()}h.annot")
-        if self.folder is None or not path.is_file():
-            raise FileFormatError(
-                f"Atlas {self.name} has no surface labels (no file {path}). Put "
-                "lh.annot and rh.annot, on fsaverage5, beside its regions.tsv."
-            )
+        check_choice("hemisphere", hemisphere, ("L", "R"))
+        if path is None:
+            path = Path(self.folder or "", f"{hemisphere.lower()}h.annot")
+            if self.folder is None or not path.is_file():
+                raise FileFormatError(
+                    f"Atlas {self.name} has no surface labels (no file {path}). Put "
+                    "lh.annot and rh.annot, on fsaverage5, beside its regions.tsv."
+                )
         codes, labels = read_annotation(path)
         try:
             rows, _ = self.rows(labels, hemisphere)
@@ -429,81 +405,61 @@ class Atlas:
     def meshes(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return the surfaces of the subcortical regions.
 
+        Files are those of the atlas' folder `meshes`, each named by its region
+        (`Left-Putamen.surf.gii`); without one, those that come with the package.
+
         Returns
         -------
         dict
             From region name to `(vertices, faces)`: float array (n_vertices, 3) in
             mm (surface RAS of fsaverage) and int array (n_faces, 3). Regions
-            without a file `meshes/<name>.surf.gii` are missing.
+            without a file are missing.
 
         Raises
         ------
         FileFormatError
             If a file is no GIFTI surface.
         """
-        from nibabel.gifti import GiftiImage
+        if self.folder is None:
+            return {}
+        own, found = self.folder / "meshes", {}
+        folder = own if own.is_dir() else bundled_atlases() / "subcortex"
+        for path in folder.glob("*.surf.gii"):
+            row = self.find(path.name.removesuffix(".surf.gii"))
+            if row is not None:
+                found[row] = read_mesh(path)
+        return {self.names[row]: found[row] for row in sorted(found)}
 
-        found = {}
-        for name in self.names if self.folder is not None else ():
-            path = Path(self.folder or "", "meshes", f"{name}.surf.gii")
-            if not path.is_file():
-                continue
-            try:
-                image = GiftiImage.from_filename(path)
-                points, faces = image.agg_data(("pointset", "triangle"))
-                points, faces = points.astype(float), faces.astype(int)
-                found[name] = points.reshape(-1, 3), faces.reshape(-1, 3)
-            except Exception as error:  # the parsers of GIFTI each have their own
-                raise FileFormatError(
-                    f"{path}: cannot be read as a GIFTI surface ({error})."
-                ) from error
-        return found
+
+@lru_cache(maxsize=64)  # files of a cohort repeat one list of names
+def _find_rows(
+    atlas: Atlas, names: tuple[str, ...], hemisphere: str | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    are_labels = bool(names) and all(map(str.isdecimal, names))
+    labels = dict(
+        zip(atlas.regions["freesurfer_id"].astype(str), range(len(atlas)), strict=True)
+    )
+    found = [
+        labels.get(name) if are_labels else atlas.find(name, hemisphere)
+        for name in names
+    ]
+    left_out = [
+        row is None and (are_labels or is_outside(name))
+        for name, row in zip(names, found, strict=True)
+    ]
+    kept = [i for i, is_out in enumerate(left_out) if not is_out]
+    places = [found[i] for i in kept]
+    if None in places or len(set(places)) < len(places):
+        atlas._check_found([names[i] for i in kept], places, hemisphere)
+    rows = np.full(len(atlas), -1)
+    rows[np.array(places, dtype=int)] = kept
+    rows.flags.writeable = False
+    return rows, tuple(np.array(names, dtype=object)[left_out])
 
 
 def _listed(shown: Sequence[str], n_entries: int) -> str:
     more = n_entries - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
-
-
-def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
-    """Read a `.annot` file: the number of each vertex' name (-1: none), the names."""
-    from nibabel.freesurfer import read_annot
-
-    path = Path(path)
-    try:
-        numbers = _name_numbers(path.read_bytes())
-        codes, table, names = read_annot(path, orig_ids=True)
-        colours = table[numbers, 4].astype(np.int64)
-        order = np.argsort(colours, kind="stable")
-        place = np.searchsorted(colours[order], codes)
-        found = order[np.minimum(place, len(order) - 1)]
-        if (colours[found] != codes)[codes != 0].any():
-            raise ValueError("a vertex has a label without a name")
-    except Exception as error:  # a broken file fails in many ways
-        raise FileFormatError(f"{path}: cannot be read ({error}).") from error
-    return np.where(codes == 0, -1, found), [as_text(name) for name in names]
-
-
-def _name_numbers(content: bytes) -> list[int]:
-    """Return the row of the table of colours that each name belongs to.
-
-    Names stand in any order, and numbers may be left out; nibabel drops them.
-    """
-    (n_vertices,) = struct.unpack_from(">i", content)
-    if not 0 < 8 * n_vertices < len(content):
-        raise ValueError(f"{len(content)} bytes cannot hold its {n_vertices} vertices")
-    place = 4 + 8 * n_vertices + 4
-    version, _, length = struct.unpack_from(">3i", content, place)
-    if version > 0:  # the old kind says how many, and nothing else
-        return list(range(version))
-    place += 12 + length
-    (n_names,) = struct.unpack_from(">i", content, place)
-    place, numbers = place + 4, []
-    for _ in range(n_names):
-        number, length = struct.unpack_from(">2i", content, place)
-        numbers.append(number)
-        place += 8 + length + 16
-    return numbers
 
 
 @lru_cache(maxsize=1)
@@ -534,12 +490,12 @@ def load_atlas(name: str | Path | Atlas) -> Atlas:
     ----------
     name : str, Path or Atlas
         One of :func:`available_atlases`; or the path of a tab-separated table of
-        regions, or of a folder that holds it as `regions.tsv`. The table needs the
-        columns `name` and `hemisphere` (L, R, or M for the midline); further columns
-        are those of :class:`Atlas` and are filled where absent. Beside it,
-        `lh.annot`, `rh.annot` (fsaverage5) and `meshes/<name>.surf.gii` are used for
-        drawing, and `atlas.json` for what tools call the atlas. An `Atlas` is
-        returned as it is.
+        regions, or of a folder that holds it as `regions.tsv`
+        (:func:`.make_atlas` makes one). The table needs the columns `name` and
+        `hemisphere` (L, R, or M for the midline); further columns are those of
+        :class:`Atlas` and are filled where absent. Beside it, `lh.annot`, `rh.annot`
+        (fsaverage5) and `meshes/<name>.surf.gii` are used for drawing, and
+        `atlas.json` for what tools call the atlas. An `Atlas` is returned as it is.
 
     Returns
     -------
@@ -586,35 +542,30 @@ def _read_atlas(path: Path) -> Atlas:
             "among them name and hemisphere."
         ) from error
     title = folder.resolve().name if path.name == "regions.tsv" else path.stem
-    drawn = (folder / "lh.annot").is_file() or (folder / "meshes").is_dir()
-    kept = folder if drawn or settings else None
-    return Atlas(title, _complete(table, str(path)), kept, settings)
+    return Atlas(title, _complete(table, str(path)), folder, settings)
 
 
 _read_once = lru_cache(maxsize=32)(_read_atlas)
 
 
-def _complete(table: pd.DataFrame, where: str) -> pd.DataFrame:
-    """Check a table of regions, all text, and fill what it does not say."""
-    if not {"name", "hemisphere"} <= set(table) or table.empty:
+def _complete(given: pd.DataFrame, where: str) -> pd.DataFrame:
+    """Check a table of regions, and fill what it does not say."""
+    if not {"name", "hemisphere"} <= set(given) or given.empty:
         raise FileFormatError(
             f"{where}: expected the columns name and hemisphere, separated by tabs, "
-            f"and a row for every region; got {len(table)} rows of "
-            f"{', '.join(map(repr, table.columns))}."
+            f"and a row for every region; got {len(given)} rows of "
+            f"{', '.join(map(repr, given.columns))}."
         )
-    names = table["name"] = table["name"].str.strip()
+    names = given["name"].str.strip()
     doubled = names[names.duplicated() & (names != "")]
     if len(doubled):
         raise RegionNameError(
             f"{where}: {len(doubled)} names stand more than once, such as "
             f"{doubled.iloc[0]!r}. Give every region its own name."
         )
-    given = table.copy()
-    sides = table["hemisphere"] = (
-        given["hemisphere"].str.strip().str.lower().map(_SIDES)
-    )
+    sides = given["hemisphere"].str.strip().str.lower().map(_SIDES)
     parts = [split_name(name) for name in names]
-    filled: dict[str, Any] = {
+    usual = {
         "freesurfer_id": "-1",
         "structure": [
             "subcortex" if core in SUBCORTEX_SHORT else "cortex" for _, core in parts
@@ -625,32 +576,30 @@ def _complete(table: pd.DataFrame, where: str) -> pd.DataFrame:
         "short_name": list(map(short_name, names, sides)),
         **dict.fromkeys("xyz", "n/a"),
     }
-    for column, values in filled.items():
-        if column not in table:
-            given[column] = table[column] = values
-    says_other = [
-        side != "M" and said not in (None, side)
-        for (said, _), side in zip(parts, sides, strict=True)
-    ]
+    table = given.assign(**{k: v for k, v in usual.items() if k not in given})
+    table = table.assign(name=names, hemisphere=sides)
     wrong = {
         ("name", "some text"): names == "",
         ("hemisphere", "L, R or M (midline)"): sides.isna(),
-        ("hemisphere", "the side that its name says"): np.array(says_other),
-        ("structure", "cortex or subcortex"): (
-            (table["structure"] != "cortex") & (table["structure"] != "subcortex")
+        ("hemisphere", "the side that its name says"): [
+            side != "M" and said not in (None, side)
+            for (said, _), side in zip(parts, sides, strict=True)
+        ],
+        ("structure", "cortex or subcortex"): ~table["structure"].isin(
+            ("cortex", "subcortex")
         ),
     }
     for column in ("freesurfer_id", *"xyz"):
-        text = given[column].str.strip()
-        absent = text.str.lower().isin(["", "n/a", "na", "nan"])
-        table[column] = pd.to_numeric(text.mask(absent), errors="coerce")
-        wrong[column, "a number or n/a"] = table[column].isna() & ~absent
+        text = table[column].astype(object).fillna("").astype(str).str.strip()
+        is_absent = text.str.lower().isin(("", "n/a", "na", "nan"))
+        table[column] = pd.to_numeric(text.mask(is_absent), errors="coerce")
+        wrong[column, "a number or n/a"] = table[column].isna() & ~is_absent
     labels = table["freesurfer_id"].fillna(-1)
-    is_taken = (labels > 0) & labels.duplicated()
     whole = "a whole number that no other region has, or n/a"
+    is_taken = (labels > 0) & labels.duplicated()
     wrong["freesurfer_id", whole] = (labels != labels.round()) | is_taken
     for (column, expected), rows in wrong.items():
-        if rows.any():
+        if np.any(rows):
             row = int(np.flatnonzero(rows)[0])
             raise FileFormatError(
                 f"{where}: {column} of region {row + 1} ({names[row]!r}) must be "

@@ -21,13 +21,13 @@ _CORE_ALIASES = {
     "thalamusproper": "thalamus",
     "accumbensarea": "accumbens",
     "nucleusaccumbens": "accumbens",
-    "subthal": "thalamus",
-    "subcaud": "caudate",
-    "subput": "putamen",
-    "subpal": "pallidum",
-    "subhip": "hippocampus",
-    "subamyg": "amygdala",
-    "subacc": "accumbens",
+    **dict.fromkeys(("subthal", "thal"), "thalamus"),
+    **dict.fromkeys(("subcaud", "caud"), "caudate"),
+    **dict.fromkeys(("subput", "put"), "putamen"),
+    **dict.fromkeys(("subpal", "pal"), "pallidum"),
+    **dict.fromkeys(("subhip", "hippo"), "hippocampus"),
+    **dict.fromkeys(("subamyg", "amyg"), "amygdala"),
+    **dict.fromkeys(("subacc", "accumb"), "accumbens"),
 }
 SUBCORTEX_SHORT = {
     "thalamus": "Sub.thal",
@@ -38,10 +38,18 @@ SUBCORTEX_SHORT = {
     "amygdala": "Sub.amyg",
     "accumbens": "Sub.acc",
 }
+# Atlases put before the side what names of regions need not say (`7Networks_LH_Vis_1`).
+_PREFIX = re.compile(
+    r"^(ctx[^a-z0-9]+)?(([lr]h[^a-z0-9]+)?\d+networks[^a-z0-9]+(?=[lr]h[^a-z0-9]))?",
+    re.IGNORECASE,
+)
+# ENIGMA writes `Laccumb`.
+_ENIGMA = re.compile("([lr])(accumb|amyg|caud|hippo|pal|put|thal)")
 # Cores of what FreeSurfer, MRtrix and their tables name beside the regions:
 # label 0, the medial wall, cerebellum, brain stem, white matter, fluid, and sums.
 _OUTSIDE_WORDS = """
-    unknown background none medialwall corpuscallosum brainstem accumbens ventraldc
+    unknown background none medialwall backgroundfreesurferdefinedmedialwall
+    corpuscallosum brainstem accumbens ventraldc
     cerebellumcortex cerebellumwhitematter cerebellum cerebralwhitematter
     cerebralcortex cerebralexterior lateralventricle inflatvent 3rdventricle
     4thventricle 5thventricle thirdventricle fourthventricle csf vessel
@@ -76,11 +84,11 @@ def split_name(name: str | bytes) -> tuple[str | None, str]:
     """
     words = [
         _WORD_ALIASES.get(word, word)
-        for word in re.split(r"[^a-z0-9]+", as_text(name).lower())
+        for word in re.split(r"[^a-z0-9]+", _PREFIX.sub("", as_text(name)).lower())
         if word and word != "and"
     ]
-    if words[:1] == ["ctx"]:
-        words = words[1:]
+    if len(words) == 1 and (parts := _ENIGMA.fullmatch(words[0])):
+        words = list(parts.groups())
     hemisphere = None
     if len(words) > 1 and words[0] in HEMISPHERE_WORDS:
         hemisphere, words = HEMISPHERE_WORDS[words[0]], words[1:]
@@ -97,7 +105,7 @@ def bare_name(name: str) -> str:
     ('G_and_S_cingul-Ant', 'Precentral')
     """
     side = "|".join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))
-    text = re.sub(r"^ctx[^a-z0-9]+", "", as_text(name), flags=re.IGNORECASE)
+    text = _PREFIX.sub("", as_text(name))
     bare = re.sub(rf"^\(?({side})[^a-z0-9]+", "", text, flags=re.IGNORECASE)
     if bare == text:
         bare = re.sub(rf"[^a-z0-9]+({side})$", "", text, flags=re.IGNORECASE)

@@ -1,0 +1,54 @@
+"""Files of surfaces: FreeSurfer's annotations and GIFTI meshes."""
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from brainlsap.atlas.region_names import as_text
+from brainlsap.exceptions import FileFormatError
+
+
+def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
+    """Read a `.annot` file: the number of each vertex' name (-1: none), the names.
+
+    Names stand in any order, and numbers may be left out; nibabel drops them.
+    """
+    try:
+        file = BytesIO(Path(path).read_bytes())
+
+        def integers(n: int) -> np.ndarray:
+            return np.frombuffer(file.read(4 * n), ">i4", n).astype(int)
+
+        codes = integers(2 * integers(1)[0]).reshape(-1, 2)[:, 1]
+        n_names = integers(2)[1]  # behind a 1: that a table of names follows
+        is_new = n_names < 0  # then the largest number comes first
+        file.read(integers(1 + is_new)[-1])  # the table's own file
+        n_names = integers(1)[0] if is_new else n_names
+        names, numbers = list[str](), {0: -1}
+        for i in range(n_names):
+            name = file.read(integers(1 + is_new)[-1])
+            names.append(as_text(name.rstrip(b"\0")))
+            numbers.setdefault(int(integers(4)[:3] @ [1, 2**8, 2**16]), i)
+        found, places = np.unique(codes, return_inverse=True)
+        if not set(found.tolist()) <= set(numbers):
+            raise ValueError("a vertex has a label without a name")
+    except Exception as error:  # a broken file fails in many ways
+        raise FileFormatError(f"{path}: cannot be read ({error}).") from error
+    return np.array([numbers[code] for code in found.tolist()])[places], names
+
+
+def read_mesh(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read vertices (n_vertices, 3) and faces (n_faces, 3) of a GIFTI surface."""
+    from nibabel.gifti import GiftiImage
+
+    try:
+        points, faces = GiftiImage.from_filename(path).agg_data(
+            ("pointset", "triangle")
+        )
+        points, faces = points.astype(float), faces.astype(int)
+        return points.reshape(-1, 3), faces.reshape(-1, 3)
+    except Exception as error:  # the parsers of GIFTI each have their own
+        raise FileFormatError(
+            f"{path}: cannot be read as a GIFTI surface ({error})."
+        ) from error
