@@ -4,8 +4,8 @@
 annotations and its segmentation. `atlases/<name>/build.py` calls :func:`main`, which
 
 - copies the two annotations as they are (`lh.annot`, `rh.annot`);
-- makes one closed mesh per subcortical region from `aseg.mgz`
-  (`meshes/<name>.surf.gii`);
+- makes one closed mesh per subcortical region from `aseg.mgz`, shared by all atlases
+  (`../subcortex/<name>.surf.gii`);
 - writes every region's centroid into `regions.tsv`.
 
 It needs scikit-image and fast-simplification: `pip install --group atlas`.
@@ -135,7 +135,8 @@ def build(table: Path, files: dict[str, Path], out: Path) -> None:
     regions = pd.read_csv(table, sep="\t", dtype=str, keep_default_na=False)
     ids = regions["freesurfer_id"].astype(int)
     aseg = load(files["aseg.mgz"])
-    (out / "meshes").mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
+    (out.parent / "subcortex").mkdir(exist_ok=True)
     centroids = cortical_centroids(regions, files)
     for place in np.flatnonzero(regions["structure"] == "subcortex"):
         mask = largest_component(np.asarray(aseg.dataobj) == ids[place])
@@ -143,9 +144,8 @@ def build(table: Path, files: dict[str, Path], out: Path) -> None:
         centroids[place] = points.mean(axis=0)
         vertices, faces = mesh_of(mask, aseg.affine)
         side = {"L": "CortexLeft", "R": "CortexRight"}[regions["hemisphere"][place]]
-        write_mesh(
-            out / "meshes" / f"{regions['name'][place]}.surf.gii", vertices, faces, side
-        )
+        mesh = out.parent / "subcortex" / f"{regions['name'][place]}.surf.gii"
+        write_mesh(mesh, vertices, faces, side)
     for axis, values in zip("xyz", centroids.T, strict=True):
         regions[axis] = [f"{value:.1f}" for value in values]
     regions.to_csv(out / "regions.tsv", sep="\t", index=False, lineterminator="\n")

@@ -25,6 +25,9 @@ IN_WHEEL = (
     "brainlsap/_atlases/destrieux160/LICENSE.txt",
     "brainlsap/_atlases/desikan82/lh.annot",
     "brainlsap/_atlases/desikan82/atlas.json",
+    "brainlsap/_atlases/schaefer400/rh.annot",
+    "brainlsap/_atlases/schaefer400/LICENSE.txt",
+    "brainlsap/_atlases/subcortex/Left-Thalamus.surf.gii",
     "brainlsap/nodes/settings.json",
     "brainlsap/report/report.html.j2",
 )

@@ -38,6 +38,8 @@ _MNI305_TO_MNI152 = np.array(
     ]
 )
 _SIDES = {**HEMISPHERE_WORDS, "m": "M"}
+# mm between a region and the mirror image of that on the other side (measured: 12).
+_FARTHEST_MIRROR = 20
 # Of a long list of wrong names so many are shown.
 _MOST_SHOWN = 5
 # Cortical names that another atlas must know to be suggested.
@@ -199,13 +201,20 @@ class Atlas:
 
     @cached_property
     def homotopic(self) -> np.ndarray:
-        """Position of the same region on the other side; its own where none is."""
+        """Position of the same region on the other side; its own where none is.
+
+        Such regions share a name and, where it is known, their place: parcels that
+        are counted on each side may be far from each other's mirror image.
+        """
         sides = self.regions["hemisphere"]
         cores = [split_name(name)[1] for name in self.names]
         rows = {key: row for row, key in enumerate(zip(sides, cores, strict=True))}
         facing = sides.map({"L": "R", "R": "L", "M": "M"})
         mirrored = enumerate(zip(facing, cores, strict=True))
-        return np.array([rows.get(key, row) for row, key in mirrored])
+        other = np.array([rows.get(key, row) for row, key in mirrored])
+        places = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
+        gap = np.linalg.norm(places - places[other] * [-1, 1, 1], axis=1)
+        return np.where(gap > _FARTHEST_MIRROR, np.arange(len(self)), other)
 
     @cached_property
     def _spellings(self) -> dict[tuple[str | None, str], int | None]:

@@ -106,6 +106,8 @@ def bare_name(name: str) -> str:
     """
     side = "|".join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))
     text = _PREFIX.sub("", as_text(name))
+    if _ENIGMA.fullmatch(text.lower()):
+        return text[1:]
     bare = re.sub(rf"^\(?({side})[^a-z0-9]+", "", text, flags=re.IGNORECASE)
     if bare == text:
         bare = re.sub(rf"[^a-z0-9]+({side})$", "", text, flags=re.IGNORECASE)
