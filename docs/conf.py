@@ -2,9 +2,15 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
+NEEDED = ("ipykernel", "latex2mathml", "nbclient", "numpydoc", "pydata_sphinx_theme")
+if missing := [name for name in NEEDED if find_spec(name) is None]:
+    raise SystemExit(
+        f"make docs: {', '.join(missing)} not installed; say pip install --group docs"
+    )
 sys.path.insert(0, str(HERE))
 os.environ.setdefault("MPLBACKEND", "Agg")
 

@@ -1,21 +1,42 @@
-"""Tutorials become pages: text, code, what each cell printed, what it drew."""
+"""Tutorials become pages: text, code, what each cell printed, showed and drew."""
 
+import base64
 import contextlib
 import io
+import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+ROOT = Path(__file__).parents[1]
 CELL = re.compile(r"^# %%", flags=re.MULTILINE)
+COMMENT = re.compile(r"^# ?", flags=re.MULTILINE)
+HEAD = """
+Each page is a program or a notebook of the folder ``tutorials/``, run when this page
+was built: text, code, and what the code printed and drew. People are simulated; a run
+takes seconds. Each ends with what its result does not show."""
+
+
+class Cell(NamedTuple):
+    """Markdown, or code."""
+
+    is_text: bool
+    source: str
 
 
 class Ran(NamedTuple):
-    """What a cell printed and drew."""
+    """What a cell printed, showed as HTML, and drew."""
 
     printed: str = ""
+    html: str = ""
     drawn: tuple[str, ...] = ()
+
+
+def find_tutorials(folder: Path) -> list[Path]:
+    """Return programs and notebooks in their order."""
+    return sorted(one for one in folder.glob("[0-9]*") if one.suffix in RUNNERS)
 
 
 def write_gallery(scripts: Path, folder: Path, *, run: bool = True) -> None:
@@ -23,9 +44,11 @@ def write_gallery(scripts: Path, folder: Path, *, run: bool = True) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "images").mkdir(parents=True)
     cards, names = [], []
-    for script in sorted(scripts.glob("[0-9]*.py")):
+    for script in find_tutorials(scripts):
         cells = read_cells(script)
-        ran = run_cells(cells, script, folder / "images") if run else [Ran()] * 999
+        ran = [Ran()] * len(cells)
+        if run:
+            ran = RUNNERS[script.suffix](cells, script, folder / "images")
         (folder / f"{script.stem}.rst").write_text(page(cells, ran), encoding="utf-8")
         drawn = [one for cell in ran for one in cell.drawn]
         cards.append(card(script.stem, title_of(cells), drawn))
@@ -36,26 +59,28 @@ def write_gallery(scripts: Path, folder: Path, *, run: bool = True) -> None:
     (folder / "index.rst").write_text(index, encoding="utf-8")
 
 
-HEAD = """Each page is a program of the folder ``tutorials/``, run when this page was
-built: text, code, and what the code printed and drew. People are simulated; a run takes
-seconds. Each ends with what its result does not show."""
+def read_cells(script: Path) -> list[Cell]:
+    """Return the cells of a program or of a notebook."""
+    text = script.read_text(encoding="utf-8")
+    if script.suffix == ".ipynb":
+        import nbformat
 
-
-def read_cells(script: Path) -> list[tuple[bool, str]]:
-    """Return (is text, source) for every cell."""
-    cells = []
-    for cell in CELL.split(script.read_text(encoding="utf-8"))[1:]:
+        cells = nbformat.reads(text, as_version=4).cells
+        return [Cell(one.cell_type == "markdown", one.source) for one in cells]
+    found = []
+    for cell in CELL.split(text)[1:]:
         first, _, rest = cell.partition("\n")
-        cells.append((first.strip() == "[markdown]", rest.strip("\n")))
-    return cells
+        is_text, source = first.strip() == "[markdown]", rest.strip("\n")
+        found.append(Cell(is_text, COMMENT.sub("", source) if is_text else source))
+    return found
 
 
-def title_of(cells: list[tuple[bool, str]]) -> str:
+def title_of(cells: list[Cell]) -> str:
     """Return the first heading."""
-    return cells[0][1].splitlines()[0].removeprefix("# # ")
+    return cells[0].source.splitlines()[0].removeprefix("# ")
 
 
-def run_cells(cells: list[tuple[bool, str]], script: Path, images: Path) -> list[Ran]:
+def run_program(cells: list[Cell], script: Path, images: Path) -> list[Ran]:
     """Run the code from top to bottom in an empty folder; keep what came out."""
     import matplotlib.pyplot as plt
 
@@ -76,48 +101,79 @@ def run_cells(cells: list[tuple[bool, str]], script: Path, images: Path) -> list
             seen.update(new)
             for figure in new:
                 shutil.copy(figure, images / figure.name)
-            ran.append(Ran(said.getvalue(), tuple(one.name for one in new)))
+            drawn = tuple(one.name for one in new)
+            ran.append(Ran(said.getvalue(), drawn=drawn))
     plt.close("all")
     return ran
 
 
-def page(cells: list[tuple[bool, str]], ran: list[Ran]) -> str:
+def run_notebook(_cells: list[Cell], script: Path, images: Path) -> list[Ran]:
+    """Run a notebook in a kernel of its own; keep what its cells show."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(script, as_version=4)
+    # figures appear as in any notebook, whatever drew before in this process
+    inline = "module://matplotlib_inline.backend_inline"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": inline}
+    with tempfile.TemporaryDirectory() as place:
+        resources = {"metadata": {"path": place}}
+        client = NotebookClient(notebook, timeout=300, resources=resources)
+        client.execute(env=environment)
+    ran = []
+    for number, cell in enumerate(notebook.cells):
+        printed, html, drawn = "", "", []
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if output.output_type == "stream":
+                printed += output.text if output.name == "stdout" else ""
+            elif "image/png" in data:
+                drawn.append(f"{script.stem[:2]}_{number}_{len(drawn)}.png")
+                (images / drawn[-1]).write_bytes(base64.b64decode(data["image/png"]))
+            elif "text/html" in data:
+                html += data["text/html"]
+            else:
+                printed += data.get("text/plain", "")
+        ran.append(Ran(printed, html, tuple(drawn)))
+    return ran
+
+
+RUNNERS = {".py": run_program, ".ipynb": run_notebook}
+
+
+def page(cells: list[Cell], ran: list[Ran]) -> str:
     """Return a tutorial as reStructuredText."""
     parts = []
-    for (is_text, source), came in zip(cells, ran, strict=False):
+    for (is_text, source), came in zip(cells, ran, strict=True):
         if is_text:
             parts.append(to_rst(source))
             continue
-        parts.append(block("python", source))
+        parts.append(block("code-block:: python", source))
         if came.printed.strip():
-            parts.append(block("text", came.printed.rstrip()))
+            parts.append(block("code-block:: text", came.printed.rstrip()))
+        if came.html:
+            parts.append(block("raw:: html", came.html))
         parts += [f".. image:: images/{one}\n" for one in came.drawn]
     return "\n".join(parts) + "\n"
 
 
-def block(language: str, text: str) -> str:
-    """Return a block of code."""
+def block(directive: str, text: str) -> str:
+    """Return a directive with its content."""
     lines = [f"   {line}".rstrip() for line in text.splitlines()]
-    return "\n".join([f".. code-block:: {language}", "", *lines, ""])
+    return "\n".join([f".. {directive}", "", *lines, ""])
 
 
-def to_rst(source: str) -> str:
+def to_rst(markdown: str) -> str:
     """Return the Markdown of a cell as reStructuredText: headings, code, links."""
-    plain = "\n".join(
-        line.removeprefix("#").removeprefix(" ") for line in source.splitlines()
-    )
-    plain = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", plain)
+    plain = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", markdown)
     plain = re.sub(r"\[([^\]]+)\]\(([^)]+)\)", r"`\1 <\2>`__", plain)
     lines = []
     for line in plain.splitlines():
-        text = line
-        for mark, under in (("# ", "="), ("## ", "-")):
-            if text.startswith(mark):
-                text = text.removeprefix(mark)
-                lines += [text, under * len(text)]
-                break
+        title = re.fullmatch(r"(#+) (.*)", line)
+        if title:
+            lines += [title[2], "=-"[len(title[1]) - 1] * len(title[2])]
         else:
-            lines.append(text)
+            lines.append(line)
     return "\n".join(lines) + "\n"
 
 

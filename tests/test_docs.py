@@ -82,6 +82,6 @@ def test_cells_become_a_page(gallery, tmp_path):
 def test_every_tutorial_is_a_page(gallery, tmp_path):
     scripts = DOCS.parent / "tutorials"
     gallery.write_gallery(scripts, tmp_path / "out", run=False)
-    for script in scripts.glob("[0-9]*.py"):
+    for script in gallery.find_tutorials(scripts):
         page = (tmp_path / "out" / f"{script.stem}.rst").read_text(encoding="utf-8")
         assert "What this does not show\n-----" in page

@@ -1,5 +1,6 @@
-"""Every tutorial runs as a program, and ends with what it does not show."""
+"""Every tutorial runs, and ends with what it does not show."""
 
+import importlib.util
 import re
 import runpy
 from pathlib import Path
@@ -7,13 +8,15 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-TUTORIALS = sorted((Path(__file__).parents[1] / "tutorials").glob("[0-9]*.py"))
+ROOT = Path(__file__).parents[1]
+TUTORIALS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
+NOTEBOOKS = sorted((ROOT / "tutorials").glob("[0-9]*.ipynb"))
 pytestmark = pytest.mark.skipif(not TUTORIALS, reason="the tutorials are not here")
 
 
 def test_numbers_of_tutorials_count_up():
-    numbers = [int(path.name[:2]) for path in TUTORIALS]
-    assert numbers == list(range(1, len(TUTORIALS) + 1))
+    numbers = [int(path.name[:2]) for path in sorted([*TUTORIALS, *NOTEBOOKS])]
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.tutorial
@@ -38,3 +41,26 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
         assert figure.name.startswith(path.name[:2])
         assert figure.read_bytes()[:4] == b"\x89PNG"
         assert figure.stat().st_size > 5000
+
+
+@pytest.mark.tutorial
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the kernel's client
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_shows_its_pictures_and_tables(path, tmp_path):
+    where = ROOT / "docs" / "gallery.py"
+    gallery = importlib.util.module_from_spec(
+        importlib.util.spec_from_file_location("docs_gallery", where)
+    )
+    gallery.__spec__.loader.exec_module(gallery)
+    cells = gallery.read_cells(path)
+    ran = gallery.run_notebook(cells, path, tmp_path)
+    assert cells[-1].source.startswith("## What this does not show")
+    for (is_text, source), came in zip(cells, ran, strict=True):
+        last = source.splitlines()[-1]
+        if is_text or not last.startswith("plot_"):
+            continue
+        assert came.drawn, last  # by itself, as the last line of its cell
+        for name in came.drawn:
+            assert (tmp_path / name).stat().st_size > 5000
+    assert sum(bool(one.drawn) for one in ran) >= 3
+    assert any("<table" in one.html for one in ran)
