@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from nibabel.affines import from_matvec
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.region_names import as_text, is_outside, split_name
+from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.row_order import row_orders
-from brainlsap.data.tables import read_lines, sniff_delimiter, split_cells
+from brainlsap.data.tables import listed, read_lines, sniff_delimiter, split_cells
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume, read_voxels
 
@@ -50,8 +51,8 @@ class LabelImage(NamedTuple):
     values: np.ndarray  # (n_x, n_y, n_z) the part that holds labels; 0: background
     affine: np.ndarray  # from voxel to RAS in mm
     names: dict[int, str]  # of every label in the image but 0
-    places: dict[int, int]  # position in the atlas of every label that is a region
-    counts: dict[int, int]  # voxels of every label
+    positions: dict[int, int]  # in the atlas, of every label that is a region
+    counts: np.ndarray  # voxels of every number from 0 to the highest label
     notes: tuple[str, ...]
 
     def with_cores(self, cores: Collection[str]) -> tuple[int, ...]:
@@ -62,10 +63,8 @@ class LabelImage(NamedTuple):
 
     def recoded(self, codes: Mapping[int, int]) -> np.ndarray:
         """Return the image with new numbers, 0 for labels that have none."""
-        kind = np.int16 if max(codes.values(), default=0) < 2**15 else np.int32
-        table = np.zeros(max(self.names) + 1, dtype=kind)
-        for label, code in codes.items():
-            table[label] = code
+        table = np.zeros(len(self.counts), dtype=np.int32)
+        table[list(codes)] = list(codes.values())
         return table[self.values]
 
 
@@ -83,101 +82,83 @@ def read_label_image(
     path = Path(path)
     image, affine = read_volume(path)
     voxels = read_voxels(image, path)
-    # the part with labels and a layer around it: a quarter of most images
-    there, box = voxels != 0, []
-    for others in ((1, 2), (0, 2), (0, 1)):
-        found = np.flatnonzero(there.any(axis=others))
-        if not len(found):
-            raise FileFormatError(f"{path}: the image holds no label but 0.")
-        box.append(slice(max(int(found[0]) - 1, 0), int(found[-1]) + 2))
-    voxels = voxels[tuple(box)]
     lowest, highest = voxels.min(), voxels.max()
-    if not (lowest >= 0 and highest <= LARGEST_LABEL):
+    if not (lowest >= 0 and 0 < highest <= LARGEST_LABEL):
         raise FileFormatError(
-            f"{path}: expected labels from 0 to {LARGEST_LABEL}, found {lowest:g} to "
-            f"{highest:g}."
+            f"{path}: expected labels from 0 (none) to {LARGEST_LABEL}, found "
+            f"{lowest:g} to {highest:g}."
         )
-    if voxels.dtype.kind == "f" and not np.array_equal(voxels, np.rint(voxels)):
+    values = voxels.astype(np.int32)
+    if not np.array_equal(values, voxels):
         raise FileFormatError(
             f"{path}: expected whole numbers, one for each region; the image holds "
             "fractions. Resample parcellations by nearest neighbour only."
         )
-    shift = np.eye(4)
-    shift[:3, 3] = [part.start for part in box]
-    kind = np.int16 if highest < 2**15 else np.int32
-    values = np.ascontiguousarray(voxels, dtype=kind)
+    # the part with labels and a layer around it: a quarter of most images
+    others = ((1, 2), (0, 2), (0, 1))
+    spans = [np.flatnonzero((values > 0).any(axis=axes)) for axes in others]
+    box = tuple(slice(max(int(one[0]) - 1, 0), int(one[-1]) + 2) for one in spans)
+    values = np.ascontiguousarray(values[box])
+    affine = affine @ from_matvec(np.eye(3), [part.start for part in box])
     counts = np.bincount(values.ravel())
-    present = [int(n) for n in np.flatnonzero(counts) if n]
-    names, note = _name_labels(path, present, atlas, labels)
-    places = _find_places(path, names, atlas)
-    absent = [n for i, n in enumerate(atlas.names) if i not in set(places.values())]
+    names, note = _name_labels(path, np.flatnonzero(counts[1:]) + 1, atlas, labels)
+    # what FreeSurfer is known to have beside the regions is left out, too
+    beside = set(freesurfer_labels().values())
+    meant = [
+        n for n in names if names[n] not in beside or atlas.find(names[n]) is not None
+    ]
+    try:
+        rows, _ = atlas.rows([names[n] for n in meant])
+    except RegionNameError as error:
+        raise RegionNameError(f"{path}: {error}") from error
+    absent = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
     if len(absent) > MOST_ABSENT:
         raise RegionNameError(
             f"{path}: {len(absent)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {', '.join(absent[:5])} ... Choose the atlas that fits, or "
-            "name the labels by labels=."
+            f"no voxel: {listed(absent, 5)}. Choose the atlas that fits, or name the "
+            "labels by labels=."
         )
+    positions = {meant[row]: i for i, row in enumerate(rows) if row >= 0}
     gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
-    sizes = {n: int(counts[n]) for n in present}
-    notes = (note, *gone)
-    return LabelImage(path, values, affine @ shift, names, places, sizes, notes)
+    return LabelImage(path, values, affine, names, positions, counts, (note, *gone))
 
 
 def _name_labels(
-    path: Path, present: list[int], atlas: Atlas, labels: Labels | None
+    path: Path, present: np.ndarray, atlas: Atlas, labels: Labels | None
 ) -> tuple[dict[int, str], str]:
     """Return the name of every label in the image, and what says so."""
     beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".nii") + ".tsv")
     if labels is None and beside.is_file():
         labels = beside
+    numbers = present.tolist()
     if labels is not None:
         table = read_label_table(labels, atlas)
-        unnamed = [n for n in present if n not in table]
-        if unnamed:
+        if unnamed := [str(n) for n in numbers if n not in table]:
             raise FileFormatError(
                 f"{path}: labels= names {len(table)} labels, but not "
-                f"{_listed(unnamed)}, which the image holds. Add them, or set their "
+                f"{listed(unnamed, 8)}, which the image holds. Add them, or set their "
                 "voxels to 0."
             )
-        return {n: table[n] for n in present}, "labels named by a table"
-    names, note = known_labels(present, atlas)
-    if names:
-        return names, note
-    others = [load_atlas(name) for name in available_atlases() if name != atlas.name]
-    fitting = [other.name for other in others if known_labels(present, other)[0]]
+        return {n: table[n] for n in numbers}, "labels named by a table"
+    if known := known_labels(numbers, atlas):
+        return known
+    others = available_atlases()
+    fitting = [name for name in others if known_labels(numbers, load_atlas(name))]
     hint = f" They fit {' or '.join(fitting)}." if fitting else ""
     raise FileFormatError(
-        f"{path}: the labels are not known for {atlas.name}: found {_listed(present)}. "
-        "Expected FreeSurfer's numbers (aparc+aseg), the nodes of MRtrix's "
-        f"labelconvert, or 1 to {len(atlas)} in the order of the atlas.{hint} Name "
-        "them by labels=, a table of numbers and names."
+        f"{path}: the labels are not known for {atlas.name}: found "
+        f"{listed(map(str, numbers), 8)}. Expected FreeSurfer's numbers (aparc+aseg), "
+        f"the nodes of MRtrix's labelconvert, or 1 to {len(atlas)} in the order of the "
+        f"atlas.{hint} Name them by labels=, a table of numbers and names."
     )
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    more = f" ... ({len(numbers)} labels)" if len(numbers) > 8 else ""
-    return ", ".join(map(str, numbers[:8])) + more
-
-
-def _find_places(path: Path, names: dict[int, str], atlas: Atlas) -> dict[int, int]:
-    """Return the region of every label that is one; raise for unknown names."""
-    beside = set(freesurfer_labels().values())
-    # what is neither a region nor known to be outside is refused by match
-    meant = {
-        n: name
-        for n, name in names.items()
-        if atlas.find(name) is not None or not (is_outside(name) or name in beside)
-    }
-    try:
-        return dict(zip(meant, atlas.match(meant.values()).tolist(), strict=True))
-    except RegionNameError as error:
-        raise RegionNameError(f"{path}: {error}") from error
-
-
-def known_labels(present: Sequence[int], atlas: Atlas) -> tuple[dict[int, str], str]:
-    """Return names of labels known without a table (else none), and what says so."""
-    ids = atlas.regions["freesurfer_id"].tolist()
-    own = {n: name for n, name in zip(ids, atlas.names, strict=True) if n > 0}
+def known_labels(
+    present: Sequence[int], atlas: Atlas
+) -> tuple[dict[int, str], str] | None:
+    """Return names of labels known without a table, and what says so."""
+    ids = zip(atlas.regions["freesurfer_id"].tolist(), atlas.names, strict=True)
+    own = {n: name for n, name in ids if n > 0}
     known = freesurfer_labels() | own
     n_regions = sum(n in own for n in present)
     if known.keys() >= set(present) and n_regions >= _ENOUGH * len(atlas):
@@ -186,7 +167,7 @@ def known_labels(present: Sequence[int], atlas: Atlas) -> tuple[dict[int, str], 
         names = dict(enumerate(ordered, start=1))
         if tool in ("atlas", "mrtrix") and list(present) == list(names):
             return names, f"labels {note}"
-    return {}, ""
+    return None
 
 
 def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
@@ -196,36 +177,33 @@ def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
     names, colour; the name that the atlas knows counts) or with the columns `index`
     and `name` (BIDS); or names by number.
     """
-    if isinstance(labels, str | Path):
-        return _read_lookup_file(Path(labels), atlas)
-    if not isinstance(labels, Mapping):  # of a list, the first may be of label 0
+    if isinstance(labels, Mapping):
+        return {index(number): as_text(name) for number, name in labels.items()}
+    if not isinstance(labels, str | Path):  # of a list, the first may be of label 0
         raise ParameterError(
             "labels must be a table or names by number, such as "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    return {index(number): as_text(name) for number, name in labels.items()}
-
-
-def _read_lookup_file(path: Path, atlas: Atlas) -> dict[int, str]:
-    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
+    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(labels)]
     heads = [cell.lower() for cell in rows[0]] if rows else []
     if {"index", "name"} <= set(heads):
-        places = [heads.index("index"), heads.index("name")]
-        rows = [[row[i] for i in places] for row in rows[1:] if len(row) > max(places)]
-    found: dict[int, str] = {}
+        columns = heads.index("index"), heads.index("name")
+        rows = [
+            [row[i] for i in columns] for row in rows[1:] if len(row) > max(columns)
+        ]
+    table: dict[int, str] = {}
     for number, *cells in rows:
         names = [cell for cell in cells if cell and not cell.isdecimal()]
         if not number.isdecimal() or not names:
             raise FileFormatError(
-                f"{path}: expected a label's number and its name in every line, or the "
-                f"columns index and name; got {' '.join([number, *cells])!r:.60}."
+                f"{labels}: expected a label's number and its name in every line, or "
+                f"the columns index and name; got {' '.join([number, *cells])!r:.60}."
             )
-        known = [one for one in names if atlas.find(one) is not None]
-        best = (known or names)[-1]
-        first = found.setdefault(int(number), best)
+        best = next((n for n in names[::-1] if atlas.find(n) is not None), names[-1])
+        first = table.setdefault(int(number), best)
         if first != best and {atlas.find(first), atlas.find(best)} != {None}:
             raise FileFormatError(
-                f"{path}: the label {number} is {first} and {best}; expected one name "
-                "for each number. Keep the one that the image means."
+                f"{labels}: the label {number} is {first} and {best}; expected one "
+                "name for each number. Keep the one that the image means."
             )
-    return found
+    return table

@@ -1,8 +1,8 @@
 """Streamlines, block by block, of `.tck`, `.trk` (also `.gz`) and `.trx` files.
 
-nibabel reads the headers of the first two; a `.trx` is a zip archive of arrays, read as
-a stream. Points are read in blocks of a few megabytes, so that a tractogram may be
-larger than memory. Readers raise ValueError where a file is cut short or changed.
+nibabel reads the headers of the first two; a `.trx` is a zip archive of arrays. Points
+come in blocks of a few megabytes, so that a `.tck` or `.trx` may be larger than memory.
+Readers raise ValueError where a file is cut short or changed.
 """
 
 import json
@@ -28,7 +28,6 @@ _TRX_KINDS = {
 class StreamlineBlock(NamedTuple):
     """Some streamlines of a file, one after the other."""
 
-    first: int  # number of the first in its file, from 0
     points: np.ndarray  # (n_points, 3) RAS in mm; rows of none may stand between
     starts: np.ndarray  # (n_streamlines,) row of the first point
     stops: np.ndarray  # (n_streamlines,) row behind the last point
@@ -38,7 +37,7 @@ class StreamlineBlock(NamedTuple):
         """Length of every streamline in mm; 0 for a single point or none."""
         points = self.points.astype(np.float64)
         steps = np.zeros(len(points) + 2)
-        with np.errstate(invalid="ignore"):  # beside marks of NaN and infinity
+        with np.errstate(invalid="ignore"):  # beside marks of NaN
             steps[1:-2] = np.sqrt((np.diff(points, axis=0) ** 2).sum(axis=1))
         # each by itself: a running sum would lose all that follow a very long one
         ends = np.column_stack([self.starts + 1, self.stops]).ravel()
@@ -51,16 +50,17 @@ def read_streamlines(path: str | Path, block: int = 0) -> Iterator[StreamlineBlo
 
     Raises FileFormatError where it is no such file, or is cut short or changed.
     """
-    path = Path(path)
-    suffix = "".join(path.suffixes[-2:]).lower()
-    name = next((known for known in FORMATS if suffix.endswith(known)), None)
+    name = next((end for end in FORMATS if str(path).lower().endswith(end)), None)
     if name is None:
         raise FileFormatError(
             f"{path}: tractograms are read from {', '.join(FORMATS)} files, got "
-            f"{path.suffix or 'a name without suffix'}."
+            f"{Path(path).suffix or 'a name without suffix'}."
         )
     with reading(path, "a tractogram"):
-        yield from FORMATS[name](path, block or BLOCK)
+        for points, starts, stops in FORMATS[name](Path(path), block or BLOCK):
+            if np.count_nonzero(np.isfinite(points)) != 3 * (stops - starts).sum():
+                raise ValueError("a point has coordinates that are no numbers")
+            yield StreamlineBlock(np.asarray(points), starts, stops)
 
 
 def _check_count(said: int, found: int) -> None:
@@ -68,9 +68,14 @@ def _check_count(said: int, found: int) -> None:
         raise ValueError(f"the header says {said} streamlines, found {found}")
 
 
-def _check_points(points: np.ndarray) -> None:
-    if not np.isfinite(points).all():
-        raise ValueError("a point has coordinates that are no numbers")
+def _cut(offsets: np.ndarray, block: int) -> Iterator[np.ndarray]:
+    """Yield where streamlines begin, and the last ends, of about `block` at a time."""
+    first = 0
+    while first < len(offsets) - 1:
+        behind = np.searchsorted(offsets, offsets[first] + block, side="right")
+        last = max(int(behind) - 1, first + 1)
+        yield offsets[first : last + 1]
+        first = last
 
 
 def _open_header(path: Path) -> dict[str, Any]:
@@ -82,40 +87,35 @@ def _open_header(path: Path) -> dict[str, Any]:
         return dict(nibabel.streamlines.load(path, lazy_load=True).header)
 
 
-def _read_tck(path: Path, block: int) -> Iterator[StreamlineBlock]:
+Parts = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def _read_tck(path: Path, block: int) -> Parts:
     """Read points in rows; NaN ends a streamline, infinity the file."""
     header = _open_header(path)
     kind = np.dtype(header["_dtype"]).newbyteorder(header["endianness"])
-    first, rest = 0, np.empty((0, 3), dtype=kind)
-    with path.open("rb") as file:
-        file.seek(int(header["_offset_data"]))
-        over = False
-        while not over:
-            numbers = np.fromfile(file, dtype=kind, count=3 * block)
-            whole = len(numbers) // 3
-            points = np.concatenate([rest, numbers[: 3 * whole].reshape(-1, 3)])
-            is_end = np.isinf(points[:, 0])
-            over = bool(is_end.any())
-            if over:
-                points = points[: int(np.argmax(is_end))]
-            elif len(numbers) < 3 * block:
-                raise ValueError("the mark at the end is missing")
-            is_gap = np.isnan(points[:, 0])
-            ends = np.flatnonzero(is_gap)
-            if np.count_nonzero(np.isfinite(points)) != points.size - 3 * len(ends):
-                raise ValueError("a point has coordinates that are no numbers")
-            if over and len(points) and not is_gap[-1]:
-                raise ValueError("the last streamline has no end")
-            if len(ends):
-                starts = np.concatenate([[0], ends[:-1] + 1])
-                yield StreamlineBlock(first, points[: ends[-1]], starts, ends)
-                first += len(ends)
-                points = points[ends[-1] + 1 :]
-            rest = points
-    _check_count(int(header.get("count") or 0), first)
+    numbers = np.memmap(path, kind, "r", int(header["_offset_data"]))
+    points = numbers[: len(numbers) // 3 * 3].reshape(-1, 3)
+    marks = np.concatenate(
+        [
+            i + np.flatnonzero(~np.isfinite(points[i : i + block, 0]))
+            for i in range(0, len(points), block)
+        ]
+    )
+    is_last = np.isinf(points[marks, 0])
+    if not is_last.any():
+        raise ValueError("the mark at the end is missing")
+    n_lines = int(np.argmax(is_last))
+    offsets = np.append(0, marks[:n_lines] + 1)
+    if marks[n_lines] != offsets[-1]:
+        raise ValueError("the last streamline has no end")
+    _check_count(int(header.get("count") or 0), n_lines)
+    for cut in _cut(offsets, block):
+        here = cut - cut[0]
+        yield points[cut[0] : cut[-1]], here[:-1], here[1:] - 1
 
 
-def _read_trk(path: Path, block: int) -> Iterator[StreamlineBlock]:
+def _read_trk(path: Path, block: int) -> Parts:
     """Read counts, each with points, their scalars, and properties behind them."""
     from nibabel.affines import apply_affine
     from nibabel.openers import Opener
@@ -123,53 +123,37 @@ def _read_trk(path: Path, block: int) -> Iterator[StreamlineBlock]:
 
     header = _open_header(path)
     affine = get_affine_trackvis_to_rasmm(header)
-    word = np.dtype(header["endianness"] + "i4")
+    order = header["endianness"]
     width = 3 + int(header["nb_scalars_per_point"])
     behind = int(header["nb_properties_per_streamline"])
-    first, rest = 0, np.empty(0, dtype=word)
     with Opener(str(path)) as file:
         file.seek(int(header["_offset_data"]))
-        while read := file.read(4 * width * block):
-            words = np.concatenate([rest, np.frombuffer(read, dtype=word)])
-            heads, stop = _find_counts(words, width, behind)
-            if len(heads):
-                # Only the first three of each point's numbers are coordinates.
-                n_points = words[heads].astype(np.intp)
-                is_point = np.ones(stop, dtype=bool)
-                is_point[heads] = False
-                for k in range(behind):
-                    is_point[heads + 1 + n_points * width + k] = False
-                floats = words[:stop].view(word.str.replace("i4", "f4"))
-                points = floats[is_point].reshape(-1, width)[:, :3]
-                _check_points(points)
-                # as single precision, which is what nibabel and MRtrix would write
-                there = apply_affine(affine, points).astype(np.float32)
-                stops = np.cumsum(n_points)
-                yield StreamlineBlock(first, there, stops - n_points, stops)
-                first += len(heads)
-            rest = words[stop:]
-    if len(rest):
-        raise ValueError("the last streamline is incomplete")
-    _check_count(int(header["nb_streamlines"]), first)
-
-
-def _find_counts(words: np.ndarray, width: int, behind: int) -> tuple[np.ndarray, int]:
-    """Return where the counts of whole streamlines stand, and where the last ends."""
-    heads, place, end = [], 0, len(words)
-    numbers = words.data if words.dtype.isnative else words.astype("=i4").data
-    while place < end:
-        n = numbers[place]
+        words = np.frombuffer(file.read(), dtype=f"{order}i4")
+    numbers, offsets = words.astype("=i4", copy=False).data, [0]
+    while offsets[-1] < len(words):
+        n = numbers[offsets[-1]]
         if n < 0:
             raise ValueError(f"a streamline of {n} points")
-        following = place + 1 + n * width + behind
-        if following > end:
-            break
-        heads.append(place)
-        place = following
-    return np.array(heads, dtype=np.intp), place
+        offsets.append(offsets[-1] + 1 + n * width + behind)
+    if offsets[-1] != len(words):
+        raise ValueError("the last streamline is incomplete")
+    _check_count(int(header["nb_streamlines"]), len(offsets) - 1)
+    for cut in _cut(np.array(offsets), width * block):
+        here, starts = words[cut[0] : cut[-1]], cut[:-1] - cut[0]
+        n_points = here[starts].astype(np.intp)
+        is_point = np.ones(len(here), dtype=bool)
+        is_point[starts] = False
+        for k in range(behind):
+            is_point[starts + 1 + n_points * width + k] = False
+        # only the first three of each point's numbers are coordinates
+        points = here.view(f"{order}f4")[is_point].reshape(-1, width)[:, :3]
+        stops = np.cumsum(n_points)
+        # as single precision, which is what nibabel and MRtrix would write
+        there = apply_affine(affine, points).astype(np.float32)
+        yield there, stops - n_points, stops
 
 
-def _read_trx(path: Path, block: int) -> Iterator[StreamlineBlock]:
+def _read_trx(path: Path, block: int) -> Parts:
     """Read arrays in a zip archive: points, and the first of every streamline."""
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
@@ -187,19 +171,12 @@ def _read_trx(path: Path, block: int) -> Iterator[StreamlineBlock]:
         size = archive.getinfo(name).file_size
         if size != 3 * kind.itemsize * n_points:
             raise ValueError(f"{n_points} points expected, {size} bytes found")
-        first = 0
         with archive.open(name) as stream:
-            while first < n_lines:
-                place = np.searchsorted(offsets, offsets[first] + block, side="right")
-                last = min(max(int(place) - 1, first + 1), n_lines)
-                n_here = int(offsets[last] - offsets[first])
-                data = stream.read(3 * kind.itemsize * n_here)
+            for cut in _cut(offsets, block):
+                here = cut - cut[0]
+                data = stream.read(3 * kind.itemsize * int(here[-1]))
                 points = np.frombuffer(data, dtype=kind).reshape(-1, 3)
-                points = points.astype(np.float32)
-                _check_points(points)
-                here = offsets[first : last + 1] - offsets[first]
-                yield StreamlineBlock(first, points, here[:-1], here[1:])
-                first = last
+                yield points.astype(np.float32), here[:-1], here[1:]
             stream.read()  # the checksum is compared at the very end
 
 
@@ -214,7 +191,7 @@ def _find_array(
     raise ValueError(f"no {what}.{'|'.join(_TRX_KINDS[what])} in the archive")
 
 
-FORMATS: dict[str, Callable[[Path, int], Iterator[StreamlineBlock]]] = {
+FORMATS: dict[str, Callable[[Path, int], Parts]] = {
     ".tck": _read_tck,
     ".trk": _read_trk,
     ".trk.gz": _read_trk,
@@ -224,16 +201,15 @@ FORMATS: dict[str, Callable[[Path, int], Iterator[StreamlineBlock]]] = {
 
 def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
     """Read one weight for every streamline, such as the text of MRtrix's `tcksift2`."""
-    where, values = "streamline_weights", weights
-    if isinstance(weights, str | Path):
-        where = str(weights)
-        with reading(where, "one number for each streamline"):
-            values = np.loadtxt(where)
-    values = np.asarray(values, dtype=np.float64).ravel()
-    wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
-    if wrong.size:
-        raise FileFormatError(
-            f"{where}: weights must be finite and not negative; number {wrong[0] + 1} "
-            f"is {values[wrong[0]]}."
-        )
+    is_file = isinstance(weights, str | Path)
+    where = str(weights) if is_file else "streamline_weights"
+    with reading(where, "one number for each streamline"):
+        values = np.loadtxt(where) if is_file else np.asarray(weights)
+        values = values.astype(np.float64).ravel()
+        wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+        if wrong.size:
+            raise ValueError(
+                "weights must be finite and not negative; number "
+                f"{wrong[0] + 1} is {values[wrong[0]]}"
+            )
     return values

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from nibabel.affines import apply_affine, from_matvec
+from nibabel.affines import apply_affine, from_matvec, voxel_sizes
 from scipy import ndimage
-from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
@@ -25,19 +24,26 @@ from brainlsap.images.volumes import (
     read_transform,
     read_volume,
     read_voxels,
+    transform_points,
 )
 
-GRIDS = ("pet", "parcellation")
 # Less of the regions than this in the image is a wrong affine or a cut image.
 LEAST_OVERLAP, LEAST_REFERENCE = 0.9, 0.8
 # What names of files call the space of the person's own anatomical image.
 _OWN_SPACE = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
-# Alignment: grid and margin in mm, steps of the search, and what is too far.
-_GRID, _MARGIN, _STEPS, MOST_SHIFT = 4.0, 20.0, (8.0, 4.0, 2.0), 8.0
+# Alignment: grid in mm, its layers around the brain, search, and what is too far.
+_GRID, _MARGIN, _STEPS, MOST_SHIFT = 4.0, 5, (8.0, 4.0, 2.0), 8.0
 # A shift counts where labels explain so much more of the image there.
 _CLEARLY = 1.15
 # Labels that span less than this many mm are no whole brain.
 _SMALLEST_BRAIN = 80.0
+
+
+class Grid(NamedTuple):
+    """Values of voxels, and from voxel to mm in the space of the labels."""
+
+    values: np.ndarray
+    affine: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +52,12 @@ class RegionalUptake:
 
     Attributes
     ----------
-    values
-        (n_rois,) mean of the region over the mean of the reference; NaN: not measured
-    names
-        Of the regions.
+    table
+        A row for each region: `suvr`, its mean over that of the reference (NaN: not
+        measured); `mean` in the unit of the image; `n_voxels` that were averaged;
+        `coverage`, the share of its voxels that the image covers.
     notes
         What the labels were taken for, and what is not measured.
-    means
-        (n_rois,) in the unit of the image.
-    coverage
-        (n_rois,) share of the region's voxels that the image covers.
-    n_voxels
-        (n_rois,) covered voxels that were averaged.
     reference_mean
         Of the reference region, in the unit of the image.
     reference_coverage
@@ -70,27 +70,15 @@ class RegionalUptake:
         How it was made.
     """
 
-    values: np.ndarray
-    names: tuple[str, ...]
+    table: pd.DataFrame
     notes: tuple[str, ...]
-    means: np.ndarray
-    coverage: np.ndarray
-    n_voxels: np.ndarray
     reference_mean: float
     reference_coverage: float
     overlap: float
     shift_mm: float
     parameters: dict[str, Any]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a row for each region: suvr, mean, n_voxels and coverage."""
-        columns = {"suvr": self.values, "mean": self.means}
-        columns |= {"n_voxels": self.n_voxels, "coverage": self.coverage}
-        return pd.DataFrame(columns, index=pd.Index(self.names, name="region"))
 
-
-# sums in one order, so that the last digit does not follow the number of threads
-@threadpool_limits.wrap(limits=1)
 def extract_suvr(
     pet: str | Path,
     parcellation: str | Path,
@@ -168,31 +156,30 @@ def extract_suvr(
         that the images share their space.
     """
     atlas = load_atlas(atlas)
-    check_choice("grid", grid, GRIDS)
+    check_choice("grid", grid, ("pet", "parcellation"))
     check_at_least("erosion", erosion, 0)
     check_at_least("min_voxels", min_voxels, 1)
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
-    codes = image.recoded({n: place + 1 for n, place in image.places.items()})
-    mask, mask_affine, said = _find_reference(reference, image)
+    codes = image.recoded({n: i + 1 for n, i in image.positions.items()})
+    mask, said = _find_reference(reference, image)
     move = read_transform(transform, pet, parcellation)
     values, affine = read_pet(pet, frames)
     scan = Grid(values, move @ affine)
     whole = _measure(scan, Grid(codes, image.affine), len(atlas), grid)
     inner = Grid(_shrink(codes, erosion), image.affine)
-    regions = _measure(scan, inner, len(atlas), grid) if erosion else whole
-    one = _measure(scan, Grid(_shrink(mask, erosion), mask_affine), 1, grid)
-    overlap = float(whole.n_covered.sum() / max(whole.n_expected.sum(), 1))
-    share, level = float(one.coverage[0]), float(one.means[0])
+    table = _measure(scan, inner, len(atlas), grid) if erosion else whole
+    mask = mask._replace(values=_shrink(mask.values, erosion))
+    level, _, covered, _, share = _measure(scan, mask, 1, grid).iloc[0].tolist()
+    overlap = float(whole["n_covered"].sum() / max(whole["n_labelled"].sum(), 1))
     shift = measure_shift(scan, image, atlas)
-    checks = (
-        (overlap, LEAST_OVERLAP, "the regions' voxels"),
-        (np.nan_to_num(share), LEAST_REFERENCE, f"the reference {said}"),
-    )
     faults = [
         f"covers {found:.0%} of {what}, less than {least:.0%}"
-        for found, least, what in checks
+        for found, least, what in (
+            (overlap, LEAST_OVERLAP, "the regions' voxels"),
+            (share if covered else 0.0, LEAST_REFERENCE, f"the reference {said}"),
+        )
         if found < least
     ]
     if shift >= MOST_SHIFT:
@@ -206,36 +193,32 @@ def extract_suvr(
         raise FileFormatError(
             f"{pet}: the mean of the reference {said} is {level}; expected more than 0."
         )
-    means = np.where(regions.n_voxels >= min_voxels, regions.means, np.nan)
+    table.index = pd.Index(atlas.names, name="region")
+    table["mean"] = table["mean"].where(table["n_voxels"] >= min_voxels)
+    table.insert(0, "suvr", table["mean"] / level)
     notes = [*image.notes, *(f"accepted: the image {fault}" for fault in faults)]
-    lost = [atlas.names[i] for i in np.flatnonzero(np.isnan(means))]
-    if lost:
+    if lost := table.index[table["suvr"].isna()].tolist():
         few = f"fewer than {min_voxels} covered voxels"
         notes.append(f"not measured, {few}: {', '.join(lost)}")
-    parameters = {
-        "pet": str(pet),
-        "parcellation": str(parcellation),
-        "atlas": atlas.name,
-        "reference": said,
-        "transform": None if transform is None else str(transform),
-        "same_space": bool(same_space),
-        "grid": grid,
-        "frames_s": None if frames is None else list(frames),
-        "erosion_voxels": int(erosion),
-        "min_voxels": int(min_voxels),
-    }
     return RegionalUptake(
-        values=means / level,
-        names=atlas.names,
+        table=table[["suvr", "mean", "n_voxels", "coverage"]],
         notes=tuple(notes),
-        means=means,
-        coverage=regions.coverage,
-        n_voxels=regions.n_voxels,
         reference_mean=level,
         reference_coverage=share,
         overlap=overlap,
         shift_mm=shift,
-        parameters=parameters,
+        parameters={
+            "pet": str(pet),
+            "parcellation": str(parcellation),
+            "atlas": atlas.name,
+            "reference": said,
+            "transform": None if transform is None else str(transform),
+            "same_space": bool(same_space),
+            "grid": grid,
+            "frames_s": None if frames is None else list(frames),
+            "erosion_voxels": int(erosion),
+            "min_voxels": int(min_voxels),
+        },
     )
 
 
@@ -269,32 +252,29 @@ def read_pet(
     n_frames = image.shape[3] if len(image.shape) == 4 else 1
     if n_frames == 1:
         values = read_voxels(image, path).astype(np.float64)
-    elif frames is None:
-        raise ParameterError(
-            f"{path} has {n_frames} frames; say which to average by frames=(start, "
-            "end) in seconds."
-        )
     else:
-        beside = path.with_name(path.name.removesuffix(".gz").rpartition(".")[0])
-        beside = Path(f"{beside}.json")
+        if frames is None:
+            raise ParameterError(
+                f"{path} has {n_frames} frames; say which to average by frames=(start, "
+                "end) in seconds."
+            )
+        beside = path.with_name(path.name.removesuffix(".gz")).with_suffix(".json")
         with reading(beside, "times of frames (FrameTimesStart, FrameDuration)"):
             said = json.loads(beside.read_text(encoding="utf-8"))
             times = [said["FrameTimesStart"], said["FrameDuration"]]
             start, duration = np.array(times, dtype=np.float64)
-        if len(start) != n_frames:
-            raise FileFormatError(f"{path}: {n_frames} frames, but {len(start)} times.")
+            if len(start) != n_frames:
+                raise ValueError(f"{n_frames} frames, but {len(start)} times")
         weights = frame_weights(path, start, start + duration, frames)
         values = np.zeros(image.shape[:3])
-        for frame in np.flatnonzero(weights):
-            values += weights[frame] * read_voxels(image, path, int(frame))
+        for k in np.flatnonzero(weights).tolist():
+            values += weights[k] * read_voxels(image.slicer[..., k], path)
     values[(values == 0) | ~np.isfinite(values)] = np.nan
     return values, affine
 
 
-def _find_reference(
-    reference: str | Path, image: LabelImage
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Return the mask of the reference (1 inside, else 0), its affine, what it is."""
+def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str]:
+    """Return the mask of the reference (1 inside, else 0), and what it is."""
     word = str(reference).lower().replace("_", " ").replace("-", " ")
     if word in REFERENCES:
         found = [image.with_cores((part,)) for part in REFERENCES[word]]
@@ -305,7 +285,7 @@ def _find_reference(
                 "space, by reference=."
             )
         codes = {label: 1 for labels in found for label in labels}
-        return image.recoded(codes), image.affine, word
+        return Grid(image.recoded(codes), image.affine), word
     path = Path(reference)
     if not path.is_file():
         raise ParameterError(
@@ -316,61 +296,42 @@ def _find_reference(
     inside = read_voxels(mask, path) > 0
     if not inside.any():
         raise FileFormatError(f"{path}: expected a mask with voxels above 0.")
-    return inside.astype(np.int32), affine, str(path)
+    return Grid(inside.astype(np.int32), affine), str(path)
 
 
-class Grid(NamedTuple):
-    """Values of voxels, and from voxel to mm in the space of the labels."""
+def _measure(scan: Grid, labels: Grid, n: int, grid: str) -> pd.DataFrame:
+    """Average a scan (NaN where not covered) over the regions 1 to n.
 
-    values: np.ndarray
-    affine: np.ndarray
-
-
-class RegionMeans(NamedTuple):
-    """Means of regions, voxels averaged, voxels covered and voxels of the labels."""
-
-    means: np.ndarray
-    n_voxels: np.ndarray
-    n_covered: np.ndarray
-    n_expected: np.ndarray
-
-    @property
-    def coverage(self) -> np.ndarray:
-        """Share of the labels' voxels that the image covers; NaN for no voxels."""
-        nothing = np.full(len(self.means), np.nan)
-        some = self.n_expected > 0
-        return np.divide(self.n_covered, self.n_expected, nothing, where=some)
-
-
-def _measure(scan: Grid, labels: Grid, n: int, grid: str) -> RegionMeans:
-    """Average a scan (NaN where not covered) over the regions 1 to n."""
-    there = np.nonzero(labels.values)
-    regions = labels.values[there]
+    The coverage is the share of a region's voxels that the scan covers.
+    """
+    labelled = np.nonzero(labels.values)
+    regions = labels.values[labelled]
     steps = np.linalg.inv(scan.affine) @ labels.affine
-    places = [row[:3] @ np.array(there) + row[3] for row in steps[:3]]
-    is_covered = nearest(~np.isnan(scan.values), places)
-    n_expected = np.bincount(regions, minlength=n + 1)[1:]
-    n_covered = np.bincount(regions[is_covered], minlength=n + 1)[1:]
+    coordinates = transform_points(steps, labelled)
+    is_covered = nearest(~np.isnan(scan.values), coordinates)
     if grid == "pet":
-        values = scan.values
-        regions = look_up(labels.values, labels.affine, values.shape, scan.affine)
+        shape = scan.values.shape
+        values, codes = scan.values, look_up(*labels, shape, scan.affine)
     else:
-        values = interpolate(scan.values, places)
-    used = (regions > 0) & ~np.isnan(values)
-    n_voxels = np.bincount(regions[used], minlength=n + 1)[1:]
-    sums = np.bincount(regions[used], values[used], minlength=n + 1)[1:]
-    means = np.divide(sums, n_voxels, np.full(n, np.nan), where=n_voxels > 0)
-    return RegionMeans(means, n_voxels, n_covered, n_expected)
+        values, codes = interpolate(scan.values, coordinates), regions
+    used = (codes > 0) & ~np.isnan(values)
+    n_voxels, n_covered, n_labelled = (
+        np.bincount(which, minlength=n + 1)[1:]
+        for which in (codes[used], regions[is_covered], regions)
+    )
+    sums = np.bincount(codes[used], values[used], n + 1)[1:]
+    with np.errstate(invalid="ignore"):  # NaN of no voxels
+        mean, coverage = sums / n_voxels, n_covered / n_labelled
+    columns = {"mean": mean, "n_voxels": n_voxels, "n_covered": n_covered}
+    return pd.DataFrame(columns | {"n_labelled": n_labelled, "coverage": coverage})
 
 
 def _shrink(codes: np.ndarray, layers: int) -> np.ndarray:
     """Take voxels off every region that have a neighbour of another, `layers` times."""
     cross = ndimage.generate_binary_structure(3, 1)
     for _ in range(layers):
-        lowest, highest = (
-            change(codes, footprint=cross, mode="constant")
-            for change in (ndimage.minimum_filter, ndimage.maximum_filter)
-        )
+        lowest = ndimage.minimum_filter(codes, footprint=cross, mode="constant")
+        highest = ndimage.maximum_filter(codes, footprint=cross, mode="constant")
         codes = np.where(lowest == highest, codes, 0)
     return codes
 
@@ -382,41 +343,41 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     share of the image's variance that the class of the label explains, over a coarse
     grid in and around the brain.
     """
-    last = np.array(image.values.shape) - 1
-    if (np.abs(image.affine[:3, :3]) @ (last + 1)).min() < _SMALLEST_BRAIN:
+    sizes = voxel_sizes(image.affine)
+    if (sizes * image.values.shape).min() < _SMALLEST_BRAIN:
         return np.nan
-    corners = apply_affine(image.affine, np.array(list(np.ndindex(2, 2, 2))) * last)
-    lowest = corners.min(axis=0) - _MARGIN
-    shape = np.ceil((corners.max(axis=0) + _MARGIN - lowest) / _GRID).astype(int)
-    coarse = from_matvec(_GRID * np.eye(3), lowest)
     kinds = dict.fromkeys(image.names, 5)
-    kinds |= {n: 3 - int(atlas.cortex[place]) for n, place in image.places.items()}
+    kinds |= {n: 3 - int(atlas.cortex[i]) for n, i in image.positions.items()}
     kinds |= dict.fromkeys(image.with_cores(REFERENCES["cerebellar cortex"]), 4)
-    kind = look_up(image.recoded(kinds), image.affine, tuple(shape), coarse)
+    every = np.maximum(np.rint(_GRID / sizes), 1).astype(int)
+    kind = image.recoded(kinds)[tuple(slice(None, None, step) for step in every)]
+    kind = np.pad(kind, _MARGIN)
     # nodes alone leave white matter and fluid without a label: inside, but of none
-    closed = ndimage.binary_closing(np.pad(kind > 0, 4), iterations=3)
-    inside = ndimage.binary_fill_holes(closed)[4:-4, 4:-4, 4:-4]
+    inside = ndimage.binary_closing(kind > 0, iterations=3)
+    inside = ndimage.binary_fill_holes(inside)
     kind = np.where((kind == 0) & inside, 1, kind)
-    near = ndimage.binary_dilation(inside, iterations=int(_MARGIN / _GRID))
-    places, classes = np.argwhere(near) * _GRID + lowest, kind[near]
-    sizes = np.bincount(classes, minlength=6)
+    near = ndimage.binary_dilation(inside, iterations=_MARGIN)
+    coarse = image.affine @ from_matvec(np.diag(every), -_MARGIN * every)
+    points, classes = apply_affine(coarse, np.argwhere(near)), kind[near]
+    n_points = np.bincount(classes, minlength=6)
     values, back = np.nan_to_num(scan.values), np.linalg.inv(scan.affine)
 
     def explained(move: np.ndarray) -> float:
-        found = nearest(values, list(apply_affine(back, places + move).T))
+        found = nearest(values, transform_points(back, (points + move).T))
         total = ((found - found.mean()) ** 2).sum()
         sums = np.bincount(classes, found, minlength=6)
-        between = (sums**2 / np.maximum(sizes, 1)).sum() - found.sum() ** 2 / len(found)
+        between = (sums**2 / np.maximum(n_points, 1)).sum() - found.sum() ** 2 / len(
+            found
+        )
         return float(between / total) if total > 0 else 0.0
 
-    here, unmoved = np.zeros(3), explained(np.zeros(3))
-    best = unmoved
+    here = np.zeros(3)
+    best = unmoved = explained(here)
     for step in _STEPS:
-        better = True
-        while better:
-            better = False
-            for move in np.vstack([np.eye(3), -np.eye(3)]) * step:
-                fit = explained(here + move)
-                if fit > best and np.linalg.norm(here + move) <= 40:
-                    best, here, better = fit, here + move, True
+        for _ in range(int(40 / step)):
+            moves = [here + move for move in step * np.vstack([np.eye(3), -np.eye(3)])]
+            fits = [explained(move) for move in moves]
+            if max(fits) <= best:
+                break
+            best, here = max(fits), moves[int(np.argmax(fits))]
     return float(np.linalg.norm(here)) if best > _CLEARLY * unmoved else 0.0

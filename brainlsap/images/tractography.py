@@ -14,11 +14,10 @@ Distances are in mm, halves are rounded away from 0, and of voxels at the same d
 the one wins that comes first in MRtrix's order of search.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +36,27 @@ from brainlsap.images.streamlines import (
     read_streamline_weights,
     read_streamlines,
 )
+from brainlsap.images.volumes import transform_points
 
 ASSIGNMENTS = ("end_voxels", "radial", "reverse_search")
-WEIGHTS = ("count", "inverse_length", "inverse_node_volume", "mean_length")
 # Distances closer to each other than this share are compared in MRtrix's own order.
 _NEARLY = 1e-9
 # Ends are searched in the order of cubes of so many voxels: near ones share memory.
 _CUBE = 8
-# From the ends of a block's streamlines to the codes of nodes, 0 for none.
-EndFinder = Callable[[StreamlineBlock], list[np.ndarray]]
+
+
+def _inverse(values: np.ndarray) -> np.ndarray:
+    """Return 1 / values, 0 for 0: a single point has no length, and adds nothing."""
+    return np.divide(1.0, values, np.zeros(len(values)), where=values > 0)
+
+
+# What each streamline of a block adds, whose two nodes have so many voxels together.
+WEIGHTS: dict[str, Callable[[StreamlineBlock, np.ndarray], np.ndarray]] = {
+    "count": lambda block, voxels: np.ones(len(voxels)),  # noqa: ARG005
+    "inverse_length": lambda block, voxels: _inverse(block.lengths),  # noqa: ARG005
+    "inverse_node_volume": lambda block, voxels: 2.0 * _inverse(voxels),  # noqa: ARG005
+    "mean_length": lambda block, voxels: block.lengths,  # noqa: ARG005
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,62 +160,78 @@ def build_connectome(
     check_at_least("radius", radius, 0)
     check_at_least("n_threads", n_threads, 1)
     image = read_label_image(parcellation, atlas, labels)
-    nodes = sorted({*image.places, *image.with_cores(NODES_BESIDE)})
+    nodes = sorted({*image.positions, *image.with_cores(NODES_BESIDE)})
+    n_codes = len(nodes) + 1  # 0 is no node
+    volumes = np.array([0, *image.counts[nodes]])
     codes = {label: code for code, label in enumerate(nodes, start=1)}
-    volumes = np.array([0, *(image.counts[label] for label in nodes)])
+    node_image = NodeImage(image.recoded(codes), image.affine)
+    find_ends = end_finder(node_image, assignment, float(radius))
     factors = said = None
     if streamline_weights is not None:
         is_file = isinstance(streamline_weights, str | Path)
         said = str(streamline_weights) if is_file else "given as an array"
         factors = read_streamline_weights(streamline_weights)
-    ends = assign_ends(
-        NodeImage(image.recoded(codes), image.affine), assignment, float(radius)
-    )
+
+    def tally(block: StreamlineBlock, first: int) -> np.ndarray:
+        """Return counts, values and shares of a block by pairs of nodes."""
+        share = np.ones(len(block.starts))
+        if factors is not None:
+            known = factors[first : first + len(share)]
+            share[: len(known)] = known
+        some = block.stops > block.starts
+        block = block._replace(starts=block.starts[some], stops=block.stops[some])
+        low, high = np.sort(find_ends(block), axis=0)
+        value = share[some] * WEIGHTS[weight](block, volumes[low] + volumes[high])
+        pair = low.astype(np.int64) * n_codes + high
+        sums = [np.bincount(pair, w, n_codes**2) for w in (None, value, share[some])]
+        return np.reshape(sums, (3, n_codes, n_codes))
+
+    n_streamlines, total = 0, np.zeros((3, n_codes, n_codes))
     blocks = read_streamlines(tractogram)
-    counts, values = sum_blocks(blocks, ends, weight, volumes, factors, n_threads)
-    n_streamlines = int(counts.sum())
+    with ThreadPoolExecutor(n_threads) as pool:  # so many blocks are in memory at once
+        while some := list(islice(blocks, n_threads)):
+            firsts = np.cumsum([n_streamlines, *(len(one.starts) for one in some)])
+            n_streamlines = int(firsts[-1])
+            for sums in pool.map(tally, some, firsts.tolist()):
+                total += sums
     if factors is not None and len(factors) != n_streamlines:
         raise FileFormatError(
             f"{tractogram}: {n_streamlines} streamlines, but {len(factors)} weights in "
             "streamline_weights=; expected one for each."
         )
-    place = np.array([-1, *(image.places.get(label, -1) for label in nodes)])
-    kept = np.flatnonzero(place >= 0)
+    counts, values, shares = total
+    if weight == "mean_length":
+        values = np.divide(values, shares, np.zeros_like(values), where=shares > 0)
+    kept = [code for code, label in enumerate(nodes, 1) if label in image.positions]
+    position = [image.positions[nodes[code - 1]] for code in kept]
     matrix = np.zeros((len(atlas), len(atlas)))
     both = values + np.triu(values, 1).T
-    matrix[np.ix_(place[kept], place[kept])] = both[np.ix_(kept, kept)]
-    n_unassigned = n_streamlines - int(counts[1:, 1:].sum())
+    matrix[np.ix_(position, position)] = both[np.ix_(kept, kept)]
     n_kept = int(counts[np.ix_(kept, kept)].sum())
+    n_unassigned = n_streamlines - int(counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
     note = (
         f"{n_kept} of {n_streamlines} streamlines kept; {n_unassigned} have an end in "
         f"no node, {n_outside} one in a node that {atlas.name} leaves out"
     )
-    parameters = {
-        "tractogram": str(tractogram),
-        "parcellation": str(parcellation),
-        "atlas": atlas.name,
-        "assignment": assignment,
-        "radius_mm": None if assignment == "end_voxels" else float(radius),
-        "weight": weight,
-        "streamline_weights": said,
-    }
-    numbers = (n_streamlines, n_kept, n_unassigned, n_outside)
-    notes = (*image.notes, note)
-    return BuiltConnectome(matrix, atlas.names, notes, *numbers, parameters)
-
-
-def _transform(affine: np.ndarray, points: Any) -> list[np.ndarray]:
-    """Return transformed coordinates in float64, one array for each axis."""
-    found = []
-    for row in affine[:3]:
-        used = [axis for axis in range(3) if row[axis]]
-        total = points[used[0]].astype(np.float64) * row[used[0]]
-        for axis in used[1:]:
-            total += points[axis] * row[axis]
-        total += row[3]
-        found.append(total)
-    return found
+    return BuiltConnectome(
+        matrix=matrix,
+        names=atlas.names,
+        notes=(*image.notes, note),
+        n_streamlines=n_streamlines,
+        n_kept=n_kept,
+        n_unassigned=n_unassigned,
+        n_outside=n_outside,
+        parameters={
+            "tractogram": str(tractogram),
+            "parcellation": str(parcellation),
+            "atlas": atlas.name,
+            "assignment": assignment,
+            "radius_mm": None if assignment == "end_voxels" else float(radius),
+            "weight": weight,
+            "streamline_weights": said,
+        },
+    )
 
 
 class NodeImage:
@@ -220,16 +247,8 @@ class NodeImage:
         self.inverse = np.linalg.inv(self.affine)
         self.spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
-    def voxels(self, points: np.ndarray) -> list[np.ndarray]:
-        """Return the coordinates in voxels of points (n, 3), one array an axis."""
-        return _transform(self.inverse, points.T)
-
-    def at(self, points: np.ndarray) -> np.ndarray:
-        """Return the codes of the voxels in which points lie; 0 outside the image."""
-        return self.look_up(self.voxels(points))
-
-    def look_up(self, voxels: list[np.ndarray]) -> np.ndarray:
-        """Return the codes at coordinates in voxels, one array for each axis."""
+    def at(self, voxels: list[np.ndarray]) -> np.ndarray:
+        """Return the codes at coordinates in voxels (an array an axis); 0 outside."""
         inside = np.ones(len(voxels[0]), dtype=bool)
         flat = np.zeros(len(voxels[0]), dtype=np.intp)
         for position, size in zip(voxels, self.codes.shape, strict=True):
@@ -246,31 +265,29 @@ class RadialSearch:
     """The nearest node within a radius, for many points at once.
 
     A tree of the labelled voxels finds the nearest two. Where these are equally far,
-    or at the very radius, the search is done again in MRtrix's order. A voxel whose
-    centre is exactly as far away as the radius is too far.
+    or at the very radius, all that are as far are compared as MRtrix does, voxel by
+    voxel from the point's own outwards. A voxel whose centre is exactly as far away as
+    the radius is too far.
     """
 
     def __init__(self, nodes: NodeImage, radius: float) -> None:
         self.nodes, self.radius = nodes, radius
-        self.half_diagonal = float(np.sqrt(((0.5 * nodes.spacing) ** 2).sum()))
         axes = nodes.affine[:3, :3] / nodes.spacing
         is_square = np.allclose(axes.T @ axes, np.eye(3), atol=1e-5)
         # then the voxel in which a point lies is the nearest, and near enough
-        self.trusts_own = is_square and radius > self.half_diagonal
+        self.trusts_own = is_square and radius > np.linalg.norm(0.5 * nodes.spacing)
         wanted = nodes.codes > 0
         if self.trusts_own:  # voxels inside a node are never nearest to one outside
             wanted &= ~ndimage.binary_erosion(wanted)
-        voxels = np.argwhere(wanted)
-        centres = np.stack(_transform(nodes.affine, voxels.T), axis=1)
-        self.found_codes = np.append(nodes.codes[tuple(voxels.T)], 0)
-        self.tree = cKDTree(centres, balanced_tree=False)
+        self.voxels = np.argwhere(wanted)
+        self.codes = np.append(nodes.codes[wanted], 0)
+        self.centres = np.stack(transform_points(nodes.affine, self.voxels.T), axis=1)
+        self.tree = cKDTree(self.centres, balanced_tree=False)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Return the code of the nearest node of every point (n, 3), 0 for none."""
-        voxels = self.nodes.voxels(points)
-        codes = self.nodes.look_up(voxels)
-        if not self.trusts_own:
-            codes[:] = 0
+        voxels = transform_points(self.nodes.inverse, points.T)
+        codes = self.nodes.at(voxels) * self.trusts_own
         rest = np.flatnonzero(codes == 0)
         key = np.zeros(len(rest), dtype=np.uint16)
         for axis in voxels:  # neighbours in space follow each other
@@ -281,51 +298,30 @@ class RadialSearch:
         far = self.radius * (1 + _NEARLY) + np.finfo(float).tiny
         distance, index = self.tree.query(points, k=2, distance_upper_bound=far)
         near, second = distance.T
-        found = self.found_codes[index[:, 0]]
+        found = self.codes[index[:, 0]]
         found[near >= self.radius] = 0
         unsure = second <= near * (1 + _NEARLY) + 1e-12
         unsure |= near >= self.radius * (1 - _NEARLY)
         again = np.flatnonzero(unsure & (near < np.inf))
-        found[again] = self.in_order(points[again])
+        if len(again):
+            found[again] = self.first_of_equals(points[again], near[again])
         codes[rest] = found
         return codes
 
-    @cached_property
-    def offsets(self) -> np.ndarray:
-        """Voxels around a voxel in the order of search (int, n_offsets, 3)."""
-        reach = self.radius + self.half_diagonal
-        most = int(np.ceil(reach / self.nodes.spacing.min()))
-        steps = np.arange(-most, most + 1)
-        z, y, x = np.meshgrid(steps, steps, steps, indexing="ij")
-        offsets = np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
-        squares = (offsets * self.nodes.spacing) ** 2
-        distance = np.sqrt(squares[:, 2] + squares[:, 1] + squares[:, 0])
-        order = np.argsort(distance, kind="stable")
-        return offsets[order[distance[order] < reach]]
-
-    def in_order(self, points: np.ndarray) -> np.ndarray:
-        """Search voxel by voxel in MRtrix's order; slow, and right where voxels tie."""
-        codes = np.zeros(len(points), dtype=self.nodes.codes.dtype)
-        least = np.full(len(points), self.radius)
-        active = np.arange(len(points))
-        centre = np.stack(self.nodes.voxels(points), axis=1)
-        centre = np.trunc(centre + np.copysign(0.5, centre))
-        for offset in self.offsets:
-            if not len(active):
-                break
-            voxel = (centre[active] + offset).T
-            here = _transform(self.nodes.affine, voxel)
-            dx, dy, dz = (points[active, axis] - here[axis] for axis in range(3))
-            distance = np.sqrt(dx * dx + (dy * dy + dz * dz))
-            nearer = distance < least[active]
-            found = np.where(nearer, self.nodes.look_up(list(voxel)), 0)
-            changed = found > 0
-            codes[active[changed]] = found[changed]
-            # no voxel further on can be nearer than the nearest so far
-            is_over = distance > least[active] + 2 * self.half_diagonal
-            least[active[changed]] = distance[changed]
-            active = active[~is_over]
-        return codes
+    def first_of_equals(self, points: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return the codes that MRtrix's order of search prefers, 0 where too far."""
+        tied = self.tree.query_ball_point(points, near * (1 + _NEARLY) + 1e-12)
+        who = np.repeat(np.arange(len(points)), [len(one) for one in tied])
+        which = np.concatenate(tied).astype(np.intp)
+        dx, dy, dz = (points[who] - self.centres[which]).T
+        distance = np.sqrt(dx * dx + (dy * dy + dz * dz))
+        own = np.stack(transform_points(self.nodes.inverse, points.T), axis=1)
+        own = np.trunc(own + np.copysign(0.5, own))
+        x, y, z = ((self.voxels[which] - own[who]) * self.nodes.spacing).T
+        around = np.sqrt(z**2 + y**2 + x**2)
+        order = np.lexsort((x, y, z, around, distance, who))
+        first = order[np.unique(who[order], return_index=True)[1]]
+        return np.where(distance[first] < self.radius, self.codes[which[first]], 0)
 
 
 def reverse_search(
@@ -334,109 +330,40 @@ def reverse_search(
     """Follow streamlines from one end to their middle until a node is met."""
     n_points = block.stops - block.starts
     step = -1 if at_end else 1
-    place = (block.stops - 1 if at_end else block.starts).copy()
+    row = (block.stops - 1 if at_end else block.starts).copy()
     middle = block.starts + (n_points // 2 if at_end else (n_points + 1) // 2)
-    codes = np.zeros(len(place), dtype=nodes.codes.dtype)
-    way = np.zeros(len(place))
-    active = np.flatnonzero(place != middle)
+    codes = np.zeros(len(row), dtype=nodes.codes.dtype)
+    way = np.zeros(len(row))
+    active = np.flatnonzero(row != middle)
     while len(active):
-        here = block.points[place[active]]
-        codes[active] = nodes.at(here)
+        here = block.points[row[active]]
+        codes[active] = nodes.at(transform_points(nodes.inverse, here.T))
         active, here = active[codes[active] == 0], here[codes[active] == 0]
-        place[active] += step
+        row[active] += step
         if radius > 0:
-            inside = np.clip(place[active], 0, len(block.points) - 1)
+            inside = np.clip(row[active], 0, len(block.points) - 1)
             # single precision, as in MRtrix: the limit is compared to its sums
             d = (here - block.points[inside]).astype(np.float32)
             way[active] += np.sqrt(d[:, 0] ** 2 + (d[:, 1] ** 2 + d[:, 2] ** 2))
             active = active[~(way[active] > radius)]
-        active = active[place[active] != middle[active]]
+        active = active[row[active] != middle[active]]
     return codes
 
 
-def assign_ends(nodes: NodeImage, assignment: str, radius: float) -> EndFinder:
-    """Return the function that gives the ends of a block's streamlines to nodes."""
-    search = RadialSearch(nodes, radius) if assignment == "radial" else nodes.at
-
-    def ends(block: StreamlineBlock) -> list[np.ndarray]:
-        if assignment == "reverse_search":
-            return [
-                reverse_search(nodes, block, radius, at_end=at_end)
-                for at_end in (False, True)
-            ]
-        both = np.concatenate([block.starts, block.stops - 1])
-        return np.split(search(block.points[both]), 2)
-
-    return ends
-
-
-def sum_blocks(
-    blocks: Iterable[StreamlineBlock],
-    ends: EndFinder,
-    weight: str,
-    volumes: np.ndarray,
-    factors: np.ndarray | None,
-    n_threads: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the streamlines of every pair of nodes, and what they add (or their mean).
-
-    Both of shape (n_nodes + 1, n_nodes + 1), the smaller code first, the same for any
-    number of threads. `volumes` are voxels of every code, `factors` of streamlines.
-    """
-    n = len(volumes)
-    counts = np.zeros(n * n, dtype=np.int64)
-    values, shares = np.zeros((2, n * n))
-    waiting: deque[Future[tuple[np.ndarray, ...]]] = deque()
-
-    def add(most_waiting: int) -> None:
-        while len(waiting) > most_waiting:
-            pair, *sums = waiting.popleft().result()
-            for total, one in zip((counts, values, shares), sums, strict=True):
-                total[pair] += one
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        for block in blocks:
-            given = (block, ends, weight, volumes, factors)
-            waiting.append(pool.submit(_sum_block, *given))
-            add(n_threads)  # no more blocks in memory than that
-        add(0)
-    if weight == "mean_length":
-        values = np.divide(values, shares, np.zeros(n * n), where=shares > 0)
-    return counts.reshape(n, n), values.reshape(n, n)
-
-
-def _sum_block(
-    block: StreamlineBlock,
-    ends: EndFinder,
-    weight: str,
-    volumes: np.ndarray,
-    factors: np.ndarray | None,
-) -> tuple[np.ndarray, ...]:
-    """Return pairs of nodes, and the counts, values and shares of each."""
-    n, n_lines = len(volumes), len(block.starts)
-    has_points = block.stops > block.starts
-    some = block._replace(
-        starts=block.starts[has_points], stops=block.stops[has_points]
+def end_finder(
+    nodes: NodeImage, assignment: str, radius: float
+) -> Callable[[StreamlineBlock], list[np.ndarray]]:
+    """Return the function from a block to the codes of both ends of its streamlines."""
+    if assignment == "reverse_search":
+        return lambda block: [
+            reverse_search(nodes, block, radius, at_end=at_end)
+            for at_end in (False, True)
+        ]
+    search: Callable[[np.ndarray], np.ndarray] = (
+        RadialSearch(nodes, radius)
+        if assignment == "radial"
+        else lambda points: nodes.at(transform_points(nodes.inverse, points.T))
     )
-    one, two = np.zeros((2, n_lines), dtype=np.int64)
-    one[has_points], two[has_points] = ends(some)
-    given = np.ones(n_lines)
-    if factors is not None:
-        known = factors[block.first : block.first + n_lines]
-        given[: len(known)] = known
-    value = np.where(has_points, given, 0.0)
-    if weight == "mean_length":
-        value[has_points] *= some.lengths
-    elif weight == "inverse_length":
-        # a single point has no length, and adds nothing
-        lengths = some.lengths
-        nothing = np.zeros_like(lengths)
-        value[has_points] *= np.divide(1.0, lengths, nothing, where=lengths > 0)
-    elif weight == "inverse_node_volume":
-        both = volumes[one] + volumes[two]
-        value *= np.divide(2.0, both, np.zeros(n_lines), where=both > 0)
-    key = np.minimum(one, two) * n + np.maximum(one, two)
-    counts = np.bincount(key, minlength=n * n)
-    pair = np.flatnonzero(counts)
-    sums, shares = (np.bincount(key, part, n * n)[pair] for part in (value, given))
-    return pair, counts[pair], sums, shares
+    return lambda block: [
+        search(block.points[rows]) for rows in (block.starts, block.stops - 1)
+    ]

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import map_coordinates
 
 from brainlsap.data.tables import reading
 from brainlsap.exceptions import FileFormatError, ParameterError
 
-SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", ".img", ".hdr")
 # Rounded to this many digits, halves of voxels are halves whatever the arithmetic.
 _DIGITS = 6
 
@@ -18,21 +18,13 @@ def read_volume(path: str | Path) -> tuple[Any, np.ndarray]:
     """Open an image of three axes or four; return it and its affine, in float64."""
     import nibabel
 
-    if not str(path).lower().endswith(SUFFIXES):
-        raise FileFormatError(
-            f"{path}: images are read from {', '.join(SUFFIXES)} files. MRtrix's "
-            "mrconvert makes .nii of .mif."
-        )
-    with reading(path, "an image"):
+    with reading(path, "an image (MRtrix's mrconvert makes .nii of .mif)"):
         image: Any = nibabel.load(path)
         affine = np.asarray(image.affine, dtype=np.float64)
-    if not _is_invertible(affine):
-        raise FileFormatError(f"{path}: the affine must be numbers, not singular.")
-    if len(image.shape) not in (3, 4):
-        raise FileFormatError(
-            f"{path}: expected an image of three axes, or four with time, got shape "
-            f"{tuple(image.shape)}."
-        )
+        if not _is_invertible(affine):
+            raise ValueError("the affine must be numbers, not singular")
+        if len(image.shape) not in (3, 4):
+            raise ValueError(f"expected three axes or four, got shape {image.shape}")
     return image, affine
 
 
@@ -41,18 +33,17 @@ def _is_invertible(affine: np.ndarray) -> bool:
     return finite and abs(np.linalg.det(affine[:3, :3])) > 1e-12
 
 
-def read_voxels(image: Any, path: str | Path, frame: int | None = None) -> np.ndarray:
-    """Return the values of three axes, scaled by the header, of one frame if said."""
+def read_voxels(image: Any, path: str | Path) -> np.ndarray:
+    """Return the values of an image's three axes, scaled as its header says."""
     with reading(path, "voxels"):
-        data = image.dataobj
-        values = np.asarray(data if frame is None else data[..., frame])
-    if values.ndim == 4 and values.shape[3] == 1:
-        values = values[..., 0]
-    if values.ndim != 3 or values.dtype.kind not in "buif":
-        raise FileFormatError(
-            f"{path}: expected three axes and a number in every voxel, got shape "
-            f"{values.shape} of {values.dtype}."
-        )
+        values = np.asarray(image.dataobj)
+        if values.ndim == 4 and values.shape[3] == 1:
+            values = values[..., 0]
+        if values.ndim != 3 or values.dtype.kind not in "buif":
+            raise ValueError(
+                "expected three axes and a number in every voxel, got shape "
+                f"{values.shape} of {values.dtype}"
+            )
     return values
 
 
@@ -65,16 +56,13 @@ def read_transform(
     `-f`), a matrix of FSL's flirt, or the very matrix; None is the same space. FSL's
     and FreeSurfer's matrices need the grids of both images.
     """
-    if transform is None:
-        return np.eye(4)
     if isinstance(transform, str | Path):
         matrix = _read_registration(Path(transform), moving, fixed)
     else:
-        matrix = np.asarray(transform, dtype=np.float64)
+        matrix = np.eye(4) if transform is None else np.asarray(transform, dtype=float)
     if matrix.shape != (4, 4) or not _is_invertible(matrix):
         raise ParameterError(
-            "transform must be a 4 x 4 matrix that can be inverted, got "
-            f"{matrix!r:.60}."
+            f"transform must be a 4 x 4 matrix that can be inverted, got {matrix!r:.60}"
         )
     return matrix
 
@@ -98,20 +86,26 @@ def _read_registration(path: Path, moving: str | Path, fixed: str | Path) -> np.
         return np.linalg.inv(np.squeeze(np.asarray(read.matrix, dtype=np.float64)))
 
 
-def nearest(values: np.ndarray, places: Sequence[np.ndarray]) -> np.ndarray:
+def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
+    """Return transformed coordinates in float64; one array an axis, as `points` are.
+
+    Not a product of matrices: these round as the machine likes, and ties of distances
+    are decided by the last bit.
+    """
+    axes = [np.asarray(axis, dtype=np.float64) for axis in points]
+    return [
+        sum(step * axis for step, axis in zip(row, axes, strict=False) if step) + row[3]
+        for row in affine[:3]
+    ]
+
+
+def nearest(values: np.ndarray, coordinates: Sequence[np.ndarray]) -> np.ndarray:
     """Return the values at coordinates in voxels (one array an axis), the nearest.
 
-    0 outside the centres of the outermost voxels. Halves go up, as in scipy's and
-    nilearn's nearest neighbours.
+    0 outside the centres of the outermost voxels; halves go up, as in nilearn.
     """
-    places = [np.round(place, _DIGITS) for place in places]
-    inside = np.ones(places[0].shape, dtype=bool)
-    for place, size in zip(places, values.shape, strict=True):
-        inside &= (place >= 0) & (place <= size - 1)
-    found = np.zeros(inside.shape, dtype=values.dtype)
-    at = tuple(np.floor(place[inside] + 0.5).astype(np.intp) for place in places)
-    found[inside] = values[at]
-    return found
+    at = np.round(coordinates, _DIGITS)
+    return map_coordinates(values, at, order=0, mode="constant")
 
 
 def look_up(
@@ -123,25 +117,22 @@ def look_up(
     """
     found = np.zeros(shape, dtype=values.dtype)
     steps = np.linalg.inv(affine) @ other
-    j, k = np.indices(shape[1:], dtype=np.float64)
+    j, k = np.indices(shape[1:])
     for i in range(shape[0]):  # by slices: three float64 volumes would be large
-        places = [row[0] * i + row[1] * j + row[2] * k + row[3] for row in steps[:3]]
-        found[i] = nearest(values, places)
+        found[i] = nearest(values, transform_points(steps, (i, j, k)))
     return found
 
 
-def interpolate(values: np.ndarray, places: Sequence[np.ndarray]) -> np.ndarray:
+def interpolate(values: np.ndarray, coordinates: Sequence[np.ndarray]) -> np.ndarray:
     """Return the trilinear values at coordinates in voxels (one array an axis).
 
     NaN is not covered: it does not count among the neighbours, and is the result where
     the nearest voxel is NaN or there is none.
     """
-    from scipy.ndimage import map_coordinates
-
     covered = ~np.isnan(values)
     sums, shares = (
-        map_coordinates(part, places, order=1, mode="nearest")
+        map_coordinates(part, coordinates, order=1, mode="nearest")
         for part in (np.where(covered, values, 0.0), covered.astype(np.float64))
     )
-    is_near = nearest(covered, places) & (shares > 0)
+    is_near = nearest(covered, coordinates) & (shares > 0)
     return np.divide(sums, shares, np.full(len(sums), np.nan), where=is_near)

@@ -186,7 +186,7 @@ def _write_volumes(
 
     image = read_label_image(parcellation, atlas)
     place_of = np.full(int(image.values.max()) + 1, -1)
-    place_of[list(image.places)] = list(image.places.values())
+    place_of[list(image.positions)] = list(image.positions.values())
     written = []
     for name, one in values.items():
         data = np.append(one, np.nan)[place_of[image.values]].astype(np.float32)
