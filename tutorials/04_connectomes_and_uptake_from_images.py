@@ -124,7 +124,7 @@ nib.save(nib.Nifti1Image(uptake.astype(np.float32), pet_affine), "pet.nii.gz")
 
 given = {"labels": label_names, "same_space": True}
 found = extract_suvr("pet.nii.gz", "parcellation.nii.gz", "boxes", **given)
-print(found.to_frame().round(3).to_string())
+print(found.table.round(3).to_string())
 
 # %% [markdown]
 # The lower uptake of `rh_middle` is found. An image that does not lie where the

@@ -359,6 +359,7 @@ def pick(
     what: str,
     given: str,
     atlas: Atlas,
+    flag: str = "--pattern",
 ) -> Path | None:
     """Return the one file that fits the first pattern, or group, that any file fits.
 
@@ -392,7 +393,7 @@ def pick(
             listed = ", ".join(path.name for path in found)
             raise CohortError(
                 f"{len(found)} files could be its {what}: {listed}; choose by "
-                f"pattern={{{what!r}: ...}} (--pattern)"
+                f"pattern={{{what!r}: ...}} ({flag})"
             )
         if found:
             return found[0]

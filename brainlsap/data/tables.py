@@ -2,8 +2,9 @@
 
 import csv
 import datetime as dt
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -163,6 +164,16 @@ def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
     with replace_when_whole(path) as partial:
         table.to_csv(partial, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
     return Path(path)
+
+
+def describe_dataset(
+    folder: Path, name: str, by: Mapping[str, object], kind: str = "derivative"
+) -> None:
+    """Write the `dataset_description.json` that BIDS asks for."""
+    about = {"Name": name, "BIDSVersion": "1.10.0", "DatasetType": kind}
+    with replace_when_whole(folder / "dataset_description.json") as partial:
+        text = json.dumps(about | {"GeneratedBy": [by]}, indent=2) + "\n"
+        partial.write_text(text, encoding="utf-8")
 
 
 def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:

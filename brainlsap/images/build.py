@@ -8,8 +8,8 @@ same ones is not made again.
 
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,8 @@ import numpy as np
 from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import read_table
-from brainlsap.data.find_files import ScanName, StudyFiles, visit_order
+from brainlsap.data.find_files import ScanName, StudyFiles, pick, visit_order
+from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import BrainlsapError, CohortError, WritingError
 from brainlsap.files import lock_folder, replace_when_whole
 from brainlsap.images.streamlines import FORMATS
@@ -28,9 +29,9 @@ from brainlsap.images.tractography import build_connectome
 
 FOLDER = Path("derivatives") / "brainlsap"
 # What is looked for -> patterns of names, the first that fits anything counts.
-PATTERNS = {
+PATTERNS: dict[str, Sequence[str]] = {
     "tractogram": tuple(f"*{suffix}" for suffix in FORMATS),
-    "pet": ("*space-T1w*_pet.nii*", "*_pet.nii*", "*_pet.mgz"),
+    "pet": ("*space-t1w*_pet.nii*", "*_pet.nii*", "*_pet.mgz"),
     "transform": ("*from-pet*_to-*_xfm.*",),
     "streamline_weights": (),
 }
@@ -119,17 +120,18 @@ def build_study(
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
-    place = folder / FOLDER if out is None else Path(out)
+    out = folder / FOLDER if out is None else Path(out)
     listed: list[str] = []
     if (folder / "participants.tsv").is_file():
         listed = [*read_table(folder / "participants.tsv").iloc[:, 0].dropna()]
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
-    tasks, faults = find_tasks(files, place, atlas, dict(patterns or {}))
+    tasks, faults = find_tasks(files, out, atlas, dict(patterns or {}))
     settings = {"tractogram": dict(connectome or {}), "pet": dict(suvr or {})}
-    calls = (delayed(build_file)(task, atlas, place, settings) for task in tasks)
-    with lock_folder(place):
+    calls = (delayed(build_file)(task, atlas, out, settings) for task in tasks)
+    about = {"Name": "brainlsap", "Version": version("brainlsap")}
+    with lock_folder(out):
         try:
-            _describe(place)
+            describe_dataset(out, "Connectomes and regional values", about)
             results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
             bar = tqdm(
                 results, "building", len(tasks), disable=None if verbose else True
@@ -138,41 +140,29 @@ def build_study(
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 "stopped. Run the same command again to continue: what is finished is "
-                f"kept in {place}; nothing half-written is left."
+                f"kept in {out}; nothing half-written is left."
             ) from None
         finally:  # also of processes that were ended with this one
-            for path in place.rglob(".partial-*"):
-                path.unlink(missing_ok=True)
-    for scan, _, outcome in done:
-        if outcome not in ("made", "kept"):
+            for path in [*out.rglob(".partial-*")]:
+                shutil.rmtree(path, ignore_errors=True)
+    files_of: dict[str, list[Path]] = {"made": [], "kept": []}
+    for scan, path, outcome in done:
+        if outcome in files_of:
+            files_of[outcome].append(path)
+        else:
             faults.setdefault(scan, []).append(outcome)
-    made, kept = (
-        tuple(path for _, path, outcome in done if outcome == what)
-        for what in ("made", "kept")
-    )
     lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
-    return BuiltStudy(place, made, kept, tuple(lines))
-
-
-def _describe(place: Path) -> None:
-    description = {
-        "Name": "Connectomes and regional values",
-        "BIDSVersion": "1.10.0",
-        "DatasetType": "derivative",
-        "GeneratedBy": [{"Name": "brainlsap", "Version": version("brainlsap")}],
-    }
-    with replace_when_whole(place / "dataset_description.json") as partial:
-        text = json.dumps(description, indent=2) + "\n"
-        partial.write_text(text, encoding="utf-8")
+    made, kept = map(tuple, files_of.values())
+    return BuiltStudy(out, made, kept, tuple(lines))
 
 
 def find_tasks(
-    files: StudyFiles, place: Path, atlas: Atlas, patterns: Mapping[str, str]
+    files: StudyFiles, out: Path, atlas: Atlas, patterns: Mapping[str, str]
 ) -> tuple[list[Task], dict[str, list[str]]]:
     """Return what can be built, and what keeps scans from being built, by name.
 
     A person's files outside of visits, such as one anatomy, serve all visits. What
-    lies in `place` was built before.
+    lies in `out` was built before.
     """
     segmentation = atlas.settings.get("segmentation", "none")
     segmented = {
@@ -190,7 +180,7 @@ def find_tasks(
         for visit in sorted(visits - {""}, key=visit_order) or [""]:
             keys = ((person, visit), (person, ""))
             own = {path for key in keys for path in files.files.get(key, [])}
-            images = sorted(path for path in own if place not in path.parents)
+            images = sorted(path for path in own if out not in path.parents)
             brains = [segmented[key] for key in keys if key in segmented]
             chosen, wrong = _choose_images(images, atlas, patterns, brains)
             if not chosen and not wrong:
@@ -217,54 +207,45 @@ def find_tasks(
     return tasks, faults
 
 
-def _choose_images(  # noqa: C901
+def _choose_images(
     files: Sequence[Path],
     atlas: Atlas,
     patterns: Mapping[str, str],
     brains: Sequence[Path],
 ) -> tuple[dict[str, dict[str, Path]], list[str]]:
     """Choose one file of each kind, for the tractogram and each tracer; and faults."""
+    own = atlas.settings.get("image_patterns", (f"*{atlas.name.lower()}*",))
+    usual = PATTERNS | {"parcellation": own}
     faults = []
-    usual = PATTERNS | {
-        "parcellation": atlas.settings.get("image_patterns", (f"*{atlas.name}*",))
-    }
 
     def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
-        for glob in (patterns[what],) if what in patterns else usual[what]:
-            fitting = [
-                path
-                for path in among
-                if fnmatch(str(path), f"*/{glob}")
-                and path.suffix != ".json"
-                and (what != "parcellation" or path.name.lower().endswith(_IMAGES))
-            ]
-            if len(fitting) > 1:
-                shown = ", ".join(path.name for path in fitting)
-                faults.append(
-                    f"{len(fitting)} files could be its {what}: {shown}; choose by "
-                    f"{what}="
-                )
-            if fitting:
-                return {what: fitting[0]}
-        return {}
+        flag = f"--{what.replace('_', '-')}"
+        try:
+            given = patterns.get(what, "")
+            found = pick(among, usual[what], what, given, atlas, flag)
+        except CohortError as error:
+            faults.append(str(error))
+            found = among[0]
+        return {} if found is None else {what: found}
 
-    labels = choose("parcellation", files)
-    if not labels and brains:
+    images = [path for path in files if path.name.lower().endswith(_IMAGES)]
+    labels = choose("parcellation", images)
+    if brains and not labels:
         labels = {"parcellation": brains[0]}
+    files = [path for path in files if path.suffix != ".json"]
     chosen = {}
     if lines := choose("tractogram", files):
-        weights = choose("streamline_weights", files)
-        chosen["tractogram"] = {**lines, **labels, **weights}
+        chosen["tractogram"] = lines | labels | choose("streamline_weights", files)
     by_tracer: dict[str, list[Path]] = {}
     for path in files:
-        found = _TRACER.search(path.name)
-        by_tracer.setdefault(found[1] if found else "", []).append(path)
-    for tracer, own in by_tracer.items():
-        if pet := choose("pet", own):
+        tracer = _TRACER.search(path.name)
+        by_tracer.setdefault(tracer[1] if tracer else "", []).append(path)
+    for name, of_tracer in by_tracer.items():
+        if pet := choose("pet", of_tracer):
             # it has been applied where the PET's name says a space
             if "transform" in patterns or "space-" not in pet["pet"].name:
-                pet |= choose("transform", sorted({*own, *by_tracer.get("", [])}))
-            chosen[tracer] = {**pet, **labels}
+                pet |= choose("transform", sorted({*of_tracer, *by_tracer.get("", [])}))
+            chosen[name] = pet | labels
     if chosen and not labels and not faults:
         expected = atlas.settings.get("segmentation", "segmentation")
         faults.append(
@@ -275,13 +256,13 @@ def _choose_images(  # noqa: C901
 
 
 def build_file(
-    task: Task, atlas: Atlas, place: Path, settings: Mapping[str, dict[str, Any]]
+    task: Task, atlas: Atlas, out: Path, settings: Mapping[str, dict[str, Any]]
 ) -> tuple[str, Path, str]:
     """Build one file if it is missing; return its scan, and "made", "kept" or why not.
 
     A fault is returned, not raised: others go on.
     """
-    path, is_pet = place / task.path, "pet" in task.inputs
+    path, is_pet = out / task.path, "pet" in task.inputs
     sidecar = path.with_suffix(".json")
     asked = settings["pet" if is_pet else "tractogram"]
     facts = {name: (file.name, file.stat()) for name, file in task.inputs.items()}
@@ -297,7 +278,7 @@ def build_file(
         told: Any
         if is_pet:
             told = extract_suvr(atlas=atlas, **(task.inputs | asked))
-            frame = told.to_frame()[["suvr", "n_voxels", "coverage"]]
+            frame = told.table[["suvr", "n_voxels", "coverage"]]
         else:  # files are built side by side
             inputs = {"n_threads": 1} | task.inputs | asked
             told = build_connectome(atlas=atlas, **inputs)

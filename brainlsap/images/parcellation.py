@@ -85,7 +85,7 @@ def read_label_image(
     lowest, highest = voxels.min(), voxels.max()
     if not (lowest >= 0 and 0 < highest <= LARGEST_LABEL):
         raise FileFormatError(
-            f"{path}: expected labels from 0 (none) to {LARGEST_LABEL}, found "
+            f"{path}: expected labels from 0 to {LARGEST_LABEL}, 0 for none, found "
             f"{lowest:g} to {highest:g}."
         )
     values = voxels.astype(np.int32)

@@ -119,7 +119,8 @@ def look_up(
     steps = np.linalg.inv(affine) @ other
     j, k = np.indices(shape[1:])
     for i in range(shape[0]):  # by slices: three float64 volumes would be large
-        found[i] = nearest(values, transform_points(steps, (i, j, k)))
+        here = np.full_like(j, i), j, k
+        found[i] = nearest(values, transform_points(steps, here))
     return found
 
 

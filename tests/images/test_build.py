@@ -92,7 +92,8 @@ def test_what_is_built_is_loaded_by_name(study):
 def test_a_second_run_keeps_what_is_the_same(study):
     first = build_study(study, **arguments(study))
     before = contents(first.folder)
-    (first.folder / "sub-01" / ".partial-abcd_123.csv").write_text("half")
+    (first.folder / "sub-01" / ".partial-abcd").mkdir()
+    (first.folder / "sub-01" / ".partial-abcd" / "half.csv").write_text("half")
     again = build_study(study, **arguments(study))
     assert (again.made, len(again.kept)) == ((), 2 * N_SCANS)
     assert contents(first.folder) == before

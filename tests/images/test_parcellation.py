@@ -30,7 +30,7 @@ def whole(labels):
 def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     path = save(tmp_path / "a.nii.gz", whole([0, 2, 8, 251, 3005, *NUMBERS]))
     image = read_label_image(path, tiny)
-    assert {n: tiny.names[p] for n, p in image.places.items()} == dict(
+    assert {n: tiny.names[p] for n, p in image.positions.items()} == dict(
         zip(NUMBERS, tiny.names, strict=True)
     )
     assert [image.names[n] for n in image.with_cores(NODES_BESIDE)] == [
@@ -46,10 +46,10 @@ def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
     assert nodes.notes == (
         "labels read in the order of MRtrix's fs_default.txt (84 nodes)",
     )
-    assert atlas.names[nodes.places[36]] == "Left-Thalamus"
+    assert atlas.names[nodes.positions[36]] == "Left-Thalamus"
     assert nodes.names[35] == "Left-Cerebellum-Cortex"
     own = read_label_image(save(tmp_path / "o.nii", whole(range(83))), atlas)
-    assert [own.places[k] for k in range(1, 83)] == list(range(82))
+    assert [own.positions[k] for k in range(1, 83)] == list(range(82))
 
 
 TABLES = {
@@ -68,9 +68,9 @@ def test_a_table_names_labels(tmp_path, tiny, name):
     (tmp_path / name).write_text(TABLES[name].format(rows=rows))
     path = save(tmp_path / "a.nii", whole(range(8)))
     image = read_label_image(path, tiny, tmp_path / name)
-    assert list(image.places.values()) == order
+    assert image.positions == dict(enumerate(order, start=1))
     given = dict(enumerate((tiny.names[i] for i in order), start=1))
-    assert read_label_image(path, tiny, given).places == image.places
+    assert read_label_image(path, tiny, given).positions == image.positions
 
 
 def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
@@ -80,7 +80,7 @@ def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
     rows = "".join(f"{k}\t{n}\n" for k, n in enumerate(tiny.names[::-1], 1))
     (tmp_path / "sub-01_dseg.tsv").write_text("index\tname\n" + rows)
     image = read_label_image(path, tiny)
-    assert image.places[1] == 6
+    assert image.positions[1] == 6
     assert image.notes == ("labels named by a table",)
 
 
@@ -97,7 +97,7 @@ DESIKAN = load_atlas("desikan82")
     [
         (None, [5000, *NUMBERS], None, "not known for tiny: found 18, 1101"),
         (load_atlas("destrieux160"), range(85), None, "They fit desikan82"),
-        (None, [0], None, "holds no label but 0"),
+        (None, [0], None, "0 for none, found 0 to 0"),
         (None, range(10), NAMES, "names 7 labels, but not 8, 9, which"),
         (None, range(9), [*NAMES, "lh_d"], r"a\.nii: 1 of 8 names unknown .*'lh_d'"),
         (None, range(9), [*NAMES, "lh.a"], r"a\.nii: .*'lh_a', 'lh\.a'"),

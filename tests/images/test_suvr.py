@@ -76,10 +76,10 @@ def test_means_equal_the_slow_truth(brain, tiny, tmp_path, rewrite, has_holes):
     found = extract(pet, labels, tiny)
     slow, counts = slow_means(pet, labels, [*NUMBERS, 8, 47])
     reference = np.average(slow[-2:], weights=[counts[8], counts[47]])
-    np.testing.assert_allclose(found.means, slow[:7], rtol=1e-12)
-    np.testing.assert_allclose(found.values, slow[:7] / reference, rtol=1e-12)
-    assert found.n_voxels.tolist() == [counts[n] for n in NUMBERS]
-    assert found.to_frame().loc["rh_b", "suvr"] == found.values[4]
+    np.testing.assert_allclose(found.table["mean"], slow[:7], rtol=1e-12)
+    np.testing.assert_allclose(found.table["suvr"], slow[:7] / reference, rtol=1e-12)
+    assert found.table["n_voxels"].tolist() == [counts[n] for n in NUMBERS]
+    assert found.table.loc["rh_b", "suvr"] == found.table["suvr"].iloc[4]
     assert (found.overlap > 0.97) != has_holes
     assert found.parameters["reference"] == "cerebellar cortex"
     assert np.isnan(found.shift_mm)  # no whole brain
@@ -111,7 +111,7 @@ def test_the_same_image_on_other_axes_gives_the_same(
     two = extract(other, brain[1], tiny, grid=grid)
     # trilinear values at the very edge may have one neighbour more
     tolerance = 1e-6 if grid == "pet" or change is not pad else 0.02
-    np.testing.assert_allclose(two.values, one.values, rtol=tolerance)
+    np.testing.assert_allclose(two.table["suvr"], one.table["suvr"], rtol=tolerance)
 
 
 def test_labels_as_a_grid_interpolate_the_image(tiny, tmp_path, save_image):
@@ -125,8 +125,10 @@ def test_labels_as_a_grid_interpolate_the_image(tiny, tmp_path, save_image):
     found = extract(pet, parcellation, tiny, grid="parcellation")
     voxels = np.array(np.nonzero(labels == 1102))
     a, b, c = (voxels + 3) / 2
-    assert found.means[1] == pytest.approx((50 + 2 * a + b - c).mean(), rel=1e-12)
-    assert found.n_voxels[1] == voxels.shape[1]
+    assert found.table["mean"].iloc[1] == pytest.approx(
+        (50 + 2 * a + b - c).mean(), rel=1e-12
+    )
+    assert found.table["n_voxels"].iloc[1] == voxels.shape[1]
 
 
 def test_low_coverage_is_refused_unless_accepted(brain, tiny, tmp_path, rewrite):
@@ -157,7 +159,7 @@ def test_a_reference_by_name_is_its_mask(
     mask = np.isin(np.asarray(labels.dataobj), numbers).astype(np.uint8)
     path = save_image(tmp_path / "mask.nii.gz", mask, labels.affine)
     named, masked = extract(*brain, tiny, name), extract(*brain, tiny, path)
-    np.testing.assert_allclose(named.values, masked.values, rtol=1e-12)
+    np.testing.assert_allclose(named.table["suvr"], masked.table["suvr"], rtol=1e-12)
     assert named.reference_coverage == masked.reference_coverage
 
 
@@ -211,7 +213,7 @@ def test_frames_are_averaged_by_duration(brain, tiny, tmp_path, save_image):
     (tmp_path / "tacs.json").write_text(json.dumps(said))
     given = extract(path, brain[1], tiny, frames=(100, 500))
     wanted = extract(mean, brain[1], tiny)
-    np.testing.assert_allclose(given.values, wanted.values, rtol=1e-12)
+    np.testing.assert_allclose(given.table["suvr"], wanted.table["suvr"], rtol=1e-12)
     refused("must begin and end where frames do", (150, 500))
 
 
@@ -225,13 +227,15 @@ def test_erosion_and_fewest_voxels(tiny, tmp_path, save_image):
     values = np.random.default_rng(0).gamma(5, 1, labels.shape)
     pet = save_image(tmp_path / "p.nii", values, np.eye(4))
     found = extract(pet, parcellation, tiny, erosion=1, min_voxels=2)
-    assert found.n_voxels.tolist() == [9, 0, 9, 9, 9, 9, 9]
-    assert found.means[2] == pytest.approx(values[8, 2:5, 2:5].mean(), rel=1e-12)
-    assert np.isnan(found.values[1])
+    assert found.table["n_voxels"].tolist() == [9, 0, 9, 9, 9, 9, 9]
+    assert found.table["mean"].iloc[2] == pytest.approx(
+        values[8, 2:5, 2:5].mean(), rel=1e-12
+    )
+    assert np.isnan(found.table["suvr"].iloc[1])
     assert found.notes[-1] == "not measured, fewer than 2 covered voxels: lh_b"
     few = extract(pet, parcellation, tiny, min_voxels=2)
-    assert few.n_voxels[1] == 1
-    assert np.isnan(few.values[1])
+    assert few.table["n_voxels"].iloc[1] == 1
+    assert np.isnan(few.table["suvr"].iloc[1])
 
 
 @pytest.mark.parametrize(
@@ -257,9 +261,9 @@ def test_pet_must_be_in_the_space_of_the_parcellation(
         with pytest.raises(ParameterError, match=r"nothing says .*--same-space"):
             extract_suvr(*files, tiny)
         for consent in ({"same_space": True}, {"transform": np.eye(4)}):
-            assert (extract_suvr(*files, tiny, **consent).values == 1).all()
+            assert (extract_suvr(*files, tiny, **consent).table["suvr"] == 1).all()
     else:
-        assert (extract_suvr(*files, tiny).values == 1).all()
+        assert (extract_suvr(*files, tiny).table["suvr"] == 1).all()
 
 
 def simulated_head(labels, affine):
@@ -316,7 +320,7 @@ def test_fdopa_equals_nilearn(shared):
         copy_header=True,
     )
     codes, values = np.asarray(labels.dataobj), image.get_fdata()
-    frame = found.to_frame()
+    frame = found.table
     for name, number in zip(atlas.names, atlas.regions["freesurfer_id"], strict=True):
         inside = values[codes == number]
         mean = float(np.mean(inside[inside != 0], dtype=np.float64))

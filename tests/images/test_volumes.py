@@ -41,7 +41,7 @@ def patch(path, place, *numbers):
 
 def test_scaling_and_one_frame(tmp_path):
     path = patch(save(tmp_path / "a.nii", (2, 3, 2, 2)), 112, 0.5, 3)
-    found = read_voxels(read_volume(path)[0], path, 1)
+    found = read_voxels(read_volume(path)[0].slicer[..., 1], path)
     np.testing.assert_allclose(found, np.arange(1, 24, 2).reshape(2, 3, 2) / 2 + 3)
 
 
@@ -51,7 +51,7 @@ def test_what_is_no_image_is_refused(tmp_path):
     for path, said in (
         (tmp_path / "none.nii", "no such file"),
         (tmp_path / "a.mif", "mrconvert"),
-        (save(tmp_path / "b.nii", (3, 4)), "three axes, or four with time"),
+        (save(tmp_path / "b.nii", (3, 4)), "expected three axes or four"),
         (patch(save(tmp_path / "c.nii"), 312, 0, 0, 0, 0), "not singular"),
         (patch(save(tmp_path / "d.nii"), 312, 0, np.nan, 1), "affine must be numbers"),
         (complex_numbers, "a number in every voxel, got .* complex64"),
