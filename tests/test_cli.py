@@ -256,7 +256,13 @@ def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     brief = ("--people", "20", "--folds", "2", "--epochs", "2", "--starts", "1")
     assert main(["demo", *brief, "--jobs", "1"]) == 0
-    printed = capsys.readouterr().out
+    printed, told = capsys.readouterr()
+    fitted = [line for line in told.splitlines() if line.startswith("fitted ")]
+    assert len(fitted) == 12  # a line a fold and no bars, where no terminal is
+    assert "%|" not in told
+    table = [line for line in printed.splitlines() if ": " not in line]
+    assert len(table) == 7
+    assert max(map(len, table)) <= 100
     page = re.search(r"Report: (.*)", printed)[1]
     assert Path(page).is_file()
     assert "LSAP-C" in printed

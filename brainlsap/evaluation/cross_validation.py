@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 import threading
 import time
 import warnings
@@ -136,9 +137,9 @@ def cross_validate(
         (models[name][0], splits[fold], seeds[fold], cohort.table)
         for name, fold in fits
     ]
-    results = run_fits(
-        tasks, cohort, steps, n_jobs=n_jobs, verbose=verbose, memory=memory
-    )
+    labels = [f"{name}, fold {fold + 1} of {len(splits)}" for name, fold in fits]
+    how: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "memory": memory}
+    results = run_fits(tasks, cohort, steps, labels=labels, **how)
     rows, predictions, scales = [], [], []
     for (name, fold), result in zip(fits, results, strict=True):
         repeat, place = divmod(fold, n_folds)
@@ -240,13 +241,14 @@ def run_fits(
     cohort: Cohort,
     steps: Deconfounder,
     *,
+    labels: Sequence[str] = (),
     n_jobs: int | None = None,
     verbose: bool = False,
     memory: str | Path | None = None,
 ) -> list[dict[str, Any]]:
     """Return :func:`fit_fold` of every task, in their order; finished ones are kept."""
     from joblib import Parallel, delayed
-    from tqdm import tqdm
+    from tqdm.auto import tqdm
 
     results: dict[int, dict[str, Any]] = {}
     paths: dict[int, Path] = {}
@@ -275,6 +277,8 @@ def run_fits(
                     partial.write_text(json.dumps(result), encoding="utf-8")
                 paths[number].chmod(0o600)
             bar.update()
+            if labels and verbose and bar.disable:  # no terminal: a line a fold
+                bar.write(f"fitted {labels[number]}", file=sys.stderr)
     return [results[number] for number in range(len(tasks))]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from brainlsap.exceptions import ParameterError
 

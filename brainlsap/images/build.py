@@ -113,7 +113,7 @@ def build_study(
         is kept.
     """
     from joblib import Parallel, delayed
-    from tqdm import tqdm
+    from tqdm.auto import tqdm
 
     folder, atlas = Path(folder), load_atlas(atlas)
     if n_jobs != -1:

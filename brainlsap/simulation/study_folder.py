@@ -22,7 +22,7 @@ from zlib import crc32
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
