@@ -1,11 +1,11 @@
 """Models, folds that never share a person, scores, tests and rankings of regions."""
 
 from brainlsap.evaluation.comparison import (
-    INTERVAL_SCORES,
     bootstrap_scores,
     class_table,
     compare_models,
     corrected_t_test,
+    ladder_table,
 )
 from brainlsap.evaluation.confounds import (
     CombatHarmonizer,
@@ -16,6 +16,7 @@ from brainlsap.evaluation.confounds import (
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.metrics import (
+    INTERVAL_SCORES,
     LOWER_IS_BETTER,
     ORDINAL_SCORES,
     SCORES,
@@ -79,6 +80,7 @@ __all__ = [
     "cross_validate",
     "find_column",
     "join_groups",
+    "ladder_table",
     "leave_one_out_splits",
     "make_models",
     "make_splits",

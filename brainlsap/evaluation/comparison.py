@@ -1,6 +1,7 @@
 """Models against each other, and intervals of scores, both over people."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -9,22 +10,17 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.evaluation.metrics import (
+    INTERVAL_SCORES,
     LOWER_IS_BETTER,
     SCORES,
-    class_codes,
-    macro_auc,
-    mean_over,
-    rates_of,
+    Predictions,
+    weighted_counts,
+    weighted_scores,
 )
+from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import Evaluation
 
-__all__ = ["bootstrap_scores", "class_table", "compare_models", "corrected_t_test"]
-
-INTERVAL_SCORES = {**SCORES, "ece": "expected calibration error"}
-"""Scores of :func:`bootstrap_scores`, and how tables call them."""
-
 LEVEL = (0.025, 0.975)
-N_BINS = 10
 DRAWS_AT_ONCE = 200
 
 
@@ -67,11 +63,11 @@ def corrected_t_test(
     if len(d) < 2:
         return TTest(mean, *[float("nan")] * 4)
     error = float(np.sqrt((1 / len(d) + n_test / n_train) * d.var(ddof=1)))
-    half = float(student.ppf(LEVEL[1], len(d) - 1)) * error
     if error == 0:
         same = mean == 0
         return TTest(mean, mean, mean, 0.0 if same else np.inf, float(same))
     t = mean / error
+    half = float(student.ppf(LEVEL[1], len(d) - 1)) * error
     p_value = float(2 * student.sf(abs(t), len(d) - 1))
     return TTest(mean, mean - half, mean + half, t, p_value)
 
@@ -92,7 +88,7 @@ def compare_models(
     *,
     reference: str | None = None,
 ) -> pd.DataFrame:
-    """Compare one model with all others on the same folds: the report's only test.
+    """Compare one model with all others on the same folds.
 
     Differences over folds, the corrected resampled t test of :func:`corrected_t_test`
     with people counted, and Holm's correction for the number of models.
@@ -131,24 +127,72 @@ def compare_models(
     n_train = n_people - n_test
     if evaluation.settings["n_folds"] < 2:
         n_train = n_people * fits["n_train"].mean() / evaluation.cohort.n_scans
-    roles = fits.groupby("model")["role"].first()
-    rows = [
-        {
-            "model": name,
-            "role": roles[name],
-            **corrected_t_test(
-                scores[reference] - scores[name], n_train, n_test
-            )._asdict(),
-            "n_folds": len(scores),
-        }
-        for name in models
-        if name != reference
+    others = [name for name in models if name != reference]
+    tests = [
+        corrected_t_test(scores[reference] - scores[name], n_train, n_test)
+        for name in others
     ]
-    table = pd.DataFrame(rows, columns=["model", "role", *TTest._fields, "n_folds"])
-    table.insert(7, "p_holm", adjust_p_values(table["p_value"]))
+    table = pd.DataFrame(tests, columns=TTest._fields)
+    roles = fits.groupby("model")["role"].first()
+    table.insert(0, "model", others)
+    table.insert(1, "role", [roles[name] for name in others])
+    table["p_holm"] = adjust_p_values(table["p_value"])
+    table["n_folds"] = len(scores)
     sign = -1 if score in LOWER_IS_BETTER else 1
     sure, ahead = table["p_holm"] < 0.05, sign * table["difference"] > 0
     table["better"] = np.where(sure, np.where(ahead, "yes", "no"), "not shown")
+    return table
+
+
+@threadpool_limits.wrap(limits=1)
+def ladder_table(
+    evaluation: Evaluation, n_draws: int = 5000, random_state: int = 0
+) -> pd.DataFrame:
+    """Test what the network adds: each ridge against the one with fewer scales.
+
+    Balanced accuracy over all out-of-fold predictions. The null exchanges the two
+    models' predictions of a person, of all visits and repeats together; intervals draw
+    people with replacement; Holm's correction for the number of steps.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        With two or more of the models "ridge without network", "ridge with one scale"
+        and "ridge with a scale per region".
+    n_draws : int
+        Random exchanges, and draws of people.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    DataFrame
+        One row a step: below, above (models), score_below, score_above, difference
+        (above less below), low, high (95%), p_value, p_holm, and adds ("yes" where the
+        model above is better and p_holm < 0.05, "no" where it is worse so, else "not
+        shown"). Empty where the models are not there.
+    """
+    check_at_least("n_draws", n_draws, 1)
+    names, rows = evaluation.cohort.classes, evaluation.predictions
+    of_class = 1 / rows.groupby(["model", "truth"])["scan"].transform("size")
+    part = of_class / len(names) * (rows["truth"] == rows["predicted"])
+    by_person = part.groupby([rows["participant"], rows["model"]]).sum().unstack()
+    rng, found = np.random.default_rng(random_state), []
+    for below, above in pairwise(name for name in LADDER if name in by_person):
+        d = (by_person[above] - by_person[below]).to_numpy()
+        exchanged = rng.choice([-1.0, 1.0], (n_draws, len(d))) @ d
+        beyond = (np.abs(exchanged) >= abs(d.sum()) - 1e-12).sum()
+        drawn = rng.multinomial(len(d), np.full(len(d), 1 / len(d)), n_draws) @ d
+        scores = by_person[below].sum(), by_person[above].sum()
+        p_value = (1 + beyond) / (1 + n_draws)
+        found.append(
+            (below, above, *scores, d.sum(), *np.quantile(drawn, LEVEL), p_value)
+        )
+    columns = ["below", "above", "score_below", "score_above", "difference"]
+    table = pd.DataFrame(found, columns=[*columns, "low", "high", "p_value"])
+    table["p_holm"] = adjust_p_values(table["p_value"])
+    better = np.where(table["difference"] > 0, "yes", "no")
+    table["adds"] = np.where(table["p_holm"] < 0.05, better, "not shown")
     return table
 
 
@@ -185,19 +229,18 @@ def bootstrap_scores(
         score, estimate, low, high; the rows of :data:`INTERVAL_SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
-    told = _predictions_of(evaluation, model)
+    told, person = _predictions_of(evaluation, model)
+    table = pd.DataFrame({"score": list(INTERVAL_SCORES)})
     if told is None:
-        nothing = dict.fromkeys(("estimate", "low", "high"), np.nan)
-        return pd.DataFrame([{"score": name, **nothing} for name in INTERVAL_SCORES])
-    estimate = _weighted_scores(told, np.ones((1, len(told.actual))))
-    draws = [_weighted_scores(told, w) for w in _weights(told, n_draws, random_state)]
-    rows = []
-    for name in INTERVAL_SCORES:
-        value = float(estimate[name][0])
+        return table.assign(estimate=np.nan, low=np.nan, high=np.nan)
+    estimate = weighted_scores(told, np.ones((1, len(person))))
+    draws = [weighted_scores(told, w) for w in _weights(person, n_draws, random_state)]
+    for row, name in enumerate(INTERVAL_SCORES):
         drawn = np.concatenate([one[name] for one in draws])
-        low, high = _interval(value, drawn, told.n_people, name)
-        rows.append({"score": name, "estimate": value, "low": low, "high": high})
-    return pd.DataFrame(rows)
+        value, n_people = float(estimate[name][0]), person.max() + 1
+        found = value, *_interval(value, drawn, n_people, name)
+        table.loc[row, ["estimate", "low", "high"]] = found
+    return table
 
 
 def class_table(
@@ -215,126 +258,58 @@ def class_table(
     DataFrame
         class, people, scans; then each rate with `_low` and `_high` (95%).
     """
-    classes = evaluation.cohort.classes
     counts = evaluation.cohort.class_counts()
-    rows = counts.rename(columns={"participants": "people"}).to_dict("records")
-    told = _predictions_of(evaluation, model)
+    table = counts.rename(columns={"participants": "people"})
+    told, person = _predictions_of(evaluation, model)
     if told is None:
-        return pd.DataFrame(rows)
-    estimate = _class_rates(_confusions(told, np.ones((1, len(told.actual)))))
-    weights = _weights(told, n_draws, random_state)
-    drawn = _class_rates(np.concatenate([_confusions(told, w) for w in weights]))
-    for code in range(len(classes)):
-        mine = told.actual == code
-        n_mine = len(np.unique(told.person[mine]))
-        n_others = len(np.unique(told.person[~mine]))
-        taken = len(np.unique(told.person[told.predicted == code]))
-        of = {"sensitivity": n_mine, "specificity": n_others, "predictive_value": taken}
-        for rate, n_people in of.items():
-            value = float(estimate[rate][0, code])
-            low, high = _interval(value, drawn[rate][:, code], n_people, "accuracy")
-            rows[code] |= {rate: value, f"{rate}_low": low, f"{rate}_high": high}
-    return pd.DataFrame(rows)
+        return table
+    estimate = _class_rates(told, np.ones((1, len(person))))
+    weights = _weights(person, n_draws, random_state)
+    drawn = np.concatenate([_class_rates(told, one) for one in weights], axis=1)
+    for code in range(len(table)):
+        mine, taken = told.actual == code, told.predicted == code
+        of = {"sensitivity": mine, "specificity": ~mine, "predictive_value": taken}
+        for place, (rate, rows) in enumerate(of.items()):
+            value, n_people = float(estimate[place, 0, code]), len(set(person[rows]))
+            draws = drawn[place, :, code]
+            found = value, *_interval(value, draws, n_people, "accuracy")
+            table.loc[code, [rate, f"{rate}_low", f"{rate}_high"]] = found
+    return table
 
 
-class _Predictions(NamedTuple):
-    """Every out-of-fold prediction of one model, as arrays of length n_rows."""
-
-    actual: np.ndarray
-    predicted: np.ndarray
-    person: np.ndarray
-    fold: np.ndarray
-    probability: np.ndarray | None
-    ranking: np.ndarray | None  # what the AUC is of: probability or softmax of decision
-    n_people: int
-    n_classes: int
-    ordered: bool
-
-
-def _predictions_of(evaluation: Evaluation, model: str) -> _Predictions | None:
-    """Return a model's predictions; None where it has none."""
-    from scipy.special import softmax
-
+def _predictions_of(
+    evaluation: Evaluation, model: str
+) -> tuple[Predictions | None, np.ndarray]:
+    """Return a model's predictions and whose they are; None where it has none."""
     check_choice("model", model, evaluation.models)
     rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    fits = evaluation.fits
+    fits, person = evaluation.fits, pd.factorize(rows["participant"], sort=True)[0]
     if rows.empty or (fits.loc[fits["model"] == model, "failed"] != "").any():
-        return None
-    cohort = evaluation.cohort
-    names = list(cohort.classes)
-    probability = rows[[f"p_{name}" for name in names]].to_numpy(dtype=float)
-    decision = rows[[f"d_{name}" for name in names]].to_numpy(dtype=float)
-    given = None if np.isnan(probability).any() else probability
-    ranking = given
-    if given is None and not np.isnan(decision).any():
-        ranking = softmax(decision, axis=1)
-    person = pd.factorize(rows["participant"].astype(str), sort=True)[0]
-    return _Predictions(
-        class_codes(rows["truth"], names),
-        class_codes(rows["predicted"], names),
-        person,
-        pd.factorize(rows["repeat"].astype(str) + "/" + rows["fold"].astype(str))[0],
-        given,
-        ranking,
-        int(person.max()) + 1,
-        len(names),
-        cohort.classes_ordered,
-    )
+        return None, person
+    return evaluation.as_predictions(rows), person
 
 
 def _weights(
-    told: _Predictions, n_draws: int, random_state: int
+    person: np.ndarray, n_draws: int, random_state: int
 ) -> Iterator[np.ndarray]:
     """Yield how often each prediction counts (n_draws, n_rows), a part at a time."""
     check_at_least("n_draws", n_draws, 1)
-    rng = np.random.default_rng(random_state)
-    even = np.full(told.n_people, 1 / told.n_people)
+    rng, n_people = np.random.default_rng(random_state), person.max() + 1
     for start in range(0, n_draws, DRAWS_AT_ONCE):
         size = min(DRAWS_AT_ONCE, n_draws - start)
-        drawn = rng.multinomial(told.n_people, even, size)
-        yield drawn.astype(float)[:, told.person]
+        drawn = rng.multinomial(n_people, np.full(n_people, 1 / n_people), size)
+        yield drawn.astype(float)[:, person]
 
 
-def _weighted_scores(told: _Predictions, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Return every score for each row of weights (n_draws, n_rows)."""
-    nothing = np.full(len(weight), np.nan)
-    scores = rates_of(_confusions(told, weight), ordered=told.ordered)
-    scores |= {"auc": nothing, "brier": nothing, "ece": nothing}
-    total = weight.sum(axis=1)
-    if told.ranking is not None:
-        folds = [told.fold == fold for fold in range(told.fold.max() + 1)]
-        aucs = np.array(
-            [macro_auc(told.actual[f], told.ranking[f], weight[:, f]) for f in folds]
-        ).T
-        scores["auc"] = mean_over(aucs, ~np.isnan(aucs))
-    if told.probability is not None:
-        error = (told.probability - np.eye(told.n_classes)[told.actual]) ** 2
-        scores["brier"] = weight @ error.sum(axis=1) / total
-        confidence = told.probability.max(axis=1)
-        right = told.predicted == told.actual
-        place = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-        gap = weight @ (np.eye(N_BINS)[place] * (right - confidence)[:, None])
-        scores["ece"] = np.abs(gap).sum(axis=1) / total
-    return scores
-
-
-def _confusions(told: _Predictions, weight: np.ndarray) -> np.ndarray:
-    """Return weighted counts (n_draws, n_true, n_predicted)."""
-    k = told.n_classes
-    return (weight @ np.eye(k * k)[told.actual * k + told.predicted]).reshape(-1, k, k)
-
-
-def _class_rates(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Return rates of every class (n_draws, n_classes); NaN where nobody is counted."""
+def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
+    """Return the three rates of every class (3, n_draws, n_classes); NaN of nobody."""
+    counts = weighted_counts(told, weight)
     total = counts.sum(axis=(1, 2))[:, None]
     hits = np.einsum("bii->bi", counts)
     true, predicted = counts.sum(axis=2), counts.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return {
-            "sensitivity": hits / true,
-            "specificity": (total - true - predicted + hits) / (total - true),
-            "predictive_value": hits / predicted,
-        }
+        specificity = (total - true - predicted + hits) / (total - true)
+        return np.stack([hits / true, specificity, hits / predicted])
 
 
 def _interval(
@@ -352,10 +327,9 @@ def _interval(
     return min(float(low), estimate), max(float(high), estimate)
 
 
-def wilson_interval(hits: float, n: int) -> tuple[float, float]:
+def wilson_interval(hits: int, n: int) -> tuple[float, float]:
     """Return Wilson's 95% interval of a proportion: 0 of 14 gives 0 to 0.22."""
-    z = 1.959963984540054
-    p = hits / n
-    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+    from scipy.stats import binomtest
+
+    found = binomtest(int(hits), int(n)).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)

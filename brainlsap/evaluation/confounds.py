@@ -11,8 +11,6 @@ from sklearn.base import BaseEstimator
 from brainlsap.arrays import check_choice
 from brainlsap.exceptions import ParameterError
 
-__all__ = ["CombatHarmonizer", "ConfoundRegressor", "Deconfounder", "find_column"]
-
 ALIASES = (
     {"etiv", "icv", "tiv", "estimatedtotalintracranialvol", "intracranialvolume"},
     {"sex", "gender", "ptgender"},

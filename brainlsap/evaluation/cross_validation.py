@@ -31,8 +31,6 @@ from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 
-__all__ = ["cross_validate"]
-
 Task = tuple[Any, Split, int, pd.DataFrame]
 """A model, a fold, a seed, and the table with the labels to learn."""
 

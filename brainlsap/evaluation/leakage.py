@@ -13,8 +13,6 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.models import RegionStandardizer
 from brainlsap.evaluation.splits import Split
 
-__all__ = ["audit"]
-
 CHECKS = {
     "person in two folds": ("error", "Divide people, not scans: make_splits does."),
     "duplicate scans": ("error", "Drop one, or give both the same participant."),

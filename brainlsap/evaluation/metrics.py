@@ -1,8 +1,10 @@
 """Scores of predictions; those of ordered stages only where an order is known."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from brainlsap.exceptions import ParameterError
 
@@ -19,10 +21,11 @@ SCORES = {
 }
 """Name of every score and how tables call it.
 
-A score of confusion counts is one more key here and of :func:`rates_of`. One of
-probabilities stands in :func:`score_predictions` and, for its interval over people, in
-`_weighted_scores` of `comparison`.
+A score is one more key here and of :func:`weighted_scores`.
 """
+
+INTERVAL_SCORES = {**SCORES, "ece": "expected calibration error"}
+"""Scores that have an interval over people, and how tables call them."""
 
 LOWER_IS_BETTER = frozenset({"brier", "ece", "stage_error"})
 """Scores of which the smaller is better; `ece` (calibration) has an interval only."""
@@ -30,17 +33,68 @@ LOWER_IS_BETTER = frozenset({"brier", "ece", "stage_error"})
 ORDINAL_SCORES = frozenset({"kappa", "stage_error", "adjacent_accuracy"})
 """Scores that mean something only where the order of the classes is known."""
 
+N_BINS = 10
+# keeps what nobody has (0 / 0) at 0
+LEAST = 1e-300
+
+
+class Predictions(NamedTuple):
+    """Predictions of one model as arrays of length n_rows, classes as codes."""
+
+    actual: np.ndarray
+    predicted: np.ndarray
+    probability: np.ndarray | None
+    ranking: np.ndarray | None  # what the AUC is of: probability or softmax of decision
+    fold: np.ndarray
+    n_classes: int
+    ordered: bool
+
+    @classmethod
+    def of(
+        cls,
+        truth: Iterable,
+        predicted: Iterable,
+        classes: Sequence[str],
+        probability: np.ndarray | None = None,
+        decision: np.ndarray | None = None,
+        fold: np.ndarray | None = None,
+        *,
+        ordered: bool = True,
+    ) -> "Predictions":
+        """Make them of labels; arrays that hold NaN count as not given."""
+        from scipy.special import softmax
+
+        given = [
+            None if one is None or np.isnan(one).any() else one
+            for one in (probability, decision)
+        ]
+        actual = class_codes(truth, classes)
+        return cls(
+            actual,
+            class_codes(predicted, classes),
+            given[0],
+            softmax(given[1], axis=1)
+            if given[0] is None and given[1] is not None
+            else given[0],
+            np.zeros_like(actual) if fold is None else fold,
+            len(classes),
+            ordered,
+        )
+
 
 def class_codes(labels: Iterable, classes: Sequence[str]) -> np.ndarray:
     """Return the place of every label among `classes`."""
-    code_of, labels = {name: code for code, name in enumerate(classes)}, list(labels)
-    unknown = sorted({str(label) for label in labels if label not in code_of})
-    if unknown:
+    labels = list(labels)
+    codes = pd.Index(classes).get_indexer(labels)
+    if (codes < 0).any():
+        unknown = {
+            str(label) for label, code in zip(labels, codes, strict=True) if code < 0
+        }
         raise ParameterError(
-            f"classes must name every label; {', '.join(unknown)} not in "
+            f"classes must name every label; {', '.join(sorted(unknown))} not in "
             f"{', '.join(map(str, classes))}."
         )
-    return np.array([code_of[label] for label in labels], dtype=np.int64)
+    return codes
 
 
 def confusion_counts(
@@ -64,10 +118,8 @@ def confusion_counts(
     ParameterError
         For a label that is not among `classes`.
     """
-    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    rows, columns = class_codes(truth, classes), class_codes(predicted, classes)
-    np.add.at(counts, (rows, columns), 1)
-    return counts
+    told = Predictions.of(truth, predicted, classes)
+    return weighted_counts(told, np.ones((1, len(told.actual))))[0].astype(np.int64)
 
 
 def score_predictions(
@@ -104,67 +156,61 @@ def score_predictions(
     dict of str to float
         The names of :data:`SCORES`; NaN where a score does not exist.
     """
-    from scipy.special import softmax
-
-    truth, n_classes = list(truth), len(classes)
-    actual = class_codes(truth, classes)
-    counts = confusion_counts(truth, predicted, classes).astype(float)
-    scores = {
-        k: float(v[0]) for k, v in rates_of(counts[None], ordered=ordered).items()
-    }
-    scores |= {"auc": np.nan, "brier": np.nan}
-    if probability is not None:
-        error = (probability - np.eye(n_classes)[actual]) ** 2
-        scores["brier"] = float(error.sum(axis=1).mean())
-    elif decision is not None:
-        probability = softmax(decision, axis=1)
-    if probability is not None:
-        weight = np.ones((1, len(actual)))
-        scores["auc"] = float(macro_auc(actual, probability, weight)[0])
-    return {name: scores[name] for name in SCORES}
+    told = Predictions.of(
+        truth, predicted, classes, probability, decision, ordered=ordered
+    )
+    scores = weighted_scores(told, np.ones((1, len(told.actual))))
+    return {name: float(scores[name][0]) for name in SCORES}
 
 
-def rates_of(counts: np.ndarray, *, ordered: bool) -> dict[str, np.ndarray]:
-    """Return scores (n_draws,) of confusion counts (n_draws, n_true, n_predicted)."""
+def weighted_counts(told: Predictions, weight: np.ndarray) -> np.ndarray:
+    """Return weighted confusion counts (n_draws, n_true, n_predicted)."""
+    k = told.n_classes
+    return (weight @ np.eye(k * k)[told.actual * k + told.predicted]).reshape(-1, k, k)
+
+
+def weighted_scores(told: Predictions, weight: np.ndarray) -> dict[str, np.ndarray]:
+    """Return every interval score for each row of weights (n_draws, n_rows)."""
+    counts = weighted_counts(told, weight)
     total = counts.sum(axis=(1, 2))
     hits, true = np.einsum("bii->bi", counts), counts.sum(axis=2)
     predicted, present = counts.sum(axis=1), true > 0
-    stage = np.arange(counts.shape[1])
+    stage = np.arange(told.n_classes)
     step = np.abs(stage[:, None] - stage)
     expected = true[:, :, None] * predicted[:, None, :] / total[:, None, None]
     squared, chance = ((part * step**2).sum(axis=(1, 2)) for part in (counts, expected))
-    least = 1e-300
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = {
-            "balanced_accuracy": mean_over(hits / np.maximum(true, least), present),
+            "balanced_accuracy": mean_over(hits / np.maximum(true, LEAST), present),
             "accuracy": hits.sum(axis=1) / total,
-            "precision": mean_over(hits / np.maximum(predicted, least), present),
-            "f1": mean_over(2 * hits / np.maximum(true + predicted, least), present),
+            "precision": mean_over(hits / np.maximum(predicted, LEAST), present),
+            "f1": mean_over(2 * hits / np.maximum(true + predicted, LEAST), present),
             "kappa": np.where(chance > 0, 1 - squared / chance, np.nan),
             "stage_error": (counts * step).sum(axis=(1, 2)) / total,
             "adjacent_accuracy": (counts * (step <= 1)).sum(axis=(1, 2)) / total,
         }
-    if not ordered:
-        scores |= {name: np.full(len(counts), np.nan) for name in ORDINAL_SCORES}
+    without = {"auc", "brier", "ece"} | (set() if told.ordered else ORDINAL_SCORES)
+    scores |= {name: np.full(len(weight), np.nan) for name in without}
+    if told.ranking is not None:
+        folds = [told.fold == fold for fold in np.unique(told.fold)]
+        aucs = [macro_auc(told.actual[f], told.ranking[f], weight[:, f]) for f in folds]
+        scores["auc"] = mean_over(np.transpose(aucs), ~np.isnan(aucs).T)
+    if told.probability is not None:
+        error = (told.probability - np.eye(told.n_classes)[told.actual]) ** 2
+        scores["brier"] = weight @ error.sum(axis=1) / total
+        confidence = told.probability.max(axis=1)
+        gap = (told.predicted == told.actual) - confidence
+        place = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+        gaps = weight @ (np.eye(N_BINS)[place] * gap[:, None])
+        scores["ece"] = np.abs(gaps).sum(axis=1) / total
     return scores
 
 
 def macro_auc(actual: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the mean AUC of every class against the rest, ties counting half.
+    """Return the mean AUC (n_draws,) of every class against the rest.
 
-    Parameters
-    ----------
-    actual : int array of shape (n_scans,)
-        Code of the true class.
-    score : array of shape (n_scans, n_classes)
-        Higher for what is more likely.
-    weight : array of shape (n_draws, n_scans)
-        How often each scan counts in every draw.
-
-    Returns
-    -------
-    array of shape (n_draws,)
-        Over the classes that a draw holds; NaN where it holds fewer than two.
+    Ties count half; classes count that a draw holds, NaN where it holds fewer than
+    two. `weight` (n_draws, n_scans) is how often each scan counts in every draw.
     """
     found, present = [], []
     for code in range(score.shape[1]):
@@ -176,7 +222,7 @@ def macro_auc(actual: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.n
         of_rest = np.add.reduceat(ordered * ~mine, start, axis=1)
         below = np.cumsum(of_rest, axis=1) - of_rest / 2
         pairs = of_class.sum(axis=1) * of_rest.sum(axis=1)
-        found.append((of_class * below).sum(axis=1) / np.maximum(pairs, 1e-300))
+        found.append((of_class * below).sum(axis=1) / np.maximum(pairs, LEAST))
         present.append(of_class.sum(axis=1) > 0)
     return mean_over(np.stack(found, 1), np.stack(present, 1), least=2)
 

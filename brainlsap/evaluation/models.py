@@ -22,14 +22,6 @@ from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, SplitError
 
-__all__ = [
-    "MODELS",
-    "ConfoundsOnlyClassifier",
-    "ShuffledEdges",
-    "TunedLinearClassifier",
-    "make_models",
-]
-
 PENALTIES = {
     "logistic": tuple(10.0**power for power in range(-4, 2)),
     "svm": tuple(10.0**power for power in range(-5, 1)),
@@ -442,6 +434,13 @@ MODELS: dict[str, Entry] = {
     ),
 }
 """Every model, baseline and control by name."""
+
+LADDER = (
+    "ridge without network",
+    "ridge with one scale",
+    "ridge with a scale per region",
+)
+"""What the network adds, each to the one before; "LSAP-R" chooses among them."""
 
 BASELINES = (
     "majority class",

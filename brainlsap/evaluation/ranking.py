@@ -20,19 +20,6 @@ from brainlsap.evaluation.cross_validation import run_fits
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.exceptions import ParameterError
 
-__all__ = [
-    "NULL_HEADING",
-    "agreement_table",
-    "common_regions",
-    "confound_table",
-    "permutation_null",
-    "permute_labels",
-    "rank_regions",
-    "ranking_auc",
-    "ranking_verdict",
-    "region_properties",
-]
-
 NULL_HEADING = (
     "p: one network fitted to all scans, held against the same fit to labels permuted "
     "between people; scale relative to the median of its fit, corrected for the number "

@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,18 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data import Cohort
-from brainlsap.evaluation.metrics import SCORES, score_predictions
+from brainlsap.evaluation.metrics import SCORES, Predictions, weighted_scores
 from brainlsap.exceptions import FileFormatError
 from brainlsap.files import fill_folder
-
-__all__ = ["CohortSummary", "Evaluation"]
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking", "comparison")
 COHORT_TABLES = ("truth", "class_features")
 MISSING = "n/a"
+SHOWN = ("balanced_accuracy", "accuracy", "auc")
+MOST_SHOWN = 12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CohortSummary:
     """What an evaluation keeps of a cohort: everything but the arrays.
 
@@ -78,20 +79,17 @@ class CohortSummary:
             for scan in array:
                 digest.update(np.ascontiguousarray(scan).data)
         digest.update("\x00".join(map(str, cohort.y)).encode())
-        return cls(
-            table=cohort.table.copy(),
-            classes=tuple(cohort.classes),
-            classes_ordered=bool(cohort.classes_ordered),
-            label_name=cohort.label_name,
-            atlas_name=cohort.atlas.name,
-            region_names=tuple(cohort.region_names),
-            measured=np.asarray(cohort.measured.any(axis=(0, 2))),
-            feature_names=tuple(cohort.feature_names),
-            notes=tuple(cohort.notes),
-            provenance=dict(cohort.provenance),
-            truth=cohort.truth,
-            data_hash=digest.hexdigest(),
-            class_features=_class_features(cohort),
+        names = {one.name for one in fields(cls)} & set(dir(cohort))
+        kept = {name: getattr(cohort, name) for name in names}
+        kept["measured"] = np.asarray(cohort.measured.any(axis=(0, 2)))
+        atlas_name, data_hash = cohort.atlas.name, digest.hexdigest()
+        return cls(**kept, atlas_name=atlas_name, data_hash=data_hash)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.n_scans} scans of {self.n_participants} people, "
+            f"{len(self.region_names)} regions of {self.atlas_name}, "
+            f"{self.label_name}: {', '.join(self.classes)}"
         )
 
     @property
@@ -125,7 +123,7 @@ def _class_features(cohort: Cohort) -> pd.DataFrame:
     return found.rename(columns={"count": "people", "std": "sd"})
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Models compared on the very same folds of one cohort.
 
@@ -191,25 +189,34 @@ class Evaluation:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        keys, classes = ["model", "repeat", "fold"], self.cohort.classes
+        keys = ["model", "repeat", "fold"]
         of_fold = dict(list(self.predictions.groupby(keys)))
         rows = []
         for key in self.fits[[*keys, "n_test"]].to_dict("records"):
             scores = dict.fromkeys(SCORES, np.nan)
             found = of_fold.get(tuple(key[name] for name in keys))
             if found is not None:
-                columns = ([f"{kind}_{name}" for name in classes] for kind in "pd")
-                probability, decision = (found[some].to_numpy() for some in columns)
-                scores = score_predictions(
-                    found["truth"],
-                    found["predicted"],
-                    classes,
-                    probability=None if np.isnan(probability).any() else probability,
-                    decision=None if np.isnan(decision).any() else decision,
-                    ordered=self.cohort.classes_ordered,
-                )
+                told = self.as_predictions(found)
+                each = weighted_scores(told, np.ones((1, len(found))))
+                scores = {name: each[name].item() for name in SCORES}
             rows.append(key | scores)
         return pd.DataFrame(rows)
+
+    def as_predictions(self, rows: pd.DataFrame) -> Predictions:
+        """Return rows of the table of predictions as arrays."""
+        names = self.cohort.classes
+        probability, decision = (
+            rows[[f"{kind}_{name}" for name in names]].to_numpy(float) for kind in "pd"
+        )
+        return Predictions.of(
+            rows["truth"],
+            rows["predicted"],
+            names,
+            probability,
+            decision,
+            rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
+            ordered=self.cohort.classes_ordered,
+        )
 
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
@@ -232,6 +239,32 @@ class Evaluation:
         summary["n_failed"] = summary["model"].map(by_model["failed"].sum())
         summary.loc[summary["n_failed"] > 0, ["mean", "sd"]] = np.nan
         return summary
+
+    def _overview(self) -> tuple[str, pd.DataFrame]:
+        """Return a line of what was evaluated, and mean and s.d. of the main scores."""
+        rows = self._summary[self._summary["score"].isin(SHOWN)]
+        text = [
+            f"{m:.3f} ± {s:.3f}" for m, s in zip(rows["mean"], rows["sd"], strict=True)
+        ]
+        table = rows.assign(text=text).pivot(
+            index="model", columns="score", values="text"
+        )
+        table = table.reindex(self.models)[list(SHOWN)].rename(columns=SCORES)
+        n_folds, n_repeats = (self.settings[f"n_{one}"] for one in ("folds", "repeats"))
+        times = f", {n_repeats} times" if n_repeats > 1 else ""
+        return f"{self.cohort!r}; {n_folds} folds{times}", table.rename_axis(
+            None, axis=1
+        )
+
+    def __repr__(self) -> str:
+        told, table = self._overview()
+        more = len(table) - MOST_SHOWN
+        lines = [told, table.head(MOST_SHOWN).rename_axis(None).to_string()]
+        return "\n".join([*lines, f"and {more} more models"][: 3 if more > 0 else 2])
+
+    def _repr_html_(self) -> str:
+        told, table = self._overview()
+        return f"<p>{escape(told)}</p>{table.rename_axis(None).to_html(border=0)}"
 
     def save(self, folder: str | Path) -> Path:
         """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.

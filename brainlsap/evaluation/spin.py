@@ -13,8 +13,6 @@ from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import FileFormatError, ParameterError
 
-__all__ = ["SpinTest", "spin_test"]
-
 
 class SpinTest(NamedTuple):
     """A correlation, those of rotated maps, and how many are as strong.

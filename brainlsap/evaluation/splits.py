@@ -33,8 +33,8 @@ def make_splits(
     :math:`\sum_c v_c n_{fc} / n_c^2`, as a greedy step on the squared deviations of
     all :math:`n_{fc} / n_c` from their mean. Where all people of a class have as many
     visits no class differs by more than one person between folds. Elsewhere the best
-    of 1,000 such divisions with a random cost added is taken: the one in which a class's
-    share of a fold is least far from its share of all scans.
+    of 1,000 such divisions with a random cost added is taken: the one in which shares
+    of classes differ least, at the worst, between a fold and all scans.
 
     Parameters
     ----------

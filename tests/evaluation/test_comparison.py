@@ -12,8 +12,10 @@ from brainlsap.evaluation import (
     class_table,
     compare_models,
     corrected_t_test,
+    ladder_table,
 )
 from brainlsap.evaluation.comparison import adjust_p_values, wilson_interval
+from brainlsap.evaluation.models import LADDER
 from brainlsap.exceptions import ParameterError
 
 
@@ -110,3 +112,24 @@ def test_a_failed_model_has_no_score_and_no_comparison(example_evaluation):
     assert np.isnan(table.loc["linear SVM", "p_holm"])
     assert np.isfinite(table.loc["majority class", "p_holm"])
     assert bootstrap_scores(failed, "linear SVM", 20)["estimate"].isna().all()
+
+
+def test_steps_of_the_ladder_are_judged_by_exchanging_people(example_evaluation):
+    told = example_evaluation.predictions
+    below, above = (
+        told[told["model"] == "majority class"].assign(model=name)
+        for name in LADDER[:2]
+    )
+    above["predicted"] = above["truth"]
+    predictions = pd.concat([below, above])
+    two = replace(example_evaluation, predictions=predictions)
+    step = ladder_table(two, 200).iloc[0]
+    assert (step["below"], step["above"], step["adds"]) == (*LADDER[:2], "yes")
+    assert (step["score_below"], step["score_above"]) == pytest.approx((0.2, 1))
+    assert step["p_value"] == pytest.approx(1 / 201)
+    assert step["difference"] == pytest.approx(0.8)
+    assert step["low"] < 0.8 < step["high"]
+    same = pd.concat([below, below.assign(model=LADDER[1])])
+    step = ladder_table(replace(two, predictions=same), 200).iloc[0]
+    assert (step["difference"], step["p_value"], step["adds"]) == (0, 1, "not shown")
+    assert ladder_table(example_evaluation).empty

@@ -256,6 +256,19 @@ def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
         ranked.save(tmp_path)
 
 
+def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
+    text, html = repr(example_evaluation), example_evaluation._repr_html_()
+    assert len(text) < 1500
+    mean = example_evaluation.scores().groupby("model")["accuracy"].mean()["LSAP-C"]
+    for shown in (text, html):
+        assert "LSAP-C" in shown
+        assert f"{mean:.3f} ±" in shown
+        assert "2 folds, 2 times" in shown
+        assert not any(one in shown for one in example_evaluation.cohort.table["scan"])
+    odd = example_evaluation.fits.replace({"model": {"LSAP-C": "<b>"}})
+    assert "<b>" not in replace(example_evaluation, fits=odd)._repr_html_()
+
+
 def test_permuted_labels_are_at_chance(small_cohort):
     scores = []
     for seed in range(2):
