@@ -85,7 +85,6 @@ def fit_model(
             "scans": cohort.n_scans,
             "participants": len(set(cohort.groups)),
         },
-        connectome=cohort.connectomes[0] if cohort.shares_connectome else None,
     )
     save_model(model, out)
     return model

@@ -22,7 +22,6 @@ from brainlsap.evaluation import (
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import lock_folder
-from brainlsap.model import LSAPClassifier, tuned
 from brainlsap.report import check_results_folder, write_report
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
@@ -52,7 +51,6 @@ def run_study(
     handle_unknown: str = "keep",
     n_permutations: int = 0,
     preset: str = "default",
-    tune: str | None = None,
     fast: bool = False,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -103,8 +101,6 @@ def run_study(
         Fits to permuted labels, for the p-values of the ranking; 0 for none.
     preset : {"default", "paper"}
         Settings of the LSAP models.
-    tune : {"default", "paper"}, optional
-        Space that their settings are chosen from, by inner folds of each fold.
     fast : bool
         One start and fewer epochs, for a first look.
     n_jobs : int, optional
@@ -157,10 +153,6 @@ def run_study(
         fast=fast,
         **settings,
     )
-    if tune is not None:
-        for name, (one, role) in asked.items():
-            if isinstance(one, LSAPClassifier):
-                asked[name] = tuned(one, tune, random_state=random_state), role
     if leave_out is not None:
         column = find_column(cohort.table, leave_out)
         cv = leave_one_out_splits(cohort.table[column], cohort.groups)
@@ -190,7 +182,7 @@ def run_study(
                     region_properties(cohort), on="region", how="left"
                 )
                 evaluation = replace(evaluation, ranking=ranking)
-            said = {"leave_out": leave_out, "fast": fast or None, "tune": tune}
+            said = {"leave_out": leave_out, "fast": fast or None}
             settings = {name: one for name, one in said.items() if one is not None}
             evaluation = replace(evaluation, settings=evaluation.settings | settings)
             write_report(

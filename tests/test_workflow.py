@@ -51,20 +51,6 @@ def test_one_site_is_left_out_at_a_time(cohort, tmp_path):
     assert sorted(len(one) for one in tested) == [1] * site.nunique()
 
 
-@pytest.mark.usefixtures("without_report")
-def test_settings_are_chosen_inside_where_asked(cohort, tmp_path):
-    found = run_study(
-        cohort,
-        tmp_path / "out",
-        cv=2,
-        baselines=False,
-        tune="default",
-        fast=True,
-        n_epochs=2,
-    )
-    assert found.fits["settings"].str.contains("Tuned|space", regex=True).any()
-
-
 @pytest.mark.parametrize(
     "given",
     [

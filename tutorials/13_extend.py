@@ -90,10 +90,10 @@ def taylor_recurrence(degree, span):  # noqa: ARG001
     return np.ones(degree), np.zeros(degree), np.zeros(degree)
 
 
-def taylor_log_tail(scale, degree, lambda_max, span):  # noqa: ARG001
-    """Return the log of Lagrange's remainder, (s lambda)^(m+1) / (m+1)!."""
+def taylor_log_tail(scale, degree, span):  # noqa: ARG001
+    """Return the log of Lagrange's remainder, (2 s)^(m+1) / (m+1)!."""
     m = degree + 1
-    return m * np.log(max(scale * lambda_max, 1e-300)) - float(
+    return m * np.log(max(2 * scale, 1e-300)) - float(
         torch.lgamma(torch.tensor(m + 1.0, dtype=torch.float64))
     )
 
@@ -119,7 +119,7 @@ for degree in degrees:
     c, _ = taylor.coefficients(scale, degree, 2.0)
     made = c[0] @ polynomial_values(taylor, eigenvalues, degree)
     found.append(float((made - torch.exp(-2.0 * eigenvalues)).abs().max()))
-    bounds.append(np.exp(taylor.log_tail(2.0, degree, 2.0, 2.0)))
+    bounds.append(np.exp(taylor.log_tail(2.0, degree, 2.0)))
 print("bound holds:", all(f <= b + 1e-12 for f, b in zip(found, bounds, strict=True)))
 
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")

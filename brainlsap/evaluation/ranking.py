@@ -228,8 +228,6 @@ def permutation_null(
     check_at_least("n_permutations", n_permutations, 1)
     model = models[ranking["model"].iloc[0]] if isinstance(models, Mapping) else models
     model = clone(model[0] if isinstance(model, tuple) else model)
-    if "n_starts" not in model.get_params(deep=False):  # tuned inside the folds
-        model = clone(model.model)
     given = model.get_params()
     start = given["initial_scale"]
     if start is None or isinstance(start, str):

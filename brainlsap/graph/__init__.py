@@ -1,13 +1,6 @@
 """Connectomes become Laplacians, and features diffuse over them by heat kernels."""
 
-from brainlsap.graph.connectomes import (
-    LearnedPreparation,
-    Preparation,
-    connectome_summary,
-    covariance_connectome,
-    mean_connectome,
-    prepare_connectomes,
-)
+from brainlsap.graph.connectomes import Preparation, covariance_connectome
 from brainlsap.graph.heat import diffuse, exact_heat_kernel, heat_kernel
 from brainlsap.graph.kernels import (
     EXPANSIONS,
@@ -24,18 +17,24 @@ from brainlsap.graph.laplacian import (
     normalized_laplacian,
 )
 from brainlsap.graph.recurrence import diffuse_recurrence
-from brainlsap.graph.spectral import SpectralEngine
+from brainlsap.graph.spectral import (
+    ChebyshevSeries,
+    SpectralEngine,
+    chebyshev_terms,
+    combine,
+)
 
 __all__ = [
     "EXPANSIONS",
     "KERNELS",
-    "LearnedPreparation",
+    "ChebyshevSeries",
     "Preparation",
     "SpectralEngine",
     "Spectrum",
     "SpectrumCache",
+    "chebyshev_terms",
     "choose_degree",
-    "connectome_summary",
+    "combine",
     "covariance_connectome",
     "decompose",
     "diffuse",
@@ -44,8 +43,6 @@ __all__ = [
     "exact_heat_kernel",
     "heat_kernel",
     "largest_scale",
-    "mean_connectome",
     "normalized_laplacian",
     "polynomial_values",
-    "prepare_connectomes",
 ]

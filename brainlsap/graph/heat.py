@@ -1,4 +1,4 @@
-"""Heat kernels: the slow truth, and diffusion by either engine."""
+"""Heat kernels: the slow truth, and diffusion over one operator."""
 
 import numpy as np
 import torch
@@ -12,13 +12,8 @@ from brainlsap.graph.laplacian import (
     as_operator,
     check_spectrum,
     check_symmetric,
-    decompose,
 )
 from brainlsap.graph.recurrence import diffuse_recurrence
-from brainlsap.graph.spectral import SpectralEngine
-
-# Up to here one eigendecomposition (seconds) is cheaper than many sparse products.
-_SPECTRAL_ROIS = 1000
 
 # A degree given by hand brings its own error; past this the kernel is refused.
 _REFUSED_ERROR = 1e-2
@@ -110,9 +105,8 @@ def heat_kernel(
     """
     L = as_operator(L)
     identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(L.shape)
-    engine = "spectral" if kernel == "exact" else "recurrence"
     asked = {"kernel": kernel, "degree": degree, "tolerance": tolerance}
-    return diffuse(L, identity, scale, engine=engine, **asked)  # type: ignore[arg-type]
+    return diffuse(L, identity, scale, **asked)  # type: ignore[arg-type]
 
 
 def diffuse(
@@ -123,9 +117,11 @@ def diffuse(
     kernel: str = "chebyshev",
     degree: int | None = None,
     tolerance: float = 1e-4,
-    engine: str = "auto",
 ) -> Tensor:
-    """Diffuse signals on regions by the heat kernel, without keeping the kernel.
+    """Diffuse signals on regions by the heat kernel.
+
+    The exact kernel is made by eigenvectors, an expansion by its recurrence
+    (:func:`diffuse_recurrence`), which keeps no kernel.
 
     Parameters
     ----------
@@ -137,13 +133,8 @@ def diffuse(
         Heat scale of every region, dimensionless, not negative.
     kernel : {"exact", "chebyshev", "hermite", "laguerre"}
         As for :func:`heat_kernel`.
-    degree : int or None
+    degree, tolerance
         As for :func:`heat_kernel`.
-    tolerance : float
-        As for :func:`heat_kernel`.
-    engine : {"auto", "spectral", "recurrence"}
-        Eigenvectors once, or sparse products. `auto` takes the spectral engine
-        for dense Laplacians of up to 1,000 regions, the recurrence otherwise.
 
     Returns
     -------
@@ -154,8 +145,8 @@ def diffuse(
     Raises
     ------
     ParameterError
-        As :func:`heat_kernel`; if `L` is not symmetric or has eigenvalues outside
-        0 to 2; or if the exact kernel is asked of the recurrence.
+        As :func:`heat_kernel`; or if `L` is not symmetric or has eigenvalues outside
+        0 to 2.
 
     Examples
     --------
@@ -175,29 +166,17 @@ def diffuse(
         )
     if not bool(torch.isfinite(X).all()):
         raise ParameterError("X must be finite; it holds NaN or infinite values.")
-    check_choice("engine", engine, ("auto", "spectral", "recurrence"))
     largest = float(scale.detach().max())
     degree = _check_degree(kernel, largest, degree, tolerance)
     check_symmetric(L)
     check_spectrum(L)
-    if engine == "auto":
-        small = L.layout == torch.strided and L.shape[-1] <= _SPECTRAL_ROIS
-        engine = "spectral" if small or kernel == "exact" else "recurrence"
-    if engine == "spectral":
-        spectrum = decompose(L.to_dense().reshape(-1, *L.shape[-2:]))
-        spectral = SpectralEngine(spectrum, kernel=kernel, degree=degree, dtype=dtype)
-        return spectral.diffuse(X.reshape(-1, *X.shape[-2:]), scale).reshape(X.shape)
     if degree is None:
-        raise ParameterError(
-            "the exact kernel needs eigenvectors: use engine='spectral', or "
-            "kernel='chebyshev' with a tight tolerance."
-        )
+        return exact_heat_kernel(L, scale).to(dtype) @ X
     limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
     if largest > limit:
         raise ParameterError(
             f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is right "
-            f"up to scale {limit:g} only, got {largest:g}; use the chebyshev kernel or "
-            "the spectral engine."
+            f"up to scale {limit:g} only, got {largest:g}; use the chebyshev kernel."
         )
     return diffuse_recurrence(L, X, scale, kernel, degree)
 

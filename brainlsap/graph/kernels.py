@@ -1,7 +1,7 @@
 r"""Heat kernels as polynomials of the Laplacian: coefficients, slopes, error bounds.
 
 Every expansion writes :math:`e^{-s\lambda} = \sum_n c_n(s) P_n(\lambda)` on the
-spectrum :math:`[0, \lambda_{max}]`, with polynomials of a three-term recurrence
+spectrum :math:`[0, 2]`, with polynomials of a three-term recurrence
 
 .. math:: P_{n+1} = (\alpha_n \lambda + \beta_n) P_n + \gamma_n P_{n-1},
           \quad P_{-1} = 0, \; P_0 = 1.
@@ -43,8 +43,8 @@ class Expansion:
     recurrence : callable
         `(degree, span) -> (alpha, beta, gamma)`, each of shape `(degree,)`.
     log_tail : callable
-        `(scale, degree, lambda_max, span) -> float`: log of a bound on the
-        truncation error over `[0, lambda_max]`.
+        `(scale, degree, span) -> float`: log of a bound on the truncation error over
+        `[0, 2]`.
     recurrence_limit : dict
         Largest scale at which the recurrence may be run in each precision, whatever
         the degree (terms of opposite sign cancel); infinite if not named.
@@ -52,7 +52,7 @@ class Expansion:
 
     coefficients: Callable[[Tensor, int, float], tuple[Tensor, Tensor]]
     recurrence: Callable[[int, float], Recurrence]
-    log_tail: Callable[[float, int, float, float], float]
+    log_tail: Callable[[float, int, float], float]
     recurrence_limit: dict[torch.dtype, float] = field(default_factory=dict)
 
 
@@ -102,15 +102,13 @@ def _chebyshev_recurrence(degree: int, span: float) -> Recurrence:
     return alpha, beta, np.full(degree, -1.0)
 
 
-def _chebyshev_log_tail(
-    scale: float, degree: int, lambda_max: float, span: float
-) -> float:
+def _chebyshev_log_tail(scale: float, degree: int, span: float) -> float:
     """Sum the coefficients left out, each times the largest |T_n| on the spectrum."""
     z = torch.tensor([scale * span / 2], dtype=torch.float64)
     last = degree + 60 + int(2 * float(z))
     bessel = scaled_bessel(z, last)[0, degree + 1 :].numpy()
     order = np.arange(degree + 1, last + 1)
-    beyond = max(2.0 * lambda_max / span - 1.0, 1.0)
+    beyond = max(4.0 / span - 1.0, 1.0)
     with np.errstate(divide="ignore", over="ignore"):
         growth = order * np.arccosh(beyond)  # |T_n| <= cosh(n arccosh x) <= exp
         return float(np.logaddexp.reduce(np.log(2.0 * bessel) + growth))
@@ -142,9 +140,7 @@ def _hermite_recurrence(degree: int, _span: float) -> Recurrence:
     return np.sqrt(2.0 / (n + 1)), np.zeros(degree), -np.sqrt(n / (n + 1))
 
 
-def _hermite_log_tail(
-    scale: float, degree: int, lambda_max: float, _span: float
-) -> float:
+def _hermite_log_tail(scale: float, degree: int, _span: float) -> float:
     """Sum the terms left out, each by Cramer's bound.
 
     |H_n(x)| <= 1.086435 sqrt(2^n n!) exp(x^2 / 2) (Abramowitz and Stegun 22.14.17).
@@ -155,7 +151,7 @@ def _hermite_log_tail(
     log_factorial = np.cumsum(np.log(np.maximum(np.arange(order[-1] + 1), 1)))
     terms = order * np.log(scale / np.sqrt(2.0)) - log_factorial[order] / 2
     total = float(np.logaddexp.reduce(terms))
-    return total + np.log(1.086435) + lambda_max**2 / 2 + scale**2 / 4
+    return total + np.log(1.086435) + 2.0 + scale**2 / 4
 
 
 def _laguerre(scale: Tensor, degree: int, _span: float) -> tuple[Tensor, Tensor]:
@@ -178,12 +174,10 @@ def _laguerre_recurrence(degree: int, _span: float) -> Recurrence:
     return -1 / (n + 1), (2 * n + 1) / (n + 1), -n / (n + 1)
 
 
-def _laguerre_log_tail(
-    scale: float, degree: int, lambda_max: float, _span: float
-) -> float:
+def _laguerre_log_tail(scale: float, degree: int, _span: float) -> float:
     """Geometric tail: |L_n(x)| <= exp(x / 2) for x >= 0 (A. and S. 22.14.12)."""
     with np.errstate(divide="ignore"):
-        return float((degree + 1) * np.log(scale / (scale + 1)) + lambda_max / 2)
+        return float((degree + 1) * np.log(scale / (scale + 1)) + 1.0)
 
 
 EXPANSIONS = {
@@ -231,11 +225,9 @@ def polynomial_values(
 
 
 @lru_cache(maxsize=4096)
-def _rounding(
-    kernel: str, scale: float, degree: int, lambda_max: float, span: float
-) -> float:
+def _rounding(kernel: str, scale: float, degree: int, span: float) -> float:
     """Return eight times the largest sum of absolute terms on the spectrum."""
-    points = torch.linspace(0, lambda_max, 65, dtype=torch.float64)
+    points = torch.linspace(0, 2, 65, dtype=torch.float64)
     values = polynomial_values(EXPANSIONS[kernel], points, degree, span).abs()
     s = torch.tensor([scale], dtype=torch.float64)
     c, _ = EXPANSIONS[kernel].coefficients(s, degree, span)
@@ -246,7 +238,6 @@ def error_bound(
     kernel: str,
     scale: float | np.ndarray | Tensor,
     degree: int | None = None,
-    lambda_max: float = 2.0,
     *,
     span: float = 2.0,
     dtype: torch.dtype | None = None,
@@ -254,9 +245,9 @@ def error_bound(
     r"""Bound the error of a heat kernel's expansion.
 
     The largest :math:`|e^{-s\lambda} - \sum_{n \le m} c_n P_n(\lambda)|` over
-    :math:`\lambda \in [0, \lambda_{max}]` is at most the sum of the terms left out:
+    :math:`\lambda \in [0, 2]` is at most the sum of the terms left out:
     exact for Chebyshev (:math:`|T_n| \le 1`), by Cramer's inequality for Hermite,
-    and the geometric tail :math:`e^{\lambda_{max}/2} (s/(s+1))^{m+1}` for Laguerre.
+    and the geometric tail :math:`e (s/(s+1))^{m+1}` for Laguerre.
     It grows with scale, so the bound at the largest scale holds for all. Because
     :math:`L` is symmetric it bounds every entry of the kernel's error, also for one
     scale per region.
@@ -269,10 +260,9 @@ def error_bound(
         Heat scale, dimensionless, not negative; of several the largest counts.
     degree : int or None
         Degree of the expansion; None for `exact`.
-    lambda_max : float
-        Largest eigenvalue; 2 is safe for every normalised Laplacian.
     span : float
-        The paper's `b`, for Chebyshev. Below `lambda_max` the bound grows fast.
+        The paper's `b`, for Chebyshev. Below 2, the largest that an eigenvalue can be,
+        the bound grows fast.
     dtype : torch.dtype or None
         If given, a rounding term is added: eight units of this precision times
         the largest sum of absolute terms. It is calibrated, not proven.
@@ -305,10 +295,9 @@ def error_bound(
     check_at_least("degree", degree, 0)
     order = int(degree or 0)
     with np.errstate(over="ignore"):
-        tail = EXPANSIONS[kernel].log_tail(largest, order, lambda_max, span)
-        bound = float(np.exp(tail))
+        bound = float(np.exp(EXPANSIONS[kernel].log_tail(largest, order, span)))
     if eps:
-        bound += eps * _rounding(kernel, largest, order, lambda_max, span)
+        bound += eps * _rounding(kernel, largest, order, span)
     return bound
 
 

@@ -1,10 +1,8 @@
 """Connectomes become Laplacians, and small dense Laplacians their spectra."""
 
-import hashlib
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,9 +11,10 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from brainlsap.exceptions import ParameterError
+from brainlsap.graph.connectomes import Preparation
 
 # Graphs prepared and decomposed in one go: in float64 all would take twice the memory.
-_AT_ONCE = 16
+SPECTRA_AT_ONCE = 16
 # Rounding of Laplacians that were made in float32, or stored with few digits.
 _TOLERANCE = 1e-3
 _ADVICE = "Make L with normalized_laplacian(W) from a symmetric connectome W."
@@ -169,8 +168,7 @@ def _signals(L: Tensor) -> Tensor:
     return torch.from_numpy(drawn).to(L.device, L.dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class Spectrum:
+class Spectrum(NamedTuple):
     """Eigenvalues and eigenvectors of many small graphs.
 
     Parameters
@@ -185,9 +183,7 @@ class Spectrum:
     eigenvectors: Tensor
 
 
-def decompose(
-    L: Tensor, dtype: torch.dtype = torch.float64, overwrite: bool = False
-) -> Spectrum:
+def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     """Decompose dense Laplacians, in float64 whatever their precision.
 
     Parameters
@@ -196,9 +192,6 @@ def decompose(
         Normalised Laplacians.
     dtype : torch.dtype
         What the eigenvectors are kept in.
-    overwrite : bool
-        Put the eigenvectors into the memory of `L`, in its precision: no second array
-        of that size is needed, and the Laplacians are lost.
 
     Returns
     -------
@@ -211,19 +204,16 @@ def decompose(
     >>> decompose(L).eigenvalues.tolist()
     [[0.0, 2.0]]
     """
-    eigenvalues = L.new_empty(L.shape[:-1], dtype=torch.float64)
-    eigenvectors = L if overwrite else L.new_empty(L.shape, dtype=dtype)
-    for start in range(0, len(L), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        eigenvalues[part], eigenvectors[part] = torch.linalg.eigh(L[part].double())
-    return Spectrum(eigenvalues.clamp_(0.0, 2.0), eigenvectors)
+    parts = [torch.linalg.eigh(some.double()) for some in L.split(SPECTRA_AT_ONCE)]
+    values = torch.cat([values for values, _ in parts]).clamp_(0.0, 2.0)
+    return Spectrum(values, torch.cat([vectors.to(dtype) for _, vectors in parts]))
 
 
 class SpectrumCache:
-    """Spectra by the hash of the prepared connectome, the oldest dropped first.
+    """Spectra by the hash of the connectome as it came, and its preparation.
 
-    Folds, kernels and seeds see the same graphs again and again, and a shared
-    connectome is one graph however many people use it.
+    Folds, models and starts of one process see the same graphs again and again; one
+    that is known is neither prepared nor decomposed again.
 
     Parameters
     ----------
@@ -232,79 +222,64 @@ class SpectrumCache:
 
     Examples
     --------
-    >>> W = np.broadcast_to(1.0 - np.eye(3), (5, 3, 3))
-    >>> spectrum, graph_of = SpectrumCache().spectra(W)
-    >>> spectrum.eigenvalues.shape, graph_of.tolist()
-    (torch.Size([1, 3]), [0, 0, 0, 0, 0])
+    >>> W = 1.0 - np.eye(3)[None].repeat(5, 0)
+    >>> (spectrum,) = SpectrumCache().blocks(W, Preparation())
+    >>> spectrum.eigenvalues.shape
+    torch.Size([5, 3])
     """
 
     def __init__(self, max_bytes: int = 1_000_000_000) -> None:
         self.max_bytes = max_bytes
-        self._kept: OrderedDict[bytes, Spectrum] = OrderedDict()
+        self._kept: dict[tuple, Spectrum] = {}
         self._held = 0
 
-    def spectra(
+    def blocks(
         self,
         W: np.ndarray,
-        prepare: Callable[[np.ndarray, int], np.ndarray] | None = None,
+        preparation: Preparation,
         dtype: torch.dtype = torch.float32,
-    ) -> tuple[Spectrum, np.ndarray]:
-        """Return the spectra of the distinct graphs, and each scan's graph.
+    ) -> Iterator[Spectrum]:
+        """Yield the spectra of a few connectomes at a time.
 
         Parameters
         ----------
-        W : array of shape (n_scans, n_rois, n_rois)
-            Connectomes; prepared ones where `prepare` is not given.
-        prepare : callable, optional
-            Takes some connectomes and the number of the first of them, and returns
-            them prepared.
+        W : array of shape (n_graphs, n_rois, n_rois)
+            Connectomes as they came.
+        preparation : Preparation
+            As learned from training scans.
         dtype : torch.dtype
             What the eigenvectors are wanted in.
 
-        Returns
-        -------
-        spectrum : Spectrum
-            Of the distinct graphs; eigenvalues in float64.
-        graph_of : int array of shape (n_scans,)
-            Row of `spectrum` that belongs to each scan.
+        Yields
+        ------
+        Spectrum
+            Of :data:`SPECTRA_AT_ONCE` graphs; eigenvalues in float64.
         """
-        shared = len(W) > 1 and W.strides[0] == 0
-        looked_at = W[:1] if shared else W
-        n_graphs, n_rois = looked_at.shape[:2]
-        # as many as there may be: rows that stay empty take no memory
-        values = torch.empty(n_graphs, n_rois, dtype=torch.float64)
-        vectors = torch.empty(n_graphs, n_rois, n_rois, dtype=dtype)
-        row_of: dict[bytes, int] = {}
-        graph_of = []
-        starts = range(0, n_graphs, _AT_ONCE)
+        how = (dtype, *(_as_key(one) for one in vars(preparation).values()))
+        starts = range(0, len(W), SPECTRA_AT_ONCE)
         # shown, at a terminal, to those who wait longer than five seconds
         for start in tqdm(starts, "spectra", delay=5.0, leave=False, disable=None):
-            some = looked_at[start : start + _AT_ONCE]
-            some = some if prepare is None else prepare(some, start)
-            for one in some:
-                content = np.ascontiguousarray(one).tobytes() + str(dtype).encode()
-                key = hashlib.blake2b(content, digest_size=16).digest()
-                if key not in row_of:
-                    row = row_of[key] = len(row_of)
-                    found = self._look_up(key, one, dtype, row_of)
-                    values[row], vectors[row] = found.eigenvalues, found.eigenvectors
-                graph_of.append(row_of[key])
-        spectrum = Spectrum(values[: len(row_of)], vectors[: len(row_of)])
-        return spectrum, np.zeros(len(W), int) if shared else np.array(graph_of)
+            some = W[start : start + SPECTRA_AT_ONCE]
+            keys = [(_as_key(one), *how) for one in some]
+            new = {key: row for row, key in enumerate(keys) if key not in self._kept}
+            found: dict[tuple, Spectrum] = {}
+            if new:
+                prepared = preparation.apply(some[list(new.values())])
+                made = decompose(normalized_laplacian(prepared), dtype)
+                found = dict(zip(new, map(Spectrum, *made), strict=True))
+                size = made.eigenvectors.nbytes
+                if start == 0 and len(new) == len(set(keys)) and self._is_full(size):
+                    self._kept, self._held = {}, 0  # by another cohort
+                if not self._is_full(size):
+                    self._kept |= found
+                    self._held += size
+            each = [found[key] if key in found else self._kept[key] for key in keys]
+            yield Spectrum(*map(torch.stack, zip(*each, strict=True)))
 
-    def _look_up(
-        self, key: bytes, W: np.ndarray, dtype: torch.dtype, used: dict[bytes, int]
-    ) -> Spectrum:
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        spectrum = decompose(normalized_laplacian(np.array(W)[None]), dtype)
-        size = spectrum.eigenvectors.nbytes
-        # those used now come last: where the first is one of them, all are
-        while self._held + size > self.max_bytes and self._kept:
-            if next(iter(self._kept)) in used:
-                return spectrum
-            self._held -= self._kept.popitem(last=False)[1].eigenvectors.nbytes
-        self._kept[key] = spectrum
-        self._held += size
-        return spectrum
+    def _is_full(self, size: int) -> bool:
+        return self._held + size > self.max_bytes
+
+
+def _as_key(value: Any) -> Any:
+    """Return a value, or the hash of an array's bytes: 64 bits, keyed anew each run."""
+    return hash(value.tobytes()) if isinstance(value, np.ndarray) else value

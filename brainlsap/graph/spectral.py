@@ -3,16 +3,18 @@ r"""The spectral engine: many small dense graphs, decomposed once.
 With :math:`L = U \Lambda U^T`, the kernel of *any* variant is
 :math:`K = (U \circ E) U^T` with :math:`E_{pi} = \sum_n c_n(s_p) P_n(\lambda_i)` (or
 :math:`e^{-s_p \lambda_i}`): row p belongs to region p and its own scale. Two batched
-products a layer, nothing stored but U.
+products a layer.
 
 The sum over n is rewritten, in float64, in Chebyshev polynomials
 :math:`E_{pi} = \sum_n c_{pn} T_n(\lambda_i - 1)`. Their values stay below 1, so terms
 below rounding are known and left out, and only this sum is formed in the working
-precision (Hermite's own terms would be wrong by 0.02 there).
+precision (Hermite's own terms would be wrong by 0.02 there). The exact kernel is the
+series of so high a degree that rounding alone is left. Signals that do not change, as
+the features of a first layer, need their terms :math:`T_n(L - I) X` only: with them
+(:func:`chebyshev_terms`, :func:`combine`) no graph is looked at again.
 """
 
 import copy
-import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -25,12 +27,10 @@ from torch.nn.functional import pad
 from brainlsap.graph.kernels import EXPANSIONS, choose_degree, polynomial_values
 from brainlsap.graph.laplacian import Spectrum
 
-# The exact kernel is interpolated to this error at the least: rounding of float64.
+# The exact kernel's series errs by this at the least: rounding of float64.
 _EXACT = 1e-13
-# Items whose products are summed, or whose polynomials are made, at once.
+# Items whose products are summed at once, to stay in cache.
 _AT_ONCE = 64
-# Eigenvectors of a selection are copied, in the order of its items, up to this size.
-_COPIED_BYTES = 500_000_000
 
 
 class Series(NamedTuple):
@@ -45,74 +45,72 @@ class Series(NamedTuple):
     follows_eigenvalues: bool  # whether the slope is -lambda times the kernel
 
 
-class Graphs(NamedTuple):
-    """Spectra of the graphs of some items, in the working precision."""
-
-    vectors: Tensor  # (n_graphs, n_rois, n_rois)
-    slopes: Tensor  # (n_graphs, 1, n_rois): eigenvalues times -1
-    basis: Tensor  # (n_graphs, order + 1, n_rois): T_n of the eigenvalues
-
-
 class ChebyshevSeries:
-    """Turns a kernel's coefficients into those of Chebyshev polynomials."""
+    """Turns scales into the coefficients of a kernel's Chebyshev polynomials.
+
+    Parameters
+    ----------
+    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
+    degree : int or None
+        Of the expansion; the exact kernel's follows from `max_scale`.
+    max_scale : float
+        Largest scale that the exact kernel is asked for.
+    dtype : torch.dtype
+        Precision of the sums.
+    device : torch.device, optional
+        Where scales are.
+    """
 
     def __init__(
         self,
         kernel: str,
         degree: int | None = None,
         max_scale: float = 0.0,
-        dtype: torch.dtype = torch.float64,
+        dtype: torch.dtype = torch.float32,
         device: torch.device | None = None,
     ) -> None:
-        self.kernel = kernel
-        self._last: tuple[torch.dtype, Tensor, Series] | None = None
+        self.dtype, self.left_out = dtype, torch.finfo(dtype).eps / 8
         if kernel == "exact":
-            # interpolation errs at most twice as much as the series it stands for
-            error = max(_EXACT, _below_rounding(dtype)) / 2
+            error = max(_EXACT, self.left_out)
             degree = choose_degree("chebyshev", max_scale, error)
-        self.order = int(degree or 0)
-        angle = np.pi * (np.arange(self.order + 1) + 0.5) / (self.order + 1)
-        cosines = np.cos(angle[:, None] * np.arange(self.order + 1))
-        transform = cosines * 2 / (self.order + 1)
+        self.order = order = int(degree or 0)
+        own = kernel in ("exact", "chebyshev")
+        self.expansion = None if own else EXPANSIONS[kernel]
+        # as many nodes as leave nothing beyond the series' end to be folded back
+        n_nodes = order + 1 if self.expansion else order + 64
+        angle = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
+        transform = np.cos(angle[:, None] * np.arange(order + 1)) * 2 / n_nodes
         transform[:, 0] /= 2
         self.nodes = torch.from_numpy(1.0 + np.cos(angle)).to(device)
         self.transform = torch.from_numpy(transform).to(device)
-        if kernel != "exact":
-            values = polynomial_values(EXPANSIONS[kernel], self.nodes, self.order)
+        if self.expansion:
+            values = polynomial_values(self.expansion, self.nodes, order)
             self.transform = values @ self.transform
 
     def coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
         """Return float64 coefficients and slopes, of shape (n_rois, order + 1)."""
         s = scale.detach().double()
-        if self.kernel == "exact":
+        if self.expansion:
+            c, dc = self.expansion.coefficients(s, self.order, 2.0)
+        else:
             c = torch.exp(-s[:, None] * self.nodes)
             dc = -self.nodes * c
-        else:
-            c, dc = EXPANSIONS[self.kernel].coefficients(s, self.order, 2.0)
-            if self.kernel == "chebyshev":
-                return c, dc
         return c @ self.transform, dc @ self.transform
 
-    def at(self, scale: Tensor, dtype: torch.dtype) -> Series:
-        """Return the terms that count in a precision."""
-        # layers and parts of an epoch ask for the same scales one after another
-        wanted = scale.detach().double()
-        if self._last is not None:
-            last_dtype, last_scale, found = self._last
-            if last_dtype == dtype and torch.equal(last_scale, wanted):
-                return found
-        c, dc = self.coefficients(wanted)
-        left_out = _below_rounding(dtype)
+    def at(self, scale: Tensor) -> Series:
+        """Return the terms that count in the precision of the sums."""
+        c, dc = self.coefficients(scale)
+        if c.device.type != "cpu":  # to look at them would stop the device
+            return Series(c.to(self.dtype), dc.to(self.dtype), False)
         remainder = pad(dc, (0, 1)) + _times_eigenvalue(c)
-        follows = float(remainder.abs().sum(1).amax()) <= max(left_out, 1e-15)
-        kept, slopes = (_shortened(one, left_out).to(dtype) for one in (c, dc))
-        found = Series(kept, slopes, follows)
-        self._last = dtype, wanted.clone(), found
-        return found
+        follows = float(remainder.abs().sum(1).amax()) <= max(self.left_out, 1e-15)
+        kept, slopes = (_shortened(one, self.left_out) for one in (c, dc))
+        return Series(kept.to(self.dtype), slopes.to(self.dtype), follows)
 
-
-def _below_rounding(dtype: torch.dtype) -> float:
-    return torch.finfo(dtype).eps / 8
+    def values(self, eigenvalues: Tensor) -> Tensor:
+        """Return T_n of eigenvalues - 1, of shape (..., order + 1, n_rois)."""
+        made = polynomial_values(EXPANSIONS["chebyshev"], eigenvalues, self.order)
+        return made.to(self.dtype)
 
 
 def _shortened(c: Tensor, left_out: float) -> Tensor:
@@ -131,25 +129,73 @@ def _times_eigenvalue(c: Tensor) -> Tensor:
     return out
 
 
+def chebyshev_terms(series: ChebyshevSeries, spectrum: Spectrum, X: Tensor) -> Tensor:
+    """Return every T_n(L - I) X of constant signals, for :func:`combine`.
+
+    Parameters
+    ----------
+    series : ChebyshevSeries
+    spectrum : Spectrum
+        Of each item's graph, or of one graph for all.
+    X : Tensor of shape (n_items, n_rois, n_channels)
+
+    Returns
+    -------
+    Tensor of shape (n_items, order + 1, n_rois, n_channels)
+    """
+    U = spectrum.eigenvectors.to(X.dtype)
+    values = series.values(spectrum.eigenvalues).expand(len(X), -1, -1)
+    weighted = torch.einsum("tif,tni->tinf", U.mT @ X, values)
+    joined = U @ weighted.flatten(2)
+    return joined.reshape(weighted.shape).transpose(1, 2)
+
+
+def combine(terms: Tensor, scale: Tensor, series: ChebyshevSeries) -> Tensor:
+    """Diffuse signals given by their terms; differentiable in scale.
+
+    Parameters
+    ----------
+    terms : Tensor of shape (n_items, order + 1, n_rois, n_channels)
+        From :func:`chebyshev_terms`; constant.
+    scale : Tensor of shape (n_rois,)
+        Heat scale of every region.
+    series : ChebyshevSeries
+
+    Returns
+    -------
+    Tensor of shape (n_items, n_rois, n_channels)
+    """
+    return _Combine.apply(terms, scale, series)  # type: ignore[no-any-return]
+
+
+class _Combine(torch.autograd.Function):
+    """Y[t, p, f] = sum_n c_n(s_p) terms[t, n, p, f]."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, terms: Tensor, scale: Tensor, series: ChebyshevSeries
+    ) -> Tensor:
+        c, slopes, _ = series.at(scale)
+        ctx.save_for_backward(terms, slopes, scale)
+        return _summed_terms(terms, c)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        terms, slopes, scale = ctx.saved_tensors
+        slope = _summed_terms(terms, slopes)
+        return None, _summed_product(grad, slope).to(scale.dtype), None
+
+
 class SpectralEngine:
     """Heat diffusion over decomposed graphs, differentiable in signal and scale.
 
     Parameters
     ----------
+    series : ChebyshevSeries
+        The kernel.
     spectrum : Spectrum
-        Of the distinct graphs; the engine works on their device.
-    graph_of : int Tensor of shape (n_items,) or None
-        Graph of every item; None if item t belongs to graph t.
-    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
-        How the heat kernel is made.
-    degree : int or None
-        Degree of the expansion; None for `exact`.
-    max_scale : float or None
-        Largest scale that will be asked for; lets the exact kernel be interpolated,
-        to rounding, which is faster and lets the first layer be made once
-        (:meth:`terms`). Without it every exponential is taken.
-    dtype : torch.dtype
-        Precision of signals and products.
+        Of each item's graph, or of one graph for all; the engine works on its device.
     chunk : int
         Items handled at once, to stay in cache; results agree to rounding.
 
@@ -157,157 +203,28 @@ class SpectralEngine:
     --------
     >>> from brainlsap.graph import decompose, normalized_laplacian
     >>> L = normalized_laplacian(torch.ones(1, 3, 3) - torch.eye(3))
-    >>> engine = SpectralEngine(decompose(L), kernel="exact")
+    >>> engine = SpectralEngine(ChebyshevSeries("chebyshev", 13), decompose(L))
     >>> engine.diffuse(torch.ones(1, 3, 2), torch.tensor([0.0, 1.0, 2.0])).shape
     torch.Size([1, 3, 2])
     """
 
     def __init__(
-        self,
-        spectrum: Spectrum,
-        graph_of: Tensor | None = None,
-        *,
-        kernel: str,
-        degree: int | None = None,
-        max_scale: float | None = None,
-        dtype: torch.dtype = torch.float32,
-        chunk: int = 20,
+        self, series: ChebyshevSeries, spectrum: Spectrum, chunk: int = 20
     ) -> None:
-        self.kernel, self.chunk = kernel, chunk
-        self.vectors = spectrum.eigenvectors.to(dtype)
-        self.eigenvalues = spectrum.eigenvalues.to(dtype)
-        n_graphs, device = len(self.eigenvalues), self.vectors.device
-        self.shared = n_graphs == 1
-        self.in_order = graph_of is None
-        if graph_of is None:
-            graph_of = torch.arange(n_graphs, device=device)
-        self.graph_of = graph_of.to(device)
-        self.series: ChebyshevSeries | None = None
-        self.basis = self.eigenvalues[:, None]
-        if kernel != "exact" or max_scale is not None:
-            self.series = ChebyshevSeries(
-                kernel, degree, max_scale or 0.0, dtype, device
-            )
-            chebyshev, order = EXPANSIONS["chebyshev"], self.series.order
-            # in float64, some graphs at a time
-            some = spectrum.eigenvalues.split(_AT_ONCE)
-            made = (polynomial_values(chebyshev, one, order).to(dtype) for one in some)
-            self.basis = torch.cat(list(made))
-
-    @property
-    def order(self) -> int | None:
-        """Degree of the Chebyshev series; None where exponentials are taken."""
-        return None if self.series is None else self.series.order
+        self.series, self.chunk = series, chunk
+        self.vectors = spectrum.eigenvectors.to(series.dtype)
+        self.rates = -spectrum.eigenvalues.to(series.dtype)[:, None]
+        # in float64, some graphs at a time
+        some = spectrum.eigenvalues.split(_AT_ONCE)
+        self.basis = torch.cat([series.values(one) for one in some])
 
     def select(self, items: Tensor | slice) -> "SpectralEngine":
-        """Return the engine of some items; a slice of items in order copies nothing."""
-        # A copy of their eigenvectors in order saves gathering them each time (a chunk
-        # is then a view); beyond a little memory, graphs are shared and gathered.
+        """Return the engine of some items; a slice copies nothing."""
         chosen = copy.copy(self)
-        if isinstance(items, slice):
-            taken: slice | Tensor = items
-            worth_it = self.in_order
-        else:
-            items = items.to(self.graph_of.device)
-            taken = self.graph_of[items]
-            worth_it = 2 <= len(items) <= _COPIED_BYTES / self.vectors[0].nbytes
-        chosen.graph_of, chosen.in_order = self.graph_of[items], False
-        if self.shared or not worth_it:
-            return chosen
-        chosen.vectors, chosen.basis = self.vectors[taken], self.basis[taken]
-        chosen.eigenvalues = self.eigenvalues[taken]
-        chosen.graph_of = torch.arange(len(chosen.vectors), device=self.vectors.device)
-        chosen.in_order = True
+        if len(self.vectors) > 1:
+            chosen.vectors, chosen.rates = self.vectors[items], self.rates[items]
+            chosen.basis = self.basis[items]
         return chosen
-
-    def graphs(self, picked: slice | Tensor) -> Graphs:
-        """Return the spectra of some graphs: views, where a slice picks them."""
-        slopes = -self.eigenvalues[picked][:, None]
-        return Graphs(self.vectors[picked], slopes, self.basis[picked])
-
-    def chunks(self, *signals: Tensor) -> Iterator[tuple[Graphs, tuple[Tensor, ...]]]:
-        """Iterate over graphs and signals, of shape (n_items, ...), of a few items."""
-        # views made all at once: a slice for each would take a tenth of an epoch
-        cut = (signal.split(self.chunk) for signal in signals)
-        parts = list(zip(*cut, strict=True))
-        graphs: Iterator[Graphs]
-        if self.shared:
-            graphs = itertools.repeat(self.graphs(slice(0, 1)), len(parts))
-        elif self.in_order:
-            slopes = -self.eigenvalues[:, None]
-            held = (one.split(self.chunk) for one in (self.vectors, slopes, self.basis))
-            graphs = itertools.starmap(Graphs, zip(*held, strict=True))
-        else:
-            graphs = map(self.graphs, self.graph_of.split(self.chunk))
-        return zip(graphs, parts, strict=True)
-
-    def weights(self, scale: Tensor) -> Series | Tensor:
-        """Return what rows are weighted by: a series, or the scales themselves."""
-        dtype = self.vectors.dtype
-        if self.series is None:
-            return scale.detach().to(dtype)
-        return self.series.at(scale, dtype)
-
-    def workspace(self, n_items: int) -> Tensor:
-        """Return memory for the weighted vectors of a chunk of items."""
-        n_rois = self.vectors.shape[-1]
-        return self.vectors.new_empty(min(self.chunk, n_items), n_rois, n_rois)
-
-    def to_spectrum(self, H: Tensor) -> Tensor:
-        """Return the graph Fourier transform of constant signals, U^T H.
-
-        Parameters
-        ----------
-        H : Tensor of shape (n_items, n_rois, n_channels)
-            Signals on the regions.
-
-        Returns
-        -------
-        Tensor of shape (n_items, n_rois, n_channels)
-        """
-        if self.shared:
-            return self.vectors[0].T @ H
-        return torch.cat([graphs.vectors.mT @ h for graphs, (h,) in self.chunks(H)])
-
-    def terms(self, H_hat: Tensor) -> Tensor:
-        """Return every T_n(L - I) H of constant signals: a first layer made once.
-
-        With these, :meth:`combine` diffuses at any scale for the price of one sum
-        over terms, however large the graphs are.
-
-        Parameters
-        ----------
-        H_hat : Tensor of shape (n_items, n_rois, n_channels)
-            From :meth:`to_spectrum`.
-
-        Returns
-        -------
-        Tensor of shape (n_items, order + 1, n_rois, n_channels)
-        """
-        n_items, n_rois, n_channels = H_hat.shape
-        found = H_hat.new_empty(n_items, self.basis.shape[1], n_rois, n_channels)
-        for graphs, (hat, out) in self.chunks(H_hat, found):
-            values = graphs.basis.expand(len(hat), -1, -1)
-            weighted = torch.einsum("tif,tni->tinf", hat, values)
-            joined = graphs.vectors @ weighted.flatten(2)
-            out[:] = joined.reshape(weighted.shape).transpose(1, 2)
-        return found
-
-    def combine(self, terms: Tensor, scale: Tensor) -> Tensor:
-        """Diffuse signals given by their terms; differentiable in scale.
-
-        Parameters
-        ----------
-        terms : Tensor of shape (n_items, order + 1, n_rois, n_channels)
-            From :meth:`terms`; constant.
-        scale : Tensor of shape (n_rois,)
-            Heat scale of every region.
-
-        Returns
-        -------
-        Tensor of shape (n_items, n_rois, n_channels)
-        """
-        return _Combine.apply(terms, scale, self)  # type: ignore[no-any-return]
 
     def diffuse(self, H: Tensor, scale: Tensor) -> Tensor:
         """Diffuse signals over each item's graph; differentiable.
@@ -323,57 +240,65 @@ class SpectralEngine:
         -------
         Tensor of shape (n_items, n_rois, n_channels)
         """
-        return _Diffuse.apply(H, scale, self, False)  # type: ignore[no-any-return]
+        return _Diffuse.apply(H, scale, self)  # type: ignore[no-any-return]
 
-    def diffuse_spectrum(self, H_hat: Tensor, scale: Tensor) -> Tensor:
-        """Diffuse constant signals given by :meth:`to_spectrum` (the first layer)."""
-        return _Diffuse.apply(H_hat, scale, self, True)  # type: ignore[no-any-return]
-
-
-class _Combine(torch.autograd.Function):
-    """Y[t, p, f] = sum_n c_n(s_p) terms[t, n, p, f]."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, terms: Tensor, scale: Tensor, engine: SpectralEngine
-    ) -> Tensor:
-        series = engine.series.at(scale, terms.dtype)  # type: ignore[union-attr]
-        ctx.save_for_backward(terms, series.slopes, scale)
-        return _summed_terms(terms, series.coefficients)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        terms, dc, scale = ctx.saved_tensors
-        slope = _summed_terms(terms, dc)
-        return None, _summed_product(grad, slope).to(scale.dtype), None
+    def parts(self, n_items: int) -> Iterator[tuple[slice, slice]]:
+        """Yield a few items at a time, and their graphs."""
+        shared = len(self.vectors) == 1
+        step = n_items if shared else self.chunk
+        for start in range(0, n_items, step):
+            items = slice(start, start + step)
+            yield items, slice(0, 1) if shared else items
 
 
 class _Diffuse(torch.autograd.Function):
-    """Y = (U o E) U^T H; the derivative with respect to scale is formed forward."""
+    """Y = (U o E) U^T H; the derivative with respect to scale is formed forward.
+
+    The rows U o E are kept for the way back.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any, H: Tensor, scale: Tensor, engine: SpectralEngine, in_spectrum: bool
-    ) -> Tensor:
-        ctx.engine, ctx.in_spectrum = engine, in_spectrum
-        ctx.weights = engine.weights(scale)
-        diffuse = _diffuse_shared if engine.shared else _diffuse_chunks
-        wants_slope = ctx.needs_input_grad[1]
-        out, slope = diffuse(engine, ctx.weights, H, in_spectrum, wants_slope)
-        ctx.save_for_backward(slope, scale)
+    def forward(ctx: Any, H: Tensor, scale: Tensor, engine: SpectralEngine) -> Tensor:
+        wants_H, wants_slope, _ = ctx.needs_input_grad
+        c, slopes, follows = engine.series.at(scale)
+        out = torch.empty_like(H)
+        slope = torch.empty_like(H) if wants_slope else H[:0]
+        rows = engine.vectors[:0]
+        if wants_H:
+            rows = torch.empty_like(engine.vectors)
+        for items, graphs in engine.parts(len(H)):
+            U, basis = engine.vectors[graphs], engine.basis[graphs]
+            hat = U.mT @ H[items]
+            kept = _weighted(c, U, basis, rows[graphs] if wants_H else None)
+            out[items] = kept @ hat
+            if wants_slope and follows:
+                slope[items] = kept @ (hat * engine.rates[graphs].mT)
+            elif wants_slope:
+                slope[items] = _weighted(slopes, U, basis) @ hat
+        ctx.engine = engine
+        ctx.save_for_backward(rows, slope, scale)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        slope, scale = ctx.saved_tensors
+        rows, slope, scale = ctx.saved_tensors
+        wants_H, wants_slope, _ = ctx.needs_input_grad
         grad_scale = grad_H = None
-        if ctx.needs_input_grad[1]:
+        if wants_slope:
             grad_scale = _summed_product(grad, slope).to(scale.dtype)
-        if ctx.needs_input_grad[0] and not ctx.in_spectrum:
-            grad_H = _transpose(ctx.engine, ctx.weights, grad.contiguous())
-        return grad_H, grad_scale, None, None
+        if wants_H:  # K^T g = U ((U o E)^T g): not symmetric once scales differ
+            grad_H = torch.empty_like(grad)
+            for items, graphs in ctx.engine.parts(len(grad)):
+                hat = rows[graphs].mT @ grad[items]
+                grad_H[items] = ctx.engine.vectors[graphs] @ hat
+        return grad_H, grad_scale, None
+
+
+def _weighted(c: Tensor, U: Tensor, basis: Tensor, out: Tensor | None = None) -> Tensor:
+    """Return U o E, the eigenvectors weighted by a series."""
+    values = basis[:, : c.shape[1]]
+    return torch.bmm(c.expand(len(values), -1, -1), values, out=out).mul_(U)
 
 
 def _summed_terms(terms: Tensor, c: Tensor) -> Tensor:
@@ -392,95 +317,3 @@ def _summed_product(one: Tensor, other: Tensor) -> Tensor:
     for left, right in zip(one.split(_AT_ONCE), other.split(_AT_ONCE), strict=True):
         total += (left * right).sum((0, 2))
     return total
-
-
-def _weighted_vectors(
-    weights: Series | Tensor, graphs: Graphs, workspace: Tensor
-) -> Tensor:
-    """Return U o E in the workspace: fresh memory costs more than the sums."""
-    if isinstance(weights, Series):
-        return _weighted_sum(weights.coefficients, graphs, workspace)
-    rows = workspace[: len(graphs.vectors)]
-    torch.mul(weights[:, None], graphs.slopes, out=rows)
-    return rows.exp_().mul_(graphs.vectors)
-
-
-def _weighted_slopes(
-    weights: Series | Tensor, graphs: Graphs, workspace: Tensor
-) -> Tensor | None:
-    """Return U o dE/ds in the workspace; None where that is U o E times -lambda."""
-    if not isinstance(weights, Series) or weights.follows_eigenvalues:
-        return None
-    return _weighted_sum(weights.slopes, graphs, workspace)
-
-
-def _weighted_sum(c: Tensor, graphs: Graphs, workspace: Tensor) -> Tensor:
-    values = graphs.basis[:, : c.shape[1]]
-    rows = workspace[: len(values)]
-    torch.bmm(c.expand(len(values), -1, -1), values, out=rows)
-    return rows.mul_(graphs.vectors)
-
-
-def _diffuse_shared(
-    engine: SpectralEngine,
-    weights: Series | Tensor,
-    H: Tensor,
-    in_spectrum: bool,
-    wants_slope: bool,
-) -> tuple[Tensor, Tensor]:
-    """One graph for everybody: form the kernel and its slope once, for all."""
-    graphs = engine.graphs(slice(0, 1))
-    U = graphs.vectors[0]
-    rows = _weighted_vectors(weights, graphs, engine.workspace(1))[0]
-    if wants_slope:
-        slope = _weighted_slopes(weights, graphs, engine.workspace(1))
-        rows = torch.cat([rows, rows * graphs.slopes[0] if slope is None else slope[0]])
-    both = (rows if in_spectrum else rows @ U.T) @ H
-    return both[:, : len(U)], both[:, len(U) :]
-
-
-def _diffuse_chunks(
-    engine: SpectralEngine,
-    weights: Series | Tensor,
-    H: Tensor,
-    in_spectrum: bool,
-    wants_slope: bool,
-) -> tuple[Tensor, Tensor]:
-    out = torch.empty_like(H)
-    slope = torch.empty_like(H) if wants_slope else H[:0]
-    workspace = engine.workspace(len(H))
-    # channels before regions: factors of eigenvalues then go over long rows
-    thin = H.new_empty(len(workspace), H.shape[2], H.shape[1])
-    given = (H.mT, out, slope) if wants_slope else (H.mT, out)
-    for graphs, (signal, diffused, *sloped) in engine.chunks(*given):
-        hat = signal
-        if not in_spectrum:
-            hat = torch.bmm(signal, graphs.vectors, out=thin[: len(signal)])
-        rows = _weighted_vectors(weights, graphs, workspace)
-        torch.bmm(rows, hat.mT, out=diffused)
-        if not wants_slope:
-            continue
-        # in the place of the rows, which are still in cache and done with
-        steep = _weighted_slopes(weights, graphs, workspace)
-        if steep is None:
-            steep, hat = rows, hat * graphs.slopes
-        torch.bmm(steep, hat.mT, out=sloped[0])
-    return out, slope
-
-
-def _transpose(
-    engine: SpectralEngine, weights: Series | Tensor, grad: Tensor
-) -> Tensor:
-    """K^T g = U ((U o E)^T g): not symmetric once scales differ."""
-    if engine.shared:
-        graphs = engine.graphs(slice(0, 1))
-        rows = _weighted_vectors(weights, graphs, engine.workspace(1))[0]
-        return (graphs.vectors[0] @ rows.T) @ grad
-    out = torch.empty_like(grad)
-    workspace = engine.workspace(len(grad))
-    thin = grad.new_empty(len(workspace), grad.shape[2], grad.shape[1])
-    for graphs, (slope, diffused) in engine.chunks(grad.mT, out):
-        rows = _weighted_vectors(weights, graphs, workspace)
-        hat = torch.bmm(slope, rows, out=thin[: len(rows)])
-        torch.bmm(graphs.vectors, hat.mT, out=diffused)
-    return out

@@ -7,27 +7,22 @@
 - `training`: the one loop, and the starts that are averaged.
 - `classifier`: :class:`LSAPClassifier`, :class:`NetworkClassifier`.
 - `linear`: logistic regression on diffused features.
-- `tuning`, `storage`: settings chosen by inner folds; a fitted model in one file.
+- `storage`: a fitted model in one file.
 """
 
 from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
 from brainlsap.model.linear import DiffusedLogisticRegression
 from brainlsap.model.propagation import NETWORKS
-from brainlsap.model.settings import PAPER_HYPERPARAMETERS, PRESETS
+from brainlsap.model.settings import PRESETS
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
-from brainlsap.model.tuning import SPACES, TunedClassifier, tuned
 
 __all__ = [
     "NETWORKS",
-    "PAPER_HYPERPARAMETERS",
     "PRESETS",
-    "SPACES",
     "DiffusedLogisticRegression",
     "LSAPClassifier",
     "ModelOrigin",
     "NetworkClassifier",
-    "TunedClassifier",
     "load_model",
     "save_model",
-    "tuned",
 ]

@@ -9,7 +9,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from brainlsap.arrays import check_at_least, check_choice
-from brainlsap.graph import LearnedPreparation, error_bound
+from brainlsap.graph import error_bound
 from brainlsap.model.inputs import (
     InputScaler,
     PackedClassifier,
@@ -18,7 +18,6 @@ from brainlsap.model.inputs import (
     check_packed,
     make_batch,
     order_labels,
-    summarize_connectomes,
     threads,
 )
 from brainlsap.model.propagation import NETWORKS
@@ -99,10 +98,8 @@ class GraphClassifier(PackedClassifier):
         self.settings_ = settings
         shared = np.array(connectomes[0]) if all_equal(connectomes) else None
         self.shared_connectome_ = shared
-        learned = LearnedPreparation.learn(
-            connectomes, features, groups, settings.preparing()
-        )
-        self.preparation_ = learned.to_dict()
+        preparing = settings.preparing()
+        self.preparation_ = preparing.learn(connectomes, features, groups)
         with threads(self.n_threads):
             batch = self._batch(connectomes, features)
             seed = self.random_state or 0
@@ -112,8 +109,6 @@ class GraphClassifier(PackedClassifier):
             self.history_ = [run.history for run in starts.runs]
             self.fit_report_ = self._report(starts)
             self._keep(starts)
-            if settings.network == "heat":
-                self.fit_report_ |= summarize_connectomes(connectomes, learned)
         for sentence in self.fit_report_["warnings"]:
             warnings.warn(sentence, UserWarning, stacklevel=2)
         return self
@@ -144,9 +139,9 @@ class GraphClassifier(PackedClassifier):
             return torch.stack(each).softmax(2).mean(0).cpu().numpy()
 
     def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
-        learned = LearnedPreparation.from_dict(self.preparation_)
         scaled, device = self.scaler_.apply(features), torch.device(self.device)
-        return make_batch(connectomes, scaled, self.settings_, learned, device)
+        how = self.settings_, self.preparation_, device
+        return make_batch(connectomes, scaled, *how)
 
     def _report(self, starts: Starts) -> dict[str, Any]:
         """Return how the fit went, so that it can be written as JSON."""
@@ -265,8 +260,6 @@ class LSAPClassifier(GraphClassifier):
         - `preparation`: dict of further options of
           :class:`brainlsap.graph.Preparation`, such as `consensus`; what they learn
           comes from the scans of the fit alone.
-        - `normalization`: "symmetric" or "random_walk". Rows of the symmetric kernel do
-          not sum to 1, so it carries degrees even where features do not.
         - `inputs`: "features", or "constant", which puts 1 in the place of each.
 
         :meth:`set_params` takes these names too, so that searches find them.
@@ -383,7 +376,7 @@ class LSAPClassifier(GraphClassifier):
             "start_scale": start,
             "scales_learned": bool(moved.any()),
             "scales_by_start": np.round(self.scales_by_start_, 6).tolist(),
-            "n_projected": sum(run.network.heat.n_projected for run in runs),
+            "n_projected": int(sum(run.network.heat.n_projected for run in runs)),
         }
         if self.fit_report_["n_projected"]:
             self.fit_report_["warnings"].append(

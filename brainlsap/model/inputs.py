@@ -12,12 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from brainlsap.arrays import check_connectomes, check_features, unpack
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import (
-    LearnedPreparation,
-    SpectralEngine,
-    Spectrum,
-    connectome_summary,
-)
+from brainlsap.graph import ChebyshevSeries, Preparation
 from brainlsap.model.propagation import (
     NETWORKS,
     SPECTRA,
@@ -212,19 +207,11 @@ def all_equal(connectomes: np.ndarray) -> bool:
     )
 
 
-def distinct_connectomes(
-    connectomes: np.ndarray, learned: LearnedPreparation
-) -> np.ndarray:
-    """Return every connectome, or a single one where all are made ready to the same."""
-    shared = learned.is_shared or all_equal(connectomes)
-    return connectomes[:1] if shared else connectomes
-
-
 def make_batch(
     connectomes: np.ndarray,
     scaled: np.ndarray,
     settings: Settings,
-    learned: LearnedPreparation,
+    preparation: Preparation,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
 ) -> GraphBatch | DenseGraphs:
@@ -237,75 +224,29 @@ def make_batch(
         From :class:`InputScaler`.
     settings : Settings
         With the degree settled.
-    learned : LearnedPreparation
-        Of the training scans.
+    preparation : Preparation
+        Learned from the training scans.
     device : torch.device
     dtype : torch.dtype
     """
-    graphs = distinct_connectomes(connectomes, learned)
+    shared = preparation.network is not None or all_equal(connectomes)
+    graphs = connectomes[:1] if shared else connectomes
     if settings.inputs == "constant":
         scaled = np.ones_like(scaled)
     X = torch.from_numpy(scaled).to(device, dtype)
-    if settings.network != "heat":
-        kind = NETWORKS[settings.network]
-        if kind is None:
-            return DenseGraphs(X, ())
-        scale = float(settings.initial_scale)
-        parts = [kind.graphs(W, scale) for W in _prepared(graphs, learned)]
-        kept = (torch.cat(one) for one in zip(*parts, strict=True))
-        return DenseGraphs(X, tuple(one.to(device, dtype) for one in kept))
-    spectrum, graph_of = SPECTRA.spectra(graphs, learned.apply, dtype)
-    if len(graph_of) < len(connectomes):
-        graph_of = np.zeros(len(connectomes), dtype=np.int64)
-    engine = SpectralEngine(
-        Spectrum(spectrum.eigenvalues.to(device), spectrum.eigenvectors.to(device)),
-        torch.from_numpy(graph_of).to(device),
-        kernel=settings.kernel,
-        degree=settings.degree,
-        max_scale=settings.max_scale,
-        dtype=dtype,
-        chunk=16 if device.type == "cpu" else 512,
-    )
-    root = None
-    if settings.normalization == "random_walk":
-        roots = [_degree_roots(W) for W in _prepared(graphs, learned)]
-        root = torch.from_numpy(np.concatenate(roots)).to(device, dtype)
-        root = root.expand(len(scaled), -1, -1)
-    return GraphBatch.build(engine, X, root)
-
-
-def _prepared(graphs: np.ndarray, learned: LearnedPreparation) -> Iterator[np.ndarray]:
-    for part in row_blocks(graphs):
-        yield learned.apply(graphs[part], part.start)
-
-
-def _degree_roots(prepared: np.ndarray) -> np.ndarray:
-    """Return root degrees; any will do for isolated regions, rows of the identity."""
-    degree = prepared.sum(axis=-1)
-    largest = degree.max(axis=-1, keepdims=True)
-    degree = np.where(degree > 0, degree, np.where(largest > 0, largest, 1.0))
-    return np.sqrt(degree)[..., None]
-
-
-def summarize_connectomes(
-    connectomes: np.ndarray, learned: LearnedPreparation
-) -> dict[str, float]:
-    """Return density, isolated regions and spectral gap of the prepared graphs."""
-    graphs = distinct_connectomes(connectomes, learned)
-    parts, counts = [], []
-    for part in row_blocks(graphs):
-        spectrum, graph_of = SPECTRA.spectra(graphs[part], learned.apply, torch.float32)
-        prepared = learned.apply(graphs[part], part.start)
-        parts.append(connectome_summary(prepared, spectrum.eigenvalues[graph_of]))
-        counts.append(len(prepared))
-    each = {name: np.array([one[name] for one in parts]) for name in parts[0]}
-    extremes = {"most_isolated": np.max, "smallest_gap": np.min}
-    return {
-        name: float(extremes[name](found))
-        if name in extremes
-        else float(np.average(found, weights=counts))
-        for name, found in each.items()
-    }
+    if settings.network == "heat":
+        kernel = settings.kernel, settings.degree, float(settings.max_scale or 0.0)
+        series = ChebyshevSeries(*kernel, dtype, device)
+        spectra = SPECTRA.blocks(graphs, preparation, dtype)
+        return GraphBatch.build(series, spectra, X, keep=settings.n_layers > 1)
+    kind = NETWORKS[settings.network]
+    if kind is None:
+        return DenseGraphs(X, ())
+    scale = float(settings.initial_scale)
+    prepared = (preparation.apply(graphs[part]) for part in row_blocks(graphs))
+    parts = [kind.graphs(W, scale) for W in prepared]
+    kept = (torch.cat(one) for one in zip(*parts, strict=True))
+    return DenseGraphs(X, tuple(one.to(device, dtype) for one in kept))
 
 
 @contextmanager

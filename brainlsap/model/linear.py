@@ -8,7 +8,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from brainlsap.graph import LearnedPreparation
+from brainlsap.graph import Preparation
 from brainlsap.model.inputs import (
     InputScaler,
     PackedClassifier,
@@ -107,10 +107,9 @@ class DiffusedLogisticRegression(PackedClassifier):
         )
         self.scaler_ = InputScaler.learn(features)
         options = self.settings_.preparing()
-        learned = LearnedPreparation.learn(connectomes, features, people, options)
-        self.preparation_ = learned.to_dict()
+        self.preparation_ = options.learn(connectomes, features, people)
         scaled = self.scaler_.apply(features)
-        found = self._diffused(connectomes, scaled, learned, [self.scale_])
+        found = self._diffused(connectomes, scaled, self.preparation_, [self.scale_])
         diffused = found[self.scale_]
         self.after_ = InputScaler.learn(diffused)
         self.model_ = _linear(self.C_).fit(_flat(self.after_.apply(diffused)), y)
@@ -123,9 +122,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         """Return the probability of every class, shape (n_scans, n_classes)."""
         check_is_fitted(self, "model_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        learned = LearnedPreparation.from_dict(self.preparation_)
         scaled = self.scaler_.apply(features)
-        found = self._diffused(connectomes, scaled, learned, [self.scale_])
+        found = self._diffused(connectomes, scaled, self.preparation_, [self.scale_])
         diffused = found[self.scale_]
         return self.model_.predict_proba(_flat(self.after_.apply(diffused)))
 
@@ -149,7 +147,7 @@ class DiffusedLogisticRegression(PackedClassifier):
         for learn, watch in splitter.split(features[:, :, 0], y, people):
             before = InputScaler.learn(features[learn])
             known = connectomes[learn], features[learn], people[learn]
-            prepared = LearnedPreparation.learn(*known, self.settings_.preparing())
+            prepared = self.settings_.preparing().learn(*known)
             inputs = before.apply(features)
             each = self._diffused(connectomes, inputs, prepared, self.scales)
             for scale, diffused in each.items():
@@ -165,14 +163,15 @@ class DiffusedLogisticRegression(PackedClassifier):
         self,
         connectomes: np.ndarray,
         scaled: np.ndarray,
-        learned: LearnedPreparation,
+        preparation: Preparation,
         scales: Iterable[float],
     ) -> dict[float, np.ndarray]:
         """Return the features diffused at every given scale, float64."""
         settings, dtype, found = self.settings_, torch.float64, {}
         cpu = torch.device("cpu")
         with threads(1):
-            batch: Any = make_batch(connectomes, scaled, settings, learned, cpu, dtype)
+            how = settings, preparation, cpu, dtype
+            batch: Any = make_batch(connectomes, scaled, *how)
             for scale in map(float, scales):
                 same = torch.full((self.n_rois_,), scale, dtype=dtype)
                 signals = batch.diffuse(same).numpy()

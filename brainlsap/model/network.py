@@ -9,6 +9,9 @@ from torch.autograd.function import once_differentiable
 from brainlsap.model.propagation import NETWORKS, DenseGraphs, GraphBatch, HeatScale
 from brainlsap.model.settings import Settings
 
+# What a few scans hold between the last layer and the read-out: it stays in cache.
+_PART_BYTES = 1 << 19
+
 
 def drop(x: Tensor, rate: float, training: bool) -> Tensor:
     """Set a random share of the entries to 0, and scale up the rest to match.
@@ -18,51 +21,84 @@ def drop(x: Tensor, rate: float, training: bool) -> Tensor:
     rest scaled to it.
     """
     level = round(rate * 256)
-    return x * _kept(x, level) if training and level else x
-
-
-def rectify_and_drop(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Return `drop(relu(x), rate, training)` in the memory of `x`, which is lost.
-
-    One pass less each way over the largest arrays of an epoch.
-    """
-    level = round(rate * 256) if training else 0
-    return _RectifyAndDrop.apply(x, level)  # type: ignore[no-any-return]
-
-
-class _RectifyAndDrop(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, level: int) -> Tensor:
-        x.relu_()
-        if level:
-            x.mul_(_kept(x, level))
-        ctx.mark_dirty(x)
-        ctx.save_for_backward(x)
-        ctx.factor = 256 / (256 - level)
+    if not training or not level:
         return x
+    return x * _kept(_draw(x, level), level, x).mul_(256 / (256 - level))
+
+
+def _n_bits(level: int) -> int:
+    # entries share a byte where the rate needs few of its bits: 1/2 needs one
+    return 9 - (level & -level).bit_length()
+
+
+def _draw(x: Tensor, level: int) -> Tensor:
+    """Return random bytes that tell of every entry of `x` whether it is dropped."""
+    n_bytes = -(-x.numel() // (8 // _n_bits(level)))
+    words = torch.randint(-(2**63), 2**63 - 1, (-(-n_bytes // 8),), device=x.device)
+    return words.view(torch.uint8)[:n_bytes]
+
+
+def _kept(drawn: Tensor, level: int, x: Tensor) -> Tensor:
+    """Return 0 for what is dropped of `x`, else 1, in its shape."""
+    n_bits = _n_bits(level)
+    if n_bits < 8:
+        shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
+        drawn = drawn & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
+        least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
+    else:
+        least = torch.tensor(level, dtype=torch.uint8)
+    # compared into numbers: to truth values, and those to numbers, takes ten times that
+    kept = torch.ge(drawn, least, out=x.new_empty(drawn.shape))
+    return kept.flatten()[: x.numel()].view(x.shape)
+
+
+class _MixAndRead(torch.autograd.Function):
+    """drop(relu(Z mix^T + b)), flattened, times read^T: a few scans at a time.
+
+    The array between the two products is the largest of an epoch. In parts it stays in
+    cache, and the way back makes it again from the random bytes.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, Z: Tensor, mix: Tensor, bias: Tensor, read: Tensor, level: int
+    ) -> Tensor:
+        size = max(1, _PART_BYTES // (read.shape[1] * read.element_size()))
+        read = read.mT * (256 / (256 - level))
+        ctx.level, ctx.parts, out = level, [], Z.new_empty(len(Z), read.shape[1])
+        for some, read_out in zip(Z.split(size), out.split(size), strict=True):
+            H = torch.addmm(bias, some.flatten(0, 1), mix.mT).relu_()
+            drawn = _draw(H, level) if level else None
+            if drawn is not None:
+                H.mul_(_kept(drawn, level, H))
+            torch.mm(H.view(len(some), -1), read, out=read_out)
+            ctx.parts.append((some, drawn))
+        ctx.save_for_backward(mix, bias, read)
+        return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (out,) = ctx.saved_tensors
-        # positive exactly where the entry was positive and kept
-        slope = torch.ops.aten.threshold_backward(grad, out, 0)
-        return (slope if ctx.factor == 1 else slope.mul_(ctx.factor)), None
-
-
-def _kept(x: Tensor, level: int) -> Tensor:
-    """Return 0 for what is dropped, else what makes up for it."""
-    # entries share a byte where the rate needs few of its bits: 1/2 needs one
-    n_bits = 9 - (level & -level).bit_length()
-    shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
-    masks = (((1 << n_bits) - 1) << shifts).to(torch.uint8)
-    least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
-    n_bytes = -(-x.numel() // len(shifts))
-    words = torch.randint(-(2**63), 2**63 - 1, (-(-n_bytes // 8),), device=x.device)
-    drawn = words.view(torch.uint8)[:n_bytes] & masks
-    # compared into numbers: to truth values, and those to numbers, takes ten times that
-    kept = torch.ge(drawn, least, out=x.new_empty(drawn.shape))
-    return kept.flatten()[: x.numel()].view(x.shape).mul_(256 / (256 - level))
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        mix, bias, read = ctx.saved_tensors
+        slopes = [torch.zeros_like(one) for one in (mix, bias, read)]
+        grad_Z: list[Tensor] = []
+        for (some, drawn), g in zip(
+            ctx.parts, grad.split([len(some) for some, _ in ctx.parts]), strict=True
+        ):
+            inputs = some.flatten(0, 1)
+            H = torch.addmm(bias, inputs, mix.mT).relu_()
+            if drawn is not None:
+                H.mul_(_kept(drawn, ctx.level, H))
+            slopes[2].addmm_(H.view(len(some), -1).mT, g)
+            # positive exactly where the entry was positive and kept
+            back = torch.ops.aten.threshold_backward((g @ read.mT).view_as(H), H, 0)
+            slopes[0].addmm_(back.mT, inputs)
+            slopes[1].add_(back.sum(0))
+            if ctx.needs_input_grad[0]:
+                grad_Z.append((back @ mix).view_as(some))
+        factor = 256 / (256 - ctx.level)
+        back_Z = torch.cat(grad_Z) if grad_Z else None
+        return back_Z, slopes[0], slopes[1], slopes[2].mT * factor, None
 
 
 class RegionStandardizer(nn.Module):
@@ -85,42 +121,38 @@ class RegionStandardizer(nn.Module):
 
     def forward(self, Z: Tensor) -> Tensor:
         """Standardise signals of shape `(n_items, n_rois, n_channels)`."""
-        kept = self.mean, self.deviation
-        mean, deviation = self.statistics(Z) if self.training else kept
-        varies = deviation > 1e-6 * (1 + mean.abs())
-        safe = torch.where(varies, deviation, torch.ones_like(deviation))
-        return torch.where(varies, (Z - mean) / safe, torch.zeros_like(Z))
-
-    @staticmethod
-    def statistics(Z: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean and standard deviation over items."""
-        mean = Z.mean(0)
-        # the square root's slope at 0 is infinite, so a constant region is kept off it
-        variance = (Z - mean).square().mean(0)
-        return mean, variance.clamp_min(1e-16).sqrt()
+        if self.training:
+            return _Standardize.apply(Z)  # type: ignore[no-any-return]
+        return (Z - self.mean) * _inverse(self.mean, self.deviation)
 
     @torch.no_grad()
     def remember(self, Z: Tensor) -> None:
         """Store the statistics of these signals for prediction."""
-        self.mean, self.deviation = self.statistics(Z)
+        self.mean = Z.mean(0)
+        self.deviation = (Z - self.mean).square_().mean(0).sqrt_()
 
 
-class Readout(nn.Module):
-    """A perceptron of two layers over flattened regions and channels."""
+def _inverse(mean: Tensor, deviation: Tensor) -> Tensor:
+    return torch.where(deviation > 1e-6 * (1 + mean.abs()), 1 / deviation, 0.0)
 
-    def __init__(
-        self, n_inputs: int, n_units: int, n_classes: int, dropout: float
-    ) -> None:
-        super().__init__()
-        self.first = nn.Linear(n_inputs, n_units)
-        self.second = nn.Linear(n_units, n_classes)
-        self.dropout = dropout
 
-    def forward(self, H: Tensor) -> Tensor:
-        """Return logits of shape `(n_items, n_classes)`; no ReLU on them."""
-        # the supplement of the paper puts a ReLU there; its authors' code does not
-        H = rectify_and_drop(self.first(H), self.dropout, self.training)
-        return self.second(H)
+class _Standardize(torch.autograd.Function):
+    """Minus the mean over items, over their deviation: few passes each way."""
+
+    @staticmethod
+    def forward(ctx: Any, Z: Tensor) -> Tensor:
+        mean = Z.mean(0)
+        out = Z - mean
+        inverse = _inverse(mean, out.square().mean(0).sqrt_())
+        ctx.save_for_backward(out.mul_(inverse), inverse)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        out, inverse = ctx.saved_tensors
+        along = (grad * out).mean(0)
+        return (grad - grad.mean(0)).addcmul_(out, along, value=-1).mul_(inverse)
 
 
 class GraphNetwork(nn.Module):
@@ -142,7 +174,7 @@ class GraphNetwork(nn.Module):
         Regions that the read-out sees; the others only pass signals on.
     """
 
-    measured: Tensor
+    rows: Tensor
 
     def __init__(
         self,
@@ -181,42 +213,46 @@ class GraphNetwork(nn.Module):
         n_measured = int(measured.sum())
         self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal
-        self.readout = Readout(
-            n_measured * widths[-1], settings.readout_units, n_outputs, settings.dropout
-        )
+        self.readout = nn.Linear(n_measured * widths[-1], settings.readout_units)
+        self.output = nn.Linear(settings.readout_units, n_outputs)
         self.linear = None
         if float(settings.linear_penalty):
             self.linear = nn.Linear(n_measured * n_channels, n_outputs)
             nn.init.zeros_(self.linear.weight)
         self.dropout = settings.dropout
-        self.register_buffer("measured", measured)
-        self.all_measured = bool(measured.all())
+        # by number: to look which they are would stop a graphics card
+        self.register_buffer("rows", measured.nonzero().flatten())
 
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`."""
-        first = H = batch.signal
+        level = round(self.dropout * 256) if self.training else 0
+        Z = straight = batch.signal
+        H: Tensor | None = None
         for number, mix in enumerate(self.mix):
             Z = self.standardize[number](self._propagated(number, batch, H))
-            first = first if number else Z
-            last = number == len(self.mix) - 1
-            # regions of all scans in one row: overwriting a view makes copies both ways
-            Z = self._measured(Z) if last else Z
-            H = rectify_and_drop(mix(Z.flatten(0, 1)), self.dropout, self.training)
-            H = H.view(*Z.shape[:2], -1)
-        if not len(self.mix):  # the features as they are
-            H = drop(self._measured(H), self.dropout, self.training)
-        logits = self.readout(H.flatten(1))
+            straight = straight if number else Z
+            if number < len(self.mix) - 1:
+                H = drop(torch.relu(mix(Z)), self.dropout, self.training)
+        Z = self._measured(Z)
+        if len(self.mix):
+            weights = mix.weight, mix.bias, self.readout.weight
+            read = _MixAndRead.apply(Z, *weights, level)
+        else:  # the features as they are
+            Z = drop(Z, self.dropout, self.training)
+            read = Z.flatten(1) @ self.readout.weight.mT
+        # the paper's supplement puts a ReLU on the logits; its authors' code does not
+        units = torch.relu(read + self.readout.bias)
+        logits = self.output(drop(units, self.dropout, self.training))
         if self.linear is not None:
-            logits = logits + self.linear(self._measured(first).flatten(1))
+            logits = logits + self.linear(self._measured(straight).flatten(1))
         return ordinal_log_probabilities(logits) if self.ordinal else logits
 
-    def penalty(self, settings: Settings) -> Tensor:
-        """Return the weighted sum of squared weights that are held small."""
-        total = settings.readout_penalty * self.readout.first.weight.square().sum()
+    def penalized(self, settings: Settings) -> dict[Tensor, float]:
+        """Return the weights whose squares are held small, and by how much."""
+        held = {self.readout.weight: settings.readout_penalty}
         if self.linear is not None:
-            squares = self.linear.weight.square().sum()
-            total = total + float(settings.linear_penalty) * squares
-        return total
+            held[self.linear.weight] = float(settings.linear_penalty)
+        return held
 
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
@@ -225,7 +261,7 @@ class GraphNetwork(nn.Module):
             return
         was_training = self.training
         self.eval()
-        H = batch.signal
+        H = None
         for number, standardize in enumerate(self.standardize):
             Z = self._propagated(number, batch, H)
             standardize.remember(Z)  # type: ignore[operator]
@@ -233,14 +269,14 @@ class GraphNetwork(nn.Module):
                 H = torch.relu(self.mix[number](standardize(Z)))
         self.train(was_training)
 
-    def _propagated(self, number: int, batch: Any, H: Tensor) -> Tensor:
-        layer = self.layers[number] if self.heat is None else self.heat
+    def _propagated(self, number: int, batch: Any, H: Tensor | None) -> Tensor:
         # the first layer's signal lies in the batch, in the form that suits it
-        return batch.propagate(layer, H if number else None)
+        layer = self.layers[number] if self.heat is None else self.heat
+        return batch.propagate(layer, H)
 
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array
-        return H if self.all_measured else H[:, self.measured]
+        return H if len(self.rows) == H.shape[1] else H[:, self.rows]
 
 
 def ordinal_log_probabilities(logits: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ spectral engine (:class:`GraphBatch`), everything else by matrices kept of each 
 (:class:`DenseGraphs`). A further baseline is one entry of :data:`NETWORKS`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,13 +13,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brainlsap.graph import SpectralEngine, SpectrumCache
+from brainlsap.graph import (
+    ChebyshevSeries,
+    Preparation,
+    SpectralEngine,
+    Spectrum,
+    SpectrumCache,
+    chebyshev_terms,
+    combine,
+)
 
 # Folds, kernels and starts of one process see the same graphs again and again.
 SPECTRA = SpectrumCache()
 
-# A first layer's kept terms may take this much memory; beyond, they are made anew.
-_TERMS_BYTES = 1_000_000_000
 _BLOCK_BYTES = 1 << 26
 # Dense graphs that are gone through at once where no gradient is needed.
 _AT_ONCE = 256
@@ -55,7 +61,7 @@ class HeatScale(nn.Module):
         size = n_rois if mode == "region" else 1
         start = torch.full((size,), initial_scale)
         self.raw_scale = nn.Parameter(start, mode != "frozen")
-        self.n_projected = 0
+        self.n_projected: int | Tensor = 0
 
     def forward(self) -> Tensor:
         """Return the scale of every region, shape `(n_rois,)`."""
@@ -69,54 +75,72 @@ class HeatScale(nn.Module):
         # clamp lets NaN through, and no kernel can be made at a scale of NaN
         slope = torch.nan_to_num(self.raw_scale.grad, nan=0.0)
         self.raw_scale.sub_((size * slope).clamp(-clip, clip))
-        # count those above, not those pushed to 0
-        self.n_projected += int((self.raw_scale > self.largest).sum())
+        # those above, not those pushed to 0; a number only when it is asked for
+        self.n_projected = self.n_projected + (self.raw_scale > self.largest).sum()
         self.raw_scale.clamp_(0.0, self.largest)
 
 
 @dataclass(frozen=True, eq=False)
 class GraphBatch:
-    """Scans ready for heat: decomposed graphs, and what layer one can precompute.
+    """Scans ready for heat: the terms of their features, and their graphs.
 
     Attributes
     ----------
-    engine : SpectralEngine
-        Over these scans.
-    signal : Tensor
-        Terms of shape `(n_items, order + 1, n_rois, n_channels)` if `has_terms`,
-        else the transform of shape `(n_items, n_rois, n_channels)`.
-    has_terms : bool
-        Which of the two `signal` is.
-    root : Tensor of shape (n_items, n_rois, 1), optional
-        Square root of every region's degree. With it rows of the kernel sum to 1
-        (random walk): :math:`D^{-1/2} K D^{1/2}`.
+    series : ChebyshevSeries
+        Of the kernel.
+    signal : Tensor of shape (n_items, order + 1, n_rois, n_channels)
+        Terms of the features: all that the first layer needs of the graphs.
+    engine : SpectralEngine or None
+        For further layers, where there are any.
     """
 
-    engine: SpectralEngine
+    series: ChebyshevSeries
     signal: Tensor
-    has_terms: bool
-    root: Tensor | None = None
+    engine: SpectralEngine | None = None
 
     @classmethod
     def build(
-        cls, engine: SpectralEngine, X: Tensor, root: Tensor | None = None
+        cls,
+        series: ChebyshevSeries,
+        spectra: Iterable[Spectrum],
+        X: Tensor,
+        keep: bool = False,
     ) -> "GraphBatch":
-        """Return the batch of standardised features (n_items, n_rois, n_channels)."""
-        X_hat = engine.to_spectrum(X if root is None else X * root)
-        n_terms = 0 if engine.order is None else engine.order + 1
-        small = X.numel() * n_terms * X.element_size() <= _TERMS_BYTES
-        has_terms = n_terms > 0 and small
-        signal = engine.terms(X_hat) if has_terms else X_hat
-        return cls(engine, signal, has_terms, root)
+        """Return the batch of features (n_items, n_rois, n_channels).
+
+        Parameters
+        ----------
+        series : ChebyshevSeries
+        spectra : iterable of Spectrum
+            Of a few items each, in order; or of one graph for all.
+        X : Tensor
+            Standardised features; the batch is on their device.
+        keep : bool
+            Whether graphs are kept, for further layers.
+        """
+        terms = X.new_empty(len(X), series.order + 1, *X.shape[1:])
+        kept, start = [], 0
+        for one in spectra:
+            spectrum = Spectrum(*(part.to(X.device) for part in one))
+            n_graphs = len(spectrum.eigenvalues)
+            items = slice(start, len(X) if n_graphs == 1 else start + n_graphs)
+            terms[items] = chebyshev_terms(series, spectrum, X[items])
+            start = items.stop
+            if keep:
+                kept.append(spectrum)
+        if not keep:
+            return cls(series, terms)
+        whole = Spectrum(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
+        chunk = 16 if X.device.type == "cpu" else 512
+        return cls(series, terms, SpectralEngine(series, whole, chunk))
 
     def __len__(self) -> int:
         return len(self.signal)
 
     def select(self, items: Tensor | slice) -> "GraphBatch":
         """Return the batch of some items; a slice copies nothing."""
-        root = None if self.root is None else self.root[items]
-        engine = self.engine.select(items)
-        return GraphBatch(engine, self.signal[items], self.has_terms, root)
+        engine = None if self.engine is None else self.engine.select(items)
+        return GraphBatch(self.series, self.signal[items], engine)
 
     def propagate(self, layer: HeatScale, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H, at a layer's scales."""
@@ -124,14 +148,9 @@ class GraphBatch:
 
     def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
-        if H is not None:
-            signal = H if self.root is None else H * self.root
-            Z = self.engine.diffuse(signal, scale)
-        elif self.has_terms:
-            Z = self.engine.combine(self.signal, scale)
-        else:
-            Z = self.engine.diffuse_spectrum(self.signal, scale)
-        return Z if self.root is None else Z / self.root
+        if H is None:
+            return combine(self.signal, scale, self.series)
+        return self.engine.diffuse(H, scale)  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,9 +309,9 @@ def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa
 
 def spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return eigenvalues and eigenvectors of every normalised Laplacian."""
-    spectrum, graph_of = SPECTRA.spectra(W, dtype=torch.float64)
-    rows = torch.from_numpy(graph_of)
-    return spectrum.eigenvalues[rows], spectrum.eigenvectors[rows]
+    blocks = SPECTRA.blocks(W, Preparation(), torch.float64)
+    values, vectors = zip(*blocks, strict=True)
+    return torch.cat(values), torch.cat(vectors)
 
 
 def heat_kernels(W: np.ndarray, scale: float) -> tuple[Tensor, ...]:

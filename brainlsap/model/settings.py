@@ -1,12 +1,13 @@
 """Every option of a fit, the presets, and the paper's hyperparameters."""
 
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
 
-from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.arrays import check_choice
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     KERNELS,
@@ -56,7 +57,6 @@ class Settings:
     threshold: float = 0.0
     weights: str = "weighted"
     preparation: dict[str, Any] | None = None
-    normalization: str = "symmetric"
     inputs: str = "features"
     head: str = "softmax"
     calibration: str = "none"
@@ -108,7 +108,7 @@ OPTIONS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
     *("penalty_weight", "readout_units", "standardize", "dropout", "learning_rate"),
     *("weight_decay", "readout_penalty", "linear_penalty", "patience"),
-    *("validation_fraction", "batch_size", "preparation", "normalization", "inputs"),
+    *("validation_fraction", "batch_size", "preparation", "inputs"),
 )
 """Settings that stand in the `options` of :class:`LSAPClassifier`."""
 
@@ -121,7 +121,6 @@ CHOICES = {
     "head": ("ordinal", "softmax"),
     "inputs": ("constant", "features"),
     "kernel": KERNELS,
-    "normalization": ("random_walk", "symmetric"),
     "scale_mode": ("region", "global", "frozen"),
     "scale_penalty": ("none", "barrier", "l1"),
     "standardize": ("region", "scan"),
@@ -133,32 +132,28 @@ CHOICES = {
 DEFAULT_MAX_SCALE = 10.0
 MAX_SCALES = {"hermite": 5.0}
 
-HIGHEST_DROPOUT = 0.9
-
 # A start that is wrong by more is refused.
 UNTRUSTED_ERROR = 1e-2
 
-_NOT_NEGATIVE = (
-    *("scale_step", "scale_clip", "penalty_weight", "dropout", "learning_rate"),
-    *("weight_decay", "readout_penalty", "patience", "batch_size", "threshold"),
-)
-_COUNTS = ("n_layers", "hidden_units", "readout_units", "n_epochs", "n_starts")
-LOWEST = dict.fromkeys(_NOT_NEGATIVE, 0.0) | dict.fromkeys(_COUNTS, 1)
-
-_PAPER = {"hidden_units": 16, "learning_rate": 0.01, "dropout": 0.5}
-
-PAPER_HYPERPARAMETERS: dict[str, dict[str, dict[str, Any]]] = {
-    biomarker: {
-        "lsap": {"preset": "paper", "hidden_units": 16},
-        **dict.fromkeys(("mlp", "gcn", "gdc", "adc"), _PAPER),
-        "gat": {**_PAPER, "dropout": 0.1},
-        "graphheat": {**_PAPER, "hidden_units": units},
-    }
-    for biomarker, units in (("thickness", 32), ("fdg", 16))
+_LARGE = 1e18
+# The smallest and the largest value of each number.
+LIMITS: dict[str, tuple[float, float]] = {
+    "tolerance": (1e-15, UNTRUSTED_ERROR),
+    "dropout": (0, 0.9),
+    "validation_fraction": (0.01, 0.99),
+    **dict.fromkeys(
+        (
+            *("initial_scale", "linear_penalty", "max_scale", "scale_step"),
+            *("scale_clip", "penalty_weight", "learning_rate", "weight_decay"),
+            *("readout_penalty", "patience", "batch_size", "threshold"),
+        ),
+        (0, _LARGE),
+    ),
+    **dict.fromkeys(
+        ("n_layers", "hidden_units", "readout_units", "n_epochs", "n_starts"),
+        (1, _LARGE),
+    ),
 }
-"""The paper's hyperparameters (supplement, table of graph classification) by biomarker
-and model, as arguments of the classifiers; LSAP's preset "paper" has the rest. Its `b`
-of 1.2 is below the largest eigenvalue and is not used."""
 
 
 def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
@@ -178,35 +173,20 @@ def check_settings(settings: Settings) -> None:
     """Raise for the first setting that cannot be used."""
     for name, choices in CHOICES.items():
         check_choice(name, getattr(settings, name), choices)
-    for name in ("initial_scale", "linear_penalty"):
-        if getattr(settings, name) != AUTO:
-            check_at_least(name, getattr(settings, name), 0.0)
     settings.preparing()
-    for name, lowest in LOWEST.items():
-        check_at_least(name, getattr(settings, name), lowest)
-    if settings.max_scale is not None:
-        check_at_least("max_scale", settings.max_scale, 0.0)
-    for name, fits, wanted in (
-        ("dropout", settings.dropout <= HIGHEST_DROPOUT, f"at most {HIGHEST_DROPOUT}"),
-        (
-            "tolerance",
-            0 < settings.tolerance <= UNTRUSTED_ERROR,
-            f"above 0 and at most {UNTRUSTED_ERROR:g}",
-        ),
-        (
-            "batch_size",
-            settings.batch_size != 1,
-            "0 (all scans) or at least 2, as one scan cannot be standardised",
-        ),
-        (
-            "validation_fraction",
-            0 < settings.validation_fraction < 1,
-            "between 0 and 1",
-        ),
-    ):
-        if not fits:
-            got = getattr(settings, name)
-            raise ParameterError(f"{name} must be {wanted}, got {got!r}.")
+    for name, (lowest, highest) in LIMITS.items():
+        value = getattr(settings, name)
+        if value == AUTO == getattr(Settings, name) or value is None:
+            continue
+        if not (isinstance(value, Real) and lowest <= float(value) <= highest):
+            raise ParameterError(
+                f"{name} must be between {lowest:g} and {highest:g}, got {value!r}."
+            )
+    if settings.batch_size == 1:
+        raise ParameterError(
+            "batch_size must be 0 (all scans) or at least 2: one scan cannot be "
+            "standardised; got 1."
+        )
 
 
 def _highest(settings: Settings) -> float:

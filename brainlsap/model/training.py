@@ -120,9 +120,9 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def inner_split(
-    codes: np.ndarray, groups: np.ndarray, fraction: float, start: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def inner_splits(
+    codes: np.ndarray, groups: np.ndarray, fraction: float, n_starts: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Divide training scans into those to learn from and those to watch, by person.
 
     Starts of one fit watch different slices, so together they learn from everybody.
@@ -136,34 +136,36 @@ def inner_split(
         Participant of every scan.
     fraction : float
         Share of the people to watch.
-    start : int
-        Which start of the fit, from 0.
+    n_starts : int
     seed : int
 
     Returns
     -------
-    learn, watch : int arrays
-        Rows.
+    list of (learn, watch)
+        Rows, for every start.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
     everybody = np.arange(len(codes))
+    whole = everybody, everybody[:0]
     _, people = np.unique(groups, return_inverse=True)
     sizes = [len(set(people[codes == code])) for code in set(codes)]
     if people.max() + 1 < FEWEST_PEOPLE or min(sizes) < 2:
-        return everybody, everybody[:0]
+        return [whole] * n_starts
     n_slices = min(max(2, round(1 / fraction)), max(sizes))
-    splitter = StratifiedGroupKFold(
-        n_slices, shuffle=True, random_state=seed + start // n_slices
-    )
+    splits: list = []
     with warnings.catch_warnings():
         # a class with fewer people than slices is missing from some; that is fine
         warnings.simplefilter("ignore", UserWarning)
-        slices = list(splitter.split(codes, codes, people))
-    learn, watch = slices[start % n_slices]
-    if len(set(codes[learn])) < len(set(codes)):
-        return everybody, everybody[:0]
-    return learn, watch
+        for turn in range(-(-n_starts // n_slices)):
+            splitter = StratifiedGroupKFold(
+                n_slices, shuffle=True, random_state=seed + turn
+            )
+            splits += splitter.split(codes, codes, people)
+    return [
+        (learn, watch) if len(set(codes[learn])) == len(sizes) else whole
+        for learn, watch in splits[:n_starts]
+    ]
 
 
 def train_network(
@@ -216,31 +218,32 @@ def make_epoch(
     batch, codes = train
     n_items = len(codes)
     n_steps = -(-n_items // (settings.batch_size or n_items))
-    weights = [p for name, p in network.named_parameters() if "raw_scale" not in name]
+    held, decay = network.penalized(settings), settings.weight_decay
     adam = torch.optim.Adam(
-        weights, lr=settings.learning_rate, weight_decay=settings.weight_decay
+        # Adam's decay is the slope of half the squares
+        [
+            {"params": [p], "weight_decay": decay + 2 * held.get(p, 0.0)}
+            for name, p in network.named_parameters()
+            if "raw_scale" not in name
+        ],
+        lr=settings.learning_rate,
     )
     loss_of = _loss_of(network, codes, settings)
 
     def epoch() -> float:
         network.train()
         order = torch.randperm(n_items, device=codes.device)
-        total = 0.0
+        total = torch.zeros((), device=codes.device)
         # equal parts: a last batch of one scan could not be standardised
         for items in torch.tensor_split(order, n_steps):
             some = train if n_steps == 1 else (batch.select(items), codes[items])
             network.zero_grad()
-            loss = _add_slopes(network, some, loss_of)
-            if not np.isfinite(loss):
-                return float("nan")
-            if settings.readout_penalty or network.linear is not None:
-                network.penalty(settings).backward()
+            total += _add_slopes(network, some, loss_of) * len(items)
             adam.step()
             if network.heat is not None:
                 _penalize(network.heat.raw_scale, settings)
                 network.heat.step_(settings.scale_step, settings.scale_clip)
-            total += loss * len(items)
-        return total / n_items
+        return float(total) / n_items
 
     return epoch
 
@@ -302,7 +305,7 @@ def _fault(
 
 def _add_slopes(
     network: GraphNetwork, scans: Scans, loss_of: nn.CrossEntropyLoss
-) -> float:
+) -> Tensor:
     """Add the mean loss's slopes to the weights' and scales'; return the loss.
 
     Where no scan's output depends on another scan, some at a time: what layers keep
@@ -315,7 +318,7 @@ def _add_slopes(
         size = -(-n_items // n_parts)
     weight = loss_of.weight
     counts = codes.new_ones(n_items) if weight is None else weight[codes]
-    total = 0.0
+    total = torch.zeros((), device=codes.device)
     for start in range(0, n_items, size):
         part = slice(start, start + size)
         # the mean over all is the sum of the parts' means, each by what it counts
@@ -323,7 +326,7 @@ def _add_slopes(
         some = batch if size >= n_items else batch.select(part)
         loss = loss_of(network(some), codes[part]) * share
         loss.backward()
-        total += float(loss.detach())
+        total += loss.detach()
     return total
 
 
@@ -390,22 +393,20 @@ class Starts:
         seed: int,
         settings: Settings,
     ) -> None:
-        self.batch, self.codes, self.groups = batch, codes, groups
+        self.batch, self.codes = batch, codes
         self.measured, self.seed, self.settings = measured, seed, settings
+        fraction, n_starts = settings.validation_fraction, settings.n_starts
+        everybody = np.arange(len(codes))
+        self.splits = [(everybody, everybody[:0])] * n_starts
+        if settings.patience:
+            self.splits = inner_splits(codes, groups, fraction, n_starts, seed)
         self.runs: list[Run] = []
         self.start_losses: dict[str, list[float]] = {}
-
-    def split(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows that a start learns from, and those that it watches."""
-        if self.settings.patience == 0:
-            return np.arange(len(self.codes)), np.arange(0)
-        fraction = self.settings.validation_fraction
-        return inner_split(self.codes, self.groups, fraction, number, self.seed)
 
     def train(self) -> "Starts":
         """Choose the starting scale if asked to, then train every start."""
         choices, n_starts = candidates(self.settings), self.settings.n_starts
-        if len(self.split(0)[1]) == 0:
+        if len(self.splits[0][1]) == 0:
             # nobody is left to choose by, and training loss favours memorising
             choices = choices[-1:]
         n_pilots = min(_PILOTS, n_starts) if len(choices) > 1 else 0
@@ -423,7 +424,7 @@ class Starts:
 
     def _run(self, settings: Settings, number: int) -> Run:
         """Train one network, watching its own slice of the people."""
-        learn, watch = (self._some(rows) for rows in self.split(number))
+        learn, watch = (self._some(rows) for rows in self.splits[number])
         n_rois, n_channels = self.batch.signal.shape[-2:]
         sizes = n_rois, n_channels, int(self.codes.max()) + 1
 
@@ -453,7 +454,7 @@ class Starts:
         told = [
             (run.network(batch).double().cpu().numpy(), codes.cpu().numpy())
             for number, run in enumerate(self.runs)
-            for batch, codes in [self._some(self.split(number)[1])]
+            for batch, codes in [self._some(self.splits[number][1])]
             if len(codes) and not run.fault
         ]
         if not told:

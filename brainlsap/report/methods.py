@@ -35,10 +35,6 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
                 "laguerre": "a Laguerre expansion of the heat kernel",
             },
             "degree": "degree {}",
-            "normalization": {
-                "symmetric": "the symmetrically normalised Laplacian",
-                "random_walk": "the random-walk normalised Laplacian",
-            },
             "inputs": {"features": "", "constant": "a constant in place of features"},
             "n_layers": "convolution layers: {}",
             "hidden_units": "{} hidden units a layer",
@@ -100,7 +96,6 @@ MODEL_SENTENCES: tuple[tuple[str, dict[str, Phrase]], ...] = (
             "threshold": {0: "", None: "links below {} removed"},
             "threshold_unit": {
                 "weight": "",
-                "share": "the threshold being a share of the sum of weights",
                 "density": "the threshold being a density of links",
             },
             "weights": {
@@ -159,8 +154,6 @@ STUDY_PHRASES: dict[str, Phrase] = {
         "error": "Test scans of a site without training scans were refused.",
     },
     "fast": {True: "Models had one start and fewer epochs than usual.", False: ""},
-    "tune": "Settings of models were tuned by inner folds of the training people "
-    "(search space: {}).",
 }
 
 # What the design's own sentences say; what changes no number, or is said elsewhere.
@@ -310,7 +303,8 @@ def _models(evaluation: Evaluation) -> list[str]:
             0,
             "Scans were classified with learning-to-approximate adaptive kernel "
             "convolution (LSAP; Sim et al., 2024), a graph network in which every "
-            "region learns the scale of its own heat kernel on the connectome, as "
+            "region learns the scale of its own heat kernel, of the symmetrically "
+            "normalised Laplacian of the connectome, as "
             f"implemented in brainlsap {version}.",
         )
     return sentences

@@ -11,8 +11,8 @@ from scipy import sparse
 import brainlsap.graph.laplacian as module
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
-    LearnedPreparation,
     Preparation,
+    Spectrum,
     SpectrumCache,
     decompose,
     diffuse,
@@ -120,16 +120,6 @@ def test_one_wrong_graph_among_many_is_noticed(draw_graph):
         diffuse(stack, np.ones((6, 5, 1)), 0.5)
 
 
-def test_eigenvectors_may_take_the_place_of_the_laplacians(draw_graph):
-    W = np.stack([draw_graph("weighted", 9, seed) for seed in range(19)])
-    L = normalized_laplacian(W).float()
-    wanted = decompose(L, torch.float32)
-    found = decompose(L, torch.float32, overwrite=True)
-    assert found.eigenvectors.data_ptr() == L.data_ptr()
-    assert torch.equal(found.eigenvectors, wanted.eigenvectors)
-    assert torch.equal(found.eigenvalues, wanted.eigenvalues)
-
-
 @pytest.fixture
 def counted(monkeypatch):
     """How many graphs each call decomposed."""
@@ -143,47 +133,53 @@ def counted(monkeypatch):
     return found
 
 
+def whole(cache, W, *given):
+    """Return the spectra of all blocks in one."""
+    blocks = list(cache.blocks(W, *given))
+    assert all(len(one.eigenvalues) <= 16 for one in blocks)
+    return Spectrum(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
+
+
 def test_cache_decomposes_each_graph_once(draw_graph, counted):
-    cache = SpectrumCache()
-    W = np.stack([draw_graph("weighted", 5, seed) for seed in (0, 1, 0, 2)])
-    spectrum, graph_of = cache.spectra(W)
-    assert graph_of.tolist() == [0, 1, 0, 2]
+    cache, plain = SpectrumCache(), Preparation()
+    W = np.stack([draw_graph("weighted", 5, seed) for seed in (0, 1, 0, *range(2, 20))])
+    spectrum = whole(cache, W, plain)
     assert spectrum.eigenvectors.dtype == torch.float32
     assert spectrum.eigenvalues.dtype == torch.float64
-    again, _ = cache.spectra(W[[3, 1]])
-    assert sum(counted) == 3
-    assert torch.equal(again.eigenvectors, spectrum.eigenvectors[[2, 1]])
-    shared, graph_of = cache.spectra(np.broadcast_to(W[0], (6, 5, 5)))
-    assert len(shared.eigenvalues) == 1
-    assert graph_of.tolist() == [0] * 6
+    assert torch.equal(spectrum.eigenvectors[0], spectrum.eigenvectors[2])
+    again = whole(cache, W[[3, 1]], plain)
+    assert sum(counted) == 20
+    assert torch.equal(again.eigenvectors, spectrum.eigenvectors[[3, 1]])
     # in another precision nothing is rounded twice
-    double, _ = cache.spectra(W, dtype=torch.float64)
-    truth = decompose(normalized_laplacian(W[[0, 1, 3]]))
+    double = whole(cache, W, plain, torch.float64)
+    truth = decompose(normalized_laplacian(W))
     assert_allclose(double.eigenvectors, truth.eigenvectors, atol=1e-12)
 
 
-def test_cache_forgets_the_oldest_when_full(draw_graph, counted):
-    graphs = np.stack([draw_graph("weighted", 5, seed) for seed in range(3)])
-    cache = SpectrumCache(max_bytes=2 * 4 * 5 * 5)
-    for row in (0, 1, 0, 2, 0, 2):
-        cache.spectra(graphs[[row]])
-    assert sum(counted) == 3
-    spectrum, _ = cache.spectra(graphs[[0, 1]])  # the oldest was 1
-    assert sum(counted) == 4
-    for _ in range(2):  # more than fits is returned all the same, and two are kept
+def test_what_is_prepared_otherwise_is_another_graph(draw_graph, counted):
+    W = np.stack([draw_graph("weighted", 7, seed) for seed in range(19)])
+    W[:5, 0, 1] = W[:5, 1, 0] = 0.0
+    cache = SpectrumCache()
+    for options in ({"weights": "log"}, {"threshold": 0.2}, {"consensus": 0.5}):
+        learned = Preparation.of(**options).learn(W, None, np.arange(19))
+        expected = decompose(normalized_laplacian(learned.apply(W)), torch.float32)
+        assert torch.equal(whole(cache, W, learned).eigenvectors, expected.eigenvectors)
+    counted.clear()
+    other = learned.learn(W[:3], None, np.arange(3))  # another mask
+    whole(cache, W, other)
+    whole(cache, W, learned)
+    assert sum(counted) == 19
+
+
+def test_a_full_cache_is_emptied_for_another_cohort(draw_graph, counted):
+    first, second = (
+        np.stack([draw_graph("weighted", 5, seed) for seed in seeds])
+        for seeds in (range(20), range(50, 70))
+    )
+    cache, plain = SpectrumCache(max_bytes=16 * 4 * 5 * 5), Preparation()
+    for W, n_made in ((first, 20), (first, 4), (second, 20), (second, 4)):
         counted.clear()
-        whole, _ = cache.spectra(graphs)
-        assert torch.equal(whole.eigenvectors[:2], spectrum.eigenvectors)
-        assert sum(counted) == 1
-
-
-def test_connectomes_are_prepared_on_the_way_and_named_by_their_row(draw_graph):
-    graphs = np.stack([draw_graph("weighted", 7, seed) for seed in range(19)])
-    learned = LearnedPreparation(Preparation.of(weights="log", threshold=0.2))
-    expected, _ = SpectrumCache().spectra(learned.apply(graphs))
-    found, _ = SpectrumCache().spectra(graphs, learned.apply)
-    assert torch.equal(found.eigenvectors, expected.eigenvectors)
-    graphs[17, 0, 1] += 1.0
-    refusing = LearnedPreparation(Preparation.of(symmetrize="refuse"))
-    with pytest.raises(ParameterError, match="connectome of row 17 is not symmetric"):
-        SpectrumCache().spectra(graphs, refusing.apply)
+        found = whole(cache, W, plain)
+        assert sum(counted) == n_made
+        truth = decompose(normalized_laplacian(W), torch.float32)
+        assert torch.equal(found.eigenvectors, truth.eigenvectors)

@@ -8,14 +8,16 @@ from numpy.testing import assert_allclose
 from brainlsap.graph import (
     EXPANSIONS,
     KERNELS,
+    ChebyshevSeries,
     SpectralEngine,
     Spectrum,
+    chebyshev_terms,
+    combine,
     decompose,
     exact_heat_kernel,
     normalized_laplacian,
     polynomial_values,
 )
-from brainlsap.graph.spectral import ChebyshevSeries
 
 DEGREE = {"exact": None, "chebyshev": 22, "hermite": 44, "laguerre": 90}
 N_GRAPHS, N_ROIS, N_CHANNELS = 5, 7, 3
@@ -36,27 +38,19 @@ def draw_signals(n_items=N_GRAPHS, seed=1):
     return torch.randn(n_items, N_ROIS, N_CHANNELS, generator=rng, dtype=torch.float64)
 
 
-def make_engine(L, kernel, graph_of=None, *, dtype=torch.float64, chunk=2):
-    return SpectralEngine(
-        decompose(L),
-        graph_of,
-        kernel=kernel,
-        degree=DEGREE[kernel],
-        dtype=dtype,
-        chunk=chunk,
-    )
+def make_engine(L, kernel, *, dtype=torch.float64, chunk=2):
+    series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, dtype)
+    return SpectralEngine(series, decompose(L), chunk)
 
 
-def ways(engine, H, scale):
+def ways(L, kernel, H, scale):
     """Every way of diffusing constant signals."""
-    hat = engine.to_spectrum(H)
-    found = {
+    engine = make_engine(L, kernel)
+    terms = chebyshev_terms(engine.series, decompose(L), H)
+    return {
         "diffuse": engine.diffuse(H, scale),
-        "spectrum": engine.diffuse_spectrum(hat, scale),
+        "terms": combine(terms, scale, engine.series),
     }
-    if engine.kernel != "exact":
-        found["terms"] = engine.combine(engine.terms(hat), scale)
-    return found
 
 
 def slow(L, H, scale):
@@ -68,73 +62,37 @@ def slow(L, H, scale):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_way_is_the_exact_kernel(stack, kernel):
     H = draw_signals()
-    for name, got in ways(make_engine(stack, kernel), H, SCALE).items():
+    for name, got in ways(stack, kernel, H, SCALE).items():
         assert_allclose(got, slow(stack, H, SCALE), atol=1e-10, err_msg=name)
     # Hermite's terms cancel by four digits here; only rounding may be left
     single = make_engine(stack, kernel, dtype=torch.float32)
     got = single.diffuse(H.float(), SCALE.float())
     assert_allclose(got, slow(stack, H, SCALE), atol=3e-6)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_one_graph_for_all_is_that_graph_for_each(stack, kernel):
-    H = draw_signals(n_items=4)
-    zeros = torch.zeros(4, dtype=torch.int64)
-    shared = make_engine(stack[2:3], kernel, zeros)
-    each = make_engine(stack, kernel, zeros + 2)
-    assert shared.shared
-    assert not each.shared
-    truth = slow(stack[[2, 2, 2, 2]], H, SCALE)
-    for engine in (shared, each):
-        for name, got in ways(engine, H, SCALE).items():
-            assert_allclose(got, truth, atol=1e-10, err_msg=name)
-
-
-@pytest.mark.parametrize(
-    "rows", [slice(None), slice(1, 4), torch.tensor([3, 2, 4]), torch.tensor([1])]
-)
-@pytest.mark.parametrize("graph_of", [None, torch.tensor([3, 0, 3, 1, 4, 2, 0])])
-def test_items_find_their_graph_also_once_selected(stack, graph_of, rows):
-    used = stack if graph_of is None else stack[graph_of]
-    H = draw_signals(n_items=len(used))
-    chosen = make_engine(stack, "chebyshev", graph_of).select(rows)
-    truth = slow(used[rows], H[rows], SCALE)
-    for name, got in ways(chosen, H[rows], SCALE).items():
+    # one graph for all is that graph for each
+    truth = slow(stack[[2] * N_GRAPHS], H, SCALE)
+    for name, got in ways(stack[2:3], kernel, H, SCALE).items():
         assert_allclose(got, truth, atol=1e-10, err_msg=name)
 
 
-@pytest.mark.parametrize("n_graphs", [1, N_GRAPHS])
-def test_exact_first_layer_is_kept_up_to_a_known_scale(stack, n_graphs):
-    L = stack[torch.arange(N_GRAPHS) % n_graphs]
-    engine = SpectralEngine(
-        decompose(stack[:n_graphs]),
-        torch.arange(N_GRAPHS) % n_graphs,
-        kernel="exact",
-        max_scale=2.4,
-        dtype=torch.float64,
-        chunk=3,
-    )
+@pytest.mark.parametrize("rows", [slice(1, 4), torch.tensor([3, 2, 4])])
+def test_items_find_their_graph_also_once_selected(stack, rows):
     H = draw_signals()
-    terms = engine.terms(engine.to_spectrum(H))
-    assert_allclose(engine.combine(terms, SCALE), slow(L, H, SCALE), atol=1e-11)
-    assert_allclose(engine.diffuse(H, SCALE), slow(L, H, SCALE), atol=1e-12)
-    scale = SCALE.clone().requires_grad_()
-    assert torch.autograd.gradcheck(lambda s: engine.combine(terms, s), scale)
+    for L in (stack, stack[2:3]):
+        chosen = make_engine(L, "chebyshev").select(rows)
+        truth = slow(L.expand(N_GRAPHS, -1, -1)[rows], H[rows], SCALE)
+        assert_allclose(chosen.diffuse(H[rows], SCALE), truth, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_graphs", [1, N_GRAPHS])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_gradients_of_every_way(stack, kernel, n_graphs):
-    graph_of = torch.arange(N_GRAPHS) % n_graphs
-    engine = make_engine(stack[:n_graphs], kernel, graph_of)
+    engine = make_engine(stack[:n_graphs], kernel)
     H = draw_signals().requires_grad_()
     scale = SCALE.clone().requires_grad_()
     assert torch.autograd.gradcheck(engine.diffuse, (H, scale))
-    hat = engine.to_spectrum(H.detach())
-    assert torch.autograd.gradcheck(lambda s: engine.diffuse_spectrum(hat, s), scale)
-    if kernel != "exact":
-        terms = engine.terms(hat)
-        assert torch.autograd.gradcheck(lambda s: engine.combine(terms, s), scale)
+    assert torch.autograd.gradcheck(lambda s: engine.diffuse(H.detach(), s), scale)
+    terms = chebyshev_terms(engine.series, decompose(stack[:n_graphs]), H.detach())
+    assert torch.autograd.gradcheck(lambda s: combine(terms, s, engine.series), scale)
 
 
 def test_gradient_of_signals_is_the_transposed_kernels(stack):
@@ -172,34 +130,34 @@ def test_other_chunks_agree(stack, kernel, dtype, allowed):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_cuda_agrees_with_the_cpu(stack, kernel):
-    spectrum = decompose(stack)
-    moved = Spectrum(spectrum.eigenvalues.cuda(), spectrum.eigenvectors.cuda())
-    engine = SpectralEngine(
-        moved, kernel=kernel, degree=DEGREE[kernel], dtype=torch.float64
+    spectrum = Spectrum(*(one.cuda() for one in decompose(stack)))
+    series = ChebyshevSeries(
+        kernel, DEGREE[kernel], 2.4, torch.float64, torch.device("cuda")
     )
+    engine = SpectralEngine(series, spectrum)
     H = draw_signals().cuda().requires_grad_()
     scale = SCALE.cuda().requires_grad_()
-    for name, got in ways(engine, H.detach(), scale).items():
-        truth = slow(stack, H.detach().cpu(), SCALE)
-        assert_allclose(got.detach().cpu(), truth, atol=1e-10, err_msg=name)
+    truth = slow(stack, H.detach().cpu(), SCALE)
+    assert_allclose(engine.diffuse(H, scale).detach().cpu(), truth, atol=1e-10)
     assert torch.autograd.gradcheck(engine.diffuse, (H, scale))
 
 
-def test_items_and_graphs_are_on_the_device_of_the_spectrum():
-    """Indices made on the CPU meet eigenvectors elsewhere; `meta` stands for a GPU."""
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_nothing_of_a_layer_leaves_the_device(kernel):
+    """Values cannot be read on `meta`, which stands for a GPU that must not wait."""
+    meta = torch.device("meta")
     spectrum = Spectrum(
-        torch.empty(3, N_ROIS, dtype=torch.float64, device="meta"),
-        torch.empty(3, N_ROIS, N_ROIS, device="meta"),
+        torch.empty(3, N_ROIS, dtype=torch.float64, device=meta),
+        torch.empty(3, N_ROIS, N_ROIS, device=meta),
     )
-    for graph_of in (None, torch.tensor([0, 2, 1, 1])):
-        engine = SpectralEngine(spectrum, graph_of, kernel="exact")
-        assert engine.graph_of.device.type == "meta"
-        for items in (slice(1, 3), torch.tensor([2, 0])):
-            chosen = engine.select(items)
-            assert chosen.graph_of.device == chosen.vectors.device
-            H = torch.empty(2, N_ROIS, N_CHANNELS, device="meta")
-            scale = torch.empty(N_ROIS, device="meta")
-            assert chosen.diffuse(H, scale).device.type == "meta"
+    series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, device=meta)
+    engine = SpectralEngine(series, spectrum).select(torch.tensor([2, 0], device=meta))
+    H = torch.empty(2, N_ROIS, N_CHANNELS, device=meta, requires_grad=True)
+    scale = torch.empty(N_ROIS, device=meta, requires_grad=True)
+    terms = chebyshev_terms(series, Spectrum(*(one[:2] for one in spectrum)), H)
+    for out in (engine.diffuse(H, scale), combine(terms.detach(), scale, series)):
+        out.sum().backward()
+        assert out.device == scale.grad.device == meta
 
 
 SCALES = torch.tensor([0.0, 1e-3, 0.3, 1.0, 2.5, 5.0], dtype=torch.float64)
@@ -227,8 +185,8 @@ def test_series_is_the_expansion_and_its_slope(kernel, degree, n_scales, dtype):
     scales = SCALES[:n_scales]
     values = polynomial_values(EXPANSIONS[kernel], EIGENVALUES, degree)
     c, dc = EXPANSIONS[kernel].coefficients(scales, degree, 2.0)
-    maker = ChebyshevSeries(kernel, degree)
-    series = maker.at(scales, dtype)
+    maker = ChebyshevSeries(kernel, degree, dtype=dtype)
+    series = maker.at(scales)
     E = evaluate(series.coefficients, maker.order)
     dE = -EIGENVALUES * E
     if not series.follows_eigenvalues:
@@ -238,13 +196,14 @@ def test_series_is_the_expansion_and_its_slope(kernel, degree, n_scales, dtype):
     assert_allclose(dE, dc @ values, atol=10 * tolerance, rtol=0)
 
 
-def test_exact_is_interpolated_to_the_working_precision_with_few_terms():
+def test_exact_is_summed_to_the_working_precision_with_few_terms():
     truth = torch.exp(-SCALES[:, None] * EIGENVALUES)
-    double = ChebyshevSeries("exact", max_scale=5.0)
-    single = ChebyshevSeries("exact", max_scale=5.0, dtype=torch.float32)
+    double, single = (
+        ChebyshevSeries("exact", max_scale=5.0, dtype=dtype)
+        for dtype in (torch.float64, torch.float32)
+    )
     for maker, error in ((double, 1e-12), (single, 1.5e-8)):
         c, _ = maker.coefficients(SCALES)
         assert_allclose(evaluate(c, maker.order), truth, atol=error, rtol=0)
     assert single.order < double.order - 3
-    few = double.at(SCALES[1:3], torch.float32).coefficients.shape[1]
-    assert few < 0.6 * double.order
+    assert single.at(SCALES[1:3]).coefficients.shape[1] < 0.6 * double.order

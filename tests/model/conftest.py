@@ -8,7 +8,7 @@ import torch
 
 from brainlsap.arrays import pack
 from brainlsap.graph import (
-    SpectralEngine,
+    ChebyshevSeries,
     decompose,
     exact_heat_kernel,
     normalized_laplacian,
@@ -47,20 +47,15 @@ def _draw_scans(n_people=24, n_rois=7, n_features=2, classes=("AD", "CN"), seed=
     return Scans(connectomes, features, np.array(classes)[code], people)
 
 
-def _draw_batch(settings, n_items=9, n_rois=6, n_features=2, chunk=4, seed=0):
+def _draw_batch(settings, n_items=9, n_rois=6, n_features=2, seed=0):
     """Graphs, signals, their Laplacians; float64."""
     rng = np.random.default_rng(seed)
     half = np.triu(rng.gamma(1.0, 40.0, (n_items, n_rois, n_rois)), 1)
     L = normalized_laplacian(half + half.transpose(0, 2, 1))
     X = torch.from_numpy(rng.normal(size=(n_items, n_rois, n_features)))
-    engine = SpectralEngine(
-        decompose(L),
-        kernel=settings.kernel,
-        degree=settings.degree,
-        dtype=torch.float64,
-        chunk=chunk,
-    )
-    return GraphBatch.build(engine, X), L, X
+    kernel = settings.kernel, settings.degree, settings.max_scale
+    series = ChebyshevSeries(*kernel, torch.float64)
+    return GraphBatch.build(series, [decompose(L)], X, keep=True), L, X
 
 
 def _settle(**given):
@@ -108,11 +103,11 @@ def _slow_logits(network, L, X):
         H = np.maximum(_affine(mix, Z.swapaxes(1, 2)).swapaxes(1, 2), 0)
     logits = []
     for signal, start in zip(H, first, strict=True):
-        flat = signal[network.measured.numpy()].ravel()
-        hidden = np.maximum(_affine(network.readout.first, flat), 0)
-        logits.append(_affine(network.readout.second, hidden))
+        flat = signal[network.rows.numpy()].ravel()
+        hidden = np.maximum(_affine(network.readout, flat), 0)
+        logits.append(_affine(network.output, hidden))
         if network.linear is not None:
-            straight = start[network.measured.numpy()].ravel()
+            straight = start[network.rows.numpy()].ravel()
             logits[-1] = logits[-1] + _affine(network.linear, straight)
     return np.array(logits)
 

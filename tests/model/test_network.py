@@ -6,20 +6,16 @@ import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
-from brainlsap.graph import (
-    KERNELS,
-    exact_heat_kernel,
-)
-from brainlsap.model import propagation
+import brainlsap.model.network as module
+from brainlsap.graph import KERNELS, exact_heat_kernel
 from brainlsap.model.network import (
     RegionStandardizer,
+    _MixAndRead,
     drop,
     ordinal_log_probabilities,
-    rectify_and_drop,
 )
 from brainlsap.model.propagation import HeatScale
 
-EXPANDED = sorted(set(KERNELS) - {"exact"})
 CODES = torch.arange(9) % 3
 
 
@@ -56,21 +52,6 @@ def test_forward_is_the_slow_network(
     # one scan at a time is the same as all at once
     one = network(batch.select(torch.tensor([4])))
     assert_allclose(one.detach()[0], expected[4], atol=1e-6)
-
-
-def test_penalties_are_of_squared_weights(settle, draw_network):
-    settings = settle(linear_penalty=0.3, readout_penalty=0.2)
-    network = draw_network(settings)
-    straight, first = (
-        layer.weight.detach().square().sum().item()
-        for layer in (network.linear, network.readout.first)
-    )
-    assert network.penalty(settings).item() == pytest.approx(
-        0.3 * straight + 0.2 * first
-    )
-    network.linear = None
-    assert network.penalty(settings).item() == pytest.approx(0.2 * first)
-    assert draw_network(settle()).linear is None
 
 
 @pytest.mark.parametrize("scale_mode", ["region", "global"])
@@ -115,27 +96,6 @@ def test_gradients_of_weights_are_those_of_the_exact_kernel(
 
     for name, gradient in loss_and_gradients(network, SlowBatch()).items():
         assert_allclose(found[name], gradient, atol=1e-8, err_msg=name)
-
-
-@pytest.mark.parametrize("kernel", EXPANDED)
-def test_kept_terms_change_nothing(
-    settle, draw_batch, draw_network, monkeypatch, kernel
-):
-    settings = settle(kernel=kernel, tolerance=1e-9)
-    network = draw_network(settings)
-    kept, L, X = draw_batch(settings)
-    monkeypatch.setattr(propagation, "_TERMS_BYTES", 0)
-    made_anew, _, _ = draw_batch(settings)
-    assert kept.has_terms
-    assert not made_anew.has_terms
-    scale = network.heat().detach()
-    truth = exact_heat_kernel(L, scale) @ X
-    assert_allclose(kept.diffuse(scale), truth, atol=1e-8)
-    assert_allclose(made_anew.diffuse(scale), truth, atol=1e-8)
-    found = [loss_and_gradients(network, batch) for batch in (kept, made_anew)]
-    for name, value in found[0].items():
-        assert_allclose(found[1][name], value, atol=1e-11, err_msg=name)
-    assert len(kept) == len(made_anew) == 9
 
 
 # --- parts ----------------------------------------------------------------------
@@ -201,24 +161,38 @@ def test_dropping_keeps_the_mean_and_the_share_asked_for(rate):
     assert torch.equal(x.grad, kept.detach())
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.4])
-def test_rectify_and_drop_is_both_in_turn(rate):
-    x = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
-    weight = torch.arange(35.0).reshape(7, 5)
-    got, slopes = [], []
-    for step in (
-        lambda z: rectify_and_drop(z, rate, True),
-        lambda z: drop(torch.relu(z), rate, True),
-    ):
-        leaf = x.clone().requires_grad_()
+@pytest.mark.parametrize("rate", [0.0, 0.4, 0.5])
+def test_last_layer_and_readout_in_parts_are_both_in_turn(rate, monkeypatch):
+    rng = torch.Generator().manual_seed(0)
+    Z, mix, bias, read = (
+        torch.randn(*shape, generator=rng, dtype=torch.float64).requires_grad_()
+        for shape in ((7, 5, 2), (8, 2), (8,), (3, 40))
+    )
+    level, one_scan = round(256 * rate), 40 * 8
+
+    def plain(Z, mix, bias, read):
+        H = torch.relu(nn.functional.linear(Z, mix, bias))
+        return drop(H, level / 256, True).flatten(1) @ read.mT
+
+    def found(function):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(3)
-            out = step(leaf * 1.0)
-        (out * weight).sum().backward()
-        got.append(out.detach())
-        slopes.append(leaf.grad)
-    assert torch.equal(*got)
-    torch.testing.assert_close(*slopes)
+            out = function(Z, mix, bias, read)
+        slopes = torch.autograd.grad(out.square().sum(), (Z, mix, bias, read))
+        return out.detach(), *slopes
+
+    monkeypatch.setattr(module, "_PART_BYTES", 100 * one_scan)
+    whole = found(lambda *given: _MixAndRead.apply(*given, level))
+    for one, other in zip(whole, found(plain), strict=True):
+        assert_allclose(one, other, atol=1e-12)
+    monkeypatch.setattr(module, "_PART_BYTES", 3 * one_scan)  # 3, 3 and 1 scans
+
+    def parts(*given):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(4)
+            return _MixAndRead.apply(*given, level)
+
+    assert torch.autograd.gradcheck(parts, (Z, mix, bias, read))
 
 
 def test_ordinal_log_probabilities_are_corns():

@@ -6,14 +6,13 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
-from brainlsap.graph import LearnedPreparation
 from brainlsap.model import training
 from brainlsap.model.inputs import InputScaler, make_batch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.training import (
     Starts,
     fit_temperature,
-    inner_split,
+    inner_splits,
     make_epoch,
     train_network,
 )
@@ -30,8 +29,8 @@ class Task:
         scaler = InputScaler.learn(scans.features, settings.standardize)
         self.measured = torch.from_numpy(scaler.measured)
         self.scaled = scaler.apply(scans.features)
-        learned, cpu = LearnedPreparation(settings.preparing()), torch.device("cpu")
-        whole = make_batch(scans.connectomes, self.scaled, settings, learned, cpu)
+        how = settings, settings.preparing(), torch.device("cpu")
+        whole = make_batch(scans.connectomes, self.scaled, *how)
         codes = torch.from_numpy(np.unique(scans.y, return_inverse=True)[1])
         self.n_classes = int(codes.max()) + 1
         rows = torch.arange(len(codes))
@@ -54,12 +53,12 @@ class Task:
 
 def kill(network):
     """Constant logits: the read-out hears nothing, and zeros have no slope."""
-    nn.init.zeros_(network.readout.first.weight)
-    nn.init.constant_(network.readout.first.bias, -1.0)
+    nn.init.zeros_(network.readout.weight)
+    nn.init.constant_(network.readout.bias, -1.0)
 
 
 def blow_up(network):
-    nn.init.constant_(network.readout.second.weight, float("nan"))
+    nn.init.constant_(network.output.weight, float("nan"))
 
 
 def class_loss(network, part):
@@ -218,24 +217,22 @@ def draw_people(n_people=31, n_classes=3, seed=0):
 
 def test_people_stay_whole_and_starts_watch_everybody_once():
     codes, people = draw_people()
-    watched = []
-    for start in range(5):
-        learn, watch = inner_split(codes, people, 0.2, start, seed=3)
+    splits = inner_splits(codes, people, 0.2, 6, seed=3)
+    for learn, watch in splits:
         assert not set(people[learn]) & set(people[watch])
         assert sorted([*learn, *watch]) == list(range(len(codes)))
         assert set(codes[learn]) == set(codes[watch]) == {0, 1, 2}
-        watched += watch.tolist()
+    watched = np.concatenate([watch for _, watch in splits[:5]])
     assert sorted(watched) == list(range(len(codes)))
-    again = inner_split(codes, people, 0.2, 5, seed=3)[1]
-    assert again.tolist() != inner_split(codes, people, 0.2, 0, seed=3)[1].tolist()
+    assert splits[5][1].tolist() != splits[0][1].tolist()
 
 
 def test_few_people_are_not_divided():
     codes, people = draw_people(19)
-    assert len(inner_split(codes, people, 0.2, 0, 0)[1]) == 0
+    assert len(inner_splits(codes, people, 0.2, 1, 0)[0][1]) == 0
     codes, people = draw_people()
     codes = np.where(people == "sub-7", 3, codes)  # a class of one person
-    assert len(inner_split(codes, people, 0.2, 0, 0)[1]) == 0
+    assert len(inner_splits(codes, people, 0.2, 1, 0)[0][1]) == 0
 
 
 # --- starts ---------------------------------------------------------------------
@@ -243,8 +240,8 @@ def test_few_people_are_not_divided():
 
 def starts_of(scans, settings):
     task = Task(scans, settings)
-    learned, cpu = LearnedPreparation(settings.preparing()), torch.device("cpu")
-    batch = make_batch(scans.connectomes, task.scaled, settings, learned, cpu)
+    how = settings, settings.preparing(), torch.device("cpu")
+    batch = make_batch(scans.connectomes, task.scaled, *how)
     codes = np.unique(scans.y, return_inverse=True)[1]
     measured = task.measured.numpy()
     return Starts(batch, codes, scans.people, measured, 5, settings)

@@ -27,7 +27,6 @@ VALUES = {
     "merged_classes": ({"a": ["CN"]}, {"a": ["CN", "AD"]}),
     "preserve": ([], ["age"]),
     "regress_out": ([], ["age"]),
-    "volumes": (None, [1.0, 2.0]),
     "cv": ("stratified folds of whole people", "given"),
     "people_shared": (False, True),
 }
@@ -107,7 +106,6 @@ TOLD = {
     "handle_unknown": ("error", "without training scans were refused"),
     "n_permutations": (1, "those of 1 fits, by the same steps"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
-    "tune": ("default", "tuned by inner folds"),
     "fast": (True, "one start and fewer epochs"),
 }
 
@@ -118,7 +116,6 @@ def test_a_study_tells_every_option_of_its_signature(tmp_path, monkeypatch, alon
         *TOLD
     }
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
-    monkeypatch.setattr(workflow, "tuned", lambda model, *_, **__: model)
     cohort = make_cohort(30, atlas="desikan82", n_sites=2)
     options = {name: TOLD[name][0] for name in alone}
     how = {"baselines": False, "n_epochs": 1, "n_starts": 1}
