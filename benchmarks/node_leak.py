@@ -18,12 +18,7 @@ from measuring import SHARED, keep, table
 
 from brainlsap.nodes import NodeGraph, load_nodes
 from brainlsap.nodes.classifier import LabelledNodes, label_loss, look, read_labels
-from brainlsap.nodes.networks import (
-    HeatScale,
-    NodeInputs,
-    NodeNetwork,
-    prepare_nodes,
-)
+from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
 STEPS = (100.0, 1000.0)
@@ -46,7 +41,6 @@ MEANING = (
 
 def one_run(
     graph: NodeGraph,
-    inputs: NodeInputs,
     settings: NodeSettings,
     moving: LabelledNodes,
     step: float,
@@ -54,14 +48,10 @@ def one_run(
 ) -> float:
     """Return the test accuracy at the epoch of the best validation accuracy."""
     split = graph.public_split
-    _, train, validation = read_labels(
-        graph.labels, split.train, split.validation, graph.n_nodes
-    )
+    _, train, validation = read_labels(graph, split.train, split.validation)
     torch.manual_seed(seed)
-    heat = HeatScale(graph.n_nodes, 2.0, float(settings.max_scale))
-    network = NodeNetwork(
-        inputs.features, inputs.diffusion, heat, graph.n_classes, settings
-    )
+    network = NodeNetwork(graph, graph.n_classes, settings)
+    heat = network.heat
     weights = [p for name, p in network.named_parameters() if "raw_scale" not in name]
     adam = torch.optim.Adam(weights, lr=0.01, weight_decay=5e-4)
     best, kept = (-1.0, 0.0), 0.0
@@ -77,7 +67,7 @@ def one_run(
         adam.step()
         heat.raw_scale.grad = slope
         heat.step_(step, 0.1)
-        accuracy, loss = look(network, validation)
+        accuracy, loss = map(float, look(network, validation))
         if (accuracy, -loss) > best:
             best = (accuracy, -loss)
             with torch.no_grad():
@@ -85,16 +75,6 @@ def one_run(
             right = found == torch.from_numpy(graph.labels)[test]
             kept = float(right.float().mean())
     return 100 * kept
-
-
-def all_nodes(graph: NodeGraph) -> LabelledNodes:
-    nodes = np.flatnonzero(graph.labels >= 0)
-    return LabelledNodes(torch.from_numpy(nodes), torch.from_numpy(graph.labels[nodes]))
-
-
-def training_nodes(graph: NodeGraph) -> LabelledNodes:
-    nodes = np.flatnonzero(graph.public_split.train)
-    return LabelledNodes(torch.from_numpy(nodes), torch.from_numpy(graph.labels[nodes]))
 
 
 def main() -> None:
@@ -105,16 +85,15 @@ def main() -> None:
     options = parser.parse_args()
     graph = load_nodes("cora", options.data)
     given = {"n_epochs": options.epochs, "degree": 13, "max_scale": 8.0}
-    settings = resolve_node_settings("paper", given, "cora")
-    inputs = prepare_nodes(graph, settings)
+    settings = resolve_node_settings("lsap-c", "paper", given, "cora")
     rows = []
     for who, moving in (
-        ("training nodes", training_nodes(graph)),
-        ("all nodes, test nodes included", all_nodes(graph)),
+        ("training nodes", read_labels(graph, graph.public_split.train)[1]),
+        ("all nodes, test nodes included", read_labels(graph, graph.labels >= 0)[1]),
     ):
         for step in STEPS:
             scores = [
-                one_run(graph, inputs, settings, moving, step, seed)
+                one_run(graph, settings, moving, step, seed)
                 for seed in range(options.seeds)
             ]
             mean, sd = np.mean(scores), np.std(scores)

@@ -33,14 +33,8 @@ adjacency = sparse.csr_array((upper | upper.T).astype(np.float32))
 topic = np.arange(60) // 20 == labels[:, None]
 words = (rng.random((300, 60)) < np.where(topic, 0.08, 0.04)).astype(np.float32)
 split = split_per_class(labels, 5, 60, 180, random_state=0)
-graph = NodeGraph(
-    "simulated",
-    adjacency,
-    sparse.csr_array(words),
-    labels,
-    ("a", "b", "c"),
-    public_split=split,
-)
+words = sparse.csr_array(words)
+graph = NodeGraph("simulated", adjacency, words, labels, public_split=split)
 print(graph.n_nodes, "nodes,", graph.n_edges, "edges; split", split.sizes)
 
 # %% [markdown]
@@ -56,13 +50,8 @@ print(f"accuracy on test nodes: {model.score(graph, split.test):.3f}")
 low, high = model.scale_.min(), model.scale_.max()
 print(f"{len(model.scale_)} scales, {low:.2f} to {high:.2f}")
 
-noise = NodeGraph(
-    "simulated",
-    adjacency,
-    sparse.csr_array(words),
-    np.where(split.test, rng.permutation(labels), labels),
-    ("a", "b", "c"),
-)
+shuffled = np.where(split.test, rng.permutation(labels), labels)
+noise = NodeGraph("simulated", adjacency, words, shuffled)
 again = LSAPNodeClassifier(n_epochs=40, random_state=0)
 again.fit(noise, split.train, split.validation)
 print("same scales with noise as test labels:", np.allclose(model.scale_, again.scale_))

@@ -241,7 +241,7 @@ def make_epoch(
             total += _add_slopes(network, some, loss_of) * len(items)
             adam.step()
             if network.heat is not None:
-                _penalize(network.heat.raw_scale, settings)
+                penalize(network.heat.raw_scale, settings)
                 network.heat.step_(settings.scale_step, settings.scale_clip)
         return float(total) / n_items
 
@@ -331,7 +331,7 @@ def _add_slopes(
 
 
 @torch.no_grad()
-def _penalize(scale: Tensor, settings: Settings) -> None:
+def penalize(scale: Tensor, settings: Any) -> None:
     """Add the l1 term's slope, read literally, or as the released code's barrier."""
     if scale.grad is None or settings.scale_penalty == "none":
         return

@@ -1,6 +1,5 @@
 """Citation and co-purchase graphs: their files, and which nodes are for what."""
 
-import itertools
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,7 @@ from scipy import sparse
 
 from brainlsap.arrays import check_choice
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
-from brainlsap.nodes.settings import TABLES
-
-NODE_DATASETS: dict[str, dict[str, Any]] = TABLES["datasets"]
-# photo, computers and cs will do
-_SHORT = {name.rsplit("-", 1)[-1]: name for name in NODE_DATASETS}
-NODE_SPLITS = ("public", "per-class", "60-20-20")
+from brainlsap.nodes.settings import NODE_DATASETS
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
 _PLANETOID = (
@@ -24,7 +18,7 @@ _PLANETOID = (
     "af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/"
 )
 _GNN_BENCHMARK = "https://github.com/shchur/gnn-benchmark/tree/master/data/npz"
-_PARTS = ("train", "validation", "test")
+_CSR = ("data", "indices", "indptr", "shape")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,25 +41,19 @@ class NodeSplit:
     test: np.ndarray
 
     def __post_init__(self) -> None:
-        masks = {part: np.asarray(getattr(self, part)) for part in _PARTS}
-        for part, mask in masks.items():
-            if mask.dtype != bool or mask.shape != (self.train.size,) or not mask.any():
-                raise SplitError(
-                    f"{part} must be a mask of shape (n_nodes,) of true and false, and "
-                    f"hold a node; got {mask.dtype} of shape {mask.shape}."
-                )
-        for first, second in itertools.combinations(_PARTS, 2):
-            shared = masks[first] & masks[second]
-            if shared.any():
-                raise SplitError(
-                    f"{int(shared.sum())} node(s) stand in both {first} and {second}, "
-                    f"the first is node {int(shared.argmax())}; masks must not overlap."
-                )
+        masks = np.array(list(vars(self).values()))
+        shared = np.flatnonzero(masks.sum(axis=0) > 1)
+        if masks.dtype != bool or not masks.any(axis=1).all() or len(shared):
+            raise SplitError(
+                "train, validation and test must be masks of true and false that hold "
+                f"a node each and share none; got {masks.dtype}, sizes {self.sizes}, "
+                f"shared nodes {shared[:5].tolist()}."
+            )
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
+    def sizes(self) -> tuple[int, ...]:
         """Nodes for training, validation and test."""
-        return tuple(int(getattr(self, part).sum()) for part in _PARTS)  # type: ignore[return-value]
+        return tuple(int(mask.sum()) for mask in vars(self).values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +70,6 @@ class NodeGraph:
         float32.
     labels : int array of shape (n_nodes,)
         Class of every node, -1 where it has none.
-    class_names : tuple of str
-        In the order of their codes.
     n_listed_edges : int
         As the files list them, duplicates and self loops included.
     public_split : NodeSplit, optional
@@ -94,7 +80,6 @@ class NodeGraph:
     adjacency: sparse.csr_array
     features: sparse.csr_array
     labels: np.ndarray
-    class_names: tuple[str, ...]
     n_listed_edges: int = 0
     public_split: NodeSplit | None = None
 
@@ -109,24 +94,15 @@ class NodeGraph:
         return self.adjacency.nnz // 2
 
     @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.features.shape[1]
-
-    @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return len(self.class_names)
+        return int(self.labels.max()) + 1
 
 
 def load_nodes(
-    name: str,
-    data: str | Path | None = None,
-    *,
-    download: bool = False,
-    check: bool = True,
+    name: str, data: str | Path | None = None, *, download: bool = False
 ) -> NodeGraph:
-    """Load one of the paper's six node data sets.
+    """Load one of the paper's six node data sets; counts are those of its Table 1.
 
     Parameters
     ----------
@@ -138,8 +114,6 @@ def load_nodes(
     download : bool
         Fetch Planetoid files that are not there, each checked by its SHA-256; needs
         internet and the `download` extra.
-    check : bool
-        Compare the counts with the paper's Table 1.
 
     Returns
     -------
@@ -153,27 +127,30 @@ def load_nodes(
         For files that are not there, cannot be read or are others.
     """
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
-    key = _SHORT.get(key, key)
+    # photo, computers and cs will do
+    key = next((one for one in NODE_DATASETS if one.endswith(f"-{key}")), key)
     check_choice("name", key, NODE_DATASETS)
-    base = Path(data or Path.home() / ".cache" / "brainlsap" / "nodes")
-    file = NODE_DATASETS[key].get("file", f"ind.{key}.x")
-    places = [base, base / "planetoid", base / "gnn_npz"]
-    place = next((one for one in places if (one / file).is_file()), None)
-    planetoid = file.startswith("ind.")
-    if place is None and download and planetoid:
-        place = _download(key, base)
-    if place is None:
+    base, file = Path(data or "~/.cache/brainlsap/nodes"), NODE_DATASETS[key]["file"]
+    folders = [base.expanduser() / one for one in (".", "planetoid", "gnn_npz")]
+    folder = next((one for one in folders if (one / file).is_file()), None)
+    is_planetoid = file.startswith("ind.")
+    if folder is None and download and is_planetoid:
+        folder = _download(key, folders[0])
+    if folder is None:
         raise FileFormatError(
             f"{base} does not hold {file}; give its folder as data=, or download=True "
             f"for Planetoid files; the others are at {_GNN_BENCHMARK}."
         )
-    read = read_planetoid if planetoid else read_gnn_benchmark
-    graph = read(place if planetoid else place / file, key)
-    found = [graph.n_nodes, graph.n_listed_edges, graph.n_classes, graph.n_features]
-    if check and found != NODE_DATASETS[key]["counts"]:
+    if is_planetoid:
+        graph = read_planetoid(folder, key)
+    else:
+        graph = read_gnn_benchmark(folder / file, key)
+    n_features = graph.features.shape[1]
+    found = [graph.n_nodes, graph.n_listed_edges, graph.n_classes, n_features]
+    if found != NODE_DATASETS[key]["counts"]:
         raise FileFormatError(
-            f"{key} has {found} nodes, edges, classes and features, in the paper "
-            f"{NODE_DATASETS[key]['counts']}; check=False loads it all the same."
+            f"{folder} holds another {key}: {found} nodes, edges, classes and features,"
+            f" in the paper {NODE_DATASETS[key]['counts']}."
         )
     return graph
 
@@ -187,14 +164,11 @@ def _download(name: str, folder: Path) -> Path:
         for file in store.registry:
             if f"ind.{name}." in file:
                 store.fetch(file)
-    except ImportError:
-        raise ParameterError(
-            "downloading needs pooch: pip install pooch, or give the files' folder."
-        ) from None
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         raise FileFormatError(
-            f"{name} could not be downloaded from {_PLANETOID} ({error}); get the "
-            "files by hand and give their folder as data=."
+            f"{name} could not be downloaded from {_PLANETOID} ({error}); it takes "
+            "pooch (pip install pooch). Or get the files by hand and give their folder "
+            "as data=."
         ) from None
     return folder
 
@@ -235,8 +209,7 @@ def _unpickle(path: Path) -> Any:
         with path.open("rb") as file:
             found = _ArrayUnpickler(file, encoding="latin1").load()
         if isinstance(found, _Matrix):
-            names = ("data", "indices", "indptr", "_shape")
-            return _matrix(*(getattr(found, name) for name in names))
+            return _matrix(*(vars(found)[part] for part in (*_CSR[:3], "_shape")))
         return found
     except Exception as error:  # a damaged pickle can raise whatever there is
         raise FileFormatError(
@@ -247,12 +220,12 @@ def _unpickle(path: Path) -> Any:
 def _matrix(
     data: np.ndarray, indices: np.ndarray, pointers: np.ndarray, shape: Any
 ) -> sparse.csr_array:
-    """Make a matrix of its three arrays, and check it whole."""
-    shape = tuple(int(n) for n in shape)
-    matrix = sparse.csr_array((data, indices, pointers), shape=shape)
+    """Make a matrix of its arrays, and check it whole."""
+    size = tuple(int(n) for n in shape)
+    matrix = sparse.csr_array((data, indices, pointers), shape=size)
+    matrix.check_format(full_check=True)
     if (np.diff(matrix.indptr) < 0).any():  # SciPy's check passes these
         raise ValueError("its pointers do not ascend")
-    matrix.check_format(full_check=True)
     if not np.isfinite(matrix.data).all():
         raise ValueError("it holds NaN or infinite values")
     return matrix
@@ -287,23 +260,23 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         for part in ("x", "tx", "ty", "allx", "ally", "graph")
     )
     try:
-        listed_test = base.with_name(f"{base.name}.test.index").read_text("ascii")
-        test = np.array([int(n) for n in listed_test.split()])
+        test = np.loadtxt(f"{base}.test.index", dtype=int, ndmin=1)
         n_known, n_train, n_nodes = allx.shape[0], x.shape[0], int(test.max()) + 1
-        right = test.min() >= n_known and n_nodes <= n_known + 2 * len(test)
-        if not right or len(np.unique(test)) != tx.shape[0]:
+        fits = test.min() >= n_known and n_nodes <= n_known + 2 * len(test)
+        if not fits or len(np.unique(test)) != tx.shape[0]:
             raise ValueError(
                 f"test.index must list {tx.shape[0]} nodes from {n_known} on, each once"
             )
-        one_hot = np.zeros((n_nodes, ally.shape[1]))
-        one_hot[np.r_[:n_known, test]] = np.vstack([ally, ty])
-        place = sparse.csr_array(
-            (np.ones(len(test), np.float32), (test - n_known, np.arange(len(test)))),
-            shape=(n_nodes - n_known, len(test)),
+        # rows of the files as rows of the graph; the nodes left out get none
+        rows = np.r_[:n_known, test]
+        ones = np.ones(len(rows), np.float32)
+        placed = sparse.csr_array(
+            (ones, (rows, np.arange(len(rows)))), shape=(n_nodes, len(rows))
         )
-        stacked = [sparse.csr_array(allx, dtype=np.float32), place @ tx]
-        features = sparse.csr_array(sparse.vstack(stacked), dtype=np.float32)
+        stacked = sparse.vstack([allx, tx], format="csr", dtype=np.float32)
+        features = sparse.csr_array(placed @ stacked)
         features.sort_indices()
+        one_hot = placed @ np.vstack([ally, ty])
         pairs = np.array([(one, other) for one in graph for other in graph[one]]).T
         listed = sparse.csr_array(
             (np.ones(pairs.shape[1]), pairs), shape=(n_nodes, n_nodes)
@@ -311,20 +284,12 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     except Exception as error:  # whatever parts of another kind or shape raise
         raise FileFormatError(f"{base}.*: {error}.") from None
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
-    masks = np.zeros((3, n_nodes), bool)
-    masks[0, :n_train] = True
-    masks[1, n_train : min(n_train + 500, n_known)] = True
-    masks[2, test] = True
+    parts = np.r_[:n_train], np.r_[n_train : min(n_train + 500, n_known)], test
+    masks = np.array([np.isin(np.arange(n_nodes), part) for part in parts])
     masks &= labels >= 0
-    return NodeGraph(
-        name,
-        _simple_graph(listed),
-        features,
-        labels,
-        tuple(f"class {code}" for code in range(ally.shape[1])),
-        int(listed.sum()) // 2,
-        NodeSplit(*masks) if masks.any(axis=1).all() else None,
-    )
+    split = NodeSplit(*masks) if masks.any(axis=1).all() else None
+    n_listed, graph = int(listed.sum()) // 2, _simple_graph(listed)
+    return NodeGraph(name, graph, features, labels, n_listed, split)
 
 
 def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
@@ -333,8 +298,8 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
     Parameters
     ----------
     path : str or Path
-        With `adj_*` and `attr_*` (the arrays of CSR matrices), `labels`, and
-        `class_names` where they are text. Pickled objects are never opened.
+        With `adj_*` and `attr_*` (the arrays of CSR matrices) and `labels`. Pickled
+        objects are never opened.
     name : str, optional
         Of the data set; by default the file's.
 
@@ -347,56 +312,48 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
     FileFormatError
         For arrays that are not there or do not fit.
     """
-    csr = ("data", "indices", "indptr", "shape")
-    names = [f"{prefix}_{part}" for prefix in ("adj", "attr") for part in csr]
-    *arrays, labels = _read_arrays(path, *names, "labels")
+    names = [f"{prefix}_{part}" for prefix in ("adj", "attr") for part in _CSR]
     try:
+        # numpy leaves its own file open where the archive is damaged
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as held:
+            *arrays, labels = (held[part] for part in (*names, "labels"))
         listed, features = _matrix(*arrays[:4]), _matrix(*arrays[4:])
         n_nodes = labels.size
         if not listed.shape[0] == listed.shape[1] == features.shape[0] == n_nodes:
             raise ValueError("graph, features and labels differ in their nodes")
         if labels.dtype.kind not in "iu" or labels.max() >= max(n_nodes, 2):
             raise ValueError("labels must be one whole number for every node, from 0")
-    except (IndexError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{path}: {error}.") from None
-    n_classes = int(labels.max()) + 1
-    try:
-        class_names = _read_arrays(path, "class_names")[0].astype(str).tolist()
-    except FileFormatError:  # names are worth having; numbers do without
-        class_names = [f"class {code}" for code in range(n_classes)]
-    graph = _simple_graph(listed)
-    return NodeGraph(
-        name or Path(path).stem,
-        graph,
-        features.astype(np.float32),
-        labels.astype(np.int64),
-        tuple(class_names),
-        graph.nnz // 2,
-    )
+    except Exception as error:  # of zip, zlib and NumPy's header; of every kind
+        raise FileFormatError(
+            f"{path} cannot be read as arrays of a graph ({error}); pickled objects "
+            "are never opened."
+        ) from None
+    graph, features = _simple_graph(listed), features.astype(np.float32)
+    labels, n_edges = labels.astype(np.int64), graph.nnz // 2
+    return NodeGraph(name or Path(path).stem, graph, features, labels, n_edges)
 
 
 def _simple_graph(listed: sparse.sparray) -> sparse.csr_array:
     """Return listed edges as a simple graph: symmetric, 0 and 1, no self loops."""
-    both = sparse.csr_array(abs(listed) + abs(listed).T)
+    both = sparse.csr_array(abs(listed) + abs(listed).T, dtype=np.float32)
     both.setdiag(0)
     both.eliminate_zeros()
     both.sort_indices()
-    both.data = np.ones(both.nnz, np.float32)
-    return both.astype(np.float32)
+    both.data[:] = 1
+    return both
 
 
 def make_node_split(
-    graph: NodeGraph, split: str | Path = "public", random_state: int = 0
+    graph: NodeGraph, split: str = "public", random_state: int = 0
 ) -> NodeSplit:
-    """Return a split of a graph by name, or from a file.
+    """Return a split of a graph by name.
 
     Parameters
     ----------
     graph : NodeGraph
         With labels.
-    split : {"public", "per-class", "60-20-20"} or path of an .npz file
-        That of the data set; 20 training nodes of each class; shares of each class;
-        or :func:`read_node_split`.
+    split : {"public", "per-class", "60-20-20"}
+        That of the data set; 20 training nodes of each class; shares of each class.
     random_state : int
         Seed of the two that are drawn.
 
@@ -411,16 +368,13 @@ def make_node_split(
     SplitError
         Where there are too few nodes.
     """
-    if str(split).endswith(".npz"):
-        return read_node_split(split, graph.n_nodes)
-    check_choice("split", str(split), NODE_SPLITS)
-    if split == "per-class":
-        return split_per_class(graph.labels, random_state=random_state)
-    if split == "60-20-20":
-        return split_by_share(graph.labels, random_state=random_state)
+    draws: dict[str, Any] = {"per-class": split_per_class, "60-20-20": split_by_share}
+    check_choice("split", split, ("public", *draws))
+    if split in draws:
+        return draws[split](graph.labels, random_state=random_state)
     if graph.public_split is None:
         raise ParameterError(
-            f"{graph.name} has no public split; use split='per-class' or '60-20-20'."
+            f"{graph.name} has no public split; choose 'per-class' or '60-20-20'."
         )
     return graph.public_split
 
@@ -453,7 +407,6 @@ def split_per_class(
         Where there are too few nodes.
     """
     rng = np.random.default_rng(random_state)
-    labels = np.asarray(labels)
     masks = np.zeros((3, len(labels)), bool)
     codes, sizes = np.unique(labels[labels >= 0], return_counts=True)
     wanted = n_per_class * len(codes) + n_validation + (n_test or 1)
@@ -486,7 +439,6 @@ def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     NodeSplit
     """
     rng = np.random.default_rng(random_state)
-    labels = np.asarray(labels)
     masks = np.zeros((3, len(labels)), bool)
     for code in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == code))
@@ -494,47 +446,3 @@ def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
         for mask, drawn in zip(masks, np.split(members, ends), strict=True):
             mask[drawn] = True
     return NodeSplit(*masks)
-
-
-def read_node_split(path: str | Path, n_nodes: int) -> NodeSplit:
-    """Read a split from an .npz file with `train_mask`, `val_mask`, `test_mask`.
-
-    Parameters
-    ----------
-    path : str or Path
-        Of masks with one 0 or 1 for every node.
-    n_nodes : int
-        Of the graph.
-
-    Returns
-    -------
-    NodeSplit
-
-    Raises
-    ------
-    FileFormatError, SplitError
-        Naming the file.
-    """
-    masks = _read_arrays(path, "train_mask", "val_mask", "test_mask")
-    try:
-        if any(
-            mask.shape != (n_nodes,) or not np.isin(mask, (0, 1)).all()
-            for mask in masks
-        ):
-            raise SplitError(f"masks must be {n_nodes} values of 0 and 1.")
-        return NodeSplit(*(mask.astype(bool) for mask in masks))
-    except SplitError as error:
-        raise SplitError(f"{path}: {error}") from None
-
-
-def _read_arrays(path: str | Path, *names: str) -> list[np.ndarray]:
-    """Read arrays of an .npz file; nothing pickled is opened."""
-    try:
-        # numpy leaves its own file open where the archive is damaged
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as held:
-            return [held[name] for name in names]
-    except Exception as error:  # of zip, zlib and NumPy's header; of every kind
-        raise FileFormatError(
-            f"{path} cannot be read as arrays of numbers ({error}); pickled objects "
-            "are never opened."
-        ) from None

@@ -1,17 +1,20 @@
 """Networks over one large graph: heat convolutions, and those compared with them.
 
 The wide input never meets the graph: features are multiplied by weights, row by
-sparse row, and only the hidden channels are diffused. Several views of the graph
-(nodes dropped at random) are diffused side by side, as channels.
+sparse row, and only the hidden channels are propagated. Several views of the graph
+(nodes dropped at random) are propagated side by side, as channels.
+
+A model is how :meth:`NodeNetwork.propagate` takes channels along the graph, and a
+function of :data:`READ_OUTS`, from the first channels to one logit a class.
 """
 
-import hashlib
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
+from joblib import hash as hash_of
 from scipy import sparse
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -27,38 +30,36 @@ from brainlsap.model.network import drop
 from brainlsap.model.propagation import HeatScale
 from brainlsap.nodes.settings import NodeSettings
 
-Diffusion = Callable[[Tensor, Tensor], Tensor]
-
 # Denser matrices are multiplied as they are: indices then cost more than zeros.
 _DENSE_SHARE = 0.25
-# One decomposition of thousands of nodes takes minutes; seeds share it.
-_spectra: dict[bytes, Spectrum] = {}
+# Nearest nodes by personalised PageRank that GDC keeps of each column.
+_GDC_NEIGHBOURS, _GDC_TELEPORT = 64, 0.05
+_GAT_HEADS = 8
+# What takes minutes to make of a graph, by a hash of both; seeds share it.
+_made: dict[str, Any] = {}
 
 
 class ConstantMatrix(nn.Module):
     """A constant matrix, sparse or dense, with its product and dropout of entries."""
 
-    def __init__(self, matrix: sparse.csr_array) -> None:
+    values: Tensor
+
+    def __init__(self, matrix: sparse.sparray) -> None:
         super().__init__()
         X = sparse.csr_array(matrix, dtype=np.float32)
         self.shape = X.shape
         self.is_dense = X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]
-        if self.is_dense:
-            self.values = torch.from_numpy(X.toarray())
-            return
-        order = sparse.csr_array(X.copy())
-        order.data = np.arange(X.nnz, dtype=np.float64)
-        turned = sparse.csr_array(order.T)
-        self.values = torch.from_numpy(X.data)
-        self.order = torch.from_numpy(turned.data.astype(np.int64))
-        self.places, self.turned_places = (
-            tuple(torch.from_numpy(i.astype(np.int32)) for i in (M.indptr, M.indices))
-            for M in (X, turned)
-        )
-        with warnings.catch_warnings():
-            # torch says once that its CSR layout is beta; products are tested here
-            warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-            _csr(self.places, self.values, self.shape)
+        numbers = sparse.csr_array((np.arange(X.nnz), X.indices, X.indptr), X.shape)
+        turned = sparse.csr_array(numbers.T)
+        for name, array in {
+            "values": X.toarray() if self.is_dense else X.data,
+            "rows": X.indptr,
+            "columns": X.indices,
+            "order": turned.data,
+            "turned_rows": turned.indptr,
+            "turned_columns": turned.indices,
+        }.items():
+            self.register_buffer(name, torch.from_numpy(array), persistent=False)
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
@@ -68,92 +69,270 @@ class ConstantMatrix(nn.Module):
         return _SparseProduct.apply(values, H, self)  # type: ignore[no-any-return]
 
 
-def _csr(places: tuple[Tensor, ...], values: Tensor, size: Any) -> Tensor:
-    rows, columns = places
-    return torch.sparse_csr_tensor(
-        rows, columns, values, size=size, check_invariants=False
-    )
-
-
 class _SparseProduct(torch.autograd.Function):
     """X H for constant sparse X; torch's own turns X around in every epoch."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, H: Tensor, X: ConstantMatrix) -> Tensor:
+    def forward(ctx: Any, values: Tensor, H: Tensor, X: Any) -> Tensor:
         ctx.save_for_backward(values)
         ctx.X = X
-        return _csr(X.places, values, X.shape) @ H
+        return _csr(X.rows, X.columns, values, X.shape) @ H
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (values,), X = ctx.saved_tensors, ctx.X
-        turned = _csr(X.turned_places, values[X.order], X.shape[::-1])
-        return None, turned @ grad, None
+        layout = X.turned_rows, X.turned_columns
+        return None, _csr(*layout, values[X.order], X.shape[::-1]) @ grad, None
 
 
-class NodeInputs(NamedTuple):
-    """What a network needs of a graph: features, diffusion, and both as they came."""
+def _csr(rows: Tensor, columns: Tensor, values: Tensor, size: Any) -> Tensor:
+    with warnings.catch_warnings():
+        # torch says that its CSR layout is beta; products are tested here
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse_csr_tensor(
+            rows, columns, values, size=size, check_invariants=False
+        )
 
-    features: ConstantMatrix
-    diffusion: Diffusion
-    adjacency: sparse.csr_array
-    raw_features: sparse.csr_array
 
+class NodeNetwork(nn.Module):
+    """Features times weights for every view, then a function of `READ_OUTS`.
 
-def prepare_nodes(graph: Any, settings: NodeSettings) -> NodeInputs:
-    """Check a graph and make what a network needs of it; labels are not touched."""
-    parts = []
-    for what in ("adjacency", "features"):
-        with np.errstate(over="ignore"):  # said below, by node
-            one = sparse.csr_array(getattr(graph, what)).astype(np.float32)
-        wrong = np.flatnonzero(~np.isfinite(one.data))
-        if wrong.size:
-            node = int(np.searchsorted(one.indptr, wrong[0], side="right")) - 1
-            raise ParameterError(
-                f"{what} must be finite in single precision: {wrong.size} of their "
-                f"entries are not, the first of node {node}."
+    Parameters
+    ----------
+    graph : with `adjacency` and `features`
+        Its labels are not touched.
+    n_classes : int
+    settings : NodeSettings
+    """
+
+    L: Tensor
+    U: Tensor
+    rates: Tensor
+
+    def __init__(self, graph: Any, n_classes: int, settings: NodeSettings) -> None:
+        super().__init__()
+        self.settings, name, units = settings, settings.network, settings.hidden_units
+        adjacency = _in_single_precision(graph, "adjacency")
+        features = _in_single_precision(graph, "features")
+        if settings.normalize == "row":
+            total = np.abs(features).sum(axis=1)
+            features = sparse.diags_array(1 / np.where(total > 0, total, 1)) @ features
+        self.features = ConstantMatrix(features)
+        if name == "heat":
+            self._prepare_heat(adjacency)
+        else:
+            make = page_rank_graph if name == "gdc" else normalized_adjacency
+            self.steps = ConstantMatrix(made_once(make, adjacency))
+        mode = "region" if settings.scale_mode == "node" else settings.scale_mode
+        start, largest = settings.initial_scale or 0.0, settings.max_scale or 0.0
+        self.heat = HeatScale(adjacency.shape[0], start, largest, mode)
+        heads, rate = _GAT_HEADS if name == "gat" else 1, settings.dropout
+        sizes = [features.shape[1], heads * units]
+        if name not in READ_OUTS:
+            n_hidden = settings.n_layers - (settings.head == "convolution")
+            sizes = [features.shape[1], *[units] * n_hidden, n_classes]
+            self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
+            self.norms = nn.ModuleList(
+                nn.BatchNorm1d(size) if settings.batch_norm else nn.Identity()
+                for size in sizes[1:-1]
             )
-        parts.append(one)
-    adjacency, features = parts
-    if features.shape[0] != adjacency.shape[0]:
-        raise ParameterError(
-            "adjacency must have shape (n_nodes, n_nodes) and features (n_nodes, "
-            f"n_features), got {adjacency.shape} and {features.shape}."
-        )
-    scaled = features
-    if settings.normalize == "row":
-        total = np.abs(features).sum(axis=1)
-        scaled = sparse.diags_array(1 / np.where(total > 0, total, 1)) @ features
-    diffusion = make_diffusion(adjacency, settings)
-    return NodeInputs(ConstantMatrix(scaled), diffusion, adjacency, features)
+        self.weights = nn.ParameterList(map(drawn_weights, sizes, sizes[1:]))
+        if name not in READ_OUTS:
+            return
+        if name == "gat":
+            self.attend = Attention(adjacency, heads, units, rate)
+        n_deep = settings.n_layers if name == "gcnii" else 0
+        self.deep = nn.ParameterList(drawn_weights(units, units) for _ in range(n_deep))
+        self.last = nn.Linear(sizes[1], n_classes, bias=name != "gat")
+        if name == "gat":
+            self.last_attend = Attention(adjacency, 1, n_classes, rate)
+        elif name == "dagnn":
+            self.gate = nn.Linear(n_classes, 1)
+
+    def _prepare_heat(self, adjacency: sparse.csr_array) -> None:
+        """Keep the Laplacian, or its eigenvectors."""
+        given, n_nodes = self.settings, adjacency.shape[0]
+        W = with_loops(adjacency) if given.self_loops else adjacency
+        if given.kernel != "exact":
+            self.register_buffer("L", normalized_laplacian(W), persistent=False)
+            return
+        if n_nodes > given.max_exact_nodes:
+            raise ParameterError(
+                f"the exact kernel needs the eigenvectors of {n_nodes} nodes, more than"
+                f" max_exact_nodes={given.max_exact_nodes}. Use model='lsap-c' with "
+                "tolerance=1e-6: the same numbers to six digits."
+            )
+        spectrum = made_once(spectrum_of, W)
+        self.register_buffer("rates", spectrum.eigenvalues[0].float(), persistent=False)
+        self.register_buffer("U", spectrum.eigenvectors[0], persistent=False)
+
+    def forward(self, n_views: int = 1) -> Tensor:
+        """Return logits of shape `(n_nodes, n_views, n_classes)`."""
+        H = torch.stack([self._view() for _ in range(n_views)], dim=1)
+        return READ_OUTS.get(self.settings.network, layers)(self, H)
+
+    def _view(self) -> Tensor:
+        """Return features times weights; entries and whole nodes may be dropped."""
+        given = self.settings
+        H = self.features(self.weights[0], given.input_dropout * self.training)
+        if not self.training or given.node_dropout == 0:
+            return H
+        keep = torch.rand(len(H), 1, device=H.device) >= given.node_dropout
+        return H * (keep / (1 - given.node_dropout))
+
+    def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
+        """Take all views along the graph at once: as heat, or by steps over edges."""
+        given, flat = self.settings, H.flatten(1)
+        degree = int(given.degree or 0)
+        if given.network != "heat":
+            steps = [flat]
+            for _ in range(degree):
+                steps.append(self.steps(steps[-1]))
+            flat = steps[-1]
+            if given.network == "grand":
+                flat = sum(steps[1:], start=steps[0]) / len(steps)
+        elif given.kernel != "exact":
+            flat = diffuse_recurrence(self.L, flat, scale, given.kernel, degree)
+        else:
+            # as it reads: the engine for many small graphs is several times slower on
+            # one large one, and one matrix of all responses fits into memory here
+            response = torch.exp(-scale[:, None] * self.rates)
+            flat = (self.U * response) @ (self.U.T @ flat)
+        return flat.view(H.shape)
+
+    def drop(self, H: Tensor) -> Tensor:
+        """Return channels, some dropped while training."""
+        return drop(H, self.settings.dropout, self.training)
 
 
-def make_diffusion(adjacency: sparse.csr_array, settings: NodeSettings) -> Diffusion:
-    """Return how signals are diffused: by eigenvectors or by recurrence."""
-    n_nodes = adjacency.shape[0]
-    if settings.self_loops:
-        adjacency = with_loops(adjacency)
-    L = normalized_laplacian(adjacency)
-    if settings.kernel != "exact":
-        kernel, degree = settings.kernel, int(settings.degree or 0)
-        return lambda H, scale: diffuse_recurrence(L, H, scale, kernel, degree)
-    if n_nodes > settings.max_exact_nodes:
+def _in_single_precision(graph: Any, what: str) -> sparse.csr_array:
+    with np.errstate(over="ignore"):  # said below
+        M = sparse.csr_array(getattr(graph, what)).astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(M.data))
+    if bad.size:
+        node = int(np.searchsorted(M.indptr, bad[0], side="right")) - 1
         raise ParameterError(
-            f"the exact kernel needs the eigenvectors of {n_nodes} nodes, more than "
-            f"max_exact_nodes={settings.max_exact_nodes}. Use kernel='chebyshev' with "
-            "tolerance=1e-6: the same numbers to six digits."
+            f"{what} must be finite in single precision; those of node {node} are not."
         )
-    # as it reads: the engine for many small graphs is several times slower on one
-    # large one, and one matrix of all responses fits into memory here
-    dense = L.to_dense()
-    key = hashlib.blake2b(dense.numpy().tobytes(), digest_size=16).digest()
-    if key not in _spectra:
-        # the last one only: each takes as much memory as the square of its nodes
-        _spectra.clear()
-        _spectra[key] = decompose(dense[None], torch.float32)
-    U, rates = _spectra[key].eigenvectors[0], _spectra[key].eigenvalues[0].float()
-    return lambda H, scale: (U * torch.exp(-scale[:, None] * rates)) @ (U.T @ H)
+    return M
+
+
+def drawn_weights(n_in: int, n_out: int) -> nn.Parameter:
+    """Draw a matrix of weights."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
+
+
+def layers(net: NodeNetwork, H: Tensor) -> Tensor:
+    r"""Return logits of K layers :math:`H \leftarrow \sigma(P(H) W + b)`.
+
+    P is heat for LSAP, GraphHeat (one scale, given) and ADC (one, learned); a step
+    along the edges for GCN, GDC (of another graph) and SGC (two steps); and the mean
+    of several for GRAND.
+    """
+    scale = net.heat()
+    for k, bias in enumerate(net.biases):
+        if k > 0:
+            H = net.norms[k - 1](torch.relu(H).flatten(0, 1)).view(H.shape)
+            H = net.drop(H) @ net.weights[k]
+        H = (net.propagate(H, scale) if k < net.settings.n_layers else H) + bias
+    return H
+
+
+def _gat(net: Any, H: Tensor) -> Tensor:
+    return net.last_attend(net.last(net.drop(nn.functional.elu(net.attend(H)))))
+
+
+def _mlp(net: Any, H: Tensor) -> Tensor:
+    return net.last(net.drop(torch.relu(H)))
+
+
+def _appnp(net: Any, H: Tensor) -> Tensor:
+    H = first = _mlp(net, H)
+    for _ in range(10):
+        H = 0.9 * net.propagate(H) + 0.1 * first
+    return H
+
+
+def _dagnn(net: Any, H: Tensor) -> Tensor:
+    """Sum over steps, each weighted by the node itself."""
+    steps = [_mlp(net, H)]
+    for _ in range(10):
+        steps.append(net.propagate(steps[-1]))
+    every = torch.stack(steps, dim=2)
+    return (torch.sigmoid(net.gate(every)) * every).sum(2)
+
+
+def _gcnii(net: Any, H: Tensor) -> Tensor:
+    """Every layer sees the first channels again."""
+    H = first = torch.relu(H)
+    for k, weight in enumerate(net.deep, start=1):
+        beta = float(np.log(0.5 / k + 1))
+        H = 0.9 * net.propagate(net.drop(H)) + 0.1 * first
+        H = torch.relu((1 - beta) * H + beta * (H @ weight))
+    return _mlp(net, H)
+
+
+READ_OUTS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "mlp": _mlp,
+    "gat": _gat,
+    "appnp": _appnp,
+    "dagnn": _dagnn,
+    "gcnii": _gcnii,
+}
+"""What follows the first channels; other networks are of :func:`layers`."""
+
+
+class Attention(nn.Module):
+    """GAT's mean over neighbours, weighted by attention, for several heads.
+
+    Of channels h, the weight of neighbour j of i is the softmax over j of
+    leaky_relu(a . h_i + b . h_j).
+    """
+
+    target: Tensor
+    source: Tensor
+
+    def __init__(
+        self, adjacency: sparse.csr_array, n_heads: int, n_out: int, rate: float
+    ) -> None:
+        super().__init__()
+        edges = sparse.coo_array(with_loops(adjacency))
+        for name, ends in (("target", edges.row), ("source", edges.col)):
+            index = torch.from_numpy(ends.astype(np.int64))
+            self.register_buffer(name, index, persistent=False)
+        self.here = drawn_weights(n_heads, n_out)
+        self.there = drawn_weights(n_heads, n_out)
+        self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), rate
+
+    def forward(self, H: Tensor) -> Tensor:
+        """Return channels of shape `(n_nodes, n_views, n_heads * n_out)`."""
+        heads = H.unflatten(-1, self.here.shape)
+        here, there = (heads * self.here).sum(-1), (heads * self.there).sum(-1)
+        raw = nn.functional.leaky_relu(here[self.target] + there[self.source], 0.2)
+        index = self.target[:, None, None].expand_as(raw)
+        largest = torch.full_like(here, -torch.inf)
+        largest = largest.scatter_reduce(0, index, raw.detach(), "amax")
+        weight = torch.exp(raw - largest[self.target])
+        total = torch.zeros_like(here).index_add(0, self.target, weight)
+        weight = drop(weight / total[self.target], self.rate, self.training)
+        sent = weight[..., None] * heads[self.source]
+        mixed = torch.zeros_like(heads).index_add(0, self.target, sent)
+        return mixed.flatten(2) + self.bias
+
+
+def made_once(make: Callable[[Any], Any], W: sparse.csr_array) -> Any:
+    """Return `make(W)`; the last result is kept."""
+    key = hash_of((make.__name__, W.indptr, W.indices, W.data))
+    if key not in _made:
+        _made.clear()
+        _made[key] = make(W)
+    return _made[key]
+
+
+def spectrum_of(adjacency: sparse.csr_array) -> Spectrum:
+    """Return eigenvalues and eigenvectors of the normalised Laplacian."""
+    return decompose(normalized_laplacian(adjacency).to_dense()[None], torch.float32)
 
 
 def with_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
@@ -162,113 +341,36 @@ def with_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(adjacency + loops)
 
 
-def node_descriptors(
-    adjacency: sparse.csr_array, features: sparse.csr_array
-) -> np.ndarray:
-    """Describe every node without any label: five numbers, standardised.
+def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
+    """Return D^-1/2 (A + I) D^-1/2."""
+    W = with_loops(adjacency)
+    root = sparse.diags_array(W.sum(axis=1) ** -0.5)
+    return sparse.csr_array(root @ W @ root, dtype=np.float32)
 
-    Log degree; log mean degree of the neighbours; clustering; cosine of the node's
-    features and its neighbours' mean; log number of features.
+
+def page_rank_graph(
+    adjacency: sparse.csr_array,
+    teleport: float = _GDC_TELEPORT,
+    n_neighbours: int = _GDC_NEIGHBOURS,
+) -> sparse.csr_array:
+    """Return personalised PageRank, the largest entries of each column, normalised.
+
+    GDC of Gasteiger et al. 2019: the walk's matrix is symmetric; what is kept of it is
+    divided by the roots of its sums over rows and columns.
     """
-    W = sparse.csr_array(adjacency, dtype=np.float64)
-    X = sparse.csr_array(features, dtype=np.float64)
-    degree = W.sum(axis=1)
-    inverse = sparse.diags_array(1 / np.maximum(degree, 1))
-    around = inverse @ (W @ X)
-    lengths = [np.sqrt(one.multiply(one).sum(axis=1)) for one in (X, around)]
-    columns = [
-        np.log1p(degree),
-        np.log1p(inverse @ (W @ degree)),
-        (W @ W).multiply(W).sum(axis=1) / np.maximum(degree * (degree - 1), 1),
-        around.multiply(X).sum(axis=1) / np.maximum(lengths[0] * lengths[1], 1e-12),
-        np.log1p(np.diff(X.indptr)),
-    ]
-    described = np.stack(columns, axis=1)
-    spread = described.std(axis=0)
-    centred = described - described.mean(axis=0)
-    standard = np.where(spread > 1e-9, centred / np.maximum(spread, 1e-9), 0)
-    return standard.astype(np.float32)
-
-
-class DescribedScale(nn.Module):
-    r"""Scales :math:`s_{max} \sigma(d_p \cdot w + w_0)` of node descriptors d."""
-
-    def __init__(
-        self, descriptors: Tensor, initial_scale: float, largest: float
-    ) -> None:
-        super().__init__()
-        self.descriptors, self.largest = descriptors, largest
-        # a start at either end would have no slope
-        share = min(max(initial_scale / largest, 0.01), 0.99)
-        start = float(np.log(share / (1 - share)))
-        self.slope = nn.Parameter(torch.zeros(descriptors.shape[1]))
-        self.offset = nn.Parameter(torch.tensor(start))
-
-    def forward(self) -> Tensor:
-        """Return the scale of every node, shape `(n_nodes,)`."""
-        return self.largest * torch.sigmoid(self.descriptors @ self.slope + self.offset)
-
-
-def drawn_weights(n_in: int, n_out: int) -> nn.Parameter:
-    """Draw a matrix of weights."""
-    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
-
-
-class NodeNetwork(nn.Module):
-    r"""K heat convolutions :math:`H \leftarrow \sigma(K(s) H W + b)` to logits."""
-
-    def __init__(
-        self,
-        features: ConstantMatrix,
-        diffusion: Diffusion,
-        heat: HeatScale | DescribedScale,
-        n_classes: int,
-        settings: NodeSettings,
-    ) -> None:
-        super().__init__()
-        self.features, self.diffuse, self.heat = features, diffusion, heat
-        self.settings = settings
-        n_hidden = settings.n_layers - (settings.head == "convolution")
-        hidden = [settings.hidden_units] * n_hidden
-        sizes = [features.shape[1], *hidden, n_classes]
-        self.weights = nn.ParameterList(map(drawn_weights, sizes, sizes[1:]))
-        self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
-
-    def forward(self, n_views: int = 1) -> Tensor:
-        """Return logits of shape `(n_nodes, n_views, n_classes)`."""
-        given, scale = self.settings, self.heat()
-        H = torch.stack([self._first() for _ in range(n_views)], dim=1)
-        for k, bias in enumerate(self.biases):
-            if k > 0:
-                H = drop(torch.relu(H), given.dropout, self.training)
-                H = H @ self.weights[k]
-            if k < given.n_layers:
-                # views side by side: one pass over the graph for all of them
-                flat = self.diffuse(H.flatten(1), scale)
-                H = flat.view(len(flat), n_views, -1)
-            H = H + bias
-        return H
-
-    def _first(self) -> Tensor:
-        """Return one view's features times weights; whole nodes may be left out."""
-        given = self.settings
-        H = self.features(self.weights[0], given.input_dropout * self.training)
-        if not self.training or given.node_dropout == 0:
-            return H
-        keep = torch.rand(len(H), 1, device=H.device) >= given.node_dropout
-        return H * (keep / (1 - given.node_dropout))
-
-
-def heat_network(
-    inputs: NodeInputs, n_classes: int, settings: NodeSettings
-) -> nn.Module:
-    """Make the network of LSAP, GraphHeat (one scale, given) and ADC (one, learned)."""
-    start, largest = float(settings.initial_scale or 0), float(settings.max_scale or 0)
-    heat: HeatScale | DescribedScale
-    if settings.scale_mode == "descriptors":
-        described = node_descriptors(inputs.adjacency, inputs.raw_features)
-        heat = DescribedScale(torch.from_numpy(described), start, largest)
-    else:
-        mode = "region" if settings.scale_mode == "node" else settings.scale_mode
-        heat = HeatScale(inputs.adjacency.shape[0], start, largest, mode)
-    return NodeNetwork(inputs.features, inputs.diffusion, heat, n_classes, settings)
+    n_nodes, at_once, rest = adjacency.shape[0], 512, 1e-3
+    A = normalized_adjacency(adjacency)
+    kept, blocks = min(n_neighbours, n_nodes), []
+    for start in range(0, n_nodes, at_once):
+        home = np.eye(n_nodes, min(at_once, n_nodes - start), -start, np.float32)
+        rank = home.copy()
+        for _ in range(int(np.ceil(np.log(rest) / np.log(1 - teleport)))):
+            rank = (1 - teleport) * (A @ rank) + teleport * home
+        rows = np.argpartition(-rank, kept - 1, axis=0)[:kept]
+        near = np.zeros_like(rank)
+        np.put_along_axis(near, rows, np.take_along_axis(rank, rows, axis=0), axis=0)
+        blocks.append(sparse.csr_array(near))
+    joined = sparse.csr_array(sparse.hstack(blocks))
+    left = sparse.diags_array(joined.sum(axis=1) ** -0.5)
+    right = sparse.diags_array(joined.sum(axis=0) ** -0.5)
+    return sparse.csr_array(left @ joined @ right, dtype=np.float32)

@@ -8,32 +8,26 @@ import torch
 from scipy import sparse
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import exact_heat_kernel, normalized_laplacian
-from brainlsap.nodes import LSAPNodeClassifier, NodeBaseline
-from brainlsap.nodes.networks import (
-    ConstantMatrix,
-    make_diffusion,
-    node_descriptors,
-)
-from brainlsap.nodes.settings import TABLES, resolve_node_settings
+from brainlsap.nodes import NODE_DATASETS, LSAPNodeClassifier
+from brainlsap.nodes.settings import resolve_node_settings
 
 N_NODES, N_CLASSES = 60, 3
 TRAIN, VALIDATION, TEST = np.arange(15), np.arange(15, 30), np.arange(30, N_NODES)
-BRIEF = {"n_epochs": 30, "hidden_units": 8}
-# a few epochs learn little, which is said to the user and no matter here
-pytestmark = pytest.mark.filterwarnings("ignore:the network did not learn")
 
 
-def make(kernel="chebyshev", **given):
-    """Return a quick model; rarer settings go into its options."""
-    given = {**BRIEF, **given}
-    named = LSAPNodeClassifier().get_params()
-    options = {name: given.pop(name) for name in [*given] if name not in named}
-    return LSAPNodeClassifier(kernel, options=options, **given)
+def make(model="lsap-c", variant="chosen", random_state=0, n_epochs=30, **options):
+    """Return a quick model."""
+    return LSAPNodeClassifier(
+        model,
+        variant=variant,
+        n_epochs=n_epochs,
+        random_state=random_state,
+        options={"hidden_units": 8, **options},
+    )
 
 
-def fit(graph, kernel="chebyshev", **given):
-    return make(kernel, **given).fit(graph, TRAIN, VALIDATION)
+def fit(graph, *given, **options):
+    return make(*given, **options).fit(graph, TRAIN, VALIDATION)
 
 
 def parameters(model):
@@ -41,11 +35,9 @@ def parameters(model):
 
 
 class TestLearning:
-    @pytest.mark.parametrize("kernel", ["exact", "chebyshev", "hermite", "laguerre"])
-    def test_every_kernel_uses_the_graph(self, graph, kernel):
-        model = fit(graph, kernel)
-        assert model.score(graph, TEST) > 0.7
-        assert model.fit_report_["kernel"] == kernel
+    @pytest.mark.parametrize("model", ["exact", "lsap-c", "lsap-h", "lsap-l"])
+    def test_every_kernel_uses_the_graph(self, graph, model):
+        assert fit(graph, model).score(graph, TEST) > 0.7
 
     @pytest.mark.parametrize("n_layers", [1, 2, 4])
     @pytest.mark.parametrize("head", ["linear", "convolution"])
@@ -64,7 +56,7 @@ class TestLearning:
         assert np.array_equal(model.predict()[TEST], model.predict(TEST))
 
     def test_validation_chooses_the_epoch(self, graph):
-        model = LSAPNodeClassifier(**BRIEF).fit(graph, TRAIN)
+        model = make().fit(graph, TRAIN)
         assert model.best_epoch_ == 29
         assert np.isnan(model.fit_report_["validation_accuracy"])
         model = fit(graph, n_epochs=200, patience=5)
@@ -99,11 +91,9 @@ class TestNothingOfTheTestNodesIsRead:
         [
             {},
             {"scale_signal": "labels", "scale_step": 100.0},
-            {"scale_mode": "descriptors"},
             {"scale_signal": "validation", "scale_step": 100.0},
             {"scale_mode": "global"},
-            {"scale_smoothness": 2.0, "scale_step": 100.0},
-            {"preset": "paper", "hidden_units": None},
+            {"variant": "paper"},
         ],
     )
     def test_noise_in_place_of_their_labels_changes_nothing(self, graph, given):
@@ -126,8 +116,6 @@ class TestScales:
         plain = fit(graph, **given, scale_signal="labels").scale_ != 4.0
         assert plain[TRAIN].any()
         assert not plain.all()
-        wide = fit(graph, **given, scale_signal="labels", scale_smoothness=2.0)
-        assert (wide.scale_ != 4.0).sum() > plain.sum()
         other = fit(graph, **given, scale_signal="validation").scale_ != 4.0
         assert not np.array_equal(plain, other)
         assert (
@@ -140,9 +128,6 @@ class TestScales:
         assert one[0] != 4.0
         frozen = fit(graph, scale_mode="frozen", initial_scale=1.5, n_epochs=3)
         assert set(frozen.scale_) == {1.5}
-        many = fit(graph, scale_mode="descriptors").scale_
-        assert len(np.unique(many.round(6))) > N_NODES / 2
-        assert 0 <= many.min() <= many.max() <= 8
 
     def test_scales_stay_where_the_kernel_is_trusted(self, graph):
         model = fit(graph, scale_step=1e6, scale_clip=3.0, max_scale=5.0)
@@ -150,7 +135,7 @@ class TestScales:
         assert model.fit_report_["kernel_error"] < 1e-3
 
     def test_the_barrier_and_the_l1_term(self, graph):
-        paper = {"preset": "paper", "hidden_units": 8}
+        paper = {"variant": "paper"}
         low = {"initial_scale": 0.0, "scale_step": 1.0, "n_epochs": 2}
         assert fit(graph, **paper, **low).scale_.min() > 0
         literal = {"scale_penalty": "l1", "scale_step": 1.0, "penalty_weight": 9.0}
@@ -161,99 +146,60 @@ class TestScales:
         assert steps > 5
         assert np.allclose(fallen.scale_, max(0.0, 2.0 - 0.1 * steps), atol=1e-4)
 
-    def test_descriptors_by_hand(self):
-        # a triangle with a tail, and one node alone
-        W = np.zeros((5, 5))
-        for i, j in ((0, 1), (1, 2), (2, 0), (2, 3)):
-            W[i, j] = W[j, i] = 1
-        raw = node_descriptors(sparse.csr_array(W), sparse.csr_array(np.eye(5)))
-        assert np.allclose(raw.mean(0), 0, atol=1e-6)
-        clustering = raw[:, 2] - raw[4, 2]
-        assert clustering[0] == pytest.approx(3 * clustering[2])
-        assert clustering[3] == 0
-        assert np.argmax(raw[:, 0]) == 2
-        assert (raw[:, 4] == 0).all()
-
-
-class TestDiffusion:
-    @pytest.mark.parametrize("kernel", ["exact", "chebyshev", "laguerre", "hermite"])
-    @pytest.mark.parametrize("self_loops", [True, False])
-    def test_against_the_slow_truth(self, graph, kernel, self_loops):
-        settings = resolve_node_settings(
-            "default", {"kernel": kernel, "self_loops": self_loops, "tolerance": 1e-6}
-        )
-        W = graph.adjacency.toarray().astype(float)
-        W += np.eye(N_NODES) * self_loops
-        rng = np.random.default_rng(2)
-        scale = torch.from_numpy(rng.uniform(0, 2.4, N_NODES))
-        H = torch.from_numpy(rng.normal(size=(N_NODES, 7)))
-        truth = exact_heat_kernel(normalized_laplacian(W), scale) @ H
-        found = make_diffusion(graph.adjacency, settings)(H.float(), scale.float())
-        assert torch.allclose(found.double(), truth, atol=2e-5)
-
-    def test_sparse_and_dense_features_are_the_same(self):
-        rng = np.random.default_rng(0)
-        X = rng.random((9, 40)) * (rng.random((9, 40)) < 0.1)
-        thin = ConstantMatrix(sparse.csr_array(X))
-        weight = torch.rand(40, 4, requires_grad=True)
-        assert not thin.is_dense
-        thin(weight).square().sum().backward()
-        wide = torch.from_numpy(X).float()
-        other = weight.detach().clone().requires_grad_()
-        (wide @ other).square().sum().backward()
-        assert torch.allclose(weight.grad, other.grad, atol=1e-5)
-        assert ConstantMatrix(sparse.csr_array(X + 1)).is_dense
-
 
 class TestSettings:
-    @pytest.mark.parametrize("dataset", sorted(TABLES["datasets"]))
+    @pytest.mark.parametrize("dataset", sorted(NODE_DATASETS))
     def test_the_papers_hyperparameters_by_data_set(self, dataset):
-        settings = resolve_node_settings("paper", {}, dataset)
-        for name, value in TABLES["datasets"][dataset]["paper"].items():
+        settings = resolve_node_settings("lsap-c", "paper", {}, dataset)
+        for name, value in NODE_DATASETS[dataset]["paper"].items():
             assert getattr(settings, name) == value
         assert (settings.degree, settings.n_layers) == (20, 2)
         assert (settings.initial_scale, settings.dropout) == (2.0, 0.5)
 
+    def test_settings_differ_by_data_set(self):
+        def of(model, dataset, **given):
+            return resolve_node_settings(model, "chosen", given, dataset)
+
+        assert of("grand", "cora").degree == 8
+        assert of("grand", "citeseer").degree == 2
+        for dataset in ("amazon-photo", "coauthor-cs"):
+            wide = of("gcn", dataset)
+            assert (wide.normalize, wide.hidden_units) == ("none", 64)
+            assert wide.weight_decay == 5e-5
+        assert of("sgc", "amazon-photo").weight_decay == 1e-5
+        assert of("gcn", "", patience=7).patience == 7
+
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            ({"kernel": "fourier"}, "kernel must be one of"),
             ({"scale_mode": "region"}, "scale_mode must be one of"),
             ({"dropout": 1.0}, r"dropout must be at most 0\.95, got 1"),
-            ({"temperature": 0.0}, "temperature must be at least 1e-12"),
+            ({"temperature": 0.0}, "temperature must be at least 1e-06"),
             ({"n_layers": 0}, "n_layers must be at least 1"),
             ({"initial_scale": -1.0}, "initial_scale must be at least 0"),
-            ({"initial_scale": 9.0, "max_scale": 8.0}, "initial_scale 9 lies above 8"),
-            ({"kernel": "hermite", "initial_scale": 4.0}, "lies above 2.5"),
+            ({"initial_scale": 9.0, "max_scale": 8.0}, "initial_scale 9 lies above"),
+            ({"model": "lsap-h", "initial_scale": 4.0}, "above max_scale 2.5"),
             ({"degree": 2}, "of degree 2 can be wrong by"),
-            (
-                {"scale_mode": "descriptors", "max_scale": 0.0},
-                "max_scale must be above",
-            ),
             ({"scale_stepp": 2}, "option must be one of .*'scale_step'.*'scale_stepp'"),
+            ({"model": "lstm"}, r"model must be one of 'adc', .*'lstm'"),
+            ({"variant": "best"}, "variant must be one of"),
         ],
     )
     def test_what_cannot_be_used(self, given, said):
         with pytest.raises(ParameterError, match=said):
-            resolve_node_settings("default", given)
+            make(**given).settings()
 
 
 class TestRefusals:
-    def test_exact_above_its_limit_names_the_way_out(self, graph):
-        with pytest.raises(ParameterError, match=r"60 nodes, .*=59.*chebyshev.*1e-6"):
-            fit(graph, "exact", max_exact_nodes=59)
-
     @pytest.mark.parametrize(
         ("train", "validation", "said"),
         [
             ([0, 1, 2], [2, 3], "1 node.* both train and validation, .* node 2"),
-            ([], [3], "train must be a mask .* or numbers of nodes from 0 to 59"),
-            ([0.5, 1], [3], "got float64 of shape"),
-            ([0, 1, 1], [3], "each once"),
-            ([0, 1, 60], [3], "from 0 to 59"),
-            (np.ones(7, bool), [3], r"train must be a mask of shape \(60,\)"),
-            ([0, 3], [6], "train holds the class 0 only"),
-            ([0, 1], [2], "1 node.* of validation have no label, or one that no"),
+            ([0.5, 1], [3], "masks of all nodes, or numbers of nodes"),
+            ([0, 1, 60], [3], "60 is out of bounds"),
+            (np.ones(7, bool), [3], r"masks of all nodes.* 60 .* 7"),
+            ([0, 3], [6], r"two classes.*has the classes \[0\]"),
+            ([0, 1], [2], "1 node.* have no label, or one that no"),
         ],
     )
     def test_nodes_that_cannot_be_used(self, graph, train, validation, said):
@@ -263,7 +209,7 @@ class TestRefusals:
     def test_nodes_without_label(self, graph):
         labels = np.where(np.arange(N_NODES) == 16, -1, graph.labels)
         bare = SimpleNamespace(**{**vars(graph), "labels": labels})
-        with pytest.raises(ParameterError, match=r"1 node.* of validation have no lab"):
+        with pytest.raises(ParameterError, match=r"1 node.* have no lab"):
             fit(bare)
 
     @pytest.mark.parametrize("mode", ["node", "global"])
@@ -272,43 +218,11 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="needs validation nodes"):
             model.fit(graph, TRAIN)
         with pytest.raises(ParameterError, match="needs validation nodes"):
-            NodeBaseline("adc").fit(graph, TRAIN)
+            make("adc").fit(graph, TRAIN)
 
     def test_training_that_diverges(self, graph):
         with pytest.raises(ParameterError, match="training diverged"):
             fit(graph, learning_rate=1e30, n_epochs=9)
-
-
-class TestFailing:
-    def test_a_network_that_does_not_learn_is_started_again_and_reported(self, graph):
-        bare = SimpleNamespace(**{**vars(graph), "features": 0 * graph.features})
-        model = make(n_epochs=4)
-        starts = []
-        made = model._make_network
-        model._make_network = lambda *given: starts.append(1) or made(*given)
-        with pytest.warns(UserWarning, match="did not learn its training nodes in 3"):
-            model.fit(bare, TRAIN, VALIDATION)
-        assert len(starts) == 3
-        assert "accuracy 0.33 on them" in model.fit_report_["failed"]
-
-    def test_a_later_start_that_learns_is_kept(self, graph, monkeypatch):
-        import brainlsap.nodes.classifier as module
-
-        train_nodes, runs = module.train_nodes, []
-
-        def stuck_once(network, *given):
-            if not runs:
-                for weight in network.parameters():
-                    weight.data.zero_().requires_grad_(weight.dim() == 1)
-            runs.append(train_nodes(network, *given))
-            return runs[-1]
-
-        monkeypatch.setattr(module, "train_nodes", stuck_once)
-        model = fit(graph, scale_mode="frozen")
-        assert len(runs) == 2
-        assert model.history_ is runs[1][1]
-        assert model.fit_report_["failed"] is None
-        assert model.score(graph, TEST) > 0.7
 
 
 # --- extreme graphs: finite numbers, or our error ---
@@ -342,9 +256,9 @@ def put(value, row, column):
 
 MODELS = {
     "exact": make("exact", n_epochs=2),
-    "described": make("laguerre", scale_mode="descriptors", n_epochs=2),
-    "paper": make("hermite", preset="paper", n_epochs=2),
-    "gcn": NodeBaseline("gcn", n_epochs=2),
+    "laguerre": make("lsap-l", n_epochs=2),
+    "paper": make("lsap-h", "paper", n_epochs=2),
+    "gcn": make("gcn", n_epochs=2),
 }
 
 

@@ -1,4 +1,4 @@
-"""The baselines of the node task: their layers, and that they read no test label."""
+"""Networks of the node task: by hand, by a slow truth, and that each learns."""
 
 from types import SimpleNamespace
 
@@ -8,14 +8,19 @@ import torch
 from scipy import sparse
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.nodes import NODE_BASELINES, NodeBaseline
-from brainlsap.nodes.baselines import Attend, normalized_adjacency, page_rank_graph
-from brainlsap.nodes.classifier import weight_groups
-from brainlsap.nodes.networks import ConstantMatrix
+from brainlsap.graph import exact_heat_kernel, normalized_laplacian
+from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
+from brainlsap.nodes.networks import (
+    Attention,
+    ConstantMatrix,
+    NodeNetwork,
+    normalized_adjacency,
+    page_rank_graph,
+)
+from brainlsap.nodes.settings import resolve_node_settings
 
 N_NODES = 42
 TRAIN, VALIDATION, TEST = np.arange(12), np.arange(12, 24), np.arange(24, N_NODES)
-pytestmark = pytest.mark.filterwarnings("ignore:the network did not learn")
 
 
 @pytest.fixture
@@ -31,11 +36,11 @@ def walk(graph):
 
 
 def brief(name, graph, n_epochs=1):
-    return NodeBaseline(name, n_epochs=n_epochs).fit(graph, TRAIN, VALIDATION)
+    return LSAPNodeClassifier(name, n_epochs=n_epochs).fit(graph, TRAIN, VALIDATION)
 
 
-@pytest.mark.parametrize("name", sorted(NODE_BASELINES))
-def test_every_baseline_learns_and_reads_no_test_label(graph, name):
+@pytest.mark.parametrize("name", sorted(NODE_MODELS))
+def test_every_model_learns_and_reads_no_test_label(graph, name):
     noise = graph.labels.copy()
     noise[TEST] = -1
     noisy = SimpleNamespace(**{**vars(graph), "labels": noise})
@@ -49,12 +54,12 @@ def test_every_baseline_learns_and_reads_no_test_label(graph, name):
 
 def by_hand(name, net, A, X):
     """Logits as the publications write them, from dense matrices."""
-    H = X @ net.weight
+    H = X @ net.weights[0]
     if name == "sgc":
-        return A @ A @ H
+        return A @ A @ H + net.biases[0]
     if name == "gcn":
-        H = torch.relu(A @ H + net.bias)
-        return A @ H @ net.last_weight + net.last_bias
+        H = torch.relu(A @ H + net.biases[0])
+        return A @ H @ net.weights[1] + net.biases[1]
     H = first = torch.relu(H)
     if name == "gcnii":
         for k, weight in enumerate(net.deep, start=1):
@@ -83,7 +88,7 @@ def test_networks_by_hand(graph, name):
 
 
 def test_attention_by_hand_and_its_slope(graph):
-    layer = Attend(graph.adjacency, 2, 3, 0.0).double()
+    layer = Attention(graph.adjacency, 2, 3, 0.0).double()
     H = torch.randn(N_NODES, 6, generator=torch.Generator().manual_seed(1)).double()
     W = graph.adjacency.toarray() + np.eye(N_NODES)
     truth = torch.empty(N_NODES, 6, dtype=torch.float64)
@@ -94,8 +99,9 @@ def test_attention_by_hand_and_its_slope(graph):
             raw = torch.nn.functional.leaky_relu(here[:, None] + there, 0.2)
             raw[torch.from_numpy(W == 0)] = -torch.inf
             truth[:, 3 * head : 3 * head + 3] = raw.softmax(1) @ h
-        assert torch.allclose(layer(H), truth)
-    few = H[:, :6].requires_grad_()
+        views = torch.stack([H, 2 * H], dim=1)
+        assert torch.allclose(layer(views)[:, 0], truth)
+    few = H[:, None].requires_grad_()
     assert torch.autograd.gradcheck(lambda x: layer(x).square().sum(), few)
 
 
@@ -107,35 +113,64 @@ def test_propagation_has_the_slope_of_its_matrix(graph):
     assert torch.allclose(H.grad, walk(graph).float().T @ probe, atol=1e-5)
 
 
+def test_sparse_and_dense_features_are_the_same():
+    rng = np.random.default_rng(0)
+    X = rng.random((9, 40)) * (rng.random((9, 40)) < 0.1)
+    thin = ConstantMatrix(sparse.csr_array(X))
+    weight = torch.rand(40, 4, requires_grad=True)
+    assert not thin.is_dense
+    thin(weight).square().sum().backward()
+    wide = torch.from_numpy(X).float()
+    other = weight.detach().clone().requires_grad_()
+    (wide @ other).square().sum().backward()
+    assert torch.allclose(weight.grad, other.grad, atol=1e-5)
+    assert ConstantMatrix(sparse.csr_array(X + 1)).is_dense
+
+
+@pytest.mark.parametrize("model", ["exact", "lsap-c", "lsap-l", "lsap-h"])
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_heat_against_the_slow_truth(graph, model, self_loops):
+    given = {"self_loops": self_loops, "tolerance": 1e-6}
+    settings = resolve_node_settings(model, "consistency", given)
+    W = graph.adjacency.toarray().astype(float) + np.eye(N_NODES) * self_loops
+    rng = np.random.default_rng(2)
+    scale = torch.from_numpy(rng.uniform(0, 2.4, N_NODES))
+    H = torch.from_numpy(rng.normal(size=(N_NODES, 2, 7)))
+    truth = exact_heat_kernel(normalized_laplacian(W), scale) @ H.flatten(1)
+    found = NodeNetwork(graph, 3, settings).propagate(H.float(), scale.float())
+    assert torch.allclose(found.double(), truth.view(H.shape), atol=2e-5)
+
+
+def test_exact_above_its_limit_names_the_way_out(graph):
+    model = LSAPNodeClassifier("exact", options={"max_exact_nodes": 41})
+    with pytest.raises(ParameterError, match=r"42 nodes, .*=41.*lsap-c.*1e-6"):
+        model.fit(graph, TRAIN)
+
+
 def test_grand_is_the_mean_of_powers(graph):
-    network = brief("grand", graph).network_
-    A = walk(graph)
-    H = torch.rand(N_NODES, 5)
-    powers = [torch.linalg.matrix_power(A, k) @ H.double() for k in range(9)]
-    found = network.diffuse(H, network.heat())
+    network, A = brief("grand", graph).network_, walk(graph)
+    H = torch.rand(N_NODES, 2, 5)
+    flat = H.flatten(1).double()
+    powers = [torch.linalg.matrix_power(A, k) @ flat for k in range(9)]
+    found = network.propagate(H).flatten(1)
     assert torch.allclose(found.double(), sum(powers) / 9, atol=1e-5)
 
 
 def test_adc_learns_its_scale_and_graphheat_does_not(graph):
-    scales = {
-        name: NodeBaseline(name, n_epochs=6, patience=0)
-        .fit(graph, TRAIN, VALIDATION)
-        .network_.heat.raw_scale.tolist()
-        for name in ("adc", "graphheat")
-    }
-    assert scales["graphheat"] == [2.0]
-    assert scales["adc"] != [2.0]
+    scales = {name: set(brief(name, graph, 6).scale_) for name in ("adc", "graphheat")}
+    assert scales["graphheat"] == {2.0}
+    assert len(scales["adc"]) == 1
+    assert scales["adc"] != {2.0}
 
 
-def test_settings_differ_by_data_set():
-    assert NodeBaseline("grand").settings("cora").degree == 8
-    assert NodeBaseline("grand").settings("citeseer").degree == 2
-    wide = NodeBaseline("gcn").settings("amazon-photo")
-    assert (wide.normalize, wide.hidden_units, wide.weight_decay) == ("none", 64, 5e-5)
-    assert NodeBaseline("sgc").settings("amazon-photo").weight_decay == 1e-5
-    assert NodeBaseline("gcn", patience=7).settings().patience == 7
-    with pytest.raises(ParameterError, match=r"model must be one of 'adc', .*'lstm'"):
-        NodeBaseline("lstm").settings()
+def test_batch_norm_standardises_hidden_channels(graph):
+    model = LSAPNodeClassifier(n_epochs=3, options={"batch_norm": True, "dropout": 0.0})
+    network = model.fit(graph, TRAIN, VALIDATION).network_.train()
+    seen = []
+    network.norms[0].register_forward_hook(lambda *given: seen.append(given[-1]))
+    network(2)
+    assert seen[0].shape == (2 * N_NODES, 64)
+    assert torch.allclose(seen[0].mean(0), network.norms[0].bias, atol=1e-5)
 
 
 def test_page_rank_against_an_inverse(graph):
@@ -146,11 +181,3 @@ def test_page_rank_against_an_inverse(graph):
     few = page_rank_graph(graph.adjacency, 0.1, 4)
     # the last node is alone
     assert np.diff(sparse.csc_array(few).indptr).tolist() == [4] * (N_NODES - 1) + [1]
-
-
-def test_gcnii_decays_its_convolutions_more(graph):
-    network = brief("gcnii", graph).network_
-    groups = {g["weight_decay"]: g["params"] for g in weight_groups(network, 5e-4)}
-    assert {tuple(weight.shape) for weight in groups[0.01]} == {(64, 64)}
-    assert len(groups[0.01]) == 16
-    assert len(groups[5e-4]) == len(list(network.parameters())) - 16
