@@ -269,9 +269,9 @@ ABOUT = (
     "(`node_leak.md` measures what that does)."
 )
 VARIANTS = (
-    "Variants that were run with the settings of the table; the one in the tables above "
-    "was chosen by mean validation accuracy, among these and in short trials that are "
-    "not kept here: {}."
+    "Variants that were run with the settings of the tables; the one in the tables "
+    "above was chosen by mean validation accuracy, among these and in short trials "
+    "that are not kept here: {}."
 )
 REASONS = ""
 TIME = (

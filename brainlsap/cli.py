@@ -572,9 +572,10 @@ def predict(model: str, study: str, out: str, **reading: Any) -> None:
 --download  fetch missing files
 --models NAMES  or all (default: lsap-c,gcn)
 --seeds N  how many (default: 10)
---split NAME  public, per-class, 60-20-20, or masks (.npz)
+--split NAME  public (default), per-class or 60-20-20
 --variant NAME  how scales are learned (default: chosen)
 --epochs N  at most
+--device NAME  where to train (default: cpu)
 --out FILE  CSV of one row a run; finished seeds are kept""",
 )
 def nodes(
@@ -591,7 +592,7 @@ def nodes(
     graph = load_nodes(dataset, data, download=download)
     print(
         f"{graph.name}: {graph.n_nodes} nodes, {graph.n_edges} edges, "
-        f"{graph.n_classes} classes, {graph.n_features} features",
+        f"{graph.n_classes} classes, {graph.features.shape[1]} features",
         flush=True,
     )
     names = NODE_MODELS if models == ["all"] else models

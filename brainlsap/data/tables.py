@@ -4,16 +4,15 @@ import csv
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from brainlsap.exceptions import BrainlsapError, FileFormatError
-from brainlsap.files import replace_when_whole
+from brainlsap.exceptions import FileFormatError
+from brainlsap.files import reading, replace_when_whole
 
 DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
@@ -29,23 +28,6 @@ SESSION_COLUMNS = (
 )
 # Of a long list of faults so many are shown.
 _MOST_SHOWN = 20
-
-
-@contextmanager
-def reading(path: str | Path, what: str) -> Iterator[None]:
-    """Turn whatever a library raises while it reads a file into FileFormatError."""
-    try:
-        yield
-    except BrainlsapError:
-        raise
-    except FileNotFoundError as error:
-        raise FileFormatError(f"{path}: no such file.") from error
-    except Exception as error:  # broken files fail in every way there is
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise FileFormatError(
-            f"{path}: cannot be read as {what}: {reason.rstrip('.')}. The file may be "
-            "cut short, or something else than its name says."
-        ) from error
 
 
 def read_lines(

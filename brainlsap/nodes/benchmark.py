@@ -65,14 +65,10 @@ def run_nodes(
     ParameterError
         For unknown names, before anything is trained.
     """
+    common: dict[str, Any] = {"n_epochs": n_epochs, "options": options}
     made = [
         LSAPNodeClassifier(
-            name,
-            variant=variant,
-            n_epochs=n_epochs,
-            random_state=seed,
-            device=device,
-            options=options,
+            name, variant=variant, random_state=seed, device=device, **common
         )
         for name in models
         for seed in range(n_seeds)
@@ -101,11 +97,9 @@ def run_nodes(
         report = model.fit_report_
         row = {
             **about,
-            "validation": round(100 * report["validation_accuracy"], 3),
-            "test": round(100 * model.score(graph, parts.test), 3),
-            "best_epoch": report["best_epoch"],
-            "n_epochs": report["n_epochs"],
-            "seconds": round(report["seconds"], 2),
+            "validation": 100 * report["validation_accuracy"],
+            "test": 100 * model.score(graph, parts.test),
+            **{name: report[name] for name in ("best_epoch", "n_epochs", "seconds")},
             "hash": asked[-1],
         }
         same = (table[_ABOUT] == list(about.values())).all(axis=1)
@@ -113,7 +107,7 @@ def run_nodes(
         table = pd.concat([table[~same], fresh]) if len(table) else fresh
         if out is not None:
             with replace_when_whole(out) as partial:
-                table.to_csv(partial, index=False)
+                table.to_csv(partial, index=False, float_format="%.7g")
         if verbose:
             print(  # noqa: T201
                 "{model} seed {seed}: validation {validation:.1f} %, test {test:.1f} %,"

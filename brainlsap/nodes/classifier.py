@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import error_bound
 from brainlsap.model.training import penalize, seeded
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
@@ -83,7 +82,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
     settings_ : NodeSettings
         As used, with the degree that was chosen.
     fit_report_ : dict
-        Epoch, accuracies, seconds, the kernel's degree and its error at the scales.
+        Epochs, accuracies and seconds as plain numbers.
 
     Examples
     --------
@@ -179,10 +178,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             "seconds": time.perf_counter() - start,
         }
         if settings.network == "heat":
-            kernel, degree = settings.kernel, settings.degree
             self.scale_ = network.heat().detach().cpu().double().numpy()
-            error = error_bound(kernel, float(self.scale_.max()), degree)
-            self.fit_report_ |= {"degree": degree, "kernel_error": error}
         return self
 
     def predict_proba(self, nodes: np.ndarray | None = None) -> np.ndarray:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from brainlsap.arrays import check_choice
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
+from brainlsap.files import reading
 from brainlsap.nodes.settings import NODE_DATASETS
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
@@ -141,10 +142,8 @@ def load_nodes(
             f"{base} does not hold {file}; give its folder as data=, or download=True "
             f"for Planetoid files; the others are at {_GNN_BENCHMARK}."
         )
-    if is_planetoid:
-        graph = read_planetoid(folder, key)
-    else:
-        graph = read_gnn_benchmark(folder / file, key)
+    read = read_planetoid if is_planetoid else read_gnn_benchmark
+    graph = read(folder if is_planetoid else folder / file, key)
     n_features = graph.features.shape[1]
     found = [graph.n_nodes, graph.n_listed_edges, graph.n_classes, n_features]
     if found != NODE_DATASETS[key]["counts"]:
@@ -166,9 +165,8 @@ def _download(name: str, folder: Path) -> Path:
                 store.fetch(file)
     except (ImportError, OSError, ValueError) as error:
         raise FileFormatError(
-            f"{name} could not be downloaded from {_PLANETOID} ({error}); it takes "
-            "pooch (pip install pooch). Or get the files by hand and give their folder "
-            "as data=."
+            f"{name} could not be downloaded from {_PLANETOID} ({error}): pip install "
+            "pooch if that is missing, or give a folder of the files as data=."
         ) from None
     return folder
 
@@ -205,16 +203,11 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 def _unpickle(path: Path) -> Any:
     """Read a pickle of arrays without running anything that is in it."""
-    try:
-        with path.open("rb") as file:
-            found = _ArrayUnpickler(file, encoding="latin1").load()
+    with reading(path, "a pickle of arrays"), path.open("rb") as file:
+        found = _ArrayUnpickler(file, encoding="latin1").load()
         if isinstance(found, _Matrix):
             return _matrix(*(vars(found)[part] for part in (*_CSR[:3], "_shape")))
         return found
-    except Exception as error:  # a damaged pickle can raise whatever there is
-        raise FileFormatError(
-            f"{path} cannot be read as a pickle of arrays ({error}); get it again."
-        ) from None
 
 
 def _matrix(
@@ -259,7 +252,7 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         _unpickle(base.with_name(f"{base.name}.{part}"))
         for part in ("x", "tx", "ty", "allx", "ally", "graph")
     )
-    try:
+    with reading(f"{base}.*", "parts of one graph"):
         test = np.loadtxt(f"{base}.test.index", dtype=int, ndmin=1)
         n_known, n_train, n_nodes = allx.shape[0], x.shape[0], int(test.max()) + 1
         fits = test.min() >= n_known and n_nodes <= n_known + 2 * len(test)
@@ -281,8 +274,6 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         listed = sparse.csr_array(
             (np.ones(pairs.shape[1]), pairs), shape=(n_nodes, n_nodes)
         )
-    except Exception as error:  # whatever parts of another kind or shape raise
-        raise FileFormatError(f"{base}.*: {error}.") from None
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
     parts = np.r_[:n_train], np.r_[n_train : min(n_train + 500, n_known)], test
     masks = np.array([np.isin(np.arange(n_nodes), part) for part in parts])
@@ -313,7 +304,8 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
         For arrays that are not there or do not fit.
     """
     names = [f"{prefix}_{part}" for prefix in ("adj", "attr") for part in _CSR]
-    try:
+    # nothing pickled is opened
+    with reading(path, "arrays of a graph"):
         # numpy leaves its own file open where the archive is damaged
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as held:
             *arrays, labels = (held[part] for part in (*names, "labels"))
@@ -323,11 +315,6 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             raise ValueError("graph, features and labels differ in their nodes")
         if labels.dtype.kind not in "iu" or labels.max() >= max(n_nodes, 2):
             raise ValueError("labels must be one whole number for every node, from 0")
-    except Exception as error:  # of zip, zlib and NumPy's header; of every kind
-        raise FileFormatError(
-            f"{path} cannot be read as arrays of a graph ({error}); pickled objects "
-            "are never opened."
-        ) from None
     graph, features = _simple_graph(listed), features.astype(np.float32)
     labels, n_edges = labels.astype(np.int64), graph.nnz // 2
     return NodeGraph(name or Path(path).stem, graph, features, labels, n_edges)
@@ -366,7 +353,7 @@ def make_node_split(
     ParameterError
         For an unknown name, or where the graph has no public split.
     SplitError
-        Where there are too few nodes.
+        Where no node is left for a set.
     """
     draws: dict[str, Any] = {"per-class": split_per_class, "60-20-20": split_by_share}
     check_choice("split", split, ("public", *draws))
@@ -393,7 +380,7 @@ def split_per_class(
     labels : int array of shape (n_nodes,)
         -1 where a node has no class; it is in no set.
     n_per_class, n_validation, n_test : int
-        Nodes to draw; `n_test=None` takes all that are left.
+        Nodes to draw, test nodes at the most; `n_test=None` takes all that are left.
     random_state : int
         Seed.
 
@@ -404,18 +391,11 @@ def split_per_class(
     Raises
     ------
     SplitError
-        Where there are too few nodes.
+        Where no node is left for a set.
     """
     rng = np.random.default_rng(random_state)
     masks = np.zeros((3, len(labels)), bool)
-    codes, sizes = np.unique(labels[labels >= 0], return_counts=True)
-    wanted = n_per_class * len(codes) + n_validation + (n_test or 1)
-    if sizes.min() <= n_per_class or sizes.sum() < wanted:
-        raise SplitError(
-            f"{wanted} nodes are needed and more than {n_per_class} of each class; of "
-            f"{sizes.sum()} the smallest class has {sizes.min()}. Ask for fewer."
-        )
-    for code in codes:
+    for code in np.unique(labels[labels >= 0]):
         members = np.flatnonzero(labels == code)
         masks[0, rng.choice(members, n_per_class, replace=False)] = True
     others = rng.permutation(np.flatnonzero((labels >= 0) & ~masks[0]))

