@@ -6,6 +6,7 @@ The options of a command stand above its function, in the words of its help.
 import argparse
 import inspect
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -45,6 +46,7 @@ DATA = """
 --subcortex absent|mean|volume
     in place of its thickness and area (default: absent)
 --subjects-dir FOLDER  FreeSurfer's subjects
+--features-table FILE  the only table in which features are looked for
 --derivatives FOLDER...  results of other programs; may be repeated
 --pattern PATTERN  of connectome files, such as '*_count.csv'
 --labels FILE  names of the rows of unnamed matrices
@@ -414,12 +416,23 @@ def check(
     **options: Any,
 ) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
-    from brainlsap.data import check_cohort, quality_table, write_tsv
+    from brainlsap.data import (
+        check_cohort,
+        quality_table,
+        suggest_options,
+        write_tsv,
+    )
     from brainlsap.evaluation import audit, make_splits, read_splits
 
     reading, _, _ = _configured(config, options)
     found = check_cohort(study, **reading)
     print(_in_flags(found.text()), end="")
+    given = options if config is None else {"config": config, **options}
+    commands = [_flags(given | one) for one in suggest_options(found, reading)]
+    if commands:
+        print(f"\n{'More' if found.is_sound else 'It'} can be read by:")
+    for flags in commands:
+        print(f"  {shlex.join(['brainlsap', 'check', study, *flags])}")
     if found.cohort is None:
         n = len(found.faults)
         raise BrainlsapError(f"{study} has {n} fault{'s' * (n > 1)}")
@@ -613,6 +626,17 @@ def _load(study: str, reading: Options) -> Any:
         cohort = load_cohort(study, verbose=True, **reading)
     print(f"Study: {_count(cohort)}", flush=True)
     return cohort
+
+
+def _flags(options: Options) -> list[str]:
+    """Return options as they are typed."""
+    words = []
+    for name, value in options.items():
+        repeated = value if name == "derivatives" else [value]
+        for one in repeated:
+            text = ",".join(one) if isinstance(one, list | tuple) else str(one)
+            words += [f"--{name.replace('_', '-')}", text]
+    return words
 
 
 def _configured(

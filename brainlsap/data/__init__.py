@@ -13,11 +13,11 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 - `cohort`: the record; `quality`: what is unusual about scans and regions.
 """
 
-from brainlsap.data.check import CohortCheck, check_cohort
+from brainlsap.data.check import CohortCheck, check_cohort, suggest_options
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import FORMATS, ConnectomeFile, read_connectome
 from brainlsap.data.features import FeatureFile, read_feature
-from brainlsap.data.load import load_cohort, shared_connectome
+from brainlsap.data.load import load_cohort
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
 from brainlsap.data.quality import quality_table, region_quality_table
@@ -38,6 +38,6 @@ __all__ = [
     "read_feature",
     "read_table",
     "region_quality_table",
-    "shared_connectome",
+    "suggest_options",
     "write_tsv",
 ]

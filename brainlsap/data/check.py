@@ -1,12 +1,38 @@
 """Say what a study's folder holds, and how else it could be read."""
 
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.load import RefusedStudyError, count_people, load_cohort
-from brainlsap.exceptions import CohortError, FileFormatError
+from brainlsap.data.connectomes import FORMATS
+from brainlsap.data.features import FeatureSources
+from brainlsap.data.find_files import Scan
+from brainlsap.data.load import (
+    STRENGTH,
+    WHERE,
+    RefusedStudyError,
+    count_people,
+    load_cohort,
+    open_study,
+)
+from brainlsap.data.participants import KEY_COLUMNS, ScanList
+from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
+
+Options = dict[str, Any]
+_Test = Callable[[ScanList, FeatureSources], bool]
+# Features that are looked for beside those that were asked for.
+_FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
+_USUAL_LABELS = ("diagnosis", "dx", "dx_bl", "group", "label")
+_MOST_CLASSES = 6
+_MOST_SUGGESTIONS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +119,145 @@ def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
         faults = (str(error),)
     lines = [f"{name}: {what}" if name else what for name, what in found.items()]
     return CohortCheck(Path(folder), tuple(lines), notes, faults, cohort)
+
+
+def suggest_options(  # noqa: C901 (step by step)
+    check: CohortCheck, options: Mapping[str, Any]
+) -> list[Options]:
+    """Return changes of options by which more of a study, or any, can be read.
+
+    Parameters
+    ----------
+    check : CohortCheck
+        Of the study.
+    options : mapping
+        The arguments of :func:`load_cohort` that it was checked with.
+
+    Returns
+    -------
+    list of dict
+        Each was tried. Where the study can be loaded: its other features, and its
+        other columns of classes. Where it cannot: labels, patterns of connectomes,
+        folders, tables, features or an atlas with which it can.
+    """
+    folder, asked = check.folder, dict(options)
+    where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
+    features = asked.get("feature", "thickness")
+    features = [features] if isinstance(features, str) else list(features)
+
+    opened: dict[str, tuple[ScanList, FeatureSources]] = {}
+
+    def fitting(
+        changes: Iterable[Options], test: _Test, base: Options
+    ) -> list[Options]:
+        """Return the changes with which a test is passed; none but {} if it passes."""
+        found = list[Options]()
+        for change in changes:
+            key = repr(base | change)
+            with suppress(BrainlsapError):
+                if {} in found:
+                    break
+                opened[key] = opened.get(key) or open_study(folder, **base | change)
+                if test(*opened[key]):
+                    found.append(change)
+        return found
+
+    def has(names: Iterable[str]) -> _Test:
+        """Return a test of whether every scan has some features."""
+        return lambda listed, sources: (
+            not any(
+                isinstance(source, str)
+                for name in names
+                if name != STRENGTH
+                for source in sources.locate(name, listed.scans)[0]
+            )
+        )
+
+    inside = sorted(folder.glob("[!.]*"))
+    around = [*inside, *sorted(folder.resolve().parent.glob("[!.]*"))]
+    tables: list[Options]
+    tables = [{"features_table": p.name} for p in inside if p.suffix in TABLE_SUFFIXES]
+    folders: list[Options]
+    folders = [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
+    data_sets = [p for p in around if p != folder.resolve() and any(p.glob("sub-*"))]
+    folders += [{"derivatives": [str(p)]} for p in data_sets]
+    unlabelled = {"label": None, "classes": None}
+    people = fitting([{}, *tables], lambda *_: True, where | unlabelled)
+    if not people:
+        return []
+    anybody, where = where | people[0] | unlabelled, where | people[0]
+    listed, _ = open_study(folder, **anybody)
+    labels: list[Options]
+    labels = [{"label": name} for name in _class_columns(listed.table, asked)]
+    more: dict[str, Options] = {}
+    for name in _FEATURES:
+        found = fitting([{}, *folders], has([name]), anybody)
+        if found and name not in features:
+            more[name] = found[0] | {"feature": [name]}
+    if check.is_sound:
+        together = Options()
+        for change in more.values():
+            together |= change
+        together["feature"] = [*features, *more]
+        is_more = more and check_cohort(folder, **asked | together).is_sound
+        labels = fitting(labels, lambda listed, _: not listed.faults, where)
+        return [*[together] * bool(is_more), *labels[:_MOST_SUGGESTIONS]]
+
+    with suppress(BrainlsapError):
+        classes = open_study(folder, **where)[0].classes
+        labels.insert(0, {"classes": list(classes)})
+    labels = fitting([{}, *labels], lambda listed, _: not listed.faults, where)
+    connectomes: list[Options] = [{}]
+    if "connectome" not in asked:
+        patterns = ({"pattern": one} for one in _patterns(folder, listed.scans))
+        files = (p.name for p in inside if p.suffix in FORMATS)
+        connectomes = fitting(
+            [{}, *patterns],
+            lambda listed, sources: all(
+                sources.files.connectome(scan, sources.atlas) for scan in listed.scans
+            ),
+            anybody,
+        )
+        if {} not in connectomes:
+            connectomes += [{"connectome": name} for name in (*files, "none")]
+    known = fitting([{}, *folders, *tables], has(features), anybody)
+    sound = list[Options]()
+    for parts in product(labels[:2], connectomes, (known or [*more.values()])[:2]):
+        if sound and "connectome" in parts[1]:
+            break
+        change = people[0] | parts[0] | parts[1] | parts[2]
+        faults = check_cohort(folder, **asked | change).faults
+        other = re.search(r"those of (\w+), not of", " ".join(faults))
+        if other is not None:
+            change |= {"atlas": other[1]}
+            faults = check_cohort(folder, **asked | change).faults
+        if not faults and len(sound) < _MOST_SUGGESTIONS:
+            sound.append(change)
+    return sound
+
+
+def _class_columns(table: pd.DataFrame, asked: Options) -> list[str]:
+    """Return the columns of a table of scans that can be classes of people."""
+    columns = []
+    for name in table.columns.drop([*KEY_COLUMNS]):
+        n_people = table.groupby(table[name].astype(str))["participant"].nunique()
+        is_known = table[name].notna().all() and name != asked.get("label", "diagnosis")
+        if is_known and 1 < len(n_people) <= _MOST_CLASSES and n_people.min() > 1:
+            columns.append(name)
+    return sorted(columns, key=lambda name: name.lower() not in _USUAL_LABELS)
+
+
+def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
+    """Make patterns of the matrices of the first scan: beside it, or named by it."""
+    person, visit = scans[0].key
+    for path in scans[0].files:
+        if path.suffix.lower() in FORMATS:
+            yield "*" + path.name.split(visit or person)[-1]
+    for top in folder.glob("[!.]*"):
+        for path in top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ():
+            name = path.relative_to(folder).as_posix()
+            for word, what in ((person, "{participant}"), (visit or "-", "{session}")):
+                whole = rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])"
+                name = re.sub(whole, what, name, count=1) if word != "-" else name
+            if path.suffix.lower() in FORMATS and "{participant}" in name:
+                yield name

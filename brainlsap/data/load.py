@@ -9,7 +9,7 @@ import os
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import (
     SYMMETRIZE,
-    ConnectomeFile,
     check_connectome,
     read_connectome,
 )
@@ -35,7 +34,12 @@ from brainlsap.data.features import (
 )
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
-from brainlsap.data.participants import PEOPLE_FILES, list_scans, read_people
+from brainlsap.data.participants import (
+    PEOPLE_FILES,
+    ScanList,
+    list_scans,
+    read_people,
+)
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import read_table, reading
@@ -47,6 +51,11 @@ _WIDTH = 86
 # Of a fault that many files share, so many are named.
 _FILES = 5
 _TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
+# Arguments that say who and which files are in a study.
+WHERE = (
+    *("label", "classes", "scans", "subcortex", "features_table", "derivatives"),
+    *("subjects_dir", "pattern"),
+)
 # Arguments that name paths.
 _PATHS = (
     *("folder", "connectome", "derivatives", "features_table", "labels"),
@@ -190,65 +199,46 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         )
 
     # who is in the study, and which files are whose
-    where = derivatives, subjects_dir, pattern
-    if isinstance(features_table, str | Path):
-        features_table = [features_table]
-    paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    table = read_scan_table(paths[0], atlas) if paths else None
-    people = read_people(table) if table else {}
-    files = StudyFiles(
-        folder, [n.participant for n in table.names] if table else (), *where
+    listed, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
+    files, n_scans, label_name = (
+        sources.files,
+        len(listed.scans),
+        listed.label or "none",
     )
-    sources = FeatureSources(files, atlas, subcortex, features_table)
-    if table is None:
-        table = sources.people_table(label)
-        people = read_people(table)
-        files = StudyFiles(folder, [n.participant for n in table.names], *where)
-        sources.files = files
-    listed = list_scans(
-        people,
-        files,
-        label,
-        source=table.path.name,
-        classes=classes,
-        which=scans,
-        known_sessions=lambda: sources.sessions,
-    )
-    n_scans, label_name = len(listed.scans), listed.label or "none"
     log.notes += listed.notes
     log.faults += listed.faults
-    spare = {person for person, _ in files.files} - set(people)
-    if spare:
-        log.notes.append(
-            f"{len(spare)} subject folders are not in {table.path.name}: left out"
-        )
 
     # the arrays, scan by scan
     if isinstance(labels, str | Path):
         inside = folder / labels
         labels = read_names(inside if inside.is_file() else labels)
-    how = {
-        "labels": labels,
-        "row_order": row_order,
-        "measure": measure,
-        "symmetrize": symmetrize,
-    }
+    how: dict[str, Any] = {"row_order": row_order, "measure": measure}
+    how |= {"labels": labels, "symmetrize": symmetrize}
     if connectome is None:
-        W = _read_connectomes(listed.scans, files, atlas, how, log, verbose)
+        W = _read_connectomes(listed.scans, sources.files, atlas, how, log, verbose)
     else:
-        matrix = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
+        W = np.zeros((1, len(atlas), len(atlas)), dtype=np.float32)
         try:
-            if isinstance(connectome, str) and connectome == NO_CONNECTOME:
-                notes: tuple[str, ...] = (
-                    "none was read; the model has to make one, as of covariance",
+            notes: tuple[str, ...] = (
+                "none was read; the model has to make one, as of covariance",
+            )
+            if not isinstance(connectome, str | Path):
+                how = {"symmetrize": symmetrize}
+                W[0], notes = check_connectome(connectome, atlas, "connectome=", **how)
+            elif str(connectome).lower().endswith(_TRACTOGRAMS):
+                raise ParameterError(
+                    f"{connectome} is a tractogram; make a connectome of it with "
+                    "brainlsap.images.build_connectome first."
                 )
-            else:
-                matrix, notes = _read_shared(connectome, atlas, folder, **how)
-                log.notes.append("one connectome for everybody")
+            elif connectome != NO_CONNECTOME:
+                inside = folder / connectome
+                path = inside if inside.is_file() else connectome
+                W[0], notes = read_connectome(path, atlas, **how)
+            log.notes.append("one connectome for everybody")
             log.notes += [f"the connectome: {note}" for note in notes]
         except BrainlsapError as error:
             log.fault(error)
-        W = np.broadcast_to(matrix, (n_scans, *matrix.shape))
+        W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
     pet = {"frames": frames, "reference": reference}
     X = _read_features(names, listed.scans, sources, W, pet, log, verbose)
 
@@ -301,6 +291,43 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     )
 
 
+def open_study(
+    folder: str | Path,
+    atlas: str | Path | Atlas = "destrieux160",
+    *,
+    label: str | None = "diagnosis",
+    classes: Sequence[str] | None = None,
+    scans: str = "all",
+    subcortex: str = "absent",
+    features_table: str | Path | Sequence[str | Path] | None = None,
+    derivatives: Sequence[str | Path] = (),
+    subjects_dir: str | Path | None = None,
+    pattern: str | Mapping[str, str] | None = None,
+) -> tuple[ScanList, FeatureSources]:
+    """List the scans of a study, their files, and what features can be read from."""
+    folder, atlas = Path(folder), load_atlas(atlas)
+    if isinstance(features_table, str | Path):
+        features_table = [features_table]
+    paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    table = read_scan_table(paths[0], atlas) if paths else None
+    where = derivatives, subjects_dir, pattern
+    files = StudyFiles(
+        folder, [n.participant for n in table.names] if table else (), *where
+    )
+    sources = FeatureSources(files, atlas, subcortex, features_table)
+    if table is None:
+        table = sources.people_table(label)
+        files = StudyFiles(folder, [name.participant for name in table.names], *where)
+        sources.files = files
+    people = read_people(table)
+    listed = list_scans(people, sources, label, table.path.name, classes, scans)
+    spare = {person for person, _ in files.files} - set(people)
+    if spare:
+        note = f"{len(spare)} subject folders are not in {table.path.name}: left out"
+        listed.notes.append(note)
+    return listed, sources
+
+
 def _read_connectomes(
     scans: Sequence[Scan],
     files: StudyFiles,
@@ -343,27 +370,6 @@ def _read_connectomes(
         missing = [fits_nothing("connectome", given, scans) if given else one]
     log.faults += missing + wrong.faults
     return W
-
-
-def _read_shared(
-    connectome: str | Path | np.ndarray | pd.DataFrame,
-    atlas: Atlas,
-    folder: Path = Path(),
-    **how: Any,
-) -> ConnectomeFile:
-    """Read the one connectome of everybody; a path may also be below `folder`."""
-    if not isinstance(connectome, str | Path):
-        symmetrize = how.get("symmetrize", "refuse")
-        return check_connectome(connectome, atlas, "connectome=", symmetrize=symmetrize)
-    if str(connectome).lower().endswith(_TRACTOGRAMS):
-        raise ParameterError(
-            f"{connectome} is a tractogram; make a connectome of it with "
-            "brainlsap.images.build_connectome first."
-        )
-    inside = folder / connectome
-    if inside.is_file() and not Path(connectome).is_file():
-        connectome = inside
-    return read_connectome(connectome, atlas, **how)
 
 
 def _read_features(  # noqa: C901 (one question after the other)
@@ -493,50 +499,3 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
             )
             lines += [f"  {line}" for line in wrapped]
     return lines
-
-
-def shared_connectome(
-    cohort: Cohort,
-    connectome: np.ndarray | pd.DataFrame | str | Path,
-    **options: Any,
-) -> Cohort:
-    """Return the cohort with one connectome for everybody.
-
-    The connectome comes from elsewhere: a template, or other people. A mean or a
-    covariance of *this* cohort's people has to be learned inside each fold; those are
-    the models' options `preparation={"connectome": "mean"}` and `"covariance"`.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        Of people whose own connectomes, if any, are put aside.
-    connectome : array, DataFrame or path
-        A matrix in the order of the cohort's atlas; one with named rows and columns;
-        or a file that :func:`.read_connectome` reads.
-    **options
-        Further arguments of :func:`.read_connectome`.
-
-    Returns
-    -------
-    Cohort
-        With the features, people and labels of `cohort`; a note says whose
-        connectome it has.
-
-    Raises
-    ------
-    ParameterError, FileFormatError, RegionNameError
-        Where the connectome does not fit the atlas, or a feature is `strength`.
-    """
-    if STRENGTH in cohort.feature_names:
-        raise ParameterError(
-            "strength is of every scan's own connectome; choose another feature."
-        )
-    found = _read_shared(connectome, cohort.atlas, **options)
-    what = connectome if isinstance(connectome, str | Path) else "one matrix"
-    notes = [f"the connectome: {note}" for note in found.notes]
-    return replace(
-        cohort,
-        connectomes=np.broadcast_to(found.matrix, cohort.connectomes.shape),
-        notes=(*cohort.notes, f"one connectome for everybody: {what}", *notes),
-        provenance=cohort.provenance | {"connectome": str(what)},
-    )

@@ -1,13 +1,14 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from brainlsap.data.find_files import Scan, ScanName, StudyFiles, visit_order
+from brainlsap.data.features import FeatureSources
+from brainlsap.data.find_files import Scan, ScanName, visit_order
 from brainlsap.data.region_tables import ScanTable
 from brainlsap.data.tables import as_covariate, read_table
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
@@ -166,19 +167,18 @@ class ScanList(NamedTuple):
 
 def list_scans(  # noqa: C901 (one question after the other)
     people: People,
-    files: StudyFiles,
+    sources: FeatureSources,
     label: str | None,
-    *,
     source: str,
     classes: Sequence[str] | None = None,
     which: str = "all",
-    known_sessions: Callable[[], Mapping[str, Mapping[str, str]]],
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
-    `source` is the name of the table of people; `known_sessions` returns visits by
-    person, for people without folders of their own.
+    `source` is the name of the table of people. People without folders of their own
+    have the visits that FreeSurfer or tables of regions know.
     """
+    files = sources.files
     records = [record for visits in people.values() for record in visits.values()]
     heads = dict.fromkeys(head for _, facts in records for head in facts)
     if label is not None and label not in heads and people:
@@ -198,7 +198,7 @@ def list_scans(  # noqa: C901 (one question after the other)
         listed = {visit: name.session for visit, (name, _) in visits.items() if visit}
         scanned: Mapping[str, str] = files.sessions.get(person, {})
         if not scanned and (person, "") not in files.files:
-            scanned = known_sessions().get(person, {})
+            scanned = sources.sessions.get(person, {})
         n_unscanned += len(listed.keys() - scanned.keys()) if scanned else 0
         sessions = dict(scanned or listed or {"": ""})
         chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))

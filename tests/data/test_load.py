@@ -7,16 +7,11 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data import (
-    check_cohort,
-    load_cohort,
-    shared_connectome,
-)
+from brainlsap.data import check_cohort, load_cohort
 from brainlsap.exceptions import (
     CohortError,
     FileFormatError,
     ParameterError,
-    RegionNameError,
 )
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import refused
@@ -193,6 +188,8 @@ def test_one_fault_is_refused(study, tiny, name, old, new, message):
 def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
     _, faults = faults_of(study, tiny, connectome="absent.csv")
     assert faults == ["absent.csv: no such file"]
+    _, faults = faults_of(study, tiny, connectome="template.tck")
+    assert faults[0].startswith("template.tck is a tractogram; make a connectome of")
     _, faults = faults_of(study, tiny, connectome=np.ones((3, 3)))
     assert faults[0].startswith("connectome= must have shape (7, 7) for tiny")
 
@@ -283,69 +280,9 @@ def test_real_table_of_1078_people(shared):
     np.testing.assert_allclose(raw.features, cohort.features, atol=1e-3)
 
 
-def test_a_sound_folder(study, tiny):
-    check = check_cohort(study, tiny, ["fdg", "strength"])
-    assert check.is_sound
-    assert check.found == (
-        "5 people, 7 scans",
-        "diagnosis: CN (4), AD (3)",
-        "covariates: age",
-        "connectome: 7 of 7 scans",
-        "fdg: 7 of 7 scans",
-        "strength: 7 of 7 scans",
-    )
-    assert "connectomes: read by name (7 of 7)" in check.notes
-    assert check.cohort is not None
-    assert check.cohort.n_scans == 7
-    text = check.text()
-    assert text.startswith(f"{study}\nFound:\n  5 people, 7 scans\n")
-    assert text.endswith("No faults: the cohort can be loaded.\n")
-    assert "Faults" not in text
-
-
-def test_every_fault_is_listed_beside_what_was_found(study, tiny):
-    files = sorted(study.glob("sub-*/ses-*/dwi/*"))
-    files[0].unlink()
-    files[1].write_text("not a matrix")
-    table = next(study.glob("sub-05/ses-*/pet/*"))
-    table.write_text("region\tsuvr\nlh_a\t1\n")
-    check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
-    assert not check.is_sound
-    assert check.cohort is None
-    assert len(check.faults) == 3
-    assert "sub-01_ses-M00: no connectome" in check.faults[0]
-    assert check.found[3:5] == ("connectome: 5 of 7 scans", "fdg: 6 of 7 scans")
-    assert "Faults:\n  sub-01_ses-M00: no connectome" in check.text()
-
-
-def test_what_was_dropped_is_told_apart(study, tiny):
-    check = check_cohort(study, tiny, "fdg", classes=["CN", "SMC", "AD"])
-    assert check.faults == (
-        "no scan has the diagnosis 'SMC' of classes; found AD (3), CN (4)",
-    )
-    people = study / "participants.tsv"
-    people.write_text(people.read_text().replace("sub-05\tCN", "sub-05\tother"))
-    check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
-    assert "Dropped:\n  left out, diagnosis is not among the classes" in check.text()
-
-
-def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
-    check = check_cohort(tmp_path / "nowhere", tiny)
-    assert check.faults == (f"{tmp_path / 'nowhere'}: no such folder",)
-    assert check.found == ()
-    (study / "participants.tsv").write_text("participant_id\tdiagnosis\n..\tCN\n")
-    check = check_cohort(study, tiny)
-    assert "must be the name of a subject" in check.faults[0]
-    with pytest.raises(ParameterError, match="scans must be one of"):
-        check_cohort(study, tiny, scans="some")
-
-
 def test_strength_with_one_connectome_for_everybody_is_refused(study, tiny, matrix):
     with refused(r"strength: with one .* same for every scan"):
         load_cohort(study, tiny, ["fdg", "strength"], connectome=matrix)
-    own = load_cohort(study, tiny, ["fdg", "strength"])
-    with pytest.raises(ParameterError, match="strength is of every scan's own"):
-        shared_connectome(own, matrix)
 
 
 def test_what_many_scans_share_is_said_once(study, tiny):
@@ -436,33 +373,6 @@ def test_truth_comes_in_the_order_of_the_atlas(study, tiny, write):
 @pytest.fixture(scope="module")
 def cohort():
     return make_cohort(5, atlas="desikan82", random_state=3)
-
-
-@pytest.fixture
-def template(cohort):
-    names = list(cohort.region_names)
-    return pd.DataFrame(cohort.connectomes[2] + 1.0, names, names)
-
-
-def test_a_template_is_put_in_order(cohort, template, tmp_path):
-    order = np.random.default_rng(0).permutation(len(template))
-    mixed, path = template.iloc[order, order[::-1]], tmp_path / "template.csv"
-    mixed.to_csv(path)
-    for given in (mixed, path):
-        shared = shared_connectome(cohort, given)
-        assert shared.shares_connectome
-        np.testing.assert_array_equal(shared.connectomes[3], template)
-        np.testing.assert_array_equal(shared.features, cohort.features)
-        assert shared.table.equals(cohort.table)
-    assert f"one connectome for everybody: {path}" in shared.notes
-    assert shared.provenance["connectome"] == str(path)
-    with pytest.raises(RegionNameError, match=r"1 of the 82 regions .* are missing"):
-        shared_connectome(cohort, template.iloc[1:, 1:])
-
-
-def test_a_tractogram_is_no_connectome(cohort):
-    with pytest.raises(ParameterError, match=r"template.tck is a tractogram; make"):
-        shared_connectome(cohort, "template.tck")
 
 
 def test_cohort_without_any_connectome_can_be_loaded(cohort, tmp_path):

@@ -1,0 +1,177 @@
+"""What a check says of a study's folder, and the commands that it suggests."""
+
+import shlex
+
+import pytest
+
+from brainlsap.cli import main
+from brainlsap.data import check_cohort, load_cohort, suggest_options
+from brainlsap.exceptions import ParameterError
+from brainlsap.simulation import make_cohort, write_study_folder
+from tests.data.conftest import NAMES
+
+
+def test_a_sound_folder(study, tiny):
+    check = check_cohort(study, tiny, ["fdg", "strength"])
+    assert check.is_sound
+    assert check.found == (
+        "5 people, 7 scans",
+        "diagnosis: CN (4), AD (3)",
+        "covariates: age",
+        "connectome: 7 of 7 scans",
+        "fdg: 7 of 7 scans",
+        "strength: 7 of 7 scans",
+    )
+    assert "connectomes: read by name (7 of 7)" in check.notes
+    assert check.cohort is not None
+    assert check.cohort.n_scans == 7
+    text = check.text()
+    assert text.startswith(f"{study}\nFound:\n  5 people, 7 scans\n")
+    assert text.endswith("No faults: the cohort can be loaded.\n")
+    assert "Faults" not in text
+
+
+def test_every_fault_is_listed_beside_what_was_found(study, tiny):
+    files = sorted(study.glob("sub-*/ses-*/dwi/*"))
+    files[0].unlink()
+    files[1].write_text("not a matrix")
+    table = next(study.glob("sub-05/ses-*/pet/*"))
+    table.write_text("region\tsuvr\nlh_a\t1\n")
+    check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
+    assert not check.is_sound
+    assert check.cohort is None
+    assert len(check.faults) == 3
+    assert "sub-01_ses-M00: no connectome" in check.faults[0]
+    assert check.found[3:5] == ("connectome: 5 of 7 scans", "fdg: 6 of 7 scans")
+    assert "Faults:\n  sub-01_ses-M00: no connectome" in check.text()
+
+
+def test_what_was_dropped_is_told_apart(study, tiny):
+    check = check_cohort(study, tiny, "fdg", classes=["CN", "SMC", "AD"])
+    assert check.faults == (
+        "no scan has the diagnosis 'SMC' of classes; found AD (3), CN (4)",
+    )
+    people = study / "participants.tsv"
+    people.write_text(people.read_text().replace("sub-05\tCN", "sub-05\tother"))
+    check = check_cohort(study, tiny, "fdg", classes=["CN", "AD"])
+    assert "Dropped:\n  left out, diagnosis is not among the classes" in check.text()
+
+
+def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
+    check = check_cohort(tmp_path / "nowhere", tiny)
+    assert check.faults == (f"{tmp_path / 'nowhere'}: no such folder",)
+    assert check.found == ()
+    (study / "participants.tsv").write_text("participant_id\tdiagnosis\n..\tCN\n")
+    check = check_cohort(study, tiny)
+    assert "must be the name of a subject" in check.faults[0]
+    with pytest.raises(ParameterError, match="scans must be one of"):
+        check_cohort(study, tiny, scans="some")
+
+
+def move(study, names, *to):
+    for path in [*study.rglob(names)]:
+        target = study.joinpath(*to, path.name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+
+
+def change_people(study, old, new):
+    path = study / "participants.tsv"
+    path.write_text(path.read_text().replace(old, new))
+
+
+def two_connectomes(study):
+    for path in [*study.rglob("*connectivity.csv")]:
+        for kind in ("count", "length"):
+            name = path.name.replace("connectivity", f"{kind}_connectivity")
+            path.with_name(name).write_bytes(path.read_bytes())
+        path.unlink()
+
+
+def one_connectome(study):
+    path = next(study.rglob("*connectivity.csv"))
+    (study / "template.csv").write_bytes(path.read_bytes())
+    move(study, "*connectivity.csv", "..", "elsewhere")
+
+
+def two_tables(study):
+    move(study, "*18FFDG*", "..", "elsewhere")
+    visits = study.glob("sub-*/ses-*")
+    rows = [f"{one.parent.name}_{one.name},1,2,3,4,5,6,7\n" for one in visits]
+    for name in ("one.csv", "two.csv"):
+        (study / name).write_text(",".join(["id", *NAMES]) + "\n" + "".join(rows))
+
+
+def other_tracer(study):
+    for path in [*study.rglob("*18FFDG*")]:
+        path.rename(path.with_name(path.name.replace("18FFDG", "18FAV45")))
+
+
+@pytest.mark.parametrize(
+    ("arrange", "name", "value"),
+    [
+        (lambda one: change_people(one, "diagnosis", "dx"), "label", "dx"),
+        (
+            lambda one: change_people(one, "05\tCN", "05\tn/a"),
+            "classes",
+            "['CN', 'AD']",
+        ),
+        (
+            lambda one: move(one, "*connectivity.csv", "sc"),
+            "pattern",
+            "sc/sub-{participant}_ses-{session}_connectivity.csv",
+        ),
+        (two_connectomes, "pattern", "*_count_connectivity.csv"),
+        (one_connectome, "connectome", "template.csv"),
+        (lambda one: move(one, "*connectivity.csv", "..", "x"), "connectome", "none"),
+        (two_tables, "features_table", "one.csv"),
+        (
+            lambda one: move(one, "*-01_*M00_trc*", "..", "pet", "sub-01", "ses-M00"),
+            "derivatives",
+            "/pet']",
+        ),
+        (other_tracer, "feature", "['amyloid']"),
+    ],
+)
+def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value):
+    arrange(study)
+    options = {"atlas": tiny, "feature": "fdg"}
+    check = check_cohort(study, **options)
+    assert not check.is_sound
+    found = suggest_options(check, options)[0]
+    assert load_cohort(study, **options | found).n_scans > 5
+    assert value in str(found.pop(name))
+    assert not found
+
+
+def suggested(capsys, *words):
+    """Return exit code of a command, and the commands that it suggests."""
+    code = main([*map(str, words)])
+    lines = capsys.readouterr().out.splitlines()
+    return code, [shlex.split(one)[1:] for one in lines if "  brainlsap check" in one]
+
+
+def test_suggested_commands_read_the_study(tmp_path, capsys):
+    """FreeSurfer's subjects beside a study of another atlas; the label is called so."""
+    made = make_cohort(20, atlas="desikan82", feature=["fdg", "thickness"])
+    study = write_study_folder(made, tmp_path / "my study", style="named")
+    (study / "derivatives" / "freesurfer").rename(tmp_path / "recons")
+    code, commands = suggested(capsys, "check", study, "--label", "group")
+    assert code == 2
+    for command in commands:
+        assert command[-2:] == ["--atlas", "desikan82"]
+        assert str(tmp_path / "recons") in command
+    assert commands[0][:4] == ["check", str(study), "--label", "diagnosis"]
+    assert suggested(capsys, *commands[0])[0] == 0
+    code, commands = suggested(
+        capsys, "check", study, "--feature", "fdg", "--atlas", "desikan82"
+    )
+    assert code == 0
+    assert commands[0][:4] == [
+        "check",
+        str(study),
+        "--feature",
+        "fdg,thickness,volume,area",
+    ]
+    assert [one[-1] for one in commands[1:]] == ["sex", "site"]
+    assert suggested(capsys, *commands[0])[0] == 0
