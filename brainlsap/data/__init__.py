@@ -20,7 +20,7 @@ from brainlsap.data.features import FeatureFile, read_feature
 from brainlsap.data.load import load_cohort
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
-from brainlsap.data.quality import quality_table, region_quality_table
+from brainlsap.data.quality import quality_table
 from brainlsap.data.tables import read_table, write_tsv
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "read_connectome",
     "read_feature",
     "read_table",
-    "region_quality_table",
     "suggest_options",
     "write_tsv",
 ]

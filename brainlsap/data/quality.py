@@ -78,33 +78,6 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     return table
 
 
-def region_quality_table(cohort: Cohort) -> pd.DataFrame:
-    """Return what is unusual about every region, over all scans.
-
-    Parameters
-    ----------
-    cohort : Cohort
-        As it was loaded.
-
-    Returns
-    -------
-    DataFrame
-        A row for every region, indexed by its name: `isolated` (share of scans in
-        which it has no link), and of each feature `<name>_missing` (share of scans)
-        and `<name>_constant` (whether all scans have one value).
-    """
-    W = cohort.connectomes[: 1 if cohort.shares_connectome else None]
-    columns: dict[str, np.ndarray] = {"isolated": _isolated(W).mean(axis=0)}
-    for place, name in enumerate(cohort.feature_names):
-        values = cohort.features[..., place]
-        missing = np.isnan(values)
-        low = np.where(missing, np.inf, values).min(axis=0)
-        high = np.where(missing, -np.inf, values).max(axis=0)
-        columns[f"{name}_missing"] = missing.mean(axis=0)
-        columns[f"{name}_constant"] = (low == high) & (cohort.n_scans > 1)
-    return pd.DataFrame(columns, index=pd.Index(cohort.region_names, name="region"))
-
-
 def _isolated(W: np.ndarray) -> np.ndarray:
     """Return which regions have no link to another, in every scan."""
     return np.array([(one.sum(axis=1) - np.diagonal(one)) == 0 for one in W])

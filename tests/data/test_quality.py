@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from brainlsap.data import Cohort, quality_table, region_quality_table
+from brainlsap.data import Cohort, quality_table
 from brainlsap.simulation import make_cohort
 
 
@@ -178,19 +178,3 @@ def test_few_scans_and_a_shared_connectome(cohort):
     assert table["density"].nunique() == 1
     assert "connectome_duplicate" not in table
     assert set(table["flags"]) == {""}
-
-
-def test_regions(cohort):
-    def spoil(X):
-        X[:, 4, 0] = 1.5
-
-    def cut(W):
-        W[::2, 9], W[::2, :, 9] = 0, 0
-
-    table = region_quality_table(change(cohort, cut, spoil))
-    name = cohort.region_names
-    assert table.index[table["fdg_constant"]].tolist() == [name[4]]
-    n = cohort.n_scans
-    assert table["isolated"][name[9]] == len(range(0, n, 2)) / n
-    assert table["thickness_missing"].tolist() == [0.0] * 68 + [1.0] * 14
-    assert not table["thickness_constant"].any()
