@@ -80,16 +80,9 @@ JOBS = """
 
 # What an option is called in Python, where that differs.
 IN_PYTHON = {
-    "--epochs": "n_epochs",
-    "--folds": "cv",
-    "--jobs": "n_jobs",
-    "--merge-classes": "merged_classes",
-    "--people": "n_people",
-    "--permutations": "n_permutations",
-    "--repeats": "n_repeats",
-    "--seed": "random_state",
-    "--starts": "n_starts",
-}
+    f"--{name}": f"n_{name}"
+    for name in ("epochs", "jobs", "people", "permutations", "repeats", "starts")
+} | {"--folds": "cv", "--merge-classes": "merged_classes", "--seed": "random_state"}
 
 
 def comma_list(text: str) -> list[str]:
@@ -444,11 +437,9 @@ def check(
         folds = make_splits(cohort.y, cohort.groups, min(5, max(2, int(n_people))))
     quality = quality_table(cohort)
     unusual = quality.loc[quality["flags"] != "", "flags"]
-    print("\nUnusual scans:")
-    for line in [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]:
-        print(f"  {line}")
-    for note in quality.attrs["notes"]:
-        print(f"  ({note})")
+    lines = [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]
+    lines += [f"({note})" for note in quality.attrs["notes"]]
+    print("\nUnusual scans:", *lines, sep="\n  ")
     leaks = audit(cohort, folds)
     shown = leaks.drop(columns="scans", errors="ignore")
     print("\nLeaks and other explanations of a score:")

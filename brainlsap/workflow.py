@@ -54,9 +54,7 @@ def run_study(
     fast: bool = False,
     n_jobs: int | None = None,
     verbose: bool = False,
-    memory: str | Path | None = None,
     title: str | None = None,
-    with_identifiers: bool = False,
     **settings: Any,
 ) -> Evaluation:
     """Cross-validate models and controls, rank regions, and write the report.
@@ -108,12 +106,8 @@ def run_study(
         on it.
     verbose : bool
         Whether to show progress on standard error.
-    memory : str or Path, optional
-        Folder of finished folds, by default `private/folds` in `out`.
     title : str, optional
         Heading of the report.
-    with_identifiers : bool
-        Whether the report may name scans and people; by default they have codes.
     **settings
         Further settings of :class:`brainlsap.LSAPClassifier`.
 
@@ -156,7 +150,7 @@ def run_study(
     if leave_out is not None:
         column = find_column(cohort.table, leave_out)
         cv = leave_one_out_splits(cohort.table[column], cohort.groups)
-    folds = Path(memory or results / "private" / "folds")
+    folds = results / "private" / "folds"
     how: dict[str, Any] = {
         "random_state": random_state,
         "harmonize": harmonize,
@@ -189,7 +183,6 @@ def run_study(
                 evaluation,
                 results,
                 title=title,
-                with_identifiers=with_identifiers,
                 atlas=cohort.atlas,
                 quality=quality_table(cohort).rename_axis("scan").reset_index(),
             )
