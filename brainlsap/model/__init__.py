@@ -6,6 +6,7 @@
 - `network`: the one network: layers along the graph, flattened, a perceptron.
 - `training`: the one loop, and the starts that are averaged.
 - `classifier`: :class:`LSAPClassifier`, :class:`NetworkClassifier`.
+- `ridge`: :class:`LSAPRidgeClassifier`, scales by marginal likelihood.
 - `linear`: logistic regression on diffused features.
 - `storage`: a fitted model in one file.
 """
@@ -13,14 +14,17 @@
 from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
 from brainlsap.model.linear import DiffusedLogisticRegression
 from brainlsap.model.propagation import NETWORKS
+from brainlsap.model.ridge import RUNGS, LSAPRidgeClassifier
 from brainlsap.model.settings import PRESETS
 from brainlsap.model.storage import ModelOrigin, load_model, save_model
 
 __all__ = [
     "NETWORKS",
     "PRESETS",
+    "RUNGS",
     "DiffusedLogisticRegression",
     "LSAPClassifier",
+    "LSAPRidgeClassifier",
     "ModelOrigin",
     "NetworkClassifier",
     "load_model",

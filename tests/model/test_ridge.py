@@ -1,0 +1,186 @@
+"""Scales by evidence: the evidence against a dense truth, and what is made of it."""
+
+import numpy as np
+import pytest
+import torch
+
+from brainlsap.arrays import pack
+from brainlsap.exceptions import ParameterError
+from brainlsap.graph import (
+    LearnedPreparation,
+    Preparation,
+    exact_heat_kernel,
+    normalized_laplacian,
+)
+from brainlsap.model import LSAPRidgeClassifier
+from brainlsap.model.ridge import Evidence, _basis, climb, diffusion_terms
+
+N_SCANS, N_ROIS, N_FEATURES, N_TARGETS = 31, 7, 2, 3
+B = _basis(10.0)
+
+
+def networks(n_scans, n_rois, rng):
+    W = rng.gamma(0.5, size=(n_scans, n_rois, n_rois)) * 10
+    W = W + W.transpose(0, 2, 1)
+    W[:, np.arange(n_rois), np.arange(n_rois)] = 0
+    return W
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def problem(rng):
+    """Networks, features, targets and unequal weights; scales that differ."""
+    W = networks(N_SCANS, N_ROIS, rng)
+    W[3, 2] = W[3, :, 2] = 0  # a region without links
+    X = rng.normal(size=(N_SCANS, N_ROIS, N_FEATURES))
+    targets = rng.normal(size=(N_SCANS, N_TARGETS))
+    weights = rng.uniform(0.2, 1.0, N_SCANS)
+    scale = rng.uniform(0.0, 6.0, N_ROIS)
+    terms = diffusion_terms(W, X, LearnedPreparation(Preparation()), B)
+    return W, X, terms, targets, weights, scale
+
+
+def diffused(W, X, scale):
+    kernels = [
+        exact_heat_kernel(normalized_laplacian(w), torch.tensor(scale)) for w in W
+    ]
+    return np.stack([k.numpy() for k in kernels]) @ X
+
+
+def test_terms_give_the_exact_kernel(problem):
+    W, X, terms, *_, scale = problem
+    c = Evidence(terms, np.ones((N_SCANS, 1)), np.ones(N_SCANS), 2, B).per_column(scale)
+    found = np.einsum("rnd,rd->nd", terms, c[0]).reshape(X.shape)
+    np.testing.assert_allclose(found, diffused(W, X, scale), atol=1e-5)
+
+
+@pytest.mark.parametrize("by_scans", [True, False])
+def test_evidence_is_the_density_of_the_targets(problem, by_scans):
+    _, _, terms, t, u, scale = problem
+    ridge = 2.7
+    evidence = Evidence(terms, t, u, N_FEATURES, B, by_scans)
+    Z = np.einsum("rnd,rd->nd", terms, evidence.per_column(scale)[0])
+    Z -= u @ Z / u.sum()
+    Z /= np.sqrt(u @ Z**2 / u.sum())
+    K, centred = Z @ Z.T / ridge + np.diag(1 / u), t - u @ t / u.sum()
+    n_free = u.sum() - 1
+    noise = np.trace(centred.T @ np.linalg.solve(K, centred)) / n_free / N_TARGETS
+    log_det = np.linalg.slogdet(K)[1] + np.log(u).sum()
+    truth = N_TARGETS / 2 * (n_free * np.log(2 * np.pi * np.e * noise) + log_det)
+    value, slope, by_ridge = evidence(scale, ridge)
+    assert value == pytest.approx(truth, rel=1e-10)
+    step = 1e-5
+    for p in range(N_ROIS):
+        up, down = scale + step * (np.arange(N_ROIS) == p), scale.copy()
+        down[p] -= step
+        numeric = (evidence(up, ridge)[0] - evidence(down, ridge)[0]) / (2 * step)
+        assert slope[p] == pytest.approx(numeric, rel=1e-5, abs=1e-7)
+    numeric = evidence(scale, ridge + step)[0] - evidence(scale, ridge - step)[0]
+    assert by_ridge == pytest.approx(numeric / (2 * step), rel=1e-5)
+
+
+def test_both_forms_agree(problem):
+    _, _, terms, t, u, scale = problem
+    forms = [Evidence(terms, t, u, N_FEATURES, B, form) for form in (True, False)]
+    for one, other in zip(*(form.moments(scale, True) for form in forms), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-8)
+    one, other = (form.information(scale, 2.0) for form in forms)
+    np.testing.assert_allclose(one, other, atol=1e-8)
+    assert np.linalg.eigvalsh(one).min() > -1e-8
+    for name, fit in climb(forms[0], "regions", 10.0).items():
+        again = climb(forms[1], "regions", 10.0)[name]
+        assert fit.evidence == pytest.approx(again.evidence, abs=1e-3)
+
+
+def cohort(rng, n_people=60, n_rois=12, visits=2):
+    """Stages that follow the diffused feature of four regions; visits of people."""
+    W = networks(n_people, n_rois, rng)
+    X = rng.normal(size=(n_people, n_rois, 1))
+    signal = diffused(W, X, np.full(n_rois, 2.0))[:, :4, 0]
+    signal = (signal / signal.std(0)).sum(axis=1)
+    stage = np.digitize(signal, np.quantile(signal, [1 / 3, 2 / 3]))
+    again = np.repeat(np.arange(n_people), visits)
+    noisy = X[again] + 0.05 * rng.normal(size=(len(again), n_rois, 1))
+    return pack(W[again], noisy), np.array(["CN", "MCI", "AD"])[stage][again], again
+
+
+def test_left_out_scores_are_those_of_a_fit_without_the_person(rng):
+    X, y, people = cohort(rng, n_people=20)
+    y = np.where(y == "AD", 1.0, 0.0)
+    model = LSAPRidgeClassifier("one").fit(X, y, groups=people)
+    evidence_scale, ridge = model.scales_, model.fit_report_["ridge"]
+    # by hand: the same columns, weights and ridge, without the first person
+    learned = LearnedPreparation.from_dict(model.preparation_)
+    signals = model.scaler_.apply(X[:, :, 12:].astype(float))
+    terms = diffusion_terms(X[:, :, :12], signals, learned, B)
+    counts = np.bincount(y.astype(int))
+    u = 1 / counts[y.astype(int)] * 20 / 2
+    columns, _ = Evidence(terms, y[:, None], u, 1, B).columns(evidence_scale)
+    Z, kept = columns / np.sqrt(u)[:, None], people != people[0]
+    A = np.column_stack([np.ones(kept.sum()), Z[kept]])
+    M = A.T @ (u[kept, None] * A) + ridge * np.diag([0.0] + [1.0] * 12)
+    w = np.linalg.solve(M, A.T @ (u[kept] * y[kept]))
+    np.testing.assert_allclose(
+        model.left_out_scores_[~kept, 0], w[0] + Z[~kept] @ w[1:], atol=1e-6
+    )
+
+
+def test_the_network_is_found_where_it_matters(rng):
+    X, y, people = cohort(rng, n_people=150)
+    model = LSAPRidgeClassifier(classes=["CN", "MCI", "AD"]).fit(X, y, groups=people)
+    assert model.chosen_ != "none"
+    assert 0.8 < np.median(model.scales_) < 5
+    assert (model.predict(X) == y).mean() > 0.8
+    probability = model.predict_proba(X)
+    assert probability.shape == (300, 3)
+    np.testing.assert_allclose(probability.sum(1), 1)
+    low, high = model.scales_interval_.T
+    assert (low <= model.scales_).all()
+    assert (model.scales_ <= high).all()
+
+
+def test_permuted_labels_leave_the_network_out(rng):
+    X, y, people = cohort(rng, n_people=80, visits=1)
+    model = LSAPRidgeClassifier().fit(X, rng.permutation(y), groups=people)
+    assert model.chosen_ == "none"
+    assert (model.scales_ == 0).all()
+
+
+def test_visits_do_not_count_as_people(rng):
+    X, y, people = cohort(rng, n_people=40, visits=1)
+    given = {"classes": ["CN", "MCI", "AD"]}
+    once = LSAPRidgeClassifier("one", **given).fit(X, y, groups=people)
+    thrice = LSAPRidgeClassifier("one", **given).fit(
+        np.repeat(X, 3, 0), np.repeat(y, 3), groups=np.repeat(people, 3)
+    )
+    for name, evidence in once.evidence_.items():
+        assert thrice.evidence_[name] == pytest.approx(evidence, abs=1e-4)
+    np.testing.assert_allclose(
+        once.predict_proba(X), thrice.predict_proba(X), atol=1e-3
+    )
+
+
+def test_classes_without_order_are_targets_of_their_own(rng):
+    X, y, people = cohort(rng, n_people=90)
+    model = LSAPRidgeClassifier("regions", n_draws=6, random_state=3)
+    model.fit(X, y, groups=people)
+    assert model.decision_scores(X).shape == (180, 3)
+    assert not model.fit_report_["ordered"]
+    assert list(model.classes_) == ["AD", "CN", "MCI"]
+    again = LSAPRidgeClassifier("regions", n_draws=6, random_state=3)
+    again.fit(X, y, groups=people)
+    assert (model.predict_proba(X) == again.predict_proba(X)).all()
+
+
+def test_a_region_without_values_has_no_say(rng):
+    X, y, people = cohort(rng, n_people=40)
+    X[:, 5, -1] = np.nan
+    model = LSAPRidgeClassifier("one", classes=["CN", "MCI", "AD"])
+    assert not model.fit(X, y, groups=people).measured_[5]
+    assert np.isfinite(model.predict_proba(X)).all()
+    with pytest.raises(ParameterError, match="ladder must be"):
+        LSAPRidgeClassifier("two").fit(X, y, groups=people)
