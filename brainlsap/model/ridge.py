@@ -27,7 +27,6 @@ from threadpoolctl import threadpool_limits
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.graph import (
     EXPANSIONS,
-    LearnedPreparation,
     Preparation,
     choose_degree,
     normalized_laplacian,
@@ -35,9 +34,9 @@ from brainlsap.graph import (
 from brainlsap.model.inputs import (
     InputScaler,
     PackedClassifier,
+    all_equal,
     check_groups,
     check_packed,
-    distinct_connectomes,
     order_labels,
 )
 
@@ -79,20 +78,20 @@ def _coefficients(scale: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def diffusion_terms(
-    connectomes: np.ndarray, signals: np.ndarray, learned: LearnedPreparation, B: Any
+    connectomes: np.ndarray, signals: np.ndarray, preparation: Preparation, B: Any
 ) -> np.ndarray:
     """Return combinations of T_n(L - I) times signals, (n_terms, n_scans, n_columns).
 
     Columns are regions times features. No graph is decomposed.
     """
     n_scans, n_rois, n_features = signals.shape
-    graphs = distinct_connectomes(connectomes, learned)
+    shared = preparation.network is not None or all_equal(connectomes)
     out = np.zeros((B.shape[1], n_scans, n_rois, n_features))
-    step = n_scans if len(graphs) < n_scans else _AT_ONCE
+    step = n_scans if shared else _AT_ONCE
     for start in range(0, n_scans, step):
         part = slice(start, start + step)
-        W = learned.apply(graphs[part], start)
-        M = normalized_laplacian(np.asarray(W, dtype=np.float64)).numpy()
+        W = preparation.apply(connectomes[:1] if shared else connectomes[part])
+        M = normalized_laplacian(W).numpy()
         M = M - np.eye(n_rois)
         before, now = signals[part], np.matmul(M, signals[part])
         for n, weights in enumerate(B):
@@ -549,14 +548,15 @@ class LSAPRidgeClassifier(PackedClassifier):
         people = check_groups(groups, n_scans, "the left-out scores")
         self.scaler_ = InputScaler.learn(features)
         self.measured_ = self.scaler_.measured
-        options = dict(self.preparation or {})
-        options |= {"threshold": self.threshold, "weights": self.weights}
-        learned = LearnedPreparation.learn(
-            connectomes, features, people, Preparation.of(**options)
-        )
-        self.preparation_, B = learned.to_dict(), _basis(self.max_scale)
+        options = {"threshold": self.threshold, "weights": self.weights}
+        preparation = Preparation.of(**options | (self.preparation or {}))
+        self.preparation_ = preparation.learn(connectomes, features, people)
+        self.shared_connectome_ = None
+        if all_equal(connectomes):
+            self.shared_connectome_ = np.array(connectomes[0], dtype=np.float64)
+        B = _basis(self.max_scale)
         signals = self.scaler_.apply(features)
-        terms = diffusion_terms(connectomes, signals, learned, B)
+        terms = diffusion_terms(connectomes, signals, self.preparation_, B)
 
         ordered = self.classes is not None or np.asarray(y).dtype.kind in "biuf"
         one_column = ordered or len(self.classes_) == 2
@@ -600,10 +600,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         """
         check_is_fitted(self, "coefficients_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        learned = LearnedPreparation.from_dict(self.preparation_)
         signals = self.scaler_.apply(features)
         B = _basis(self.max_scale)
-        terms = diffusion_terms(connectomes, signals, learned, B)
+        terms = diffusion_terms(connectomes, signals, self.preparation_, B)
         return np.tensordot(terms, self.coefficients_, ((0, 2), (0, 1))) + (
             self.intercept_
         )

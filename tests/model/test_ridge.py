@@ -7,7 +7,6 @@ import torch
 from brainlsap.arrays import pack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
-    LearnedPreparation,
     Preparation,
     exact_heat_kernel,
     normalized_laplacian,
@@ -40,7 +39,7 @@ def problem(rng):
     targets = rng.normal(size=(N_SCANS, N_TARGETS))
     weights = rng.uniform(0.2, 1.0, N_SCANS)
     scale = rng.uniform(0.0, 6.0, N_ROIS)
-    terms = diffusion_terms(W, X, LearnedPreparation(Preparation()), B)
+    terms = diffusion_terms(W, X, Preparation(), B)
     return W, X, terms, targets, weights, scale
 
 
@@ -114,9 +113,8 @@ def test_left_out_scores_are_those_of_a_fit_without_the_person(rng):
     model = LSAPRidgeClassifier("one").fit(X, y, groups=people)
     evidence_scale, ridge = model.scales_, model.fit_report_["ridge"]
     # by hand: the same columns, weights and ridge, without the first person
-    learned = LearnedPreparation.from_dict(model.preparation_)
     signals = model.scaler_.apply(X[:, :, 12:].astype(float))
-    terms = diffusion_terms(X[:, :, :12], signals, learned, B)
+    terms = diffusion_terms(X[:, :, :12], signals, model.preparation_, B)
     counts = np.bincount(y.astype(int))
     u = 1 / counts[y.astype(int)] * 20 / 2
     columns, _ = Evidence(terms, y[:, None], u, 1, B).columns(evidence_scale)
