@@ -43,7 +43,7 @@ from brainlsap.evaluation import (
     make_splits,
     permute_labels,
 )
-from brainlsap.evaluation.models import RegionStandardizer
+from brainlsap.evaluation.models import read_features, standardizer
 from brainlsap.model import LSAPClassifier
 
 LIMIT = 18
@@ -123,7 +123,7 @@ def comparison(options: argparse.Namespace) -> tuple[str, list[str]]:
     return "False positives of two equal models at 5%", lines
 
 
-FEATURES = FunctionTransformer(RegionStandardizer.read)
+FEATURES = FunctionTransformer(read_features)
 
 
 def cheap_models(n_epochs: int) -> dict:
@@ -132,10 +132,10 @@ def cheap_models(n_epochs: int) -> dict:
     return {
         "LSAP-C": LSAPClassifier(**given, random_state=0),
         "logistic regression": make_pipeline(
-            FEATURES, RegionStandardizer(), LogisticRegression(C=0.01, max_iter=1000)
+            FEATURES, standardizer(), LogisticRegression(C=0.01, max_iter=1000)
         ),
         "linear SVM": make_pipeline(
-            FEATURES, RegionStandardizer(), LinearSVC(C=0.001, random_state=0)
+            FEATURES, standardizer(), LinearSVC(C=0.001, random_state=0)
         ),
         "majority class": DummyClassifier(strategy="prior"),
     }

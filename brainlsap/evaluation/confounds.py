@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from brainlsap.arrays import check_choice
+from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError
 
 ALIASES = (
@@ -91,10 +92,10 @@ class Deconfounder(BaseEstimator):
         """
         check_choice("handle_unknown", self.handle_unknown, ("error", "keep"))
         for name in self.regress_out:
-            _check_confound(table, name)
+            _check_values(table, _check_confound(table, name))
         if not self.harmonize:
             return
-        site = table[_check_confound(table, self.harmonize, may_be_text=True)]
+        site = table[_check_confound(table, self.harmonize)]
         for name in _preserved(table):
             _check_values(table, find_column(table, name))
         if site.isna().any():
@@ -102,31 +103,25 @@ class Deconfounder(BaseEstimator):
                 f"{int(site.isna().sum())} scans have no {self.harmonize}; give one, "
                 "or leave them out."
             )
-        site = site.astype(str)
+        site, refused = site.astype(str), self.handle_unknown == "error"
         for fold, (train, test) in enumerate(splits, start=1):
             people = table["participant"].iloc[train].groupby(site.iloc[train])
             counts = people.nunique()
-            few = ", ".join(sorted(counts[counts < FEWEST].index))
+            few = ", ".join(sorted(counts.index[counts < FEWEST]))
             unknown = ", ".join(sorted(set(site.iloc[test]) - set(counts.index)))
-            problems = (
-                (few, f"{few}: 1 person is among the training scans of fold {fold}"),
-                (
-                    len(counts) < 2,
-                    f"has one value in the training scans of fold {fold}",
-                ),
-                (
-                    unknown and self.handle_unknown == "error",
-                    f"{unknown} is not among the training scans of fold {fold} "
-                    "(handle_unknown='keep' leaves such scans as they are)",
-                ),
-            )
-            for wrong, problem in problems:
-                if wrong:
-                    raise ParameterError(
-                        f"{self.harmonize} {problem}. ComBat needs two sites, and "
-                        f"{FEWEST} people of each: leave people out, merge small "
-                        "sites, or take fewer folds."
-                    )
+            learned = f"the training scans of fold {fold}"
+            problems = {
+                f"{few}: 1 person is among {learned}": few,
+                f"has one value in {learned}": len(counts) < 2,
+                f"{unknown} is not among {learned} (handle_unknown='keep' leaves such "
+                "scans as they are)": unknown and refused,
+            }
+            for problem in (told for told, wrong in problems.items() if wrong):
+                raise ParameterError(
+                    f"{self.harmonize} {problem}. ComBat needs two sites, and {FEWEST} "
+                    "people of each: leave people out, merge small sites, or take "
+                    "fewer folds."
+                )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
         """Learn every step from training scans, each from what the one before left."""
@@ -149,28 +144,21 @@ class Deconfounder(BaseEstimator):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted steps as JSON takes them; they hold no scan."""
-        steps = {"harmonizer": self.harmonizer_, "regressor": self.regressor_}
-        return {
-            "parameters": self.describe(pd.DataFrame()),
-            **{
-                step: fitted
-                and {
-                    name: value.tolist() if isinstance(value, np.ndarray) else value
-                    for name, value in vars(fitted).items()
-                }
-                for step, fitted in steps.items()
-            },
-        }
+        steps = {"harmonizer_": self.harmonizer_, "regressor_": self.regressor_}
+        fitted = {name: step and vars(step) for name, step in steps.items()}
+        return plain({"parameters": self.get_params(), **fitted})
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Deconfounder":
         """Return what :meth:`to_dict` kept."""
-        given = kept["parameters"]
-        found = cls(
-            given["harmonize"], tuple(given["regress_out"]), given["handle_unknown"]
-        )
-        found.harmonizer_ = _restore(CombatHarmonizer(), kept["harmonizer"])
-        found.regressor_ = _restore(ConfoundRegressor(), kept["regressor"])
+        found = cls(**kept["parameters"])
+        found.harmonizer_ = found.regressor_ = None
+        if kept["harmonizer_"]:
+            found.harmonizer_ = CombatHarmonizer()
+            found.harmonizer_.__dict__.update(kept["harmonizer_"])
+        if kept["regressor_"]:
+            found.regressor_ = ConfoundRegressor()
+            found.regressor_.__dict__.update(kept["regressor_"])
         return found
 
 
@@ -217,18 +205,28 @@ class CombatHarmonizer(BaseEstimator):
         site = table[find_column(table, self.site)].astype(str).to_numpy()
         names, counts = np.unique(site, return_counts=True)
         self.sites_ = tuple(map(str, names[counts >= FEWEST]))
-        self.design_ = _learn_design(self.preserve, table)
-        place = self._places(site)
-        known, n_sites = place >= 0, len(self.sites_)
-        design = _apply_design(self.design_, table)[known]
-        values, place = values[known], place[known]
-        self.mean_, self.slope_, self.deviation_, z = _standardise(
-            values, place, design, n_sites
-        )
-        shape = (n_sites, values.shape[1])
-        self.gamma_, self.delta_ = np.zeros(shape), np.ones(shape)
+        self.design_ = learn_design(self.preserve, table)
+        place = pd.Index(self.sites_).get_indexer(site)
+        rows, n_sites = place >= 0, len(self.sites_)
+        values, sites = values[rows], np.eye(n_sites)[place[rows]]
+        design = apply_design(self.design_, table)[rows]
+        count = sites.T @ ~np.isnan(values)
+        beta = _regress(np.hstack([sites, design]), values)
+        of_site, slope = beta[:n_sites], beta[n_sites:]
+        n_scans = np.maximum(count.sum(axis=0), 1)
+        mean = (count * of_site).sum(axis=0) / n_scans
+        z = values - mean - design @ slope
+        left = z - sites @ (of_site - mean)
+        sd = np.sqrt(np.nansum(left**2, axis=0) / n_scans)
+        # what does not vary, or was measured at one site, stays as it is
+        still = sd <= 1e-10 * np.maximum(np.abs(mean), 1e-300)
+        still |= ((count >= FEWEST).sum(axis=0) < 2) | np.isnan(sd)
+        z = np.where(still, np.nan, z) / np.where(still, 1, sd)
+        self.mean_, self.slope_ = np.where(still, 0, mean), np.where(still, 0, slope)
+        self.deviation_ = np.where(still, 1, sd)
+        self.gamma_, self.delta_ = np.zeros_like(of_site), np.ones_like(of_site)
         for one in range(n_sites):
-            mine = z[place == one]
+            mine = z[sites[:, one] > 0]
             told = np.flatnonzero((~np.isnan(mine)).sum(axis=0) >= FEWEST)
             told = told[np.nanvar(mine[:, told], axis=0, ddof=1) > 0]
             if len(told):
@@ -240,7 +238,7 @@ class CombatHarmonizer(BaseEstimator):
         """Return features as if they were from one site; unknown sites as they are."""
         values = np.array(features, dtype=np.float64).reshape(len(features), -1)
         site = table[find_column(table, self.site)].astype(str).to_numpy()
-        place = self._places(site)
+        place = pd.Index(self.sites_).get_indexer(site)
         if (place < 0).any():
             told = (
                 f"{(place < 0).sum()} scans are of sites that were not learned "
@@ -250,16 +248,15 @@ class CombatHarmonizer(BaseEstimator):
                 raise ParameterError(f"{told}handle_unknown='keep' leaves them alone.")
             warnings.warn(f"{told}they are left as they are.", stacklevel=2)
         known = np.flatnonzero(place >= 0)
-        site_of = place[known]
-        design = _apply_design(self.design_, table.iloc[known])
-        slope = self.slope_.reshape(design.shape[1], len(self.mean_))
-        centre = self.mean_ + design @ slope
-        z = (values[known] - centre) / self.deviation_ - self.gamma_[site_of]
-        values[known] = z / np.sqrt(self.delta_[site_of]) * self.deviation_ + centre
+        gamma, delta = (
+            np.array(one)[place[known]] for one in (self.gamma_, self.delta_)
+        )
+        design = apply_design(self.design_, table.iloc[known])
+        slope = np.reshape(self.slope_, (design.shape[1], values.shape[1]))
+        centre, deviation = self.mean_ + design @ slope, np.array(self.deviation_)
+        z = (values[known] - centre) / deviation - gamma
+        values[known] = z / np.sqrt(delta) * deviation + centre
         return values.reshape(features.shape)
-
-    def _places(self, site: np.ndarray) -> np.ndarray:
-        return pd.Index(self.sites_).get_indexer(site)
 
 
 class ConfoundRegressor(BaseEstimator):
@@ -280,23 +277,17 @@ class ConfoundRegressor(BaseEstimator):
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "ConfoundRegressor":
         """Learn slopes from training scans; the label is not looked at."""
-        self.design_ = _learn_design(self.columns, table)
-        C = _apply_design(self.design_, table)
+        self.design_ = learn_design(self.columns, table)
+        C = apply_design(self.design_, table)
         values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
-        self.slope_ = np.zeros((C.shape[1], values.shape[1]))
-        for rows, columns in _measured_blocks(values):
-            if len(rows) > C.shape[1] + 1:
-                whole = np.hstack([np.ones((len(rows), 1)), C[rows]])
-                found = np.linalg.lstsq(
-                    whole, values[np.ix_(rows, columns)], rcond=None
-                )
-                self.slope_[:, columns] = found[0][1:]
+        whole = np.hstack([np.ones((len(C), 1)), C])
+        self.slope_ = np.nan_to_num(_regress(whole, values, whole.shape[1] + 1)[1:])
         return self
 
     def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Return features without what the covariates explain."""
-        design, n_values = _apply_design(self.design_, table), features[0].size
-        explained = design @ self.slope_.reshape(design.shape[1], n_values)
+        design, n_values = apply_design(self.design_, table), features[0].size
+        explained = design @ np.reshape(self.slope_, (design.shape[1], n_values))
         return np.asarray(features, float) - explained.reshape(features.shape)
 
 
@@ -318,7 +309,7 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     )
 
 
-def _learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
+def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
     """Return mean or shares of groups of every column, to code scans as numbers."""
     design: dict[str, Any] = {}
     for column in (find_column(table, name) for name in names):
@@ -337,7 +328,7 @@ def _learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
     return design
 
 
-def _apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
+def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
     """Return scans as centred numbers (n_scans, n_columns); what is missing is 0."""
     parts = []
     for column, learned in design.items():
@@ -375,37 +366,19 @@ def _preserved(table: pd.DataFrame) -> tuple[str, ...]:
     return tuple(name for name in PRESERVED if name in names)
 
 
-def _measured_blocks(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return rows and columns of every pattern of what was measured."""
+def _regress(design: np.ndarray, values: np.ndarray, least: int = 1) -> np.ndarray:
+    """Return slopes (n_columns, n_values), each from the scans that have the value.
+
+    NaN where fewer than `least` scans have it.
+    """
+    slopes = np.full((design.shape[1], values.shape[1]), np.nan)
     patterns, which = np.unique(~np.isnan(values), axis=1, return_inverse=True)
-    return [
-        (np.flatnonzero(patterns[:, k]), np.flatnonzero(which.reshape(-1) == k))
-        for k in range(patterns.shape[1])
-    ]
-
-
-def _standardise(
-    values: np.ndarray, place: np.ndarray, design: np.ndarray, n_sites: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean, slope and deviation of every value, and each scan's remainder."""
-    n_values = values.shape[1]
-    mean, deviation = np.zeros(n_values), np.ones(n_values)
-    slope, z = np.zeros((design.shape[1], n_values)), np.full_like(values, np.nan)
-    for rows, columns in _measured_blocks(values):
-        count = np.bincount(place[rows], minlength=n_sites)
-        if (count >= FEWEST).sum() < 2:
-            continue
-        whole = np.hstack([np.eye(n_sites)[place[rows]], design[rows]])
-        y = values[np.ix_(rows, columns)]
-        beta = np.linalg.lstsq(whole, y, rcond=None)[0]
-        middle = count @ beta[:n_sites] / len(rows)
-        sd = np.sqrt(((y - whole @ beta) ** 2).mean(axis=0))
-        sd[sd <= 1e-10 * np.maximum(np.abs(middle), 1e-300)] = np.nan
-        mean[columns], slope[:, columns] = middle, beta[n_sites:]
-        deviation[columns] = np.where(np.isnan(sd), 1.0, sd)
-        left = y - middle - design[rows] @ beta[n_sites:]
-        z[np.ix_(rows, columns)] = left / sd
-    return mean, slope, deviation, z
+    for number, rows in enumerate(patterns.T):
+        alike = which.reshape(-1) == number
+        if rows.sum() >= least:
+            given = values[np.ix_(rows, alike)]
+            slopes[:, alike] = np.linalg.lstsq(design[rows], given, rcond=None)[0]
+    return slopes
 
 
 def _shrink(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -429,9 +402,7 @@ def _shrink(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return gamma, delta
 
 
-def _check_confound(
-    table: pd.DataFrame, name: str, *, may_be_text: bool = False
-) -> str:
+def _check_confound(table: pd.DataFrame, name: str) -> str:
     """Return the column that is meant, unless it is the label, or all but that."""
     column = find_column(table, name)
     if column in NOT_CONFOUNDS:
@@ -439,18 +410,14 @@ def _check_confound(
             f"{column!r} is {NOT_CONFOUNDS[column]}, and cannot be taken out of the "
             "features; name a column such as site, age or sex."
         )
-    values = table[column].dropna().astype(str)
-    labels = table["label"][values.index].groupby(values)
-    several = table["label"].nunique() > 1 and labels.ngroups > 1
-    groups = 2 * labels.ngroups <= table["participant"].nunique()
-    if several and groups and labels.nunique().max() == 1:
+    n_labels = table["label"].groupby(table[column].dropna().astype(str)).nunique()
+    groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
+    if groups and table["label"].nunique() > 1 and n_labels.max() == 1:
         raise ParameterError(
             f"each value of {column} goes with one label only: taking it out takes out "
             "what is to be predicted. Leave it out, and report what the column tells "
             "alone (the audit does)."
         )
-    if not may_be_text:
-        _check_values(table, column)
     return column
 
 
@@ -466,15 +433,3 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
             "nor groups. Write numbers with a dot and without a unit, n/a where one is "
             "unknown, or leave it out."
         )
-
-
-def _restore(step: Any, kept: Mapping[str, Any] | None) -> Any:
-    """Return a fitted step; lists of what was learned are arrays, settings tuples."""
-    if kept is None:
-        return None
-    for name, value in kept.items():
-        learned = name.endswith("_") and name != "sites_"
-        if isinstance(value, list):
-            value = np.array(value, dtype=float) if learned else tuple(value)  # noqa: PLW2901
-        setattr(step, name, value)
-    return step

@@ -6,11 +6,12 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from inspect import getsource, signature
+from itertools import product
 from pathlib import Path
 from pickle import PicklingError
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from threadpoolctl import threadpool_limits
 
 import brainlsap
@@ -40,6 +42,8 @@ EARLIER = (0.0, 0.25, 0.5, 0.75)
 KEYS = ["model", "repeat", "fold"]
 # Classes whose code is known by the version of their package.
 VERSIONED = ("brainlsap", "builtins", "numpy", "sklearn")
+# Fewer scans are fitted before processes have started.
+MANY = 300
 # Warnings are caught for a whole process: fits in threads of one take turns.
 _ALONE = threading.Lock()
 
@@ -114,59 +118,69 @@ def cross_validate(
         For no model, a name used twice, or steps that cannot work with the cohort.
     """
     models = _named_models(model, baselines, random_state, cohort)
-    splits, described = _resolve_cv(cv, cohort, n_repeats, random_state)
+    if isinstance(cv, int | np.integer):
+        who = cohort.y, cohort.groups, int(cv), random_state
+        splits: Sequence[Split] = make_splits(*who, n_repeats=n_repeats)
+        described = "stratified folds of whole people"
+    elif n_repeats != 1:
+        raise ParameterError(
+            "n_repeats goes with a number of folds; give cv all folds of all repeats."
+        )
+    else:
+        rows = np.zeros((cohort.n_scans, 1))
+        splits = list(check_cv(cv).split(rows, cohort.y, cohort.groups))
+        described = repr(cv) if hasattr(cv, "split") else "given"
     # Scans that count as people of their own share nobody; rows are still checked.
     people = np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
     splits = check_splits(splits, people)
     n_repeats = count_repeats(splits)
-    n_repeats = n_repeats if len(splits) % n_repeats == 0 else 1
     n_folds = len(splits) // n_repeats
     steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
     steps.check(cohort.table, splits)
     findings = audit(cohort, splits)
     summary = CohortSummary.of(cohort)
-    fits = [(name, fold) for name in models for fold in range(len(splits))]
-    # Seeds of neighbouring folds and of neighbouring runs must not coincide.
-    seeds = [
-        int(np.random.SeedSequence([random_state, fold]).generate_state(1)[0] >> 1)
-        for fold in range(len(splits))
-    ]
-    tasks = [
-        (models[name][0], splits[fold], seeds[fold], cohort.table)
-        for name, fold in fits
-    ]
-    labels = [f"{name}, fold {fold + 1} of {len(splits)}" for name, fold in fits]
+    tasks: dict[str, Task] = {}
+    for name, fold in product(models, range(len(splits))):
+        # Seeds of neighbouring folds and of neighbouring runs must not coincide.
+        words = np.random.SeedSequence([random_state, fold]).generate_state(1)
+        task = (models[name][0], splits[fold], int(words[0] >> 1), cohort.table)
+        tasks[f"{name}, fold {fold + 1} of {len(splits)}"] = task
     how: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "memory": memory}
-    results = run_fits(tasks, cohort, steps, labels=labels, **how)
-    rows, predictions, scales = [], [], []
-    for (name, fold), result in zip(fits, results, strict=True):
+    results = run_fits(tasks, cohort, steps, **how)
+    fits, predictions, scales = [], [], []
+    regions = {"region": list(summary.region_names)}
+    columns = [*KEYS, "scan", "participant", "truth", "predicted"]
+    columns += [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
+    told = [*KEYS, "start", "share", "region", "scale"]
+    for (name, fold), result in zip(
+        product(models, range(len(splits))), results, strict=True
+    ):
         repeat, place = divmod(fold, n_folds)
         key = {"model": name, "repeat": repeat + 1, "fold": place + 1}
-        rows.append(key | _fit_row(models[name][1], result, splits[fold]))
-        if not rows[-1]["failed"]:
+        fits.append(key | _fit_row(models[name][1], result, splits[fold]))
+        if not fits[-1]["failed"]:
             predictions.append(_prediction_table(key, result, splits[fold][1], summary))
-            scales += _scale_tables(key, result["scales"], summary.region_names)
+            scales += [
+                pd.DataFrame(
+                    {**key, "start": start, "share": share, **regions, "scale": values}
+                )
+                for start, share, values in result["scales"]
+            ]
     settings = {
         "cv": described,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
-        "people_shared": any(
-            set(cohort.groups[train]) & set(cohort.groups[test])
-            for train, test in splits
-        ),
+        "people_shared": bool((findings["check"] == "person in two folds").any()),
         "steps": steps.describe(cohort.table),
         "version": brainlsap.__version__,
     }
-    columns = [*KEYS, "scan", "participant", "truth", "predicted"]
-    columns += [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
-    told = [*KEYS, "start", "share", "region", "scale"]
     return Evaluation(
         predictions=pd.concat(
             predictions or [pd.DataFrame(columns=columns)], ignore_index=True
         ),
         scales=pd.concat(scales or [pd.DataFrame(columns=told)], ignore_index=True),
-        fits=pd.DataFrame(rows),
+        fits=pd.DataFrame(fits),
         cohort=summary,
         settings=settings,
         audit=findings,
@@ -176,7 +190,7 @@ def cross_validate(
 def _named_models(
     model: Any, baselines: bool | Mapping[str, Any], seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
-    """Return every model by name, with its role; ordinal heads know the order."""
+    """Return every model by name, with its role; ordinal ones know the order."""
     given = model if isinstance(model, Mapping) else {type(model).__name__: model}
     if baselines is True:
         baselines = make_models("baselines", random_state=seed)
@@ -191,98 +205,71 @@ def _named_models(
     for name, one in [*given.items(), *others.items()]:
         usual = "model" if name in given else "baseline"
         estimator, role = one if isinstance(one, tuple) else (one, usual)
-        estimator = clone(estimator)
-        parameters = estimator.get_params()
-        heads = [key for key in parameters if key.endswith("head")]
-        orders = [
-            key.removesuffix("head") + "classes"
-            for key in heads
-            if isinstance(parameters[key], str) and parameters[key] == "ordinal"
-        ]
-        unset = [key for key in orders if parameters.get(key, "") is None]
-        if unset and not cohort.classes_ordered:
-            raise ParameterError(
-                f"the ordinal head of {name} needs the order of the classes, which is "
-                f"not known for {', '.join(cohort.classes)}; give it, as classes= "
-                f"(--classes {','.join(cohort.classes)} in the order of stages)."
-            )
-        estimator.set_params(**dict.fromkeys(unset, cohort.classes))
-        found[name] = (estimator, role)
+        found[name] = order_classes(clone(estimator), cohort), role
     return found
 
 
-def _resolve_cv(
-    cv: Any, cohort: Cohort, n_repeats: int, random_state: int
-) -> tuple[Sequence[Split], str]:
-    """Return folds, and the words for how they were made."""
-    if isinstance(cv, int | np.integer):
-        who = (cohort.y, cohort.groups, int(cv), random_state)
-        drawn = make_splits(*who, n_repeats=n_repeats)
-        return drawn, "stratified folds of whole people"
-    if n_repeats != 1:
-        raise ParameterError(
-            "n_repeats goes with a number of folds; give cv all folds of all repeats."
-        )
-    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
-        raise ParameterError(
-            "cv must be a number of folds, a splitter of scikit-learn, or pairs of "
-            f"training and test rows, got {cv!r}."
-        )
-    if hasattr(cv, "split"):
-        rows = np.zeros((cohort.n_scans, 1))
-        return list(cv.split(rows, cohort.y, cohort.groups)), repr(cv)
-    return list(cv), "given"
+def order_classes(model: Any, cohort: Cohort) -> Any:
+    """Tell a model of ordered stages their order, where it is known and not given."""
+    parameters = model.get_params() if cohort.classes_ordered else {}
+    for key, value in parameters.items():
+        if key.endswith("ladder") or str(value) == "ordinal":
+            classes = key.removesuffix("ladder").removesuffix("head") + "classes"
+            if parameters.get(classes, "") is None:
+                model.set_params(**{classes: cohort.classes})
+    return model
 
 
 def run_fits(
-    tasks: Sequence[Task],
+    tasks: Mapping[str, Task],
     cohort: Cohort,
     steps: Deconfounder,
     *,
-    labels: Sequence[str] = (),
     n_jobs: int | None = None,
     verbose: bool = False,
     memory: str | Path | None = None,
 ) -> list[dict[str, Any]]:
     """Return :func:`fit_fold` of every task, in their order; finished ones are kept."""
     from joblib import Parallel, delayed
+    from joblib.parallel import get_active_backend
     from tqdm.auto import tqdm
 
-    results: dict[int, dict[str, Any]] = {}
-    paths: dict[int, Path] = {}
+    results: dict[str, dict[str, Any]] = {}
+    paths: dict[str, Path] = {}
     if memory is not None:
         Path(memory).mkdir(parents=True, exist_ok=True, mode=0o700)
-        for number, key in enumerate(_task_keys(tasks, steps, cohort)):
-            if key is not None:
-                paths[number] = path = Path(memory) / f"{key}.json"
-                with suppress(OSError, ValueError):  # not there, or cut short
-                    results[number] = json.loads(path.read_text(encoding="utf-8"))
-    todo = [number for number in range(len(tasks)) if number not in results]
+        for name, key in _task_keys(tasks, steps, cohort).items():
+            paths[name] = path = Path(memory) / f"{key}.json"
+            with suppress(OSError, ValueError):  # not there, or cut short
+                results[name] = json.loads(path.read_text(encoding="utf-8"))
     # one matrix for everybody travels to the workers once, not once a scan
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
-    matrices = cohort.connectomes[:n_matrices]
-    scans = (matrices, cohort.features, tuple(cohort.classes))
-    calls = (delayed(_fit_numbered)(k, *tasks[k], steps, *scans) for k in todo)
+    scans = (cohort.connectomes[:n_matrices], cohort.features, tuple(cohort.classes))
+    calls = [
+        delayed(_fit_named)(name, *task, steps, *scans)
+        for name, task in tasks.items()
+        if name not in results
+    ]
+    if n_jobs is None and get_active_backend()[1] is None and cohort.n_scans >= MANY:
+        n_jobs = -1
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    disable = None if verbose else True  # None: no bar in a file
-    with tqdm(
-        total=len(tasks), initial=len(results), desc="fits", disable=disable
-    ) as bar:
-        for number, result in parallel(calls) if todo else ():
-            results[number] = result
-            if number in paths:
-                with replace_when_whole(paths[number]) as partial:
+    shown = {"total": len(tasks), "initial": len(results), "desc": "fits"}
+    with tqdm(**shown, disable=None if verbose else True) as bar:  # None: not in a file
+        for name, result in parallel(calls) if calls else ():
+            results[name] = result
+            if name in paths:
+                with replace_when_whole(paths[name]) as partial:
                     partial.write_text(json.dumps(result), encoding="utf-8")
-                paths[number].chmod(0o600)
+                paths[name].chmod(0o600)
             bar.update()
-            if labels and verbose and bar.disable:  # no terminal: a line a fold
-                bar.write(f"fitted {labels[number]}", file=sys.stderr)
-    return [results[number] for number in range(len(tasks))]
+            if verbose and bar.disable:  # no terminal: a line a fold
+                bar.write(f"fitted {name}", file=sys.stderr)
+    return [results[name] for name in tasks]
 
 
-def _fit_numbered(number: int, *arguments: Any) -> tuple[int, dict[str, Any]]:
+def _fit_named(name: str, *arguments: Any) -> tuple[str, dict[str, Any]]:
     with _ALONE:
-        return number, fit_fold(*arguments)
+        return name, fit_fold(*arguments)
 
 
 def fit_fold(
@@ -300,12 +287,9 @@ def fit_fold(
     The result is what JSON can hold.
     """
     model = clone(model)
-    unset = [
-        name
-        for name, value in model.get_params().items()
-        if value is None and name.rsplit("__")[-1] == "random_state"
-    ]
-    model.set_params(**dict.fromkeys(unset, seed))
+    for name, value in model.get_params().items():
+        if value is None and name.rsplit("__")[-1] == "random_state":
+            model.set_params(**{name: seed})
     connectomes = np.broadcast_to(connectomes, (len(table), *connectomes.shape[1:]))
     (train, test), y = split, table["label"].to_numpy(dtype=object)
     covariates = [table.iloc[rows] for rows in split]
@@ -435,42 +419,28 @@ def _prediction_table(
     for kind in ("probability", "decision"):
         columns = [f"{kind[0]}_{name}" for name in names]
         table[columns] = np.array(result[kind], dtype=float)
-    return pd.concat([pd.DataFrame([key] * len(table)), table], axis=1)
-
-
-def _scale_tables(
-    key: dict[str, Any], scales: Iterable, regions: Sequence[str]
-) -> list[pd.DataFrame]:
-    return [
-        pd.DataFrame(
-            {**key, "start": start, "share": share, "region": regions, "scale": values}
-        )
-        for start, share, values in scales
-    ]
+    for place, (name, value) in enumerate(key.items()):
+        table.insert(place, name, value)
+    return table
 
 
 def _task_keys(
-    tasks: Sequence[Task], steps: Deconfounder, cohort: Cohort
-) -> list[str | None]:
-    """Return what tells every fit from all others; None where nothing does."""
+    tasks: Mapping[str, Task], steps: Deconfounder, cohort: Cohort
+) -> dict[str, str]:
+    """Return what tells every fit from all others; fits that nothing tells are out."""
     from joblib import hash as hash_of
 
     names = (cohort.classes, cohort.region_names, cohort.feature_names)
-    about = (_code_version(), CohortSummary.of(cohort).data_hash, repr(names))
-    tables = {id(table): table for *_, table in tasks}
+    about = (_code_version(), CohortSummary.of(cohort).data_hash, names)
+    tables = {id(table): table for *_, table in tasks.values()}
     texts = {key: table.to_csv(index=False) for key, table in tables.items()}
-    keys: list[str | None] = []
-    for model, split, seed, table in tasks:
+    keys = {}
+    for name, (model, split, seed, table) in tasks.items():
         kinds = {type(one) for one in (model, *model.get_params().values())}
         own = [k for k in kinds if k.__module__.split(".")[0] not in VERSIONED]
-        try:
-            sources = sorted(getsource(one) for one in own)
-            described = hash_of((model, steps, [rows.tolist() for rows in split], seed))
-        except (OSError, TypeError, AttributeError, PicklingError):  # such as a lambda
-            keys.append(None)
-            continue
-        parts = (*about, described, texts[id(table)], *sources)
-        keys.append(hashlib.sha256("\x00".join(parts).encode()).hexdigest())
+        with suppress(OSError, TypeError, AttributeError, PicklingError):  # a lambda
+            parts = (sorted(getsource(one) for one in own), texts[id(table)], split)
+            keys[name] = hash_of((about, model, steps, seed, parts))
     return keys
 
 

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from sklearn.impute import SimpleImputer
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
 from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.comparison import adjust_p_values
-from brainlsap.evaluation.models import RegionStandardizer
+from brainlsap.evaluation.metrics import mean_over
 from brainlsap.evaluation.splits import Split
 
 CHECKS = {
@@ -46,6 +48,7 @@ CHECKS = {
 """Every check by name: how grave a finding is, and what to do about it."""
 
 SEVERITIES = ("error", "warning", "note")
+COLUMNS = ["check", "severity", "finding", "what_to_do", "scans"]
 
 COVARIATES = {
     "site": ("site", "center", "centre", "hospital", "cohort"),
@@ -108,10 +111,9 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
         *_label_in_features(cohort),
         *_label_from_columns(cohort),
     ]
-    columns = ["check", "severity", "finding", "what_to_do", "scans"]
-    table = pd.DataFrame(found, columns=columns, dtype=object)
-    order = table["severity"].map(SEVERITIES.index).to_numpy(dtype=int)
-    return table.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
+    table = pd.DataFrame(found, columns=COLUMNS, dtype=object)
+    graveness = table["severity"].map(SEVERITIES.index).astype(int)
+    return table.loc[graveness.sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def _found(
@@ -124,20 +126,17 @@ def _found(
 
 def _crossing(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]]:
     """Look for people, families and sites on both sides of a fold."""
-    looked_at = [("participant", "person in two folds", "people")] + [
-        (column, f"{kind} in two folds", f"groups of {column}")
+    looked_at = {"participant": ("person in two folds", "people")} | {
+        column: (f"{kind} in two folds", f"groups of {column}")
         for column, kind in _covariates(cohort).items()
         if kind in ("family", "site")
-    ]
+    }
     found = []
-    for column, check, noun in looked_at:
+    for column, (check, noun) in looked_at.items():
         values = cohort.table[column]
-        shared = [
-            set(values.iloc[train].dropna()) & set(values.iloc[test].dropna())
-            for train, test in splits
-        ]
-        folds = sum(len(one) > 0 for one in shared)
-        if folds:
+        sides = ([set(values.iloc[rows].dropna()) for rows in one] for one in splits)
+        shared = [train & test for train, test in sides]
+        if folds := sum(len(one) > 0 for one in shared):
             finding = (
                 f"{len(set.union(*shared))} {noun} in training and test scans of "
                 f"{folds} of {len(splits)} folds"
@@ -185,23 +184,22 @@ def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
 
 def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
     """Return pairs of rows (n_scans, n_values) that are (nearly) the same."""
-    known = np.flatnonzero([not np.isnan(row).all() for row in values])
+    known = np.flatnonzero(~np.isnan(values).all(axis=1))
     columns = np.arange(values.shape[1])
     if edges:  # those that most people have, each once
         n_rois = int(np.sqrt(values.shape[1]))
-        upper = np.flatnonzero(np.triu(np.ones((n_rois, n_rois), bool), 1))
-        seen = np.zeros(values.shape[1], dtype=np.int64)
-        for row in values:
-            seen += row > 0
-        columns = np.sort(upper[np.argsort(-seen[upper], kind="stable")[:MOST_VALUES]])
+        upper = np.flatnonzero(np.triu(np.ones((n_rois, n_rois)), 1))
+        seen = np.count_nonzero(values, axis=0)[upper]
+        columns = np.sort(upper[np.argsort(-seen, kind="stable")[:MOST_VALUES]])
     elif len(columns) > MOST_VALUES:
         columns = np.linspace(0, len(columns) - 1, MOST_VALUES).astype(int)
     z = np.array(values[np.ix_(known, columns)], dtype=np.float64)
     z = np.log1p(z) if edges else z
-    standardizer = RegionStandardizer().fit(z)
-    z = standardizer.transform(z)[:, np.isfinite(standardizer.sd_)]
+    z = SimpleImputer(keep_empty_features=True).fit_transform(z)
+    z = z[:, np.ptp(z, axis=0) > 1e-10 * np.abs(z).max(axis=0)]
     if z.shape[1] < 2:
         return []
+    z = StandardScaler().fit_transform(z)
     limit = ALIKE * 2 * z.shape[1] if z.shape[1] >= FEWEST_VALUES else 1e-20
     # squared distances are off by their rounding; those that are small are taken again
     radius = np.sqrt(max(limit, 1e-9 * z.shape[1]))
@@ -241,23 +239,23 @@ def _label_in_features(cohort: Cohort) -> list[tuple[str, ...]]:
 
 def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Return the part of every column's variance that classes of five scans explain."""
-    names, counts = np.unique(label.astype(str), return_counts=True)
-    names = names[counts >= FEWEST_SCANS]
-    shift = np.nan_to_num(values[0])
-    sums = np.zeros((len(names), 3, values.shape[1]))  # count, sum, sum of squares
-    for row, name in zip(values, label.astype(str), strict=True):
-        if name in names:
-            known = ~np.isnan(row)
-            x = np.where(known, row - shift, 0)
-            sums[np.searchsorted(names, name)] += (known, x, x**2)
-    if len(names) < 2:
+    classes = pd.get_dummies(label.astype(str)).to_numpy(float)
+    classes = classes[:, classes.sum(axis=0) >= FEWEST_SCANS]
+    rows, shares = classes.any(axis=1), []
+    if classes.shape[1] < 2:
         return np.zeros(values.shape[1])
-    count, total, squares = sums.sum(axis=0)
-    between = (sums[:, 1] ** 2 / np.maximum(sums[:, 0], 1)).sum(axis=0)
-    centre = total**2 / np.maximum(count, 1)
-    spread = squares - centre
-    varies = (sums[:, 0] >= FEWEST_SCANS).all(axis=0) & (spread > 1e-9 * squares)
-    return np.where(varies, (between - centre) / np.where(varies, spread, 1), 0)
+    for part in np.array_split(values, values.shape[1] // 1000 + 1, axis=1):
+        x = part[rows] - np.nan_to_num(part[rows][:1]).astype(float)
+        known = ~np.isnan(x)
+        x = np.where(known, x, 0)
+        count, total = (classes[rows].T @ one for one in (known, x))
+        squares = (x**2).sum(axis=0)
+        centre = total.sum(axis=0) ** 2 / np.maximum(count.sum(axis=0), 1)
+        between = (total**2 / np.maximum(count, 1)).sum(axis=0) - centre
+        spread = squares - centre
+        varies = (count >= FEWEST_SCANS).all(axis=0) & (spread > 1e-9 * squares)
+        shares.append(np.where(varies, between / np.where(varies, spread, 1), 0))
+    return np.concatenate(shares)
 
 
 def _label_from_columns(cohort: Cohort) -> list[tuple[str, ...]]:
@@ -314,11 +312,8 @@ def column_score(
     numbers = pd.to_numeric(given, errors="coerce")
     numeric = numbers.notna().sum() >= 0.9 * given.notna().sum()
     if numeric and numbers.nunique() > N_BINS:
-        cut = np.nanquantile(numbers, np.linspace(0, 1, N_BINS + 1)[1:-1])
-        code = np.searchsorted(cut, numbers.to_numpy(dtype=float))
-        code = np.where(numbers.isna(), N_BINS, code)
-    else:
-        code = pd.factorize(given.astype(str).to_numpy())[0]
+        given = pd.qcut(numbers, N_BINS, labels=False, duplicates="drop")
+    code = pd.factorize(given.astype(str).to_numpy())[0]
     classes, y = np.unique(np.asarray(label).astype(str)[first], return_inverse=True)
     rng = np.random.default_rng(random_state)
     fold = np.empty(len(y), dtype=np.int64)
@@ -349,9 +344,7 @@ def _code_scores(
     # Classes that are tied share the guess, so that what tells nothing is chance.
     right = (test * best / best.sum(axis=3, keepdims=True)).sum(axis=(1, 2))
     people = test.sum(axis=(1, 2))
-    present = people > 0
-    recall = np.where(present, right / np.maximum(people, 1), 0)
-    return recall.sum(axis=1) / present.sum(axis=1)
+    return mean_over(right / np.maximum(people, 1), people > 0)
 
 
 def _covariates(cohort: Cohort) -> dict[str, str | None]:

@@ -7,18 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.decomposition import KernelPCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import check_connectomes, check_features, pack, unpack
 from brainlsap.data.participants import KEY_COLUMNS
+from brainlsap.evaluation.confounds import apply_design, learn_design
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, SplitError
 
@@ -27,8 +30,6 @@ PENALTIES = {
     "svm": tuple(10.0**power for power in range(-5, 1)),
 }
 UNTUNED_C = 0.01
-# Directions of less variance than this share of the largest are rounding.
-LEAST_VARIANCE = 1e-10
 # Text of more kinds, such as a comment, is no covariate.
 MOST_LEVELS = 50
 
@@ -39,61 +40,35 @@ FAST_NETWORK = {"n_starts": 1, "n_epochs": 60, "patience": 8}
 """The other networks in a quick comparison."""
 
 
-class RegionStandardizer(TransformerMixin, BaseEstimator):
-    """Features (n_scans, n_rois * n_features), centred and scaled over training scans.
+def read_features(X: np.ndarray) -> np.ndarray:
+    """Return features (n_scans, n_rois * n_features) of the packed array."""
+    features = np.array(unpack(np.asarray(X))[1], dtype=np.float64)
+    check_features(features)
+    return features.reshape(len(features), -1)
 
-    What was not measured, and regions without spread, become 0.
+
+def read_edges(X: np.ndarray) -> np.ndarray:
+    """Return log(1 + w) of all edges of the packed array."""
+    W = unpack(np.asarray(X))[0]
+    check_connectomes(W)
+    row, column = np.triu_indices(W.shape[1], 1)
+    both = [one[row, column].astype(float) + one[column, row] for one in W]
+    return np.log1p(np.array(both) / 2)
+
+
+def standardizer(reads: str = "features") -> Pipeline:
+    """Return steps that centre and scale; what was not measured becomes 0.
+
+    Edges are rotated onto the training scans' span: there are far more of them than
+    scans, and a linear model with a squared penalty never leaves that span.
     """
-
-    @staticmethod
-    def read(X: np.ndarray) -> np.ndarray:
-        features = np.array(unpack(np.asarray(X))[1], dtype=np.float64)
-        check_features(features)
-        return features.reshape(len(features), -1)
-
-    def fit(self, values: np.ndarray, y: object = None) -> "RegionStandardizer":  # noqa: ARG002
-        known = ~np.isnan(values)
-        count = np.maximum(known.sum(axis=0), 1)
-        self.mean_ = np.where(known, values, 0).sum(axis=0) / count
-        centred = np.where(known, values - self.mean_, 0)
-        self.sd_ = _spread(np.sqrt((centred**2).sum(axis=0) / count), self.mean_)
-        return self
-
-    def transform(self, values: np.ndarray) -> np.ndarray:
-        return np.nan_to_num((values - self.mean_) / self.sd_, nan=0.0)
+    if reads == "edges":
+        rotation = KernelPCA(eigen_solver="dense", remove_zero_eig=True)
+        return make_pipeline(StandardScaler(), rotation)
+    return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
 
 
-class EdgeComponents:
-    """log(1 + w) of all edges, standardised and rotated onto the training scans' span.
-
-    There are far more edges than scans, and a linear model with a squared penalty
-    never leaves that span: the rotation changes nothing but the price.
-    """
-
-    @staticmethod
-    def read(X: np.ndarray) -> np.ndarray:
-        W = unpack(np.asarray(X))[0]
-        check_connectomes(W)
-        row, column = np.triu_indices(W.shape[1], 1)
-        both = [one[row, column].astype(float) + one[column, row] for one in W]
-        return np.log1p(np.array(both) / 2)
-
-    def fit(self, values: np.ndarray) -> "EdgeComponents":
-        self.mean_ = values.mean(axis=0)
-        self.sd_ = _spread(values.std(axis=0), self.mean_)
-        Z = (values - self.mean_) / self.sd_
-        variance, U = np.linalg.eigh(Z @ Z.T)
-        kept = variance > LEAST_VARIANCE * max(variance.max(), 1e-300)
-        self.rotation_ = np.zeros((Z.shape[1], 1))
-        if kept.any():
-            self.rotation_ = Z.T @ (U[:, kept] / np.sqrt(variance[kept]))
-        return self
-
-    def transform(self, values: np.ndarray) -> np.ndarray:
-        return ((values - self.mean_) / self.sd_) @ self.rotation_
-
-
-INPUTS: dict[str, Any] = {"edges": EdgeComponents, "features": RegionStandardizer}
+READERS: dict[str, Callable] = {"features": read_features, "edges": read_edges}
 
 
 class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
@@ -140,12 +115,24 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "TunedLinearClassifier":
         """Tune on inner folds of X (packed), then fit on all scans."""
-        y = np.asarray(y).astype(str)
-        values = INPUTS[self.reads].read(X)
-        score, C, class_weight = self._tune(values, y, self._inner_splits(y, groups))
-        self.standardizer_ = INPUTS[self.reads]().fit(values)
-        self.model_ = self._linear(C, class_weight)
-        self.model_.fit(self.standardizer_.transform(values), y)
+        y, values = np.asarray(y).astype(str), READERS[self.reads](X)
+        found: dict[tuple[float, str | None], list[float]] = {}
+        for train, test in self._inner_splits(y, groups):
+            inputs = standardizer(self.reads).fit(values[train])
+            seen, unseen = (inputs.transform(values[rows]) for rows in (train, test))
+            for class_weight in (None, "balanced"):
+                model = self._linear(UNTUNED_C, class_weight)
+                for C in PENALTIES[self.kind]:
+                    model.set_params(C=C).fit(seen, y[train])
+                    score = balanced_accuracy_score(y[test], model.predict(unseen))
+                    found.setdefault((C, class_weight), []).append(score)
+        choices = [(float(np.mean(scores)), *key) for key, scores in found.items()]
+        score, C, class_weight = max(
+            choices or [(float("nan"), UNTUNED_C, "balanced")],
+            key=lambda one: (round(one[0], 9), -one[1], one[2] is None),
+        )
+        linear = self._linear(C, class_weight)
+        self.model_ = make_pipeline(standardizer(self.reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
         self.fit_report_ = {
             "C": C,
@@ -157,19 +144,16 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     @available_if(lambda self: self.kind == "logistic")
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return probabilities (n_scans, n_classes)."""
-        return self.model_.predict_proba(self._inputs(X))
+        return self.model_.predict_proba(READERS[self.reads](X))
 
     @available_if(lambda self: self.kind == "svm")
     def decision_function(self, X: np.ndarray) -> np.ndarray:
         """Return decision values: (n_scans, n_classes), or (n_scans,) for two."""
-        return self.model_.decision_function(self._inputs(X))
+        return self.model_.decision_function(READERS[self.reads](X))
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the likeliest class of every scan."""
-        return self.model_.predict(self._inputs(X))
-
-    def _inputs(self, X: np.ndarray) -> np.ndarray:
-        return self.standardizer_.transform(INPUTS[self.reads].read(X))
+        return self.model_.predict(READERS[self.reads](X))
 
     def _inner_splits(
         self, y: np.ndarray, groups: np.ndarray | None
@@ -182,34 +166,14 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
             groups = np.arange(len(y))
-        groups = np.asarray(groups).astype(str)
-        n_people = min(len(set(groups[y == one])) for one in set(y))
-        n_folds = min(self.n_inner_folds, n_people)
+        people = pd.Series(np.asarray(groups).astype(str))
+        n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
         try:
-            return make_splits(y, groups, n_folds, random_state=self.random_state)
+            return make_splits(y, people, n_folds, random_state=self.random_state)
         except SplitError:
             if len(set(y)) < 2:
                 raise
             return ()
-
-    def _tune(
-        self, values: np.ndarray, y: np.ndarray, inner: tuple[Split, ...]
-    ) -> tuple[float, float, str | None]:
-        """Return inner balanced accuracy, C and class weight of the best choice."""
-        if not inner:
-            return float("nan"), UNTUNED_C, "balanced"
-        found: dict[tuple[float, str | None], list[float]] = {}
-        for train, test in inner:
-            standardizer = INPUTS[self.reads]().fit(values[train])
-            seen, unseen = (standardizer.transform(values[r]) for r in (train, test))
-            for class_weight in (None, "balanced"):
-                model = self._linear(UNTUNED_C, class_weight)
-                for C in PENALTIES[self.kind]:
-                    model.set_params(C=C).fit(seen, y[train])
-                    score = balanced_accuracy_score(y[test], model.predict(unseen))
-                    found.setdefault((C, class_weight), []).append(score)
-        choices = [(float(np.mean(scores)), *key) for key, scores in found.items()]
-        return max(choices, key=lambda one: (round(one[0], 9), -one[1], one[2] is None))
 
     def _linear(self, C: float, class_weight: str | None) -> Any:
         given: dict[str, Any] = {"C": C, "class_weight": class_weight}
@@ -242,21 +206,16 @@ class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
         covariates: pd.DataFrame | None = None,
     ) -> "ConfoundsOnlyClassifier":
         """Learn columns and levels from training scans, then tune and fit."""
-        self.columns_: dict[str, tuple[str, ...] | None] = {}
-        table = pd.DataFrame() if covariates is None else covariates
-        for name, values in table.items():
+        names = []
+        for name, values in ({} if covariates is None else covariates).items():
             pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
-            if (
-                name in KEY_COLUMNS
-                or (pairs.nunique() == len(pairs.drop_duplicates())).all()
-            ):
+            is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
+            text = pd.to_numeric(values, errors="coerce").isna() & values.notna()
+            if text.any() and not 1 < values.nunique() <= MOST_LEVELS:
                 continue
-            numbers = pd.to_numeric(values, errors="coerce")
-            if numbers.notna().sum() == values.notna().sum():
-                self.columns_[str(name)] = None
-            elif 1 < values.nunique() <= MOST_LEVELS:
-                levels = sorted(values.dropna().astype(str).unique())
-                self.columns_[str(name)] = tuple(levels)
+            if name not in KEY_COLUMNS and not is_label and values.notna().any():
+                names.append(str(name))
+        self.design_ = {} if covariates is None else learn_design(names, covariates)
         linear = TunedLinearClassifier(random_state=self.random_state)
         self.model_ = linear.fit(self._inputs(X, covariates), y, groups)
         self.classes_, self.fit_report_ = self.model_.classes_, self.model_.fit_report_
@@ -281,13 +240,8 @@ class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
         row, column = np.triu_indices(W.shape[1], 1)
         edges = W[:, row, column].astype(float)
         told = [edges.sum(axis=1), (edges > 0).mean(axis=1)]
-        table = pd.DataFrame() if covariates is None else covariates
-        for name, levels in self.columns_.items():
-            if levels is None:
-                told.append(pd.to_numeric(table[name], errors="coerce").to_numpy(float))
-            else:
-                text = table[name].astype(str).to_numpy()
-                told += [(text == level).astype(float) for level in levels]
+        if covariates is not None:
+            told += list(apply_design(self.design_, covariates).T)
         return pack(np.zeros((len(X), 1, 1)), np.stack(told, axis=1)[:, None, :])
 
 
@@ -341,67 +295,55 @@ class ShuffledEdges(ClassifierMixin, BaseEstimator):
         return pack(connectomes, features)
 
 
-class Asked(NamedTuple):
-    """What :func:`make_models` was asked for."""
-
-    random_state: int
-    fast: bool
-    settings: dict[str, Any]
-
-    def chosen(self, *names: str) -> dict[str, Any]:
-        """Return those of the settings that were given and are not None."""
-        given = self.settings | (self.settings.get("options") or {})
-        return {name: given[name] for name in names if given.get(name) is not None}
-
-
 class Entry(NamedTuple):
-    """How a model is made of what was asked for, and its role."""
+    """How a model is made of a seed, whether it is a quick look, and settings."""
 
-    make: Callable[[Asked], Any]
+    make: Callable[[int, bool, dict[str, Any]], Any]
     role: str
 
 
-def _lsap(kernel: str = "chebyshev", **fixed: Any) -> Callable[[Asked], Any]:
-    def make(asked: Asked) -> Any:
+def _lsap(kernel: str = "chebyshev", **fixed: Any) -> Callable:
+    def make(seed: int, fast: bool, given: dict[str, Any]) -> Any:
         from brainlsap.model import LSAPClassifier
 
-        usual = FAST if asked.fast else {}
-        model = LSAPClassifier(kernel, random_state=asked.random_state)
-        return model.set_params(**(usual | asked.settings | fixed))
+        usual = FAST if fast else {}
+        model = LSAPClassifier(kernel, random_state=seed)
+        return model.set_params(**(usual | given | fixed))
 
     return make
 
 
 def _network(name: str) -> Entry:
-    def make(asked: Asked) -> Any:
+    def make(seed: int, fast: bool, given: dict[str, Any]) -> Any:
         from brainlsap.model import NetworkClassifier
 
-        given: dict[str, Any] = FAST_NETWORK if asked.fast else {"n_starts": 4}
-        given = given | asked.chosen("n_epochs", "n_starts", "threshold", "weights")
-        return NetworkClassifier(name, random_state=asked.random_state, **given)
+        usual = FAST_NETWORK if fast else {"n_starts": 4}
+        asked = _pick(given, "n_epochs", "n_starts", "threshold", "weights")
+        return NetworkClassifier(name, random_state=seed, **(usual | asked))
 
     return Entry(make, "baseline")
 
 
-def _linear(**given: Any) -> Callable[[Asked], Any]:
-    return lambda asked: TunedLinearClassifier(random_state=asked.random_state, **given)
+def _linear(**given: Any) -> Callable:
+    return lambda seed, *_: TunedLinearClassifier(random_state=seed, **given)
 
 
-def _diffused(asked: Asked) -> Any:
+def _diffused(seed: int, _: bool, given: dict[str, Any]) -> Any:
     from brainlsap.model import DiffusedLogisticRegression
 
-    given = asked.chosen("threshold", "weights", "preparation")
-    return DiffusedLogisticRegression(random_state=asked.random_state, **given)
+    asked = _pick(given, "threshold", "weights", "preparation")
+    return DiffusedLogisticRegression(random_state=seed, **asked)
 
 
-def _forest(asked: Asked) -> Any:
-    return make_pipeline(
-        FunctionTransformer(RegionStandardizer.read),
-        RegionStandardizer(),
-        RandomForestClassifier(
-            300, class_weight="balanced", random_state=asked.random_state
-        ),
-    )
+def _forest(seed: int, *_: Any) -> Any:
+    forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
+    return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
+
+
+def _pick(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return those of the settings that were given and are not None."""
+    given = given | (given.get("options") or {})
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 MODELS: dict[str, Entry] = {
@@ -409,7 +351,7 @@ MODELS: dict[str, Entry] = {
     "LSAP-H": Entry(_lsap("hermite"), "model"),
     "LSAP-L": Entry(_lsap("laguerre"), "model"),
     "Exact": Entry(_lsap("exact"), "model"),
-    "majority class": Entry(lambda _: DummyClassifier(strategy="prior"), "baseline"),
+    "majority class": Entry(lambda *_: DummyClassifier(strategy="prior"), "baseline"),
     "logistic regression": Entry(_linear(kind="logistic"), "baseline"),
     "linear SVM": Entry(_linear(kind="svm"), "baseline"),
     "diffused logistic regression": Entry(_diffused, "baseline"),
@@ -424,14 +366,12 @@ MODELS: dict[str, Entry] = {
     "features only": Entry(_lsap(scale_mode="frozen", initial_scale=0.0), "control"),
     "edges only": Entry(_linear(reads="edges"), "control"),
     "shuffled edges": Entry(
-        lambda asked: ShuffledEdges(_lsap()(asked), asked.random_state), "control"
+        lambda seed, *asked: ShuffledEdges(_lsap()(seed, *asked), seed), "control"
     ),
     "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
     "one global scale": Entry(_lsap(scale_mode="global"), "control"),
     "constant features": Entry(_lsap(inputs="constant"), "control"),
-    "confounds only": Entry(
-        lambda asked: ConfoundsOnlyClassifier(asked.random_state), "control"
-    ),
+    "confounds only": Entry(lambda seed, *_: ConfoundsOnlyClassifier(seed), "control"),
 }
 """Every model, baseline and control by name."""
 
@@ -505,31 +445,24 @@ def make_models(
     """
     by_key: dict[str, tuple[str, ...]] = {_key(name): (name,) for name in MODELS}
     by_key |= {_key(name): members for name, members in GROUPS.items()}
-    wanted: set[str] = set()
-    for name in [names] if isinstance(names, str) else names:
-        if _key(name) not in by_key:
-            raise ParameterError(
-                f"models must be {', '.join(GROUPS)}, or some of {', '.join(MODELS)}; "
-                f"got {name!r}."
-            )
-        wanted |= set(by_key[_key(name)])
+    names = [names] if isinstance(names, str) else list(names)
+    if unknown := [name for name in names if _key(name) not in by_key]:
+        raise ParameterError(
+            f"models must be {', '.join(GROUPS)}, or some of {', '.join(MODELS)}; "
+            f"got {unknown[0]!r}."
+        )
     if "kernel" in settings:
         raise ParameterError(
             "kernel must be said by models=, such as LSAP-L, got "
             f"{settings['kernel']!r}."
         )
-    asked = Asked(random_state, fast, {"preset": preset, **settings})
+    wanted = {member for name in names for member in by_key[_key(name)]}
+    settings = {"preset": preset, **settings}
     return {
-        name: (entry.make(asked), entry.role)
+        name: (entry.make(random_state, fast, settings), entry.role)
         for name, entry in MODELS.items()
         if name in wanted
     }
-
-
-def _spread(spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return s.d., infinite where there is none but rounding."""
-    flat = spread <= 1e-10 * np.maximum(np.abs(mean), 1e-300)
-    return np.where(flat, np.inf, spread)
 
 
 def _key(name: str) -> str:

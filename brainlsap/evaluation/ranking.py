@@ -243,10 +243,15 @@ def permutation_null(
     ]
     steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
     rows = np.arange(cohort.n_scans)
-    tasks = [
-        (model, (rows, rows[:1]), int(random_state), cohort.table.assign(label=label))
-        for label in labels
-    ]
+    tasks = {
+        f"permutation {number}": (
+            model,
+            (rows, rows[:1]),
+            int(random_state),
+            cohort.table.assign(label=label),
+        )
+        for number, label in enumerate(labels)
+    }
     work: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "memory": memory}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

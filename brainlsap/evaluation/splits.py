@@ -147,7 +147,8 @@ def check_splits(
 
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return how often every scan is tested, or 1 where that differs between scans."""
-    _, times = np.unique(np.concatenate([test for _, test in splits]), return_counts=1)
+    tested = np.concatenate([test for _, test in splits])
+    _, times = np.unique(tested, return_counts=True)
     same = (times == times[0]).all() and len(splits) % times[0] == 0
     return int(times[0]) if same else 1
 

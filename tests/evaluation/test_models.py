@@ -74,7 +74,7 @@ def test_a_tuned_model_is_plain_logistic_regression_at_the_chosen_penalty():
     if model.fit_report_["class_weight"] != "none":
         plain.set_params(class_weight="balanced")
     wanted = plain.fit(StandardScaler().fit_transform(values), y)
-    np.testing.assert_allclose(model.model_.coef_, wanted.coef_, rtol=1e-4)
+    np.testing.assert_allclose(model.model_[-1].coef_, wanted.coef_, rtol=1e-4)
 
 
 def test_rotating_edges_changes_nothing_of_the_probabilities():
@@ -82,7 +82,7 @@ def test_rotating_edges_changes_nothing_of_the_probabilities():
     model = TunedLinearClassifier(reads="edges").fit(X, y, groups=people)
     row, column = np.triu_indices(6, 1)
     edges = np.log1p(unpack(X)[0][:, row, column].astype(float))
-    plain = clone(model.model_).fit(StandardScaler().fit_transform(edges), y)
+    plain = clone(model.model_[-1]).fit(StandardScaler().fit_transform(edges), y)
     wanted = plain.predict_proba(StandardScaler().fit_transform(edges))
     np.testing.assert_allclose(model.predict_proba(X), wanted, atol=2e-3)
 
@@ -122,7 +122,7 @@ def test_confounds_only_sees_covariates_and_the_size_of_the_network():
         }
     )
     model = ConfoundsOnlyClassifier().fit(X, y, people, table)
-    assert set(model.columns_) == {"site", "age"}
+    assert set(model.design_) == {"site", "age"}
     changed = X.copy()
     changed[..., 6:] = rng.normal(size=changed[..., 6:].shape)
     np.testing.assert_array_equal(
