@@ -18,20 +18,18 @@ import brainlsap
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.graph import Preparation
-from brainlsap.model.classifier import (
-    GraphClassifier,
-    LSAPClassifier,
-    NetworkClassifier,
-)
+from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
 from brainlsap.model.inputs import InputScaler
 from brainlsap.model.network import GraphNetwork
+from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import History
 
 FORMAT_VERSION = 3
 HEADER = "brainlsap"
 
-_CLASSIFIERS = {one.__name__: one for one in (LSAPClassifier, NetworkClassifier)}
+_KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
+_CLASSIFIERS: dict[str, Any] = {one.__name__: one for one in _KINDS}
 _RECORDS = {one.__name__: one for one in (History, InputScaler, Preparation, Settings)}
 # Networks have a form of their own; where the model comes from stands elsewhere.
 _ELSEWHERE = ("networks_", "origin_")
@@ -70,7 +68,7 @@ class ModelOrigin:
         for name in ("region_names", "feature_names", "classes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
-    def check(self, model: GraphClassifier) -> None:
+    def check(self, model: Any) -> None:
         """Raise unless regions and features are named, once each."""
         for name, given, count in (
             ("region_names", self.region_names, model.n_rois_),
@@ -83,16 +81,14 @@ class ModelOrigin:
                 )
 
 
-def save_model(
-    model: GraphClassifier, path: str | Path, origin: ModelOrigin | None = None
-) -> Path:
+def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) -> Path:
     """Write a fitted model to one file, whole or not at all.
 
     A connectome that all its training scans shared goes with it.
 
     Parameters
     ----------
-    model : LSAPClassifier or NetworkClassifier
+    model : LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier
         Fitted.
     path : str or Path
         The file; an existing one is replaced. `.safetensors` is a fitting suffix.
@@ -112,7 +108,7 @@ def save_model(
     """
     from safetensors.numpy import save
 
-    if not hasattr(model, "networks_"):
+    if not hasattr(model, "classes_"):
         raise ParameterError("the model is not fitted; call fit before save_model.")
     origin = origin or getattr(model, "origin_", None)
     if origin is None:
@@ -122,7 +118,7 @@ def save_model(
         )
     origin.check(model)
     arrays: dict[str, np.ndarray] = {}
-    for number, network in enumerate(model.networks_):
+    for number, network in enumerate(getattr(model, "networks_", ())):
         for name, tensor in network.state_dict().items():
             values = tensor.detach().cpu().numpy()
             arrays[f"networks.{number}.{name}"] = np.ascontiguousarray(values)
@@ -167,7 +163,7 @@ def save_model(
     return Path(path)
 
 
-def load_model(path: str | Path) -> GraphClassifier:
+def load_model(path: str | Path) -> Any:
     """Read a model that :func:`save_model` wrote.
 
     Parameters
@@ -177,7 +173,7 @@ def load_model(path: str | Path) -> GraphClassifier:
 
     Returns
     -------
-    LSAPClassifier or NetworkClassifier
+    LSAPClassifier, LSAPRidgeClassifier or NetworkClassifier
         As it was fitted, on the CPU; its attribute `origin_` is a
         :class:`ModelOrigin`. `predict` takes arrays as they are; what takes out sites
         and covariates is in `origin_.facts`, for :mod:`brainlsap.prediction`.
@@ -243,7 +239,7 @@ def _check_version(path: Path, about: dict[str, Any]) -> None:
         )
 
 
-def _restore(text: str, arrays: dict[str, np.ndarray]) -> GraphClassifier:
+def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
     def decode(value: dict[str, Any]) -> Any:
         if "__array__" in value:
             return arrays[value["__array__"]]
@@ -253,10 +249,14 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> GraphClassifier:
         return value if kind is None else _RECORDS[kind](**value)
 
     about = json.loads(text, object_hook=decode)
-    model = _CLASSIFIERS[about["kind"]](**about["parameters"] | {"device": "cpu"})
+    model = _CLASSIFIERS[about["kind"]](**about["parameters"])
+    if "device" in about["parameters"]:
+        model.device = "cpu"
     model.__dict__.update(about["fitted"])
     model.origin_ = ModelOrigin(**about["origin"])
     model.origin_.check(model)
+    if isinstance(model, LSAPRidgeClassifier):
+        return model
     tensors: dict[str, dict[str, torch.Tensor]] = {}
     for name, values in arrays.items():
         if name.startswith("networks."):

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.model import (
     LSAPClassifier,
+    LSAPRidgeClassifier,
     ModelOrigin,
     NetworkClassifier,
     load_model,
@@ -94,12 +95,8 @@ def test_a_shared_connectome_goes_with_the_model(tmp_path):
         NetworkClassifier("adc", n_epochs=2, patience=0),
         NetworkClassifier("gat", n_epochs=2, patience=0, hidden_units=3),
         LSAPClassifier("exact", head="ordinal", calibration="temperature", **SHORT),
-        LSAPClassifier(
-            options={
-                "preparation": {"consensus": 0.4},
-            },
-            **SHORT,
-        ),
+        LSAPClassifier(options={"preparation": {"consensus": 0.4}}, **SHORT),
+        LSAPRidgeClassifier("regions", n_draws=2),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*did not learn")
