@@ -9,6 +9,7 @@ import re
 import shlex
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -421,11 +422,11 @@ def check(
     found = check_cohort(study, **reading)
     print(_in_flags(found.text()), end="")
     given = options if config is None else {"config": config, **options}
-    commands = [_flags(given | one) for one in suggest_options(found, reading)]
-    if commands:
-        print(f"\n{'More' if found.is_sound else 'It'} can be read by:")
-    for flags in commands:
-        print(f"  {shlex.join(['brainlsap', 'check', study, *flags])}")
+    more = [given | one for one in suggest_options(found, reading)]
+    if more:
+        lines = [_command("check", study, one) for one in more]
+        said = "More can" if found.is_sound else "It can"
+        print(f"\n{said} be read by:", *lines, sep="\n  ")
     if found.cohort is None:
         n = len(found.faults)
         raise BrainlsapError(f"{study} has {n} fault{'s' * (n > 1)}")
@@ -441,9 +442,12 @@ def check(
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
     leaks = audit(cohort, folds)
-    shown = leaks.drop(columns="scans", errors="ignore")
+    lines = [
+        textwrap.fill(f"{one.severity}: {one.finding}. {one.what_to_do}", 96)
+        for one in leaks.itertuples()
+    ]
     print("\nLeaks and other explanations of a score:")
-    print(shown.to_string(index=False) if len(shown) else "none found")
+    print(textwrap.indent("\n".join(lines or ["none found"]), "  "))
     if out is not None:
         with owner_only():  # both name people
             print(f"Audit: {write_tsv(leaks, Path(out) / 'audit.tsv')}")
@@ -454,6 +458,7 @@ def check(
     if is_leak.any():
         told = ", ".join(sorted(set(leaks.loc[is_leak, "check"])))
         raise BrainlsapError(f"{study} has leaks: {told}")
+    print(f"\nNext: {_command('run', study, given)} --out results")
 
 
 @command(
@@ -619,15 +624,14 @@ def _load(study: str, reading: Options) -> Any:
     return cohort
 
 
-def _flags(options: Options) -> list[str]:
-    """Return options as they are typed."""
-    words = []
-    for name, value in options.items():
-        repeated = value if name == "derivatives" else [value]
-        for one in repeated:
+def _command(name: str, study: str, options: Options) -> str:
+    """Return a command as it is typed."""
+    words = ["brainlsap", name, study]
+    for option, value in options.items():
+        for one in value if option == "derivatives" else [value]:
             text = ",".join(one) if isinstance(one, list | tuple) else str(one)
-            words += [f"--{name.replace('_', '-')}", text]
-    return words
+            words += [f"--{option.replace('_', '-')}", text]
+    return shlex.join(words)
 
 
 def _configured(
