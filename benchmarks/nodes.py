@@ -31,7 +31,6 @@ from published import (
 
 from brainlsap.graph import normalized_laplacian
 from brainlsap.nodes import (
-    NODE_DATASETS,
     NODE_MODELS,
     LSAPNodeClassifier,
     load_nodes,
@@ -40,7 +39,7 @@ from brainlsap.nodes import (
     summarize_nodes,
 )
 from brainlsap.nodes.classifier import read_labels, take_epoch
-from brainlsap.nodes.settings import chosen_variant
+from brainlsap.nodes.settings import NODE_DATASETS, chosen_variant
 from brainlsap.report import table_text
 
 RUNS = RESULTS / "nodes_runs.csv"
@@ -120,7 +119,7 @@ def ready(graph: Any, name: str) -> tuple[Any, Any, float]:
     prepared = time.perf_counter() - start
     nodes = read_labels(graph, train)[1]
     adam = torch.optim.Adam(network.parameters(), lr=1e-3)
-    call = lambda: take_epoch(network, nodes, model.settings_, adam)  # noqa: E731
+    call = lambda: take_epoch(network, adam, nodes, None)  # noqa: E731
     return network, call, prepared
 
 

@@ -12,10 +12,9 @@ from brainlsap.nodes.graphs import (
     split_by_share,
     split_per_class,
 )
-from brainlsap.nodes.settings import NODE_DATASETS, NODE_MODELS
+from brainlsap.nodes.settings import NODE_MODELS
 
 __all__ = [
-    "NODE_DATASETS",
     "NODE_MODELS",
     "LSAPNodeClassifier",
     "NodeGraph",

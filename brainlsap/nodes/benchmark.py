@@ -15,6 +15,8 @@ from brainlsap.nodes.settings import NODE_MODELS, chosen_variant
 # What a row is about; a later run of the same takes its place in a file.
 _ABOUT = ["dataset", "split", "model", "variant", "options", "seed"]
 
+_SCORES = "{model} seed {seed}: validation {validation:.1f} %, test {test:.1f} %"
+
 
 def run_nodes(
     graph: NodeGraph,
@@ -109,11 +111,7 @@ def run_nodes(
             with replace_when_whole(out) as partial:
                 table.to_csv(partial, index=False, float_format="%.7g")
         if verbose:
-            print(  # noqa: T201
-                "{model} seed {seed}: validation {validation:.1f} %, test {test:.1f} %,"
-                " epoch {best_epoch} of {n_epochs}, {seconds:.0f} s".format(**row),
-                flush=True,
-            )
+            print(_SCORES.format(**row), flush=True)  # noqa: T201
     return table.set_index("hash", drop=False).loc[asked].reset_index(drop=True)
 
 
@@ -137,6 +135,5 @@ def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
         mean=("test", "mean"),
         sd=("test", lambda one: one.std(ddof=0)),
         maximum=("test", "max"),
-        epochs=("n_epochs", "mean"),
         seconds=("seconds", "mean"),
     ).reset_index()

@@ -15,9 +15,6 @@ from brainlsap.model.training import penalize, seeded
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
-# GCNII's, of the layers between its linear maps.
-_DEEP_DECAY = 0.01
-
 
 class LabelledNodes(NamedTuple):
     """Some nodes and the codes of their classes."""
@@ -155,21 +152,20 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         moves = settings.scale_mode != "frozen"
         if validation is None and moves and settings.scale_signal == "validation":
             raise ParameterError(
-                "scale_signal='validation' needs validation nodes: give validation=, "
-                "or choose scale_signal='consistency' or 'labels'."
+                "scale_signal='validation' needs validation nodes; choose another."
             )
         device, start = torch.device(self.device), time.perf_counter()
         self.classes_, learned, watched = read_labels(graph, train, validation, device)
         with seeded(self.random_state, device):
             network = NodeNetwork(graph, len(self.classes_), settings).to(device)
-            best, losses, accuracies = train_nodes(network, learned, watched, settings)
+            best, self.history_ = train_nodes(network, learned, watched)
+        losses, accuracies = self.history_.values()
         if not np.isfinite(losses[-1]):
             raise ParameterError(
                 "training diverged; lower learning_rate or scale_step, or check the "
                 "features."
             )
         self.network_, self.settings_, self.best_epoch_ = network, settings, best
-        self.history_ = {"train_loss": losses, "validation_accuracy": accuracies}
         self.fit_report_: dict[str, Any] = {
             "best_epoch": best,
             "n_epochs": len(losses),
@@ -181,13 +177,8 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             self.scale_ = network.heat().detach().cpu().double().numpy()
         return self
 
-    def predict_proba(self, nodes: np.ndarray | None = None) -> np.ndarray:
-        """Return the probability of every class.
-
-        Parameters
-        ----------
-        nodes : mask or numbers of nodes, optional
-            Of the graph of the fit; by default all.
+    def predict_proba(self) -> np.ndarray:
+        """Return the probability of every class for the nodes of the fit's graph.
 
         Returns
         -------
@@ -195,17 +186,16 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "network_")
         with torch.no_grad():
-            probability = self.network_(1)[:, 0].softmax(1).cpu().double().numpy()
-        return probability if nodes is None else probability[np.asarray(nodes)]
+            return self.network_(1)[:, 0].softmax(1).cpu().double().numpy()
 
-    def predict(self, nodes: np.ndarray | None = None) -> np.ndarray:
-        """Return the class of highest probability; as :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(nodes).argmax(1)]
+    def predict(self) -> np.ndarray:
+        """Return the class of highest probability of every node."""
+        return self.classes_[self.predict_proba().argmax(1)]
 
     def score(self, graph: Any, nodes: np.ndarray) -> float:  # type: ignore[override]
         """Return the accuracy on some nodes; only here their labels are read."""
-        truth = np.asarray(graph.labels)[np.asarray(nodes)]
-        return float((self.predict(nodes) == truth).mean())
+        truth = np.asarray(graph.labels)[nodes]
+        return float((self.predict()[nodes] == truth).mean())
 
 
 def read_labels(
@@ -213,13 +203,7 @@ def read_labels(
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
     numbers, labels = np.arange(graph.adjacency.shape[0]), np.asarray(graph.labels)
-    try:
-        sets = [numbers[one] for one in (train, validation) if one is not None]
-    except IndexError as error:
-        raise ParameterError(
-            "train and validation must be masks of all nodes, or numbers of nodes: "
-            f"{error}."
-        ) from None
+    sets = [numbers[one] for one in (train, validation) if one is not None]
     shared = np.intersect1d(sets[0], sets[-1])
     if len(sets) > 1 and len(shared):
         raise ParameterError(
@@ -244,38 +228,36 @@ def read_labels(
 
 
 def train_nodes(
-    network: NodeNetwork,
-    train: LabelledNodes,
-    validation: LabelledNodes | None,
-    settings: NodeSettings,
-) -> tuple[int, list[float], list[float]]:
+    network: NodeNetwork, train: LabelledNodes, validation: LabelledNodes | None
+) -> tuple[int, dict[str, list[float]]]:
     """Train until validation stops improving; the network is left at its best.
 
     Returns the epoch that was kept, and every epoch's training loss and validation
     accuracy.
     """
-    weights = dict(network.named_parameters())
+    settings, weights = network.settings, dict(network.named_parameters())
     weights.pop("heat.raw_scale")
     deep = [weights.pop(name) for name in [*weights] if name.startswith("deep.")]
-    groups = [{"params": deep, "weight_decay": _DEEP_DECAY}] if deep else []
-    groups += [{"params": weights.values(), "weight_decay": settings.weight_decay}]
+    groups = [
+        {"params": deep, "weight_decay": 0.01},  # of GCNII
+        {"params": weights.values(), "weight_decay": settings.weight_decay},
+    ]
     adam = torch.optim.Adam(groups, lr=settings.learning_rate)
-    losses: list[float] = []
-    accuracies: list[float] = []
+    history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
     best, best_epoch, kept = (-1.0, 0.0), -1, None
     for epoch in range(settings.n_epochs):
-        seen = [take_epoch(network, train, settings, adam, validation)]
+        seen = [take_epoch(network, adam, train, validation)]
         if validation is not None:
             seen += look(network, validation)
         # the only time in an epoch that the device is waited for
         loss, *watched = torch.stack(seen).tolist()
-        losses.append(loss)
+        history["train_loss"].append(loss)
         if not np.isfinite(loss):
             break
         if validation is None:
             best_epoch = epoch
             continue
-        accuracies.append(watched[0])
+        history["validation_accuracy"].append(watched[0])
         if (watched[0], -watched[1]) > best:
             best, best_epoch = (watched[0], -watched[1]), epoch
             kept = copy.deepcopy(network.state_dict())
@@ -283,7 +265,7 @@ def train_nodes(
             break
     if kept is not None:
         network.load_state_dict(kept)
-    return best_epoch, losses, accuracies
+    return best_epoch, history
 
 
 @torch.no_grad()
@@ -296,13 +278,10 @@ def look(network: nn.Module, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
 
 
 def take_epoch(
-    network: NodeNetwork,
-    train: LabelledNodes,
-    settings: NodeSettings,
-    adam: torch.optim.Optimizer,
-    validation: Any = None,
+    network: NodeNetwork, adam: torch.optim.Adam, train: LabelledNodes, other: Any
 ) -> Tensor:
     """Take one full-batch epoch with both updates; return the loss of the labels."""
+    settings = network.settings
     network.train()
     network.zero_grad()
     logits = network(settings.n_views)
@@ -312,7 +291,7 @@ def take_epoch(
         total = loss + settings.consistency * apart
     aim, scale, signal = total, network.heat.raw_scale, settings.scale_signal
     if scale.requires_grad and signal != "consistency":
-        aim = loss if signal == "labels" else label_loss(network(1), validation)
+        aim = loss if signal == "labels" else label_loss(network(1), other)
     if aim is not total:
         (slope,) = torch.autograd.grad(aim, scale, retain_graph=True)
     total.backward()

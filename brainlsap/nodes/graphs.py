@@ -18,7 +18,6 @@ _PLANETOID = (
     "https://raw.githubusercontent.com/kimiyoung/planetoid/"
     "af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/"
 )
-_GNN_BENCHMARK = "https://github.com/shchur/gnn-benchmark/tree/master/data/npz"
 _CSR = ("data", "indices", "indptr", "shape")
 
 
@@ -140,7 +139,7 @@ def load_nodes(
     if folder is None:
         raise FileFormatError(
             f"{base} does not hold {file}; give its folder as data=, or download=True "
-            f"for Planetoid files; the others are at {_GNN_BENCHMARK}."
+            "for Planetoid files; the others are in github.com/shchur/gnn-benchmark."
         )
     read = read_planetoid if is_planetoid else read_gnn_benchmark
     graph = read(folder if is_planetoid else folder / file, key)
@@ -263,17 +262,15 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         # rows of the files as rows of the graph; the nodes left out get none
         rows = np.r_[:n_known, test]
         ones = np.ones(len(rows), np.float32)
-        placed = sparse.csr_array(
-            (ones, (rows, np.arange(len(rows)))), shape=(n_nodes, len(rows))
-        )
+        ends = rows, np.arange(len(rows))
+        placed = sparse.csr_array((ones, ends), shape=(n_nodes, len(rows)))
         stacked = sparse.vstack([allx, tx], format="csr", dtype=np.float32)
         features = sparse.csr_array(placed @ stacked)
         features.sort_indices()
         one_hot = placed @ np.vstack([ally, ty])
         pairs = np.array([(one, other) for one in graph for other in graph[one]]).T
-        listed = sparse.csr_array(
-            (np.ones(pairs.shape[1]), pairs), shape=(n_nodes, n_nodes)
-        )
+        times, shape = np.ones(pairs.shape[1]), (n_nodes, n_nodes)
+        listed = sparse.csr_array((times, pairs), shape=shape)
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
     parts = np.r_[:n_train], np.r_[n_train : min(n_train + 500, n_known)], test
     masks = np.array([np.isin(np.arange(n_nodes), part) for part in parts])
@@ -360,9 +357,7 @@ def make_node_split(
     if split in draws:
         return draws[split](graph.labels, random_state=random_state)
     if graph.public_split is None:
-        raise ParameterError(
-            f"{graph.name} has no public split; choose 'per-class' or '60-20-20'."
-        )
+        raise ParameterError(f"{graph.name} has no public split; name another.")
     return graph.public_split
 
 

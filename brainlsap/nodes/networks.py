@@ -17,7 +17,6 @@ import torch
 from joblib import hash as hash_of
 from scipy import sparse
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
@@ -25,11 +24,6 @@ from brainlsap.model.network import drop
 from brainlsap.model.propagation import HeatScale
 from brainlsap.nodes.settings import NodeSettings
 
-# Denser matrices are multiplied as they are: indices then cost more than zeros.
-_DENSE_SHARE = 0.25
-# Nearest nodes by personalised PageRank that GDC keeps of each column.
-_GDC_NEIGHBOURS, _GDC_TELEPORT = 64, 0.05
-_GAT_HEADS = 8
 # What takes minutes to make of a graph, by a hash of both; seeds share it.
 _made: dict[str, Any] = {}
 
@@ -43,7 +37,8 @@ class ConstantMatrix(nn.Module):
         super().__init__()
         X = sparse.csr_array(matrix, dtype=np.float32)
         self.shape = X.shape
-        self.is_dense = X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]
+        # multiplied as it is: indices then cost more than zeros
+        self.is_dense = X.nnz > 0.25 * X.shape[0] * X.shape[1]
         numbers = sparse.csr_array((np.arange(X.nnz), X.indices, X.indptr), X.shape)
         turned = sparse.csr_array(numbers.T)
         for name, array in {
@@ -74,7 +69,6 @@ class _SparseProduct(torch.autograd.Function):
         return _csr(X.rows, X.columns, values, X.shape) @ H
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (values,), X = ctx.saved_tensors, ctx.X
         layout = X.turned_rows, X.turned_columns
@@ -83,11 +77,9 @@ class _SparseProduct(torch.autograd.Function):
 
 def _csr(rows: Tensor, columns: Tensor, values: Tensor, size: Any) -> Tensor:
     with warnings.catch_warnings():
-        # torch says that its CSR layout is beta; products are tested here
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(
-            rows, columns, values, size=size, check_invariants=False
-        )
+        # that the layout is beta and its indices are not checked; products are tested
+        warnings.filterwarnings("ignore", "Sparse ", UserWarning)
+        return torch.sparse_csr_tensor(rows, columns, values, size)
 
 
 class NodeNetwork(nn.Module):
@@ -122,7 +114,7 @@ class NodeNetwork(nn.Module):
         mode = "region" if settings.scale_mode == "node" else settings.scale_mode
         start, largest = settings.initial_scale or 0.0, settings.max_scale or 0.0
         self.heat = HeatScale(adjacency.shape[0], start, largest, mode)
-        heads, rate = _GAT_HEADS if name == "gat" else 1, settings.dropout
+        heads, rate = 8 if name == "gat" else 1, settings.dropout
         sizes = [features.shape[1], heads * units]
         if name not in READ_OUTS:
             n_hidden = settings.n_layers - (settings.head == "convolution")
@@ -285,34 +277,32 @@ class Attention(nn.Module):
     leaky_relu(a . h_i + b . h_j).
     """
 
-    target: Tensor
-    source: Tensor
+    ends: Tensor
 
     def __init__(
         self, adjacency: sparse.csr_array, n_heads: int, n_out: int, rate: float
     ) -> None:
         super().__init__()
         edges = sparse.coo_array(with_loops(adjacency))
-        for name, ends in (("target", edges.row), ("source", edges.col)):
-            index = torch.from_numpy(ends.astype(np.int64))
-            self.register_buffer(name, index, persistent=False)
+        ends = torch.from_numpy(np.array(edges.coords, dtype=np.int64))
+        self.register_buffer("ends", ends, persistent=False)
         self.here = drawn_weights(n_heads, n_out)
         self.there = drawn_weights(n_heads, n_out)
         self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), rate
 
     def forward(self, H: Tensor) -> Tensor:
         """Return channels of shape `(n_nodes, n_views, n_heads * n_out)`."""
-        heads = H.unflatten(-1, self.here.shape)
+        (target, source), heads = self.ends, H.unflatten(-1, self.here.shape)
         here, there = (heads * self.here).sum(-1), (heads * self.there).sum(-1)
-        raw = nn.functional.leaky_relu(here[self.target] + there[self.source], 0.2)
-        index = self.target[:, None, None].expand_as(raw)
+        raw = nn.functional.leaky_relu(here[target] + there[source], 0.2)
+        index = target[:, None, None].expand_as(raw)
         largest = torch.full_like(here, -torch.inf)
         largest = largest.scatter_reduce(0, index, raw.detach(), "amax")
-        weight = torch.exp(raw - largest[self.target])
-        total = torch.zeros_like(here).index_add(0, self.target, weight)
-        weight = drop(weight / total[self.target], self.rate, self.training)
-        sent = weight[..., None] * heads[self.source]
-        mixed = torch.zeros_like(heads).index_add(0, self.target, sent)
+        weight = torch.exp(raw - largest[target])
+        total = torch.zeros_like(here).index_add(0, target, weight)
+        weight = drop(weight / total[target], self.rate, self.training)
+        sent = weight[..., None] * heads[source]
+        mixed = torch.zeros_like(heads).index_add(0, target, sent)
         return mixed.flatten(2) + self.bias
 
 
@@ -344,9 +334,7 @@ def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 
 def page_rank_graph(
-    adjacency: sparse.csr_array,
-    teleport: float = _GDC_TELEPORT,
-    n_neighbours: int = _GDC_NEIGHBOURS,
+    adjacency: sparse.csr_array, teleport: float = 0.05, n_neighbours: int = 64
 ) -> sparse.csr_array:
     """Return personalised PageRank, the largest entries of each column, normalised.
 

@@ -68,7 +68,6 @@ def _joined(entries: dict[str, Any], name: str) -> dict[str, Any]:
     return (_joined(entries, like) if like else {}) | entry
 
 
-NODE_DATASETS: dict[str, dict[str, Any]]
 NODE_DATASETS, _NETWORKS = (
     {name: _joined(_TABLES[part], name) for name in _TABLES[part]}
     for part in ("datasets", "networks")
@@ -139,12 +138,9 @@ def _settle_scales(settings: NodeSettings) -> NodeSettings:
     start = min(4.0, limit) if start is None else start
     if settings.scale_mode == "frozen" and settings.max_scale is None:
         limit = min(limit, max(start, 1e-3))
-    settled = settle_kernel(
+    kept = settle_kernel(
         Settings(kernel, settings.degree, settings.tolerance, limit, "region", start)
     )
     return replace(
-        settings,
-        degree=settled.degree,
-        initial_scale=start,
-        max_scale=settled.max_scale,
+        settings, degree=kept.degree, initial_scale=start, max_scale=kept.max_scale
     )

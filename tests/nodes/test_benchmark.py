@@ -11,7 +11,6 @@ import brainlsap.nodes.benchmark as module
 from brainlsap.cli import main
 from brainlsap.exceptions import ParameterError
 from brainlsap.nodes import (
-    NODE_DATASETS,
     NODE_MODELS,
     LSAPNodeClassifier,
     NodeGraph,
@@ -20,7 +19,7 @@ from brainlsap.nodes import (
     run_nodes,
     summarize_nodes,
 )
-from brainlsap.nodes.settings import VARIANTS
+from brainlsap.nodes.settings import NODE_DATASETS, VARIANTS
 
 N_NODES = 30
 KERNELS = {"lsap-c": "chebyshev", "lsap-h": "hermite", "lsap-l": "laguerre"}
@@ -118,7 +117,10 @@ def test_scores_on_cora_are_those_of_the_first_version():
     if not (folder / "planetoid").is_dir():
         pytest.skip("no data here")
     cora, asked = load_nodes("cora", folder), {"n_seeds": 1, "n_epochs": 12}
-    heat = run_nodes(cora, ["lsap-c", "lsap-l"], variant="global", **asked)
+    plain = {"hidden_units": 64, "n_views": 2}  # settings of then
+    heat = run_nodes(
+        cora, ["lsap-c", "lsap-l"], variant="global", options=plain, **asked
+    )
     runs = pd.concat([heat, run_nodes(cora, ["mlp"], **asked)]).round(1)
     assert runs["test"].tolist() == [77.6, 77.6, 44.9]
     assert runs["validation"].tolist() == [75.8, 75.8, 42.0]

@@ -52,6 +52,12 @@ def write_planetoid(folder, index=TEST, protocol=2, **changed):
     return folder
 
 
+def broken(part, value):
+    matrix = sparse.csr_matrix(np.eye(N_ALL, N_FEATURES))
+    getattr(matrix, part)[-1] = value
+    return matrix
+
+
 @pytest.mark.parametrize("protocol", range(5))
 def test_planetoid_files_of_every_protocol(tmp_path, protocol):
     graph = read_planetoid(write_planetoid(tmp_path, protocol=protocol), "toy")
@@ -81,6 +87,9 @@ def test_planetoid_files_of_every_protocol(tmp_path, protocol):
         {"ty": np.array([{}] * 3, dtype=object)},
         {"graph": {0: [40]}},
         {"graph": {0: [-4]}},
+        {"allx": broken("indices", 9_000)},
+        # SciPy's own check passes it; its loops then write outside of memory
+        {"allx": broken("indptr", 0)},
         {"tx": sparse.csr_matrix(np.ones((3, 6)))},
         {"tx": sparse.csr_matrix(np.full((3, N_FEATURES), np.nan))},
         {"index": (9, 11, 11)},
@@ -116,20 +125,13 @@ def test_a_malicious_pickle_runs_nothing(tmp_path, protocol):
         assert not target.exists()
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "indices", "pointers"])
-def test_damaged_planetoid_files_are_named(tmp_path, damage):
+@pytest.mark.parametrize("kept", [200, 0])
+def test_planetoid_files_that_are_cut_short(tmp_path, kept):
     path = write_planetoid(tmp_path) / "ind.toy.allx"
-    matrix = sparse.csr_matrix(np.eye(N_ALL, N_FEATURES))
-    if damage == "missing":
-        path.unlink()
-    elif damage == "truncated":
-        path.write_bytes(path.read_bytes()[:200])
-    else:
-        if damage == "indices":
-            matrix.indices[1] = 9_000
-        else:  # SciPy's own check passes it; its loops then write outside of memory
-            matrix.indptr[-1] = 0
-        path.write_bytes(pickle.dumps(matrix, 2))
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(FileFormatError, match=r"ind\.toy\.allx"):
+        read_planetoid(tmp_path, "toy")
+    path.unlink()
     with pytest.raises(FileFormatError, match=r"ind\.toy\.allx"):
         read_planetoid(tmp_path, "toy")
 
@@ -152,8 +154,6 @@ def test_a_directed_graph_of_gnn_benchmark_is_made_simple(tmp_path):
     assert (graph.n_edges, graph.n_listed_edges) == (6, 6)
     assert graph.n_classes == 2
     assert graph.features.toarray()[1].tolist() == [0, 1, 2, 0, 1, 2]
-    names = np.array(["a", {}], dtype=object)  # pickled ones are left closed
-    read_gnn_benchmark(write_gnn(tmp_path / "g.npz", class_names=names))
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,8 @@ def test_gnn_benchmark_parts_that_do_not_fit(tmp_path, changed, said):
 def test_data_sets_are_found_by_name_and_counted(tmp_path):
     write_gnn(tmp_path / "amazon_electronics_photo.npz")
     for name, error, said in [
-        *(
-            (one, FileFormatError, r"\[4, 6, 2, 6\]")
-            for one in ("Photo", "AMAZON_PHOTO")
-        ),
+        ("Photo", FileFormatError, r"\[4, 6, 2, 6\]"),
+        ("AMAZON_PHOTO", FileFormatError, r"\[4, 6, 2, 6\]"),
         ("karate", ParameterError, "'amazon-photo', .*'karate'"),
         ("cora", FileFormatError, r"hold ind\.cora"),
         ("cs", FileFormatError, r"ms_academic_cs\.npz"),
@@ -228,6 +226,7 @@ def test_checksums_are_those_of_the_files(tmp_path):
         ("citeseer", 4552, 15),
         ("pubmed", 44324, 0),
         ("amazon-photo", 119081, 0),
+        ("coauthor-cs", 81894, 0),
     ],
 )
 def test_the_papers_data_sets(name, n_edges, n_unlabelled):
@@ -245,7 +244,7 @@ LABELS = np.arange(N_NODES) % 3
 
 
 def parts(split):
-    return split.train, split.validation, split.test
+    return list(vars(split).values())
 
 
 def test_splits_take_as_many_of_each_class_as_asked():
@@ -284,24 +283,12 @@ def test_draws_are_those_of_the_first_version():
     [
         (lambda: split_per_class(LABELS, 25, 15, 9), r"sizes \(75, 15, 0\)"),
         (lambda: NodeSplit(*np.eye(3, 5, 1)), "must be masks .* got float64"),
-        (
-            lambda: NodeSplit(*np.eye(2, 5, dtype=bool), np.zeros(5, bool)),
-            r"hold a node each .* sizes \(1, 1, 0\)",
-        ),
+        (lambda: NodeSplit(*np.ones((3, 2), bool)), r"share none; .* nodes \[0, 1\]"),
     ],
 )
 def test_splits_that_cannot_be(call, said):
     with pytest.raises(SplitError, match=said):
         call()
-
-
-@pytest.mark.parametrize("pair", [(0, 1), (1, 2), (0, 2)])
-def test_overlap_is_refused_with_the_first_node(pair):
-    masks = np.zeros((3, 8), bool)
-    masks[[0, 1, 2], [1, 2, 3]] = True
-    masks[list(pair), 6] = True
-    with pytest.raises(SplitError, match=r"share none; .* shared nodes \[6\]"):
-        NodeSplit(*masks)
 
 
 def test_splits_by_name(tmp_path):
