@@ -32,7 +32,7 @@ WAYS = (
     (1, "1", "C", "4", "UTC"),
 )
 # Files that tell times, and what in tables and records tells times.
-ONLY_THERE = ("timing.tsv", "log.txt")
+ONLY_THERE = ("log.txt",)
 TIMES = ("seconds_fit", "seconds_predict", "environment")
 
 

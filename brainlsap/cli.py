@@ -505,23 +505,27 @@ def run(
 --title TEXT  heading of the page
 --with-identifiers  name scans and people in report/: not to be shared then
 --export FOLDER  write maps of the scales there: GIFTI, TSV
---parcellation IMAGE  also write NIfTI maps in its space""",
+--parcellation IMAGE  also write NIfTI maps in its space
+--tables FOLDER  write every table there for manuscripts: LaTeX, Markdown""",
 )
 def report(
     results: str,
     out: str | None = None,
     export: str | None = None,
     parcellation: str | None = None,
+    tables: str | None = None,
     **how: Any,
 ) -> None:
-    """Make a report anew, or export its maps."""
-    from brainlsap.report import export_maps, read_results, write_report
+    """Make a report anew, or export its maps or tables."""
+    from brainlsap.report import export_maps, read_results, write_report, write_tables
 
     evaluation = read_results(Path(results))
     if export is not None:
         files = export_maps(evaluation, export, parcellation=parcellation)
         print(f"Maps: {export} ({len(files)} files)")
-    else:
+    if tables is not None:
+        print(f"Tables: {tables} ({len(write_tables(evaluation, tables))} files)")
+    if export is None and tables is None:
         print(f"Report: {write_report(evaluation, Path(out or results), **how)}")
 
 

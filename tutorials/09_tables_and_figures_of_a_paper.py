@@ -10,13 +10,13 @@ from pathlib import Path
 from brainlsap import cross_validate, make_cohort, plot_regions, rank_regions
 from brainlsap.evaluation import make_models
 from brainlsap.report import (
-    classification_table,
     common_region_table,
     comparison_table,
     demographics_table,
     demographics_tests,
     methods_text,
     plot_confusion,
+    score_table,
     table_text,
 )
 
@@ -52,7 +52,7 @@ brief = {"initial_scale": 1.0, "n_epochs": 20, "n_starts": 1}
 names = ["LSAP-C", "LSAP-L", "Exact", "logistic regression"]
 models = make_models(names, **brief)
 evaluation = cross_validate(models, cohort, cv=3, baselines=False)
-keep("classification", classification_table(evaluation))
+keep("scores", score_table(evaluation, ["accuracy", "precision", "f1", "auc"]))
 keep("comparison", comparison_table(evaluation))
 
 # %% [markdown]
@@ -85,7 +85,8 @@ print(*sorted(path.name for path in tables.iterdir()))
 # ## Methods
 #
 # A paragraph with the numbers of this run. A results folder has all of this page as
-# files: `brainlsap run` writes `report/tables`, `report/figures` and the methods.
+# files: `brainlsap run` writes tables, figures and methods, and `brainlsap report
+# RESULTS --tables FOLDER` every table as LaTeX and Markdown.
 
 # %%
 print(methods_text(evaluation)[0])

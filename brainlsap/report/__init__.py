@@ -3,40 +3,21 @@
 from importlib import import_module
 from typing import Any
 
-# Public name -> its module, imported when the name is first used: matplotlib, plotly
-# and nilearn are heavy.
-_MODULES = {
-    "audit_table": "tables",
-    "check_results_folder": "report",
-    "class_rate_table": "tables",
-    "classification_table": "tables",
-    "common_region_table": "tables",
-    "comparison_table": "tables",
-    "demographics_table": "tables",
-    "demographics_tests": "tables",
-    "export_maps": "exports",
-    "fit_table": "tables",
-    "headline": "methods",
-    "interactive_brain": "brain_interactive",
-    "interval_table": "tables",
-    "methods_text": "methods",
-    "plot_calibration": "plots",
-    "plot_confusion": "plots",
-    "plot_connectome": "connectome_plots",
-    "plot_matrix": "connectome_plots",
-    "plot_ranks": "plots",
-    "plot_regions": "brain",
-    "plot_scales": "plots",
-    "plot_scales_at_quarters": "brain",
-    "plot_scores": "plots",
-    "read_results": "report",
-    "region_table": "tables",
-    "score_table": "tables",
-    "table_text": "tables",
-    "unusual_scans_table": "tables",
-    "write_interactive": "brain_interactive",
-    "write_report": "report",
+# Imported when a name is first used: matplotlib, plotly and nilearn are heavy.
+_NAMES = {
+    "brain": "plot_regions plot_scales_at_quarters",
+    "brain_interactive": "interactive_brain write_interactive",
+    "connectome_plots": "plot_connectome plot_matrix",
+    "exports": "export_maps",
+    "methods": "headline methods_text",
+    "plots": "plot_calibration plot_confusion plot_directions plot_roc plot_scales "
+    "plot_scores plot_training",
+    "report": "check_results_folder read_results write_report write_tables",
+    "tables": "audit_table class_differences class_rate_table common_region_table "
+    "comparison_table demographics_table demographics_tests direction_table fit_table "
+    "interval_table region_table score_table table_text unusual_scans_table",
 }
+_MODULES = {name: module for module, some in _NAMES.items() for name in some.split()}
 __all__ = [*sorted(_MODULES)]  # noqa: PLE0604 (the names are those of _MODULES)
 
 

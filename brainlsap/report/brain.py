@@ -1,9 +1,7 @@
 """One value per region drawn on cortex and subcortex, by region name."""
 
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, Normalize, to_rgba_array
+from matplotlib.colors import Colormap, Normalize, to_rgba
+from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from brainlsap.arrays import check_choice
@@ -19,33 +18,28 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.report.brain_raster import (
     VIEWS,
+    RegionPicture,
     region_mesh,
     region_picture,
     subcortical_meshes,
 )
+from brainlsap.report.figures import FULL_WIDTH, MM, STYLE, new_figure
+from brainlsap.report.plots import QUARTERS, scales_in_training
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from brainlsap.evaluation import Evaluation
 
-WIDTH = 7.09  # inches: 180 mm, the width of a journal's page
-DPI = 300
-QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
-NO_VALUE = "#b4b4b4"
-_LINES = ("#2b2b2b", "#2b2b2b", "#ededed", "none")  # SILHOUETTE to BACKGROUND
-# Inches.
-_MARGIN, _GAP, _ROW_GAP, _TALLEST_ROW, _TALLEST_BAR = 0.06, 0.08, 0.1, 1.9, 1.7
-_LINE, _LETTER = 0.115, 0.053  # height of a line and width of a letter of 7 points
-_INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color")
-_STYLE: Any = {
-    **dict.fromkeys((*_INKED, "ytick.color"), "#1a1a1a"),
-    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "white"),
-    **dict.fromkeys(("axes.linewidth", "ytick.major.width"), 0.5),
-    **dict.fromkeys(("font.size", "ytick.labelsize"), 7),
-    "axes.labelsize": 8,
-    "text.parse_math": False,  # names are printed as they are
-}
+NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
+SIDEWAYS = ("lateral", "medial")
+NARROW = 130.0
+"""Below this width, in mm, more than four views stand on two lines."""
+MOST_BARS = 40
+TALLEST, TALLEST_BAR, HEAD, GAP, LETTER = 48.0, 43.0, 6.0, 2.0, 1.35
+"""Of a row, the colour bar, titles, between views, a letter of 7 points; in mm."""
+
+_STYLE = {**STYLE, "text.parse_math": False}  # names are printed as they are
 
 
 def plot_regions(
@@ -53,18 +47,21 @@ def plot_regions(
     atlas: str | Path | Atlas = "destrieux160",
     *,
     title: str | None = None,
-    cmap: str | Colormap = "viridis",
+    cmap: str | Colormap | None = None,
     vmin: float | None = None,
     vmax: float | None = None,
     views: str | Sequence[str] = "all",
     colorbar_label: str | None = None,
-) -> "Figure":
+    outline: Sequence[str] | Mapping[str, str] = (),
+    width: float = FULL_WIDTH,
+    figure: "Figure | SubFigure | None" = None,
+) -> "Figure | SubFigure":
     """Draw one value per region on cortex and subcortex: the seven-view figure.
 
     On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
     the colour bar; the subcortex is lit from the viewer, and there it is the colour of
     what faces the viewer that stands on the bar. An atlas without surfaces is drawn as
-    markers at the regions' coordinates; the figure says so.
+    markers at the regions' coordinates, one without these as bars; the figure says so.
 
     Parameters
     ----------
@@ -76,22 +73,29 @@ def plot_regions(
         What :func:`brainlsap.atlas.load_atlas` takes.
     title : str, optional
         Title of the figure.
-    cmap : str or Colormap
-        Colours, low to high.
+    cmap : str or Colormap, optional
+        Colours, low to high; by default "viridis", and for values of both signs
+        "RdBu_r" with limits that are symmetric about 0.
     vmin, vmax : float, optional
         Values of the first and last colour; by default the smallest and largest of all
         maps. Values beyond get the end colours, and the bar says so.
-    views : "all" or sequence of str
+    views : "all", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
-        "medial right", "subcortex".
+        "medial right", "subcortex"; "lateral" and "medial" are both sides.
     colorbar_label : str, optional
         What the values are, with their unit.
+    outline : sequence of str, or mapping of str to str
+        Regions with a thick outline; a mapping has a label for each as well.
+    width : float
+        In mm, such as 85 or 180; letters keep their size.
+    figure : Figure or SubFigure, optional
+        Where to draw, in place of `width`.
 
     Returns
     -------
     Figure
-        Of pyplot, at most 180 mm wide, 300 dpi; each drawing is an image that is
-        labelled with the name of its view.
+        Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType), and in SVG an
+        id for every region: its name, after map and view.
 
     Raises
     ------
@@ -100,21 +104,36 @@ def plot_regions(
     ParameterError
         If there is nothing to draw, or a value, view or limit cannot be used.
     """
-    atlas = named_atlas(atlas)
+    atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     scale, extend = color_scale(maps, cmap, vmin, vmax)
     with plt.rc_context(_STYLE):
-        if not has_surfaces(atlas):
-            return _plot_markers(maps, atlas, scale, title, colorbar_label)
-        seen = [one for one in VIEWS if one != "subcortex" or subcortical_meshes(atlas)]
-        shown = seen if views == "all" else [views] if isinstance(views, str) else views
-        for view in shown:
-            check_choice("views", view, seen)
+        if not atlas.has_surfaces:
+            draw = _plot_markers if is_located(atlas) else _plot_bars
+            texts = (title or "", colorbar_label or "", "")
+            return draw(maps, atlas, scale, texts, width, figure)
+        marked = dict.fromkeys(atlas.match(list(outline)).tolist(), "")
+        if isinstance(outline, Mapping):
+            marked = dict(zip(marked, outline.values(), strict=True))
         note = _missing_note(maps, atlas) if views == "all" else ""
-        label = colorbar_label or ""
+        texts = (title or "", colorbar_label or "", note)
+        shown = _views(views, atlas)
         return _plot_surfaces(
-            maps, atlas, list(shown), scale, extend, title, label, note
+            maps, atlas, shown, scale, extend, texts, marked, width, figure
         )
+
+
+def _views(asked: str | Sequence[str], atlas: Atlas) -> list[str]:
+    """Return views by their full names."""
+    seen = [one for one in VIEWS if one != "subcortex" or subcortical_meshes(atlas)]
+    groups = {"all": seen, **{one: [one] for one in seen}}
+    for one in SIDEWAYS:
+        groups[one] = [f"{one} left", f"{one} right"]
+    shown: list[str] = []
+    for view in [asked] if isinstance(asked, str) else asked:
+        check_choice("views", view, groups)
+        shown += groups[view]
+    return shown
 
 
 def plot_scales_at_quarters(
@@ -122,7 +141,7 @@ def plot_scales_at_quarters(
     atlas: str | Path | Atlas | None = None,
     model: str | None = None,
     **options: Any,
-) -> "Figure":
+) -> "Figure | SubFigure":
     """Draw a model's heat scales at the start, the quarters and the end of training.
 
     Folds may begin at different scales, so what is drawn is relative, as in
@@ -151,23 +170,17 @@ def plot_scales_at_quarters(
     ParameterError
         If the model is unknown or has no scales during training.
     """
-    scales = evaluation.scales[evaluation.scales["start"] == "mean"]
-    having = list(scales.loc[scales["share"] < 1, "model"].unique())
-    if not having or (model is not None and model not in having):
+    having = list(evaluation.scales.query("share < 1")["model"].unique())
+    model = having[0] if model is None and having else model
+    if model not in having:
+        told = ", ".join(having) or "none"
         raise ParameterError(
-            "model must be one with scales during training "
-            f"({', '.join(having) or 'none'}), got {model!r}."
+            f"model must be one with scales during training ({told}), got {model!r}."
         )
-    cohort = evaluation.cohort
-    known = np.array(cohort.region_names)[np.asarray(cohort.measured)]
-    own = scales[(scales["model"] == (model or having[0]))]
-    own = own[own["region"].isin(known)]
-    median = own.groupby(["repeat", "fold", "share"])["scale"].transform("median")
-    relative = own["scale"] / median.where(median > 0)
-    table = relative.groupby([own["region"], own["share"]]).mean().unstack("share")
+    table = scales_in_training(evaluation, str(model))
     maps = {QUARTERS.get(share, f"{share:.0%}"): table[share] for share in table}
     options = {"colorbar_label": "relative scale (median 1)", **options}
-    atlas = atlas or find_atlas(evaluation) or cohort.atlas_name
+    atlas = atlas or find_atlas(evaluation) or evaluation.cohort.atlas_name
     return plot_regions(maps, atlas, **options)
 
 
@@ -177,7 +190,7 @@ def find_atlas(evaluation: "Evaluation") -> Atlas | None:
     asked = cohort.provenance.get("asked") or {}
     for name in (cohort.atlas_name, str(asked.get("atlas"))):
         try:
-            atlas = named_atlas(name)
+            atlas = load_atlas(name)
         except BrainlsapError:
             continue
         if set(cohort.region_names) <= set(atlas.names):
@@ -185,31 +198,9 @@ def find_atlas(evaluation: "Evaluation") -> Atlas | None:
     return None
 
 
-def named_atlas(atlas: str | Path | Atlas) -> Atlas:
-    """Return the atlas; one that is named is loaded once, and its pictures are kept."""
-    return atlas if isinstance(atlas, Atlas) else _load_once(atlas)
-
-
-_load_once = lru_cache(maxsize=8)(load_atlas)
-
-
-def has_surfaces(atlas: Atlas) -> bool:
-    """Return whether the cortex of an atlas can be drawn."""
-    return atlas.folder is not None and Path(atlas.folder, "lh.annot").is_file()
-
-
-def can_be_drawn(atlas: Atlas) -> bool:
+def is_located(atlas: Atlas) -> bool:
     """Return whether an atlas has surfaces or coordinates to draw on."""
-    return has_surfaces(atlas) or bool(atlas.regions["x"].notna().any())
-
-
-def coordinates(atlas: Atlas) -> np.ndarray:
-    """Return the centres of an atlas' regions (n_rois, 3); raise where none has one."""
-    if not can_be_drawn(atlas):
-        raise ParameterError(
-            f"Atlas {atlas.name} has neither surfaces nor coordinates to draw on."
-        )
-    return atlas.regions[["x", "y", "z"]].to_numpy(float)
+    return atlas.has_surfaces or bool(np.isfinite(atlas.coordinates).any())
 
 
 def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
@@ -242,40 +233,26 @@ def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
 
 def color_scale(
     maps: Mapping[str, np.ndarray],
-    cmap: str | Colormap,
+    cmap: str | Colormap | None,
     vmin: float | None,
     vmax: float | None,
 ) -> tuple[ScalarMappable, str]:
     """Return the colours of all maps, and which ends of the bar have values beyond."""
     values = np.concatenate(list(maps.values()))
     lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
-    half = 0.5 * (abs(lowest) or 1.0) if lowest == highest else 0.0
-    low = lowest - half if vmin is None else float(vmin)
-    high = highest + half if vmax is None else float(vmax)
+    low, high = lowest, highest
+    if low == high:
+        half = 0.5 * (abs(low) or 1.0)
+        low, high = low - half, high + half
+    if cmap is None and lowest < 0 < highest:
+        cmap, high = "RdBu_r", max(-lowest, highest)
+        low = -high
+    low, high = low if vmin is None else float(vmin), high if vmax is None else vmax
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
     ends = {(True, True): "both", (True, False): "min", (False, True): "max"}
     extend = ends.get((lowest < low, highest > high), "neither")
-    return ScalarMappable(Normalize(low, high, clip=True), cmap), extend
-
-
-def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
-    """Return bytes (n_rois + 4, 4); the last rows answer SILHOUETTE to BACKGROUND."""
-    *lines, grey = np.round(to_rgba_array([*_LINES, NO_VALUE]) * 255).astype(np.uint8)
-    colors = scale.to_rgba(np.nan_to_num(values), bytes=True)
-    colors[np.isnan(values)] = grey
-    return np.concatenate([colors, lines])
-
-
-def region_label(atlas: Atlas, place: int) -> str:
-    """Return a region's name for text, such as `left amygdala`."""
-    region = atlas.regions.iloc[place]
-    long = region["long_name"]
-    if not isinstance(long, str) or not long.strip():
-        return str(region["short_name"])
-    side = {"L": "left ", "R": "right "}.get(region["hemisphere"], "")
-    long = re.sub(r"\s*\([^)]*\)", "", long.strip())
-    return f"{side}{long[0].lower()}{long[1:]}"
+    return ScalarMappable(Normalize(low, high, clip=True), cmap or "viridis"), extend
 
 
 def _missing_note(maps: Mapping[str, np.ndarray], atlas: Atlas) -> str:
@@ -284,7 +261,7 @@ def _missing_note(maps: Mapping[str, np.ndarray], atlas: Atlas) -> str:
     drawn = [region_mesh(atlas, side, below=False).region for side in "LR"]
     drawn.append(atlas.match(list(subcortical_meshes(atlas))))
     missing = np.setdiff1d(np.flatnonzero(known), np.concatenate(drawn))
-    names = ", ".join(region_label(atlas, place) for place in missing.tolist())
+    names = ", ".join(atlas.full_names[place] for place in missing)
     return f"Not drawn, for want of a surface: {names}." if names else ""
 
 
@@ -294,131 +271,227 @@ def _plot_surfaces(
     views: list[str],
     scale: ScalarMappable,
     extend: str,
-    title: str | None,
-    bar_label: str,
-    note: str,
-) -> "Figure":
-    """Draw one row a map and one column a view, laid out in inches."""
-    pictures = [region_picture(atlas, view) for view in views]
-    sideways = ("lateral", "medial")
-    heights = np.array([0.8 if one.startswith(sideways) else 1.0 for one in views])
-    widths = heights * [one.pixels.shape[1] / one.pixels.shape[0] for one in pictures]
-    gaps = np.array([_GAP + 0.13 * (view == "subcortex") for view in views])
-    unit = 1.0
-    for _ in range(2):  # the letters' lines depend on the height, and it on them
-        names = [_wrap(name, unit) for name in maps]
-        bar_label = _wrap(bar_label, min(_TALLEST_BAR, len(names) * unit))
-        left = _MARGIN + _LINE * max(1 + name.count("\n") for name in names)
-        right = 0.52 + _LINE * (1 + bar_label.count("\n")) + _MARGIN
-        unit = min(_TALLEST_ROW, (WIDTH - left - gaps.sum() - right) / widths.sum())
-    widths, heights = widths * unit, heights * unit
-    lefts = left + np.cumsum(gaps + np.append(0, widths[:-1]))
-    note = _wrap(note, lefts[-1] + widths[-1] - left)
-    width = lefts[-1] + widths[-1] + right
-    foot = _MARGIN + _LINE * len(note.splitlines())
-    step = heights.max() + 0.02 + _ROW_GAP
-    head = foot + len(names) * step - _ROW_GAP
-    height = head + 0.22 + (0.2 if title else 0)
-    figure = plt.figure(figsize=(width, height), dpi=DPI)
-    page = figure.add_axes((0, 0, 1, 1), label="page")
-    page.set(xlim=(0, width), ylim=(0, height), autoscale_on=False)
-    page.set_axis_off()
-    middle: Any = {"ha": "center", "va": "center"}
-    page.text(width / 2, head + 0.29, title or "", fontsize=9, **middle)
-    page.text(left + _GAP, foot - 0.02, note, va="top")
-    for x, one, view in zip(lefts, widths, views, strict=True):
-        page.text(x + one / 2, head + 0.11, view.capitalize(), fontsize=8, **middle)
-    for row, values in enumerate(maps.values()):
-        y = head - row * step - heights.max() / 2
-        page.text(left / 2 + 0.03, y, names[row], rotation=90, fontsize=8, **middle)
-        colors = region_colors(values, scale)
-        for column, (pixels, light, centres) in enumerate(pictures):
-            image = np.take(colors, pixels, axis=0, mode="wrap")
-            image[..., :3] = np.round(image[..., :3] * light[..., None])
-            x, end = lefts[column], lefts[column] + widths[column]
-            low, top = y - heights[column] / 2, y + heights[column] / 2
-            view, below = views[column], views[column] == "subcortex"
-            page.imshow(image, extent=(x, end, low, top), aspect="auto", label=view)
-            if len(VIEWS[view][0]) > 1:  # both hemispheres
-                (one, _), (other, _) = VIEWS[view][0]
-                over = "bottom" if below else "top"  # clear of the caudates
-                page.text(x, top, one, ha="left", va=over)
-                page.text(end, top, other, ha="right", va=over)
-            if below:
-                for share, name in zip(centres, sideways, strict=True):
-                    at = x - 0.01, top - share * heights[column]
-                    page.text(*at, name, ha="right", va="center", rotation=90)
+    texts: tuple[str, str, str],
+    marked: Mapping[int, str],
+    width: float,
+    figure: Any,
+) -> Any:
+    """Draw one row a map and one column a view, laid out in mm."""
+    title, bar_label, note = texts
+    pictures = {view: region_picture(atlas, view) for view in views}
+    tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
+    wide = {view: tall[view] * one.width / one.height for view, one in pictures.items()}
+    half = (len(views) + 1) // 2
+    wrapped = width < NARROW and len(views) > 4
+    lines = [views[:half], views[half:]] if wrapped else [views]
+    row_tall = max(tall.values())
+    names, bar_label = [_wrap(name, 25) for name in maps], _wrap(bar_label, 40)
+    left = 2 + 3.0 * (1 + max(name.count("\n") for name in names))
+    right = 14 + 3.0 * (1 + bar_label.count("\n"))
+    head = HEAD + 3 * any(marked.values())  # above each row with titles
+    rows = [
+        (name * (line is lines[0]), values, line, head if wrapped or not row else 3.0)
+        for row, (name, values) in enumerate(zip(names, maps.values(), strict=True))
+        for line in lines
+    ]
+    note = _wrap(note, width - left)
+    fixed = sum(row[-1] for row in rows) + 5 * bool(title) + 2
+    fixed += 3 * len(note.splitlines()) + 2 * ("subcortex" in views)
+    unit: Any = TALLEST
+    height: Any = None
+    if figure is not None:
+        width, height = figure.bbox.size / figure.get_figure(root=True).dpi / MM
+        unit = min(unit, (height - fixed) / (len(rows) * row_tall))
+    for line in lines:
+        gaps = GAP * len(line) + 3 * ("subcortex" in line)
+        most = (width - left - right - gaps) / sum(wide[view] for view in line)
+        unit = min(unit, most)
+    needed = fixed + unit * len(rows) * row_tall
+    if figure is None:
+        lengths = [sum(unit * wide[one] + GAP for one in line) for line in lines]
+        width, height = left + right + max(lengths) + 3, needed
+        figure = new_figure(width, height)
+    size = np.array([width, height] * 2)
+    y = (height + needed) / 2 - 5 * bool(title)
+    top, end = y - head, 0.0
+    for name, values, line, above in rows:
+        colors = scale.to_rgba(np.nan_to_num(values))
+        colors[np.isnan(values)] = to_rgba(NO_VALUE)
+        y, x = y - above - unit * row_tall, left
+        for view in line:
+            x += GAP + 3 * (view == "subcortex")
+            below = y + unit * (row_tall - tall[view]) / 2
+            box = np.array([x, below, unit * wide[view], unit * tall[view]])
+            axes = figure.add_axes(box / size, label=view)
+            identity = f"{name}.{view}".strip(".").replace(" ", "-")
+            _draw_view(axes, view, pictures[view], colors, atlas.names, identity)
+            _mark(axes, view, pictures, marked)
+            if above >= HEAD:
+                high, points = (row_tall / tall[view] + 1) / 2, 72 * MM * (head - HEAD)
+                axes.set_title(view.capitalize(), y=high, pad=3 + points)
+            x += box[2]
+        end = max(end, x)
+        style: Any = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 8}
+        figure.text(left / 2 / width, (y + unit * row_tall / 2) / height, name, **style)
     any_grey = any(np.isnan(one).any() for one in maps.values())
-    foot += 0.2 if any_grey else 0
-    tall = min(_TALLEST_BAR, head + 0.06 - foot)
-    x, y = lefts[-1] + widths[-1] + _GAP, (foot + head + 0.12 - tall) / 2
-    box = (x / width, y / height, 0.09 / width, tall / height)
-    cax = figure.add_axes(box, label="colour bar")
-    _add_color_bar(cax, scale, extend, bar_label, int(np.clip(tall / 0.2, 2, 6)))
-    if any_grey:
-        box = (x / width, (y - 0.2) / height, 0.09 / width, 0.09 / height)
-        patch = figure.add_axes(box, label="no value")
-        patch.set(facecolor=NO_VALUE, xticks=[], yticks=[])
-        patch.text(1.5, 0.45, "no value", transform=patch.transAxes, va="center")
-    return figure
-
-
-def _add_color_bar(
-    cax: Any, scale: ScalarMappable, extend: str, label: str, n_ticks: int
-) -> None:
+    y += 5 * any_grey
+    long = min(TALLEST_BAR, top - y)
+    box = np.array([end + 2, (top + y - long) / 2, 2.3, long])
+    cax = figure.add_axes(box / size, label="colour bar")
     # Very small and very large numbers as 2.5 with "1e-4" above, for want of width.
     numbers = ScalarFormatter()
     numbers.set_powerlimits((-2, 4))
-    ticks = MaxNLocator(n_ticks, steps=[1, 2, 2.5, 5, 10])
-    cax.figure.colorbar(
-        scale, cax=cax, extend=extend, format=numbers, ticks=ticks, label=label
-    )
+    ticks = MaxNLocator(int(np.clip(long / 5, 2, 6)), steps=[1, 2, 2.5, 5, 10])
+    style = {"extend": extend, "format": numbers, "ticks": ticks, "label": bar_label}
+    figure.colorbar(scale, cax=cax, **style)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
-    cax.tick_params(length=2)
+    if any_grey:
+        at: Any = {"transform": cax.transAxes, "clip_on": False}
+        corner, style = (0, -5 / long), {"facecolor": NO_VALUE, "edgecolor": LINE}
+        cax.add_artist(Rectangle(corner, 1, 2.3 / long, linewidth=0.5, **style, **at))
+        cax.text(1.5, -3.9 / long, "no value", va="center", **at)
+    figure.text(0.5, 1 - 2 / height, title, fontsize=9, ha="center", va="top")
+    figure.text(left / width, 1 / height, note)
+    return figure
 
 
-def _wrap(text: str, inches: float) -> str:
-    """Break a text into lines of at most so many inches."""
-    return textwrap.fill(text, max(8, int(inches / _LETTER)), break_long_words=False)
+def _draw_view(
+    axes: Any,
+    view: str,
+    picture: RegionPicture,
+    colors: np.ndarray,
+    names: Sequence[str],
+    identity: str,
+) -> None:
+    """Draw the regions of one view, each with its id, and say which side is which."""
+    for place, shape in picture.shapes.items():
+        style: Any = {"facecolor": NO_REGION, "gid": f"{identity}.brain"}
+        if place >= 0:
+            style = {"facecolor": colors[place], "gid": f"{identity}.{names[place]}"}
+        axes.add_artist(PathPatch(shape, edgecolor=LINE, linewidth=0.25, **style))
+    width, height = picture.width, picture.height
+    if picture.shade is not None:
+        axes.imshow(picture.shade, extent=(0, width, 0, height), zorder=2)
+    axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")
+    axes.set_axis_off()
+    below = view == "subcortex"
+    if len(VIEWS[view][0]) > 1:  # both hemispheres
+        (one, _), (other, _) = VIEWS[view][0]
+        y = 0 if below else height  # clear of the caudates
+        axes.text(0, y, one, ha="left", va="top")
+        axes.text(width, y, other, ha="right", va="top")
+    for share, name in zip(
+        picture.line_centres, SIDEWAYS if below else "", strict=False
+    ):
+        at: Any = {"ha": "right", "va": "center", "rotation": 90}
+        letters = min(6.0, 8.6 * axes.bbox.height / axes.figure.dpi)
+        axes.text(-1, (1 - share) * height, name, fontsize=letters, **at)
+
+
+def _mark(
+    axes: Any,
+    view: str,
+    pictures: Mapping[str, RegionPicture],
+    marked: Mapping[int, str],
+) -> None:
+    """Outline regions, and label each in the view that shows most of it."""
+    for place, label in marked.items():
+        shape = pictures[view].shapes.get(place)
+        if shape is None:
+            continue
+        axes.add_artist(PathPatch(shape, fill=False, ec="black", lw=1, zorder=3))
+        shown = {  # views from the side are known best
+            one: part.areas.get(place, 0) * (2 if one.startswith(SIDEWAYS) else 1)
+            for one, part in pictures.items()
+        }
+        if label and shown[view] == max(shown.values()):
+            parts: Any = shape.to_polygons()  # of the large ones, the highest
+            part = max(parts, key=lambda one: (len(one) > 15, one[:, 1].mean()))
+            x, y = part.mean(axis=0)
+            is_high = y > pictures[view].height / 2 or view == "subcortex"
+            axes.annotate(
+                label,
+                (x, y),
+                (x, pictures[view].height if is_high else 0),
+                ha="center",
+                va="bottom" if is_high else "top",
+                arrowprops={"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0},
+                zorder=4,
+            )
+
+
+def _wrap(text: str, width: float) -> str:
+    """Break a text into lines of at most so many mm."""
+    return textwrap.fill(text, max(8, int(width / LETTER)), break_long_words=False)
 
 
 def _plot_markers(
     maps: Mapping[str, np.ndarray],
     atlas: Atlas,
     scale: ScalarMappable,
-    title: str | None,
-    label: str | None,
-) -> "Figure":
+    texts: tuple[str, str, str],
+    width: float,
+    figure: Any,
+) -> Any:
+    """Draw markers at the centres of the regions, one row a map."""
     from nilearn.plotting import plot_markers
 
-    centres, height = coordinates(atlas), 0.6 + 1.45 * len(maps)
-    figure = plt.figure(figsize=(WIDTH, height), dpi=DPI)
+    title, label, _ = texts
+    centres, height = atlas.coordinates, 15 + 37 * len(maps)
+    low, high = scale.get_clim()
+    style: Any = {"node_cmap": scale.get_cmap(), "node_vmin": low, "node_vmax": high}
+    style |= {"node_size": 18, "alpha": 1, "annotate": False, "colorbar": False}
+    style["display_mode"] = "lyrz" if width > NARROW else "xz"
+    figure = figure or new_figure(width, height)
     for row, (name, values) in enumerate(maps.items()):
         known = np.isfinite(values) & np.isfinite(centres).all(axis=1)
-        bottom = (height - 0.3 - 1.45 * (row + 1)) / height
+        bottom = (height - 8 - 37 * (row + 1)) / height
+        box = (0.05, bottom, 0.8, 35 / height)
         display = plot_markers(
-            values[known],
-            centres[known],
-            node_size=18,
-            node_cmap=scale.get_cmap(),
-            node_vmin=scale.get_clim()[0],
-            node_vmax=scale.get_clim()[1],
-            alpha=1,
-            display_mode="lyrz",
-            figure=figure,
-            axes=(0.05, bottom, 0.8, 1.38 / height),
-            annotate=False,
-            colorbar=False,
+            values[known], centres[known], figure=figure, axes=box, **style
         )
         display.annotate(size=7)
-        figure.text(0.02, bottom + 0.7 / height, name, rotation=90, va="center")
-    tall = min(_TALLEST_BAR, 1.16 * len(maps)) / height
+        figure.text(0.02, bottom + 18 / height, name, rotation=90, va="center")
+    tall = min(TALLEST_BAR, 30 * len(maps)) / height
     cax = figure.add_axes((0.88, 0.5 - tall / 2, 0.013, tall))
-    figure.colorbar(scale, cax=cax, label=label or "")
+    figure.colorbar(scale, cax=cax, label=label)
     note = f"Atlas {atlas.name} has no surfaces: markers at the centres of its regions."
     valued = ~np.all([np.isnan(one) for one in maps.values()], axis=0)
     if lacking := int((valued & np.isnan(centres).any(axis=1)).sum()):
         note += f" Not drawn, for want of coordinates: {lacking}."
-    figure.text(0.02, 0.08 / height, note)
-    figure.text(0.5, 1 - 0.18 / height, title or "", fontsize=9, ha="center")
+    figure.text(0.02, 2 / height, _wrap(note, width))
+    figure.text(0.5, 1 - 5 / height, title, fontsize=9, ha="center")
+    return figure
+
+
+def _plot_bars(
+    maps: Mapping[str, np.ndarray],
+    atlas: Atlas,
+    scale: ScalarMappable,
+    texts: tuple[str, str, str],
+    width: float,
+    figure: Any,
+) -> Any:
+    """Draw bars in the order of the first map, one column a map."""
+    title, label, _ = texts
+    names = atlas.full_names if width > NARROW else atlas.short_names
+    table = pd.DataFrame(maps, index=list(names)).dropna(how="all")
+    table = table.sort_values(table.columns[0], kind="stable")
+    note = f"Atlas {atlas.name} has neither surfaces nor coordinates: bars."
+    if len(table) > MOST_BARS:
+        ends = MOST_BARS // 2
+        note += f" Of {len(table)} regions the {ends} smallest and {ends} largest."
+        table = pd.concat([table.head(ends), table.tail(ends)])
+    figure = figure or new_figure(width, 22 + 3.6 * len(table), layout="constrained")
+    panels = figure.subplots(1, table.shape[1], sharey=True, squeeze=False)[0]
+    for axes, (name, values) in zip(panels, table.items(), strict=True):
+        rows = range(len(table))
+        axes.barh(rows, values, color=scale.to_rgba(values.to_numpy()), height=0.8)
+        axes.set_yticks(rows, table.index)
+        axes.set(ylim=(len(table) - 0.5, -0.5), title=name, xlabel=label)
+        axes.axvline(0, color=LINE, linewidth=0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.suptitle(title, fontsize=9)
+    figure.supxlabel(_wrap(note, width), fontsize=7, x=0.01, ha="left")
     return figure

@@ -8,15 +8,14 @@ import numpy as np
 import plotly.graph_objects as go
 from matplotlib.colors import Colormap, to_hex
 
-from brainlsap.atlas import Atlas
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import (
+    NO_REGION,
+    NO_VALUE,
     color_scale,
-    coordinates,
-    has_surfaces,
-    named_atlas,
-    region_colors,
-    region_label,
+    is_located,
     region_maps,
 )
 from brainlsap.report.brain_raster import VIEWS, region_mesh, subcortical_meshes
@@ -40,7 +39,7 @@ def interactive_brain(
     atlas: str | Path | Atlas = "destrieux160",
     *,
     title: str | None = None,
-    cmap: str | Colormap = "viridis",
+    cmap: str | Colormap | None = None,
     vmin: float | None = None,
     vmax: float | None = None,
     colorbar_label: str | None = None,
@@ -66,16 +65,22 @@ def interactive_brain(
     ParameterError
         If there is nothing to draw, or a limit cannot be used.
     """
-    atlas = named_atlas(atlas)
+    atlas = load_atlas(atlas)
+    if not is_located(atlas):
+        raise ParameterError(
+            f"Atlas {atlas.name} has neither surfaces nor coordinates to draw on; "
+            "plot_regions draws bars."
+        )
     values = region_maps(maps, atlas)
     scale, _ = color_scale(values, cmap, vmin, vmax)
-    on_surface = has_surfaces(atlas)
+    on_surface = atlas.has_surfaces
     parts = _surface_parts(atlas) if on_surface else _marker_parts(atlas)
     looks = []
     for one in values.values():
-        colors = [to_hex(color / 255) for color in region_colors(one, scale)]
+        known = zip(scale.to_rgba(np.nan_to_num(one)), np.isnan(one), strict=True)
+        colors = [NO_VALUE if missing else to_hex(color) for color, missing in known]
         texts = [_describe(atlas, place, value) for place, value in enumerate(one)]
-        texts += ["", "", "no region", ""]  # lines, NO_REGION, BACKGROUND
+        colors, texts = [*colors, NO_REGION], [*texts, "no region"]  # the last is -1
         look: dict[str, Any] = {
             "color" if on_surface else "marker.color": [colors[p[0]] for p in parts],
             "hovertext": [texts[part[0]] for part in parts],
@@ -150,7 +155,7 @@ def _plain(text: str | None) -> str:
 
 def _describe(atlas: Atlas, place: int, value: float) -> str:
     number = "no value" if np.isnan(value) else f"{value:.4g}"
-    label = _plain(region_label(atlas, place))
+    label = _plain(atlas.full_names[place])
     return f"<b>{label}</b><br>{_plain(atlas.names[place])}<br>{number}"
 
 
@@ -177,7 +182,7 @@ def _surface_parts(atlas: Atlas) -> list[Part]:
 
 def _marker_parts(atlas: Atlas) -> list[Part]:
     parts: list[Part] = []
-    for place, centre in enumerate(coordinates(atlas)):
+    for place, centre in enumerate(atlas.coordinates):
         if np.isfinite(centre).all():
             x, y, z = centre[:, None]
             shape = {"x": x, "y": y, "z": z, "mode": "markers", "marker": {"size": 6}}

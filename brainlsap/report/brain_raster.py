@@ -1,22 +1,25 @@
 """Which region every pixel of a brain shows, seen from one side.
 
 A small orthographic z-buffer in numpy: it needs no display and no graphics library,
-and it answers with regions instead of colours, so that one look at a brain serves any
-number of maps and every colour is exactly that of the colour bar.
+and it answers with the outlines of regions, so that one look at a brain serves any
+number of maps, and figures are drawn of shapes and not of pixels.
 """
 
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from contourpy import contour_generator
+from matplotlib.path import Path
 from nilearn.datasets import load_fsaverage
+from scipy.ndimage import find_objects, uniform_filter1d
 from scipy.sparse import coo_array, eye_array
 
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import ParameterError
 
-# What pixels show that are no region: the ground, brain without a region, lines.
-BACKGROUND, NO_REGION, OUTLINE, SILHOUETTE = -1, -2, -3, -4
+# What pixels show that are no region: the ground, and brain without a region.
+BACKGROUND, NO_REGION = -2, -1
 
 # View -> lines of drawings, the upper first: hemisphere, and where the viewer stands.
 VIEWS: dict[str, tuple[tuple[tuple[str, str], ...], ...]] = {
@@ -55,16 +58,19 @@ class RegionMesh(NamedTuple):
 
 
 class RegionPicture(NamedTuple):
-    """What every pixel of a view shows.
+    """What one view shows, in mm from its lower left corner.
 
-    `pixels` (height, width) are positions in the atlas, BACKGROUND, NO_REGION, OUTLINE
-    between regions or SILHOUETTE around all; `light` is 1 where the surface faces the
-    viewer, less where it turns away. `line_centres` are the heights of the lines of
-    drawings, as shares from the top.
+    `shapes` are the outlines of all regions that are seen, by position in the atlas,
+    the whole brain's first under NO_REGION; `areas` are in mm². `shade`
+    (height, width, 4) darkens what turns away from the viewer; None for the cortex.
+    `line_centres` are the heights of the lines of drawings, as shares from the top.
     """
 
-    pixels: np.ndarray
-    light: np.ndarray
+    width: float
+    height: float
+    shapes: dict[int, Path]
+    areas: dict[int, float]
+    shade: np.ndarray | None
     line_centres: list[float]
 
 
@@ -184,19 +190,43 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
         top = bottom - _GAP
     mesh = _join(parts)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
-    face, weights = rasterise(mesh.points, mesh.faces, 6.0 if below else 4.0)
+    resolution = 5.0 if below else 3.0
+    face, weights = rasterise(mesh.points, mesh.faces, resolution)
     region = np.append(mesh.region, BACKGROUND)[face]
-    pixels = region.astype(np.int16)
-    pixels[_edges(region)] = OUTLINE
-    pixels[_edges(region == BACKGROUND)] = SILHOUETTE
-    light = np.ones(face.shape, dtype=np.float32)
+    shapes = {NO_REGION: _outline(region != BACKGROUND, resolution, 0.0)}
+    areas: dict[int, float] = {}
+    boxes = find_objects(region - BACKGROUND)  # of the labels from 1
+    for place in np.unique(region[region >= 0]).tolist():
+        rows, columns = boxes[place - BACKGROUND - 1]
+        corner = np.array([columns.start, len(region) - rows.stop]) / resolution
+        mask = region[rows, columns] == place
+        shapes[place] = _outline(mask, resolution, corner)
+        areas[place] = mask.sum() / resolution**2
+    shade = None
     if below:
-        shown = pixels >= 0
+        shown = region >= 0
         normals = _vertex_normals(mesh.points, mesh.faces)[mesh.faces[face[shown]]]
         normals = np.einsum("pk,pkd->pd", weights[shown], normals)
         facing = normals[:, 2] / np.linalg.norm(normals, axis=1)
-        light[shown] = 1 - _SHADE * (1 - np.clip(facing, 0, 1)) ** 2
-    return RegionPicture(pixels, light, [centre / bottom for centre in centres])
+        shade = np.zeros((*region.shape, 4), dtype=np.float32)
+        shade[shown, 3] = _SHADE * (1 - np.clip(facing, 0, 1)) ** 2
+    height, width = np.array(region.shape) / resolution
+    lines = [centre / bottom for centre in centres]
+    return RegionPicture(width, height, shapes, areas, shade, lines)
+
+
+def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
+    """Return the outline of pixels in mm; `corner` is the mask's lower left one."""
+    padded = np.pad(mask[::-1].astype(float), 1)
+    parts: Any = contour_generator(z=padded).lines(0.5)
+    vertices, codes = [], []
+    for part in parts:
+        line = part[:-1] - 0.5  # pixel 1 of the padded mask begins at 0
+        if len(line) > 12:  # without the stairs of the pixels, and with fewer points
+            line = uniform_filter1d(line, 5, axis=0, mode="wrap")[::3]
+        vertices.append(np.vstack([line, line[:1]]) / resolution)
+        codes += [Path.MOVETO, *[Path.LINETO] * (len(line) - 1), Path.CLOSEPOLY]
+    return Path(np.concatenate(vertices) + corner, codes)
 
 
 def _vertex_normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
@@ -204,17 +234,6 @@ def _vertex_normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
     normals = np.zeros_like(points)
     np.add.at(normals, faces, np.cross(b - a, c - a)[:, None])
     return normals / np.maximum(np.linalg.norm(normals, axis=1), 1e-12)[:, None]
-
-
-def _edges(kind: np.ndarray) -> np.ndarray:
-    """Return the pixels that touch one of another kind, to the side or up or down."""
-    edge = np.zeros(kind.shape, dtype=bool)
-    across, down = kind[:, 1:] != kind[:, :-1], kind[1:] != kind[:-1]
-    edge[:, 1:] |= across
-    edge[:, :-1] |= across
-    edge[1:] |= down
-    edge[:-1] |= down
-    return edge
 
 
 def rasterise(

@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
-from brainlsap.report.brain import (
-    find_atlas,
-    has_surfaces,
-    named_atlas,
-    region_maps,
-)
+from brainlsap.report.brain import find_atlas, region_maps
 
 # What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
 _ENIGMA = {
@@ -95,7 +90,7 @@ def export_maps(
         atlas = atlas or find_atlas(maps) or maps.cohort.atlas_name
         measure, units = "heat scale relative to the median region", "1"
         maps = relative_scales(maps)
-    atlas, folder = named_atlas(atlas or "destrieux160"), Path(folder)
+    atlas, folder = load_atlas(atlas or "destrieux160"), Path(folder)
     values = {name or measure: one for name, one in region_maps(maps, atlas).items()}
     if len(set(map(_slug, values))) < len(values) or {*_COLUMNS} & {*values}:
         raise ParameterError(
@@ -104,7 +99,7 @@ def export_maps(
         )
     about = {"Description": measure, "Units": units}
     written = _write_tables(values, folder, atlas, about)
-    if has_surfaces(atlas):
+    if atlas.has_surfaces:
         written += _write_surfaces(values, folder, atlas)
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")

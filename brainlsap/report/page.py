@@ -1,16 +1,16 @@
-"""The page of a report: its sections, and every table and figure as a file."""
+"""What a report shows: its tables, its figures, and the page made of them."""
 
 import base64
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader
+from matplotlib.figure import Figure
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
@@ -21,384 +21,237 @@ from brainlsap.evaluation import (
     ranking_auc,
     ranking_verdict,
 )
+from brainlsap.report import plots
 from brainlsap.report import tables as made
-from brainlsap.report.brain import (
-    can_be_drawn,
-    plot_regions,
-    plot_scales_at_quarters,
-)
+from brainlsap.report.brain import is_located, plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
-from brainlsap.report.methods import headline, methods_text
-from brainlsap.report.plots import (
-    plot_calibration,
-    plot_confusion,
-    plot_ranks,
-    plot_scales,
-    plot_scores,
-)
+from brainlsap.report.figures import FULL_WIDTH, new_figure
+from brainlsap.report.methods import TEMPLATES, headline, methods_text
 
-PAGE_SCORES = (
-    *("balanced_accuracy", "auc", "brier"),
-    *("kappa", "stage_error", "adjacent_accuracy"),
-)
+MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
+NUMBER = r"(?:n/a|failed|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
+"""Cells that stand to the right."""
 
 
-class _Page:
-    """Sections of the page; tables and figures are written to files as well."""
+def report_tables(
+    evaluation: Evaluation,
+    atlas: Atlas | None = None,
+    codes: Mapping[str, str] | None = None,
+) -> dict[str, pd.DataFrame]:
+    """Return every table of a report that has rows, by name, as text for a paper.
 
-    def __init__(
-        self, folder: Path, codes: Mapping[str, str], clean: Callable[[str], str]
-    ) -> None:
-        self.folder, self.codes, self.clean = folder, codes, clean
-        self.sections: list[dict[str, Any]] = []
-        (folder / "tables").mkdir()
-        (folder / "figures").mkdir()
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What is reported.
+    atlas : Atlas, optional
+        Regions of the cohort; without it regions go by their names.
+    codes : mapping of str to str, optional
+        What tables call every scan; by default scans are named.
 
-    def section(self, name: str, title: str) -> None:
-        self.sections.append({"id": name, "title": title, "blocks": []})
-
-    def _add(self, kind: str, **content: Any) -> None:
-        self.sections[-1]["blocks"].append({"kind": kind, **content})
-
-    def heading(self, text: str) -> None:
-        self._add("heading", text=text)
-
-    def text(self, text: str) -> None:
-        self._add("text", text=text)
-
-    def items(self, items: Iterable[str]) -> None:
-        self._add("list", points=list(items))
-
-    def table(self, name: str, frame: pd.DataFrame, caption: str) -> None:
-        if frame.empty:
-            return
-        for style, ending in (("tsv", "tsv"), ("latex", "tex")):
-            text = made.table_text(frame, style)
-            (self.folder / "tables" / f"{name}.{ending}").write_text(text, "utf-8")
-        cells = frame.astype(str)
-        number = (
-            r"(?:n/a|failed|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
+    Returns
+    -------
+    dict of str to DataFrame
+        In the order of the page.
+    """
+    cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
+    scores = made.score_table(evaluation, MAIN_SCORES)
+    compared = made.comparison_table(evaluation).iloc[:, :3]
+    against = f"{evaluation.models[0]} minus it [95%]"
+    compared.columns = pd.Index(["model", against, "Holm p"])
+    people = made.demographics_table(cohort.table, cohort.classes).astype(object)
+    tests = made.demographics_tests(cohort.table, cohort.classes)
+    p = tests.set_index("variable")["p"].rename({"site": "sites"})
+    if len(p):
+        people = pd.concat(
+            [people, p.to_frame("p").T.rename_axis("class").reset_index()]
         )
-        numeric = [one for one in frame if cells[one].str.fullmatch(number).all()]
-        long = [one for one in frame if cells[one].map(len).max() > 40]
-        self._add("table", frame=frame, caption=caption, numeric=numeric, long=long)
+    tables = {
+        "scores": scores.merge(compared, how="left", on="model").fillna(""),
+        "ladder": made.ladder_text(evaluation),
+        "intervals": made.interval_table(evaluation),
+        "classes": made.class_rate_table(evaluation, models[0]) if models else None,
+        "demographics": people.fillna(""),
+        "audit": made.audit_table(evaluation, codes),
+        "fits": made.fit_table(evaluation),
+    }
+    if "quality" in cohort.table:
+        tables["quality"] = made.unusual_scans_table(evaluation, codes)
+    if not evaluation.scales.empty:
+        ranking = ranking_of(evaluation)
+        tables["regions"] = made.region_table(ranking, atlas)
+        tables["directions"] = made.direction_table(evaluation, ranking, atlas)
+        tables["agreement"] = made.agreement_text(evaluation)
+        tables["confounds"] = made.confound_text(ranking)
+        if evaluation.scales["model"].nunique() > 1:
+            tables["common_regions"] = made.common_region_table(evaluation, atlas)
+    return {k: one for k, one in tables.items() if one is not None and len(one)}
 
-    def figure(
-        self, name: str, figure: Any, caption: str, *, wide: bool = False
-    ) -> None:
-        file, dpi = io.BytesIO(), 300 if wide else 200
-        figure.savefig(file, format="png", dpi=dpi, bbox_inches="tight")
-        plt.close(figure)
-        png = file.getvalue()
-        (self.folder / "figures" / f"{name}.png").write_bytes(png)
-        width = int.from_bytes(png[16:20], "big") * (140 if wide else 96) // dpi
-        text = base64.b64encode(png).decode("ascii")
-        self._add("figure", name=name, png=text, caption=caption, width=width)
+
+def ranking_of(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the ranking of an evaluation; one is made where it has none."""
+    ranking = evaluation.ranking
+    return rank_regions(evaluation) if ranking is None else ranking
 
 
-def render_page(
+def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Figure]:
+    """Draw every figure of a report, by name."""
+    figures = {"scores": plots.plot_scores(evaluation).figure}
+    if not evaluation.predictions.empty:
+        figures["classes"] = _class_panels(evaluation)
+    if not evaluation.scales.empty:
+        figures["regions"] = _region_panels(evaluation, atlas)
+        if atlas is not None:
+            label = "relative heat scale"
+            maps = relative_scales(evaluation)
+            figures["brain"] = plot_regions(maps, atlas, colorbar_label=label)
+        if (evaluation.scales["share"] < 1).any():
+            figures["training"] = plots.plot_training(evaluation)[0].figure
+            if atlas is not None:
+                quarters = plot_scales_at_quarters(evaluation, atlas)
+                figures["scales_at_quarters"] = quarters
+    return figures
+
+
+@plots.styled
+def _class_panels(evaluation: Evaluation) -> Figure:
+    """Draw confusion matrix, ROC and calibration of the first model side by side."""
+    told = evaluation.predictions
+    model, first = told["model"].iloc[0], evaluation.cohort.classes[0]
+    known = told[told["model"] == model][[f"p_{first}", f"d_{first}"]].notna().all()
+    draw = [plots.plot_confusion, plots.plot_roc, plots.plot_calibration]
+    draw = draw[: 3 if known.iloc[0] else 2 if known.iloc[1] else 1]
+    figure = new_figure(FULL_WIDTH / 3 * len(draw), 62, layout="constrained")
+    panels = figure.subplots(1, len(draw), squeeze=False)[0]
+    for one, axes, letter in zip(draw, panels, "abc", strict=False):
+        one(evaluation, model, axes=axes)
+        axes.set_title(letter, loc="left", weight="bold")
+    return figure
+
+
+@plots.styled
+def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Figure:
+    """Draw scales and directions of the same regions side by side."""
+    ranking = ranking_of(evaluation)
+    both = evaluation.cohort.class_features is not None
+    n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
+    size = (FULL_WIDTH, 22 + 6 * n_rows)
+    figure = new_figure(*size, layout="constrained")
+    left, *right = figure.subplots(1, 1 + both, squeeze=False)[0]
+    plots.plot_scales(ranking, atlas, axes=left)
+    left.set_title("a", loc="left", weight="bold")
+    for axes in right:
+        plots.plot_directions(evaluation, ranking, atlas, axes=axes)
+        axes.set_yticklabels([])
+        axes.set_title("b", loc="left", weight="bold")
+    return figure
+
+
+def write_page(
     evaluation: Evaluation,
     folder: Path,
     codes: Mapping[str, str],
     clean: Callable[[str], str],
     atlas: Atlas | None,
-) -> str:
-    """Write tables, figures and methods text to a folder; return the page as HTML.
+) -> None:
+    """Write the page, and its tables and figures as files.
 
     `codes` has what the page calls every scan; `clean` takes names out of free text;
     without an atlas, regions go by their names and no brain is drawn.
     """
-    page, settings = _Page(folder, codes, clean), evaluation.settings
-    _scores(page, evaluation)
-    _people(page, evaluation)
-    _folds(page, evaluation)
+    tables = report_tables(evaluation, atlas, codes)
+    for name in ("audit", "quality"):
+        if name in tables:
+            tables[name] = tables[name].map(lambda cell: clean(str(cell)))
+    for name, frame in tables.items():
+        write_tsv(frame, folder / "tables" / f"{name}.tsv")
+    write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
+    texts: dict[str, Any] = {}
     if not evaluation.scales.empty:
-        _regions(page, evaluation, atlas)
-    _fitting(page, evaluation)
+        ranking = ranking_of(evaluation)
+        _write_ranking(evaluation, ranking, folder / "tables", atlas)
+        texts = {"ranked": ranking["model"].iloc[0], "null": ranking_verdict(ranking)}
+        if "planted" in ranking and ranking["planted"].any():
+            texts["planted"] = int(ranking["planted"].sum())
+            texts["planted_auc"] = ranking_auc(ranking)
+        if "p" in ranking:
+            texts["null_heading"] = NULL_HEADING
+    figures = {
+        name: _saved(figure, folder / "figures" / f"{name}.png")
+        for name, figure in report_figures(evaluation, atlas).items()
+    }
+    if atlas is not None and is_located(atlas) and not evaluation.scales.empty:
+        texts["interactive"] = "brain.html"
+        write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
     methods = [clean(one) for one in methods_text(evaluation)]
-    page.section("methods", "Methods, ready to paste")
-    for one in methods:
-        page.text(one)
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
-    surroundings = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return surroundings.get_template("report.html.j2").render(
-        title=clean(settings["title"]),
-        date=settings["date"],
-        version=settings["versions"]["brainlsap"],
-        identified=all(scan == code for scan, code in codes.items()),
-        headline=[clean(one) for one in headline(evaluation)],
-        sections=page.sections,
-        atlas_name=evaluation.cohort.atlas_name,
-    )
-
-
-def _scores(page: _Page, evaluation: Evaluation) -> None:
-    classes, first = evaluation.cohort.classes, evaluation.models[0]
-    page.section("scores", "Scores")
-    page.figure(
-        "scores",
-        plot_scores(evaluation).figure,
-        "Balanced accuracy of every model in every fold. Blue: models; grey: baselines "
-        "and controls.",
-    )
-    page.table(
-        "scores",
-        made.score_table(evaluation, PAGE_SCORES),
-        "Scores of every model: mean ± s.d. over folds.",
-    )
-    page.text(
-        "Macro scores are means over the classes present in a test fold. "
-        "A model that gives no probabilities has no Brier score and no calibration."
-    )
-    if evaluation.cohort.classes_ordered and len(classes) > 2:
-        page.text(
-            "Kappa and errors in stages read the order of the classes, "
-            f"{', '.join(classes)}, as the order of stages."
-        )
-    page.table(
-        "intervals",
-        made.interval_table(evaluation),
-        "The same scores with 95% bootstrap intervals over people, drawn with all "
-        "their visits. What another training sample would change is not in them.",
-    )
-    page.table(
-        "classification",
-        made.classification_table(evaluation),
-        "Classification table: mean ± s.d. over folds.",
-    )
-    if len(evaluation.models) > 1:
-        page.heading("Comparison")
-        page.table(
-            "comparison",
-            made.comparison_table(evaluation),
-            f"Balanced accuracy of {first} minus that of every other model. Corrected "
-            "p: t-test over folds, corrected for folds that share training people "
-            "(Nadeau and Bengio 2003). Holm p: corrected for the number of comparisons "
-            "as well; the verdict of the summary is this one.",
-        )
-    told = evaluation.predictions
-    if told.empty:
-        return
-    page.heading("Classes")
-    model = told["model"].iloc[0]
-    page.figure(
-        "confusion",
-        plot_confusion(evaluation, model).figure,
-        f"Confusion matrix of {model}, all test scans.",
-    )
-    known = told.loc[told[f"p_{classes[0]}"].notna(), "model"]
-    if len(known):
-        page.figure(
-            "calibration",
-            plot_calibration(evaluation, known.iloc[0]).figure,
-            f"Calibration of {known.iloc[0]}, all test scans: dots on the dashed line "
-            "are calibrated, below it the model is overconfident; bars are 95% Wilson "
-            "intervals.",
-        )
-    page.table(
-        "classes",
-        made.class_rate_table(evaluation, model),
-        f"Rates of every class, {model}, with 95% intervals over people. Predictive "
-        "value holds at the shares of this cohort.",
-    )
-
-
-def _people(page: _Page, evaluation: Evaluation) -> None:
-    cohort = evaluation.cohort
-    page.section("people", "People and scans")
-    page.text(
-        f"{cohort.n_scans} scans of {cohort.n_participants} people; "
-        f"{made.feature_text(cohort.feature_names)} in {int(cohort.measured.sum())} of "
-        f"{len(cohort.region_names)} regions of {cohort.atlas_name}."
-    )
-    page.table(
-        "demographics",
-        made.demographics_table(cohort.table, cohort.classes),
-        f"People by {cohort.label_name}. A person counts once in every class, with "
-        "the first scan in it.",
-    )
-    page.table(
-        "demographics_tests",
-        made.demographics_tests(cohort.table, cohort.classes),
-        "Whether the groups differ. A person counts once, in the class of the first "
-        "scan; * expected counts under 5.",
-    )
-    page.heading("Quality control")
-    if "quality" not in cohort.table:
-        page.text("Scans were not looked at one by one; `brainlsap check` does that.")
-    else:
-        unusual = made.unusual_scans_table(evaluation, page.codes)
-        page.table(
-            "quality",
-            unusual.map(page.clean),
-            "Scans in which something is unusual. Nothing was left out because of it.",
-        )
-        if unusual.empty:
-            page.text("Nothing unusual was found in any scan.")
-    page.heading("How the data were read")
-    page.items(
-        map(page.clean, cohort.notes or ["Nothing was mapped, mirrored or dropped."])
-    )
-
-
-def _folds(page: _Page, evaluation: Evaluation) -> None:
-    page.section("folds", "Folds and leakage")
-    shared = evaluation.settings["people_shared"]
-    page.items(
-        [
-            "Folds divide scans and not people: visits of one person stand on both "
-            "sides."
-            if shared
-            else "No person is in both the training and the test scans of a fold; this "
-            "was checked before anything was fitted.",
-            "Every model was fitted anew in every fold, on the training scans alone, "
-            "and all models saw the very same folds. Settings that a model chooses are "
-            "chosen on inner folds of the training people.",
-            "Folds share most of their training scans, so the s.d. over folds is no "
-            "standard error and understates what another sample would change.",
-            "Not guaranteed: that the label is not confounded with site, scanner, age "
-            "or sex, and that nobody chose settings by looking at these scores.",
-        ]
-    )
-    page.table("folds", made.fold_table(evaluation), "People and scans in every fold.")
-    page.heading("Leakage audit")
-    findings = made.audit_table(evaluation, page.codes)
-    page.table(
-        "audit",
-        findings.map(lambda cell: page.clean(str(cell))),
-        "Findings. Error: a leak. Warning: something other than the brain that may "
-        "explain the score. Note: to know.",
-    )
-    if evaluation.audit is None:
-        page.text("No audit was made.")
-    else:
-        page.text(
-            ("Nothing was found. " if findings.empty else "")
-            + "An audit that finds nothing is no proof: it cannot see how scans were "
-            "chosen, or what was tried on these folds before."
-        )
-    page.table(
-        "model_info",
-        made.model_info_table(evaluation).map(page.clean),
-        "Model info sheet, after Kapoor and Narayanan 2023.",
-    )
-
-
-def _regions(page: _Page, evaluation: Evaluation, atlas: Atlas | None) -> None:
-    ranking = evaluation.ranking
-    ranking = rank_regions(evaluation) if ranking is None else ranking
-    first = ranking["model"].iloc[0]
-    page.section("regions", "Regions")
-    page.text(ranking_verdict(ranking))
-    if "planted" in ranking and ranking["planted"].any():
-        page.text(
-            "Against the ground truth of the simulation, the smallest scales recover "
-            f"the {int(ranking['planted'].sum())} planted regions with an AUC of "
-            f"{ranking_auc(ranking):.3f} (1 is perfect, 0.5 is chance)."
-        )
-    page.table(
-        "regions",
-        made.region_table(ranking, atlas),
-        f"Regions of smallest heat scale, {first}. Relative scale: to the median of "
-        "the measured regions in its fit, arithmetic mean over folds [middle 95% of "
-        "folds and starts]; spread: its s.d.; scale: median over folds."
-        + (f" {NULL_HEADING}." if "p" in ranking else ""),
-    )
-    write_tsv(ranking, page.folder / "tables" / "ranking.tsv")
-    page.figure(
-        "scales",
-        plot_scales(ranking, atlas).figure,
-        f"Regions of smallest relative heat scale, {first}.",
-    )
-    page.figure(
-        "ranks",
-        plot_ranks(ranking).figure,
-        f"Relative heat scales of all measured regions in order, {first}.",
-    )
-    _brains(page, evaluation, atlas, first)
-    if evaluation.scales["model"].nunique() > 1:
-        page.heading("Regions in common")
-        common = made.common_region_table(evaluation, atlas)
-        page.table(
-            "common_regions",
-            common,
-            f"Regions among the twenty smallest scales of {common.columns[2]} and of "
-            "at least one other model; models: of how many; -: not among that model's "
-            "twenty. Scales are medians over folds; RMSE: of a model's scales to those "
-            f"of {common.columns[2]}, over all measured regions.",
-        )
-    page.heading("Agreement")
-    page.table(
-        "agreement",
-        made.agreement_text(evaluation),
-        "How far folds and models agree on the order of regions. Folds share training "
-        "scans: this is agreement on this sample, not evidence that another agrees.",
-    )
-    page.table(
-        "confounds",
-        made.confound_text(ranking),
-        "Confounds of the ranking: rank correlation of relative scale with what "
-        "regions are apart from the label. Neighbouring regions are alike, so these "
-        "p-values are too small.",
-    )
-
-
-def _brains(
-    page: _Page, evaluation: Evaluation, atlas: Atlas | None, first: str
-) -> None:
-    if atlas is None or not can_be_drawn(atlas):
-        name = evaluation.cohort.atlas_name
-        page.text(f"No brain is drawn: {name} has no surfaces and no coordinates here.")
-        return
-    maps = relative_scales(evaluation)
-    page.figure(
-        "brain",
-        plot_regions(maps, atlas, colorbar_label="relative heat scale"),
-        "Heat scale of every region relative to the median region (1), by model, "
-        "arithmetic mean over folds; small scales are dark.",
-        wide=True,
-    )
-    write_interactive(maps, page.folder / "brain.html", atlas)
-    page.text("An interactive view with region names is in brain.html.")
-    if (evaluation.scales["share"] < 1).any():
-        page.heading("Scales during training")
-        page.figure(
-            "scales_at_quarters",
-            plot_scales_at_quarters(evaluation, atlas),
-            "Relative heat scale at the start, at quarters and at the end of training, "
-            f"{first}.",
-            wide=True,
-        )
-
-
-def _fitting(page: _Page, evaluation: Evaluation) -> None:
-    settings, fits = evaluation.settings, evaluation.fits
-    page.section("fitting", "Fitting and settings")
-    page.table(
-        "fits",
-        made.fit_table(evaluation),
-        "Every model over all folds: failed fits, epochs (mean), the bound on the "
-        "error of the heat kernel at the highest learned scale (its entries are at "
-        "most 1), and the range of learned scales.",
-    )
-    page.heading("Warnings")
     warned = Counter(
-        (name, text)
-        for name, texts in fits[["model", "warnings"]].itertuples(index=False)
-        for text in json.loads(texts)
+        (name, clean(text))
+        for name, all_of in evaluation.fits[["model", "warnings"]].to_numpy()
+        for text in json.loads(all_of)
     )
-    told = [f"{name}, in {n} folds: {text}" for (name, text), n in warned.items()]
-    page.items(map(page.clean, told or ["No model warned while it was fitted."]))
-    page.heading("Settings")
-    versions = ", ".join(f"{name} {one}" for name, one in settings["versions"].items())
-    page.text(
-        f"Seed {settings['random_state']}. SHA-256 of connectomes, features and "
-        f"labels: {evaluation.cohort.data_hash}. Settings of all models are in "
-        f"settings.json. Made with {versions}."
+    audit = evaluation.audit
+    found = {} if audit is None else dict(audit[["check", "severity"]].to_numpy()[::-1])
+    page = TEMPLATES.get_template("report.html.j2").render(
+        **texts,
+        evaluation=evaluation,
+        cohort=evaluation.cohort,
+        settings=evaluation.settings,
+        title=clean(evaluation.settings["title"]),
+        identified=all(scan == code for scan, code in codes.items()),
+        headline=[clean(one) for one in headline(evaluation, atlas)],
+        features=made.feature_text(evaluation.cohort.feature_names),
+        notes=[clean(one) for one in evaluation.cohort.notes],
+        tables={name: _cells(frame) for name, frame in tables.items()},
+        figures=figures,
+        methods=methods,
+        warned=warned.items(),
+        audited=audit is not None,
+        found=found,
+        citation=None if atlas is None else atlas.settings.get("citation"),
     )
+    (folder / "report.html").write_text(page, "utf-8")
+
+
+def _write_ranking(
+    evaluation: Evaluation, ranking: pd.DataFrame, folder: Path, atlas: Atlas | None
+) -> None:
+    """Write ranking and features by class of all regions, as numbers."""
+    ranking = ranking.sort_values("rank", kind="stable")
+    if atlas is not None:
+        places = atlas.match(list(ranking["region"]))
+        full = [atlas.full_names[place] for place in places]
+        ranking.insert(2, "full_name", full)
+        for axis, values in zip("xyz", atlas.coordinates[places].T, strict=True):
+            ranking[axis] = values
+    write_tsv(ranking, folder / "ranking.tsv")
+    differences = made.class_differences(evaluation)
+    if len(differences):
+        write_tsv(differences, folder / "class_features.tsv")
+
+
+def _saved(figure: Figure, path: Path) -> dict[str, Any]:
+    """Save a figure as PNG and return what the page shows of it."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    plt.close(figure)
+    png = file.getvalue()
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(png)
+    width = int.from_bytes(png[16:20], "big") / 300 * 25.4  # mm
+    return {"png": base64.b64encode(png).decode("ascii"), "width": round(width)}
+
+
+def _cells(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return what the page shows of a table: heads, rows, and a class a column."""
+    cells = frame.astype(str)
+    kinds = [
+        "number"
+        if cells[one].str.fullmatch(NUMBER).all()
+        else "long"
+        if cells[one].map(len).max() > 40
+        else ""
+        for one in cells
+    ]
+    return {"heads": list(frame), "rows": cells.to_numpy().tolist(), "kinds": kinds}

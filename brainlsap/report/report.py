@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder, lock_folder
-from brainlsap.report.tables import audit_table, feature_text
+from brainlsap.report.tables import audit_table, feature_text, table_text
 
-__all__ = ["check_results_folder", "read_results", "write_report"]
+__all__ = ["check_results_folder", "read_results", "write_report", "write_tables"]
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"
@@ -196,7 +197,8 @@ def _completed(
     usual = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
     settings["title"] = title or settings.get("title") or usual[:1].upper() + usual[1:]
     settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
-    settings.setdefault("versions", _versions())
+    versions = {name: version(name) for name in PACKAGES}
+    settings.setdefault("versions", {"python": platform.python_version(), **versions})
     table = cohort.table.copy()
     if "code" not in table:
         numbers = list(range(1, len(table) + 1))
@@ -209,11 +211,6 @@ def _completed(
     return replace(evaluation, cohort=replace(cohort, table=table), settings=settings)
 
 
-def _versions() -> dict[str, str]:
-    found = {name: version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **found}
-
-
 def _differences(evaluation: Evaluation, path: Path) -> list[str]:
     """Say which stored scores are not those of the stored predictions."""
     if not path.is_file():
@@ -222,16 +219,14 @@ def _differences(evaluation: Evaluation, path: Path) -> list[str]:
     before = pd.read_csv(path, sep="\t")
     if not before[keys].astype(str).equals(now[keys].astype(str)):
         return ["the folds of the stored scores are not those of the predictions."]
-    found = []
-    for score in [one for one in SCORES if one in before]:
-        close = np.isclose(before[score], now[score], 0, TOLERANCE, equal_nan=True)
-        for row in np.flatnonzero(~close):
-            model, repeat, fold = now.loc[row, keys]
-            found.append(
-                f"{model}, repeat {repeat}, fold {fold}: {SCORES[score]} was stored as "
-                f"{before.loc[row, score]:.4f}, its predictions give "
-                f"{now.loc[row, score]:.4f}"
-            )
+    scores = [one for one in SCORES if one in before]
+    same = np.isclose(before[scores], now[scores], 0, TOLERANCE, equal_nan=True)
+    found = [
+        "{}, repeat {}, fold {}: ".format(*now.loc[row, keys])
+        + f"{SCORES[scores[k]]} was stored as {before.loc[row, scores[k]]:.4f}, its "
+        f"predictions give {now.loc[row, scores[k]]:.4f}"
+        for row, k in np.argwhere(~same)
+    ]
     if not found:
         return []
     more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
@@ -239,6 +234,36 @@ def _differences(evaluation: Evaluation, path: Path) -> list[str]:
         "Stored scores differ from those of the stored predictions, which this report "
         f"uses: {'; '.join(found[:3])}{more}. One of the two was changed."
     ]
+
+
+def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
+    """Write every table of a report for manuscripts: LaTeX (booktabs) and Markdown.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        As of :func:`read_results`.
+    folder : str or Path
+        Made if need be; files of these names are replaced. Scans go by their codes.
+
+    Returns
+    -------
+    list of Path
+    """
+    from brainlsap.report.brain import find_atlas
+    from brainlsap.report.page import report_tables
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    evaluation = _completed(evaluation, None, None)
+    codes = evaluation.cohort.table.set_index("scan")["code"].to_dict()
+    written = []
+    tables = report_tables(evaluation, find_atlas(evaluation), codes)
+    for (name, frame), style in product(tables.items(), ("latex", "markdown")):
+        path = folder / f"{name}.{'tex' if style == 'latex' else 'md'}"
+        path.write_text(table_text(frame, style), "utf-8")
+        written.append(path)
+    return written
 
 
 def _write_private(evaluation: Evaluation, folder: Path) -> None:
@@ -293,7 +318,7 @@ def _write_shareable(
     evaluation: Evaluation, folder: Path, atlas: Atlas | None, identified: bool
 ) -> None:
     from brainlsap.report.brain import find_atlas  # brings matplotlib and plotly
-    from brainlsap.report.page import render_page
+    from brainlsap.report.page import write_page
 
     table, settings = evaluation.cohort.table, evaluation.settings
     scans = list(table["scan"])
@@ -301,11 +326,12 @@ def _write_shareable(
     clean: Callable[[str], str] = str if identified else withholder(table)
     folder.mkdir()
     atlas = find_atlas(evaluation) if atlas is None else atlas
-    text = render_page(evaluation, folder, codes, clean, atlas)
-    (folder / "report.html").write_text(text, "utf-8")
-    write_tsv(_coded_predictions(evaluation, codes), folder / "predictions.tsv")
-    timing = ["model", "repeat", "fold", "seconds_fit", "seconds_predict", "epochs"]
-    write_tsv(evaluation.fits[timing], folder / "timing.tsv")
+    write_page(evaluation, folder, codes, clean, atlas)
+    told = evaluation.predictions.drop(columns="participant")
+    told["scan"] = told["scan"].map(codes)
+    place = told["model"].map(evaluation.models.index)  # in an order that names nobody
+    told = told.iloc[np.lexsort((told["scan"], told["repeat"], place))]
+    write_tsv(told, folder / "predictions.tsv")
     (folder / "log.txt").write_text(clean(_log(evaluation)), "utf-8")
     models = evaluation.fits.drop_duplicates("model").set_index("model")["settings"]
     about = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
@@ -319,16 +345,6 @@ def _write_shareable(
     record = {**about, **_cleaned(record, clean), "files": files}
     told = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(told + "\n", "utf-8")
-
-
-def _coded_predictions(
-    evaluation: Evaluation, codes: Mapping[str, str]
-) -> pd.DataFrame:
-    """Return predictions under codes, in their order; no person is named."""
-    told = evaluation.predictions.drop(columns="participant")
-    told["scan"] = told["scan"].map(codes)
-    place = told["model"].map(evaluation.models.index)
-    return told.iloc[np.lexsort((told["scan"], told["repeat"], place))]
 
 
 def _log(evaluation: Evaluation) -> str:

@@ -21,7 +21,9 @@ from brainlsap.evaluation import (
     common_regions,
     compare_models,
     confound_table,
+    ladder_table,
 )
+from brainlsap.exceptions import ParameterError
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -47,18 +49,17 @@ COVARIATES = {
 }
 """Names, in lower case, that a column of age, sex or site goes by."""
 
-_LATEX = {
-    **{one: rf"\{one}" for one in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "\N{EN DASH}": "--",
-    "\N{MINUS SIGN}": "$-$",
-}
+_LATEX = str.maketrans(
+    {
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+        "\N{EN DASH}": "--",
+        "\N{MINUS SIGN}": "$-$",
+    }
+)
+"""What pandas leaves as it is."""
 
 
 def listed(names: Iterable[Any]) -> str:
@@ -133,22 +134,29 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     if style in ("csv", "tsv"):
         separator = "," if style == "csv" else "\t"
         return frame.to_csv(sep=separator, index=False, lineterminator="\n")
-    escape = str.maketrans(_LATEX if style == "latex" else {"\\": r"\\", "|": r"\|"})
-    known = frame.astype(object).where(frame.notna(), "")
-    head, *body = [
-        [" ".join(str(one).split()).translate(escape) for one in row]
-        for row in [list(known), *known.itertuples(index=False, name=None)]
-    ]
+    cells = frame.astype(object).where(frame.notna(), "")
+    cells = cells.map(lambda cell: " ".join(str(cell).split()))
     numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
-    if style == "markdown":
-        line = ["---:" if one else "---" for one in numeric]
-        return "".join(f"| {' | '.join(row)} |\n" for row in [head, line, *body])
-    columns = "".join("r" if one else "l" for one in numeric)
-    first, *rest = [" & ".join(row) + " \\\\\n" for row in [head, *body]]
-    return (
-        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{first}\\midrule\n"
-        f"{''.join(rest)}\\bottomrule\n\\end{{tabular}}\n"
-    )
+    if style == "latex":
+        columns = "".join("r" if one else "l" for one in numeric)
+        text = cells.to_latex(index=False, escape=True, column_format=columns)
+        return text.translate(_LATEX)
+    line = ["---:" if one else "---" for one in numeric]
+    rows = [
+        [one.replace("\\", r"\\").replace("|", r"\|") for one in row]
+        for row in [list(cells), *cells.to_numpy()]
+    ]
+    rows.insert(1, line)
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def intervals(
+    frame: pd.DataFrame, columns: Sequence[str], digits: int = 3
+) -> list[str]:
+    """Return "estimate [low, high]" of each row of three columns."""
+    return [
+        interval_text(*row, digits=digits) for row in frame[list(columns)].to_numpy()
+    ]
 
 
 def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
@@ -191,35 +199,15 @@ def score_table(
         name; errors in stages only where the order of the classes is known. "n/a"
         where a score does not exist, "failed" where a fit did not train.
     """
-    wanted = SCORES if scores is None else scores
+    wanted = list(SCORES if scores is None else scores)
     titles = {k: v for k, v in shown_scores(evaluation).items() if k in wanted}
-    return _by_score(evaluation, titles)
-
-
-def classification_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return accuracy, precision, recall and F1 of every model, as papers print them.
-
-    Returns
-    -------
-    DataFrame
-        One row per model: model, role, then "mean ± s.d." over folds of accuracy and
-        of macro precision, recall (which is balanced accuracy) and F1.
-    """
-    titles = {"accuracy": "accuracy", "precision": "precision"}
-    titles |= {"balanced_accuracy": "recall (balanced accuracy)", "f1": "F1"}
-    table = _by_score(evaluation, titles)
-    table.insert(1, "role", list(summary_of(evaluation, "accuracy")["role"]))
-    return table
-
-
-def _by_score(evaluation: Evaluation, titles: dict[str, str]) -> pd.DataFrame:
-    columns: dict[str, Any] = {"model": list(evaluation.models)}
-    for score, title in titles.items():
-        columns[title] = [
-            "failed" if row["n_failed"] else spread_text(row["mean"], row["sd"])
-            for _, row in summary_of(evaluation, score).iterrows()
-        ]
-    return _marked(pd.DataFrame(columns), evaluation)
+    found = evaluation.summary()
+    texts = [spread_text(*row) for row in found[["mean", "sd"]].to_numpy()]
+    found["text"] = np.where(found["n_failed"] > 0, "failed", texts)
+    table = found.pivot(index="model", columns="score", values="text")
+    order = sorted(titles, key=wanted.index)
+    table = table.loc[list(evaluation.models), order].rename(columns=titles)
+    return _marked(table.rename_axis(columns=None).reset_index(), evaluation)
 
 
 def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
@@ -243,10 +231,9 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     rows = []
     for model in evaluation.models:
         found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
-        told = found[["estimate", "low", "high"]]
-        texts = {t: interval_text(*told.loc[k]) for k, t in titles.items()}
-        rows.append({"model": model, **texts})
-    return _marked(pd.DataFrame(rows), evaluation)
+        texts = intervals(found.loc[list(titles)], ("estimate", "low", "high"))
+        rows.append([model, *texts])
+    return _marked(pd.DataFrame(rows, columns=["model", *titles.values()]), evaluation)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -260,12 +247,24 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         Tests are those of :func:`brainlsap.evaluation.compare_models`.
     """
     first, found = evaluation.models[0], compare_models(evaluation)
-    intervals = found[["difference", "low", "high"]].to_numpy()
     table = {
         f"{first} minus": found["model"],
-        "difference [95% interval]": [interval_text(*row) for row in intervals],
+        "difference [95% interval]": intervals(found, ("difference", "low", "high")),
         "Holm p": found["p_holm"].map(p_text),
         f"{first} is better": found["better"],
+    }
+    return _marked(pd.DataFrame(table), evaluation)
+
+
+def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
+    """Return what each step from no network to a scale per region adds."""
+    found = ladder_table(evaluation)
+    table = {
+        "from": found["below"],
+        "to": found["above"],
+        "difference [95%]": intervals(found, ("difference", "low", "high")),
+        "Holm p": found["p_holm"].map(p_text),
+        "adds": found["adds"],
     }
     return _marked(pd.DataFrame(table), evaluation)
 
@@ -289,9 +288,8 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
     found = class_table(evaluation, model or evaluation.models[0], N_DRAWS)
     table = found[["class", "people", "scans"]].copy()
     for rate in ("sensitivity", "specificity", "predictive_value"):
-        rows = found[[rate, f"{rate}_low", f"{rate}_high"]].to_numpy()
-        told = [interval_text(*row, digits=2) for row in rows]
-        table[rate.replace("_", " ")] = told
+        columns = (rate, f"{rate}_low", f"{rate}_high")
+        table[rate.replace("_", " ")] = intervals(found, columns, 2)
     return _marked(table, evaluation)
 
 
@@ -379,34 +377,57 @@ def demographics_tests(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
 
     people = table.drop_duplicates("participant")
     people = people[people["label"].astype(str).isin(list(classes))]
-    label = people["label"].astype(str)
     rows = []
     for name in COVARIATES:
-        values = covariate(people, name)
-        if values is None:
+        if (values := covariate(people, name)) is None:
             continue
-        known, told = values.notna(), ("n/a", "n/a", "n/a")
-        counts = pd.crosstab(values[known].astype(str), label[known])
-        if name == "age" and min(counts.shape) > 1:
-            groups = [one.to_numpy() for _, one in values[known].groupby(label[known])]
-            statistic, p = kruskal(*groups)
-            told = (f"{statistic:.2f}", str(len(groups) - 1), p_text(p))
+        values = values.dropna()
+        label = people.loc[values.index, "label"].astype(str)
+        counts = pd.crosstab(values.astype(str), label)
+        told = ("n/a", "n/a", "n/a")
+        if min(counts.shape) > 1 and name == "age":
+            found = kruskal(*(one.to_numpy() for _, one in values.groupby(label)))
+            told = (
+                f"{found.statistic:.2f}",
+                str(counts.shape[1] - 1),
+                p_text(found.pvalue),
+            )
         elif min(counts.shape) > 1:
             found = chi2_contingency(counts.to_numpy(), correction=False)
             few = "*" if (found.expected_freq < 5).any() else ""
-            p = f"{p_text(found.pvalue)}{few}"
-            told = (f"{found.statistic:.2f}", str(found.dof), p)
+            told = (
+                f"{found.statistic:.2f}",
+                str(found.dof),
+                p_text(found.pvalue) + few,
+            )
         test = "Kruskal-Wallis" if name == "age" else "chi-square"
-        rows.append((name, test, int(known.sum()), *told))
+        rows.append((name, test, len(values), *told))
     columns = ["variable", "test", "people", "statistic", "df", "p"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def region_labels(regions: Sequence[str], atlas: Atlas | None) -> list[str]:
-    """Return the short names of regions; names as they are without atlas."""
+def region_labels(
+    regions: Sequence[str], atlas: Atlas | None, kind: str = "brief"
+) -> list[str]:
+    """Return names of regions: "short", "full", or "brief", to the first comma.
+
+    Names are as they are without an atlas.
+    """
     if atlas is None:
         return list(regions)
-    return list(atlas.regions["short_name"].iloc[atlas.match(list(regions))])
+    names = atlas.short_names if kind == "short" else atlas.full_names
+    found = [names[place] for place in atlas.match(list(regions))]
+    return [one.partition(", ")[0] for one in found] if kind == "brief" else found
+
+
+def ranked_regions(ranking: pd.DataFrame, n_regions: int | None = None) -> pd.DataFrame:
+    """Return measured regions, smallest scale first; ties with the last are kept."""
+    if n_regions is not None:
+        check_at_least("n_regions", n_regions, 1)
+    ranked = ranking.dropna(subset=["rank"]).sort_values("rank", kind="stable")
+    if ranked.empty:
+        raise ParameterError("ranking has no measured region.")
+    return ranked if n_regions is None else ranked[ranked["rank"] <= n_regions]
 
 
 def region_table(
@@ -419,50 +440,46 @@ def region_table(
     ranking : DataFrame
         As from :func:`brainlsap.evaluation.rank_regions`.
     atlas : Atlas, optional
-        Holds names, hemispheres and lobes of the regions.
+        Holds names and coordinates of the regions.
     n_regions : int
         How many; regions tied with the last are shown too.
 
     Returns
     -------
     DataFrame
-        rank, region, anatomical name, hemisphere, lobe; relative scale (to the median
-        of the fold; mean over folds) with the middle 95% of all fits, and
-        of their ranks;
-        spread over folds and starts (s.d.); scale (median over folds); p
-        where a null was made; remark (planted, tied, not learned: a scale that kept
-        within 5% of its start in most folds).
+        rank, region, short name, coordinates (MNI152, mm); relative scale (to the
+        median of the fold; mean over folds) and ranks with the middle 95% of all fits;
+        scale (median over folds); p where a null was made; remark (planted, tied, not
+        learned: a scale that kept within 5% of its start in most folds).
 
     Raises
     ------
     ParameterError
-        Where `n_regions` is less than 1.
+        Where `n_regions` is less than 1, or no region has a rank.
     """
-    check_at_least("n_regions", n_regions, 1)
-    ranked = ranking[ranking["rank"] <= n_regions].sort_values("rank", kind="stable")
+    ranked = ranked_regions(ranking, n_regions)
     regions = list(ranked["region"])
     columns: dict[str, Any] = {
         "rank": list(ranked["rank"].astype(int)),
-        "region": region_labels(regions, atlas),
+        "region": region_labels(regions, atlas, "full"),
     }
     if atlas is not None:
-        own = atlas.regions.iloc[atlas.match(regions)]
-        columns["anatomical name"] = list(own["long_name"])
-        columns |= {one: list(own[one]) for one in ("hemisphere", "lobe")}
-    scales = ranked[["relative_scale", "relative_low", "relative_high"]].to_numpy()
-    columns["relative scale"] = [
-        # the estimate is of means over starts, the bounds of single starts
-        interval_text(mean, min(low, mean), max(high, mean), digits=2)
-        for mean, low, high in scales
-    ]
+        places = atlas.coordinates[atlas.match(regions)]
+        columns["short name"] = region_labels(regions, atlas, "short")
+        columns["x, y, z"] = [
+            ", ".join(f"{one:.0f}" for one in place) if np.isfinite(place).all() else ""
+            for place in places
+        ]
+    # the estimate is of means over starts, the bounds of single starts
+    low = ranked[["relative_low", "relative_scale"]].min(axis=1)
+    high = ranked[["relative_high", "relative_scale"]].max(axis=1)
+    scales = pd.DataFrame({"mean": ranked["relative_scale"], "low": low, "high": high})
+    columns["relative scale"] = intervals(scales, ("mean", "low", "high"), 2)
     columns["ranks of fits"] = [
         f"{low:.0f}\N{EN DASH}{high:.0f}"
         for low, high in ranked[["rank_low", "rank_high"]].to_numpy()
     ]
-    for source, digits in (("spread_folds", 2), ("spread_starts", 2), ("scale", 3)):
-        if ranked[source].notna().any():
-            told = [spread_text(one, digits=digits) for one in ranked[source]]
-            columns[source.replace("_", " over ")] = told
+    columns["scale"] = [spread_text(one) for one in ranked["scale"]]
     if "p" in ranked:
         columns["p (family-wise)"] = [p_text(one) for one in ranked["p"]]
     remarks = {
@@ -475,6 +492,87 @@ def region_table(
         for row in zip(*remarks.values(), strict=True)
     ]
     return pd.DataFrame(columns | ({"remark": told} if any(told) else {}))
+
+
+def class_differences(evaluation: Evaluation) -> pd.DataFrame:
+    r"""Return features by class, and how far every class is from the first.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of a cohort; classes of fewer than three people are left out.
+
+    Returns
+    -------
+    DataFrame
+        feature, region, class, people, mean, low and high (95%, Student's t);
+        difference from the first class in pooled standard deviations (Cohen's d) with
+        its 95% interval, difference_low and difference_high. Features are those of the
+        scans as read, means over a person's scans of the class.
+    """
+    from scipy.stats import t as student
+
+    columns = ["feature", "region", "class", "people", "mean", "sd"]
+    table = evaluation.cohort.class_features
+    table = pd.DataFrame(columns=columns) if table is None else table[columns]
+    table = table[table["people"] >= FEWEST_PEOPLE]
+    keys = ["feature", "region"]
+    reference = table[table["class"] == evaluation.cohort.classes[0]].set_index(keys)
+    reference = reference[["people", "mean", "sd"]].add_suffix("_first")
+    table = table.join(reference, on=keys)
+    n, m = table["people"], table["people_first"]
+    half = student.ppf(0.975, n - 1) * table["sd"] / np.sqrt(n)
+    squares = (n - 1) * table["sd"] ** 2 + (m - 1) * table["sd_first"] ** 2
+    difference = (table["mean"] - table["mean_first"]) / np.sqrt(squares / (n + m - 2))
+    bound = 1.96 * np.sqrt((n + m) / (n * m) + difference**2 / (2 * (n + m)))
+    return table[columns[:5]].assign(
+        low=table["mean"] - half,
+        high=table["mean"] + half,
+        difference=difference,
+        difference_low=difference - bound,
+        difference_high=difference + bound,
+    )
+
+
+def direction_table(
+    evaluation: Evaluation,
+    ranking: pd.DataFrame,
+    atlas: Atlas | None = None,
+    n_regions: int = 10,
+) -> pd.DataFrame:
+    """Return whether features of the first regions rise or fall from class to class.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What was evaluated.
+    ranking, atlas, n_regions
+        As of :func:`region_table`.
+
+    Returns
+    -------
+    DataFrame
+        region, feature, "mean [95%]" of every class; and of every class but the first
+        the difference from the first in pooled standard deviations [95%], as of
+        :func:`class_differences`.
+    """
+    regions = list(ranked_regions(ranking, n_regions)["region"])
+    names = region_labels(regions, atlas, "full")
+    found = class_differences(evaluation).set_index(["region", "feature", "class"])
+    first, *others = evaluation.cohort.classes
+    rows = []
+    for region, name in zip(regions, names, strict=True):
+        for feature in evaluation.cohort.feature_names:
+            row = {"region": name, "feature": FEATURES.get(feature, feature)}
+            rows.append(row)
+            for one in (first, *others):
+                if (key := (region, feature, one)) in found.index:
+                    numbers = found.loc[key]
+                    row[one] = interval_text(*numbers[["mean", "low", "high"]])
+                    if one != first:
+                        told = interval_text(*numbers.iloc[-3:], digits=2)
+                        row[f"{one} \N{MINUS SIGN} {first} (s.d.)"] = told
+    return pd.DataFrame(rows).fillna("")
 
 
 def common_region_table(
@@ -516,7 +614,7 @@ def common_region_table(
     first = reference or ("Exact" if "Exact" in rmse.index else rmse.index[0])
     rows = {
         "models": [*found["n_models"].astype(str), ""],
-        "region": [*region_labels(list(found["region"]), atlas), "RMSE"],
+        "region": [*region_labels(list(found["region"]), atlas, "short"), "RMSE"],
     }
     for model in sorted(rmse.index, key=lambda name: name != first):
         texts = ["-" if np.isnan(one) else f"{one:.3f}" for one in found[model]]
@@ -558,41 +656,20 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def fold_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return people and scans of every fold's test part, by class."""
-    told = evaluation.predictions
-    told = told[told["model"] == next(iter(told["model"]), "")]
-    rows = []
-    for (repeat, fold), test in told.groupby(["repeat", "fold"]):
-        people, counts = test["participant"].nunique(), test["truth"].value_counts()
-        row = {"repeat": repeat, "fold": fold, "people": people, "scans": len(test)}
-        rows.append(
-            row | {one: counts.get(one, 0) for one in evaluation.cohort.classes}
-        )
-    return pd.DataFrame(rows)
-
-
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return fits, failures, epochs, kernel's error and range of scales by model."""
     final = evaluation.scales.query("start == 'mean' and share == 1")
     rows = []
-    for name in evaluation.models:
-        fits = evaluation.fits[evaluation.fits["model"] == name]
+    for name, fits in evaluation.fits.groupby("model", sort=False):
         reports = [json.loads(one) or {} for one in fits["report"]]
         error = max(float(one.get("error_bound") or 0) for one in reports)
-        scales = final.loc[final["model"] == name, "scale"]
-        epochs, bounds = fits["epochs"].mean(), (scales.min(), scales.max())
-        rows.append(
-            {
-                "model": name,
-                "role": fits["role"].iloc[0],
-                "fits": len(fits),
-                "failed": int((fits["failed"] != "").sum()),
-                "epochs": f"{epochs:.0f}" if np.isfinite(epochs) else "",
-                "error of the kernel": f"{error:.1e}" if error else "",
-                "scales": "{:.2f} to {:.2f}".format(*bounds) if len(scales) else "",
-            }
-        )
+        scales, epochs = final.query("model == @name")["scale"], fits["epochs"].mean()
+        row = {"model": name, "role": fits["role"].iloc[0], "fits": len(fits)}
+        row["failed"] = int((fits["failed"] != "").sum())
+        row["epochs"] = f"{epochs:.0f}" if np.isfinite(epochs) else ""
+        row["error of the kernel"] = f"{error:.1e}" if error else ""
+        bounds = f"{scales.min():.2f} to {scales.max():.2f}"
+        rows.append(row | {"scales": bounds if len(scales) else ""})
     return pd.DataFrame(rows)
 
 
@@ -655,45 +732,3 @@ def unusual_scans_table(
         ),
     }
     return pd.DataFrame(told).sort_values("scan", ignore_index=True)
-
-
-def model_info_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return the kinds of leakage, and what this run says of each.
-
-    After S. Kapoor and A. Narayanan, Patterns 4 (2023) 100804.
-    """
-    cohort, settings = evaluation.cohort, evaluation.settings
-    features = feature_text(cohort.feature_names)
-    found = {}
-    if evaluation.audit is not None:
-        found = dict(evaluation.audit[["check", "severity"]].to_numpy()[::-1])
-
-    def audited(*checks: str) -> str:
-        if evaluation.audit is None:
-            return "Not audited."
-        hits = [f"{found[one]}: {one}" for one in checks if one in found]
-        return f"Audit: {'; '.join(hits)}." if hits else "Audited, nothing found."
-
-    folds = settings["n_folds"] * settings["n_repeats"]
-    rows = {
-        "no test set": f"Tested in {folds} folds, on scans that were not fitted on.",
-        "preprocessing on training and test set": "Standardisation, harmonisation and "
-        "regression are fitted on the training scans of each fold.",
-        "feature selection on training and test set": "No feature was selected; "
-        "settings are tuned on inner folds of the training people.",
-        "duplicates": audited("duplicate scans"),
-        "features that are not legitimate": f"{features} of each region. "
-        + audited("label in the features", "clinical score as feature"),
-        "temporal leakage": "All visits of a person are on one side of a fold; dates "
-        "of different people were not compared."
-        if not settings["people_shared"]
-        else "Visits of one person are on both sides of folds.",
-        "training and test set depend on each other": audited(
-            "person in two folds", "family in two folds", "site in two folds"
-        ),
-        "test set not from the population of interest": f"{cohort.n_participants} "
-        f"people in {len(cohort.classes)} classes, as the cohort has them. "
-        + audited("label from one column", "missing values tell the label"),
-    }
-    columns = ["kind of leakage", "what this run says"]
-    return pd.DataFrame(rows.items(), columns=columns)

@@ -44,7 +44,7 @@ def test_a_menu_switches_between_maps():
     look, traces = menu.buttons[1].args
     texts = [trace.hovertext for trace in figure.data[:-1]]
     place = next(k for k, text in enumerate(texts) if "ctx-lh-bankssts" in text)
-    assert look["color"][traces.index(place)] == "#fde724"  # the highest of viridis
+    assert look["color"][traces.index(place)] == "#fde725"  # the highest of viridis
     assert look["hovertext"][place].endswith("<br>1")
     bar = figure.data[-1].marker
     assert (bar.cmin, bar.cmax, bar.colorbar.title.text) == (0, 1, "SUVR")
@@ -92,13 +92,12 @@ def test_the_page_fetches_nothing_and_names_cannot_break_out(tmp_path):
 
 
 def test_an_atlas_without_surfaces_has_markers():
-    regions = ATLAS.regions
     own = dataclasses.replace(ATLAS, name="own", folder=None)
     shown = regions_shown(interactive_brain(MAPS, own))
     spot = shown["ctx-lh-insula"]
-    row = regions[regions["name"] == "ctx-lh-insula"].iloc[0]
-    assert (spot.x[0], spot.y[0], spot.z[0]) == (row["x"], row["y"], row["z"])
-    names = dataclasses.replace(own, regions=regions.assign(x=np.nan))
+    centre = ATLAS.coordinates[ATLAS.find("ctx-lh-insula")]
+    assert (spot.x[0], spot.y[0], spot.z[0]) == tuple(centre)
+    names = dataclasses.replace(own, regions=own.regions.assign(x=np.nan))
     with pytest.raises(ParameterError, match="neither surfaces nor coordinates"):
         interactive_brain(MAPS, names)
     with pytest.raises(RegionNameError, match="insulla"):

@@ -1,17 +1,23 @@
 """Figures of scores and rankings show the numbers they are given."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import (
+    class_differences,
     plot_calibration,
     plot_confusion,
-    plot_ranks,
+    plot_directions,
+    plot_roc,
     plot_scales,
     plot_scores,
+    plot_training,
 )
 
 
@@ -59,6 +65,60 @@ def test_calibration_is_of_probabilities(evaluation):
         plot_calibration(evaluation, "linear SVM")
 
 
+def test_roc_has_a_curve_of_every_class_and_its_area(evaluation):
+    axes = plot_roc(evaluation)
+    names = [one.get_text() for one in axes.get_legend().get_texts()]
+    assert [one.split()[0] for one in names] == list(evaluation.cohort.classes)
+    told = evaluation.predictions.query("model == 'LSAP-C'")
+    areas = [
+        roc_auc_score(fold["truth"] == "CN", fold["p_CN"])
+        for _, fold in told.groupby("fold")
+    ]
+    assert names[0].split()[1] == f"{np.mean(areas):.2f}"
+    assert plot_roc(evaluation, "linear SVM").lines  # of decision values
+    none = evaluation.predictions.assign(d_CN=np.nan, p_CN=np.nan)
+    with pytest.raises(ParameterError, match="no ROC curve"):
+        plot_roc(replace(evaluation, predictions=none))
+
+
+def test_directions_are_differences_from_the_first_class(evaluation):
+    ranking = rank_regions(evaluation)
+    axes = plot_directions(evaluation, ranking, n_regions=2)
+    names = [one.get_text() for one in axes.get_legend().get_texts()]
+    assert names == ["R&D_<50%>", "AD"]
+    first = ranking.set_index("rank").loc[1.0, "region"]
+    found = class_differences(evaluation).query("`class` == 'AD'").set_index("region")
+    assert axes.containers[1].lines[0].get_xdata()[0] == found.loc[first, "difference"]
+
+
+def test_training_shows_losses_and_every_regions_scale(evaluation):
+    left, right = plot_training(evaluation)
+    assert len(left.lines) == 2 * 3
+    assert len(right.lines) == evaluation.cohort.measured.sum()
+    left, right = plot_training(evaluation, "majority")
+    assert not left.lines
+    assert not right.lines
+
+
+def test_figures_are_saved_for_journals(evaluation, tmp_path):
+    figure = plot_scores(evaluation).figure
+    figure.savefig(tmp_path / "a.svg")
+    assert ">linear SVM</text>" in (tmp_path / "a.svg").read_text("utf-8")
+    figure.savefig(tmp_path / "a.pdf")
+    assert b"/CIDFontType2" in (tmp_path / "a.pdf").read_bytes()  # TrueType
+    figure.savefig(tmp_path / "a.png")
+    width = int.from_bytes((tmp_path / "a.png").read_bytes()[16:20], "big")
+    assert width == pytest.approx(figure.get_size_inches()[0] * 300, abs=1)
+
+
+def test_a_notebook_shows_a_figure_once(evaluation):
+    figure = plot_scores(evaluation).figure
+    figure._ipython_display_()  # pyplot shows it at the end of the cell
+    plt.close(figure)
+    with pytest.raises(NotImplementedError):
+        figure._ipython_display_()
+
+
 def test_scales_show_intervals_and_planted_regions(evaluation):
     ranking = rank_regions(evaluation)
     ranking = ranking.assign(planted=ranking["rank"] == 2)
@@ -70,6 +130,5 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
     assert np.allclose(bar[:, 0], bounds)
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert names == ["other region", "planted region"]
-    assert "n = 6" in plot_ranks(ranking).get_xlabel()
     with pytest.raises(ParameterError, match="no measured region"):
         plot_scales(ranking.assign(rank=np.nan))

@@ -20,7 +20,13 @@ from brainlsap.evaluation import (
 )
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
-from brainlsap.report import check_results_folder, page, read_results, write_report
+from brainlsap.report import (
+    check_results_folder,
+    page,
+    read_results,
+    write_report,
+    write_tables,
+)
 from brainlsap.report.report import withholder
 
 QUALITY = pd.DataFrame(
@@ -93,15 +99,31 @@ def test_codes_cannot_be_undone_without_the_key(make_evaluation, written, tmp_pa
 def test_tables_on_the_page_are_those_of_the_files(written):
     page_text = texts_below(written / "report")["report.html"]
     tables = sorted((written / "report" / "tables").glob("*.tsv"))
-    assert {one.stem for one in tables} >= {
-        *("scores", "classification", "comparison", "intervals", "classes", "audit"),
-        *("demographics", "demographics_tests", "regions", "common_regions", "fits"),
+    numbers = {"ranking", "class_features", "fold_scores"}  # of all, and not shown
+    assert {one.stem for one in tables} == numbers | {
+        *("scores", "intervals", "classes", "audit", "demographics", "quality", "fits"),
+        *("regions", "directions", "agreement", "common_regions"),
     }
     for one in tables:
-        if one.stem != "ranking":
-            assert one.with_suffix(".tex").is_file()
+        if one.stem not in numbers:
             last = pd.read_csv(one, sep="\t", dtype=str, keep_default_na=False).iloc[-1]
             assert all(cell in page_text for cell in last), one.name
+    ranks = pd.read_csv(written / "report" / "tables" / "ranking.tsv", sep="\t")["rank"]
+    assert ranks.dropna().is_monotonic_increasing
+    assert ranks[:6].notna().all()
+    files = [one for one in (written / "report").rglob("*") if one.is_file()]
+    assert len(files) <= 30
+
+
+def test_tables_for_manuscripts(written, tmp_path):
+    files = write_tables(read_results(written), tmp_path / "tables")
+    endings = {one.suffix for one in files}
+    assert endings == {".tex", ".md"}
+    assert len({one.stem for one in files}) == 11
+    latex = (tmp_path / "tables" / "scores.tex").read_text("utf-8")
+    assert latex.startswith("\\begin{tabular}")
+    assert "linear SVM & " in latex
+    assert not NAMES.search((tmp_path / "tables" / "quality.md").read_text("utf-8"))
 
 
 def test_names_are_escaped_and_shown_on_demand(make_evaluation, tmp_path):
@@ -164,10 +186,10 @@ def test_finished_folds_outlive_the_report(evaluation, results):
 def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypatch):
     before = bytes_below(results)
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(page, "plot_confusion", stop)
+    monkeypatch.setattr(page.plots, "plot_confusion", stop)
     with pytest.raises(KeyboardInterrupt):
         write_report(evaluation, results)
     assert bytes_below(results) == before
@@ -228,7 +250,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     assert ranking_verdict(ranking) in html.unescape(text)
     assert NULL_HEADING in html.unescape(text)
     assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
-        *("brain", "scales", "ranks", "scales_at_quarters", "scores", "confusion"),
+        *("brain", "regions", "training", "scales_at_quarters", "scores", "classes"),
     }
     assert "Plotly" in (page.parent / "brain.html").read_text("utf-8")
 

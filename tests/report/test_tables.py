@@ -13,12 +13,13 @@ from brainlsap.evaluation.comparison import compare_models
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import (
     audit_table,
+    class_differences,
     class_rate_table,
-    classification_table,
     common_region_table,
     comparison_table,
     demographics_table,
     demographics_tests,
+    direction_table,
     fit_table,
     headline,
     interval_table,
@@ -27,7 +28,7 @@ from brainlsap.report import (
     table_text,
     unusual_scans_table,
 )
-from brainlsap.report.tables import interval_text, model_info_table, p_text, spread_text
+from brainlsap.report.tables import interval_text, p_text, spread_text
 
 PEOPLE = pd.DataFrame(
     {
@@ -92,10 +93,10 @@ def test_scores_are_means_over_folds(evaluation):
     assert table.loc["LSAP-C", "balanced accuracy"] == text(balanced_accuracy_score)
     assert table.loc["linear SVM", "Brier score (less is better)"] == "n/a"
     assert table.loc["linear SVM", "macro AUC"] != "n/a"
-    paper = classification_table(evaluation).set_index("model").loc["LSAP-C"]
-    assert paper["accuracy"] == text(accuracy_score)
-    assert paper["recall (balanced accuracy)"] == text(balanced_accuracy_score)
-    assert paper["F1"] == text(f1_score, average="macro")
+    paper = score_table(evaluation, ["accuracy", "f1"]).set_index("model")
+    assert paper.loc["LSAP-C"].tolist() == [
+        *(text(accuracy_score), text(f1_score, average="macro")),
+    ]
     rates = class_rate_table(evaluation).set_index("class")
     hits = (told["truth"] == told["predicted"])[told["truth"] == "AD"].mean()
     assert rates.loc["AD", "sensitivity"].startswith(f"{hits:.2f} [")
@@ -162,8 +163,6 @@ def test_audit_says_who_by_name_or_by_code(evaluation):
     assert coded.loc[0, "scans"] == "S0007, [name withheld]"
     assert coded["severity"].tolist() == ["error", "note"]
     assert audit_table(replace(evaluation, audit=None)).empty
-    info = model_info_table(evaluation).set_index("kind of leakage")
-    assert info.loc["duplicates"].item() == "Audit: error: duplicate scans."
 
 
 def test_unusual_scans_stand_in_the_order_of_their_codes(evaluation):
@@ -186,8 +185,10 @@ def test_regions_by_name(make_evaluation):
     first = ranking.set_index("rank").loc[1.0]
     assert table["rank"].tolist() == [1, 2, 3]
     place = atlas.names.index(first["region"])
-    assert table.loc[0, "region"] == atlas.short_names[place]
-    assert table.loc[0, "anatomical name"] == atlas.regions["long_name"][place]
+    assert table.loc[0, "region"] == atlas.full_names[place]
+    assert table.loc[0, "short name"] == atlas.short_names[place]
+    x, y, z = atlas.coordinates[place]
+    assert table.loc[0, "x, y, z"] == f"{x:.0f}, {y:.0f}, {z:.0f}"
     assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.2f} [")
     assert not {"p (family-wise)", "remark"} & set(table)
     tested = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
@@ -197,6 +198,29 @@ def test_regions_by_name(make_evaluation):
     assert region_table(ranking)["region"][0] == first["region"]
     with pytest.raises(ParameterError, match="n_regions"):
         region_table(ranking, atlas, 0)
+
+
+def test_directions_have_means_and_cohens_d(evaluation):
+    found = class_differences(evaluation).set_index(["region", "class"])
+    one = found.loc[("region_0", "AD")]
+    drawn = evaluation.cohort.class_features.set_index(["region", "class"])
+    (n, mean, sd), (m, mean_0, sd_0) = (
+        drawn.loc[("region_0", name), ["people", "mean", "sd"]] for name in ("AD", "CN")
+    )
+    pooled = np.sqrt(((n - 1) * sd**2 + (m - 1) * sd_0**2) / (n + m - 2))
+    assert one["difference"] == pytest.approx((mean - mean_0) / pooled)
+    assert one["low"] < mean < one["high"]
+    assert ("region_1", "R&D_<50%>") not in found.index  # two people
+    ranking = rank_regions(evaluation)
+    table = direction_table(evaluation, ranking, n_regions=2)
+    assert list(table) == [
+        *("region", "feature", "CN", "R&D_<50%>", "R&D_<50%> \N{MINUS SIGN} CN (s.d.)"),
+        *("AD", "AD \N{MINUS SIGN} CN (s.d.)"),
+    ]
+    known = found.loc[(table["region"][0], "AD"), "difference"]
+    assert table.iloc[0, -1].startswith(f"{known:.2f} [")
+    older = replace(evaluation, cohort=replace(evaluation.cohort, class_features=None))
+    assert class_differences(older).empty
 
 
 def test_common_regions_have_their_distance_to_exact(evaluation):

@@ -1,0 +1,59 @@
+"""What all figures have in common: sizes in mm, letters, and how they are saved."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+MM = 1 / 25.4
+"""Inches."""
+
+SINGLE_COLUMN, FULL_WIDTH = 85.0, 180.0
+"""Widths of a journal's page, in mm."""
+
+INK, GREY = "#1a1a1a", "#8a8a8a"
+STYLE: Any = {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "white"),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.5),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+    **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), 7),
+    **dict.fromkeys(("legend.fontsize", "axes.labelsize"), 7),
+    "axes.titlesize": 8,
+    "legend.frameon": False,
+}
+_SAVED: Any = {
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,  # TrueType: letters can be edited
+    "svg.fonttype": "none",
+    "svg.hashsalt": "brainlsap",
+    "savefig.dpi": 300,
+}
+
+
+class PaperFigure(Figure):
+    """A figure that is saved at 300 dpi, with its text as text in PDF and SVG."""
+
+    def savefig(self, *given: Any, **options: Any) -> None:
+        """Save as any figure is."""
+        with plt.rc_context(_SAVED):
+            super().savefig(*given, **options)
+
+    def _ipython_display_(self) -> None:
+        """Leave open figures to pyplot, which shows them at the end of the cell."""
+        if not plt.fignum_exists(getattr(self, "number", -1)):
+            raise NotImplementedError  # shown as other figures are
+
+
+def new_figure(width: float, height: float, **options: Any) -> Figure:
+    """Return a figure of pyplot; width and height in mm."""
+    size = (width * MM, height * MM)
+    return plt.figure(figsize=size, dpi=150, FigureClass=PaperFigure, **options)
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Return the only axes of a new figure; width and height in mm."""
+    # "constrained" cuts labels beside axes of equal aspect off at the first drawing
+    return new_figure(width, height, layout="compressed").add_subplot()
