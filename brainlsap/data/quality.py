@@ -14,7 +14,8 @@ Elsewhere the sides differ too little to tell: the column is NaN, and
 `table.attrs["notes"]` says so.
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -56,13 +57,10 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         words; empty where nothing is unusual. `attrs["notes"]` lists what could not
         be judged.
     """
-    mirror, notes = cohort.atlas.homotopic, list[str]()
-    columns, parts = _connectome_columns(cohort), list(cohort.feature_names)
-    if not cohort.shares_connectome:
-        parts = ["connectome", *parts]
-        columns |= _link_columns(cohort, mirror)
+    columns, notes = _connectome_columns(cohort), list[str]()
     for place, name in enumerate(cohort.feature_names):
-        columns |= _feature_columns(cohort, place, name, mirror)
+        columns |= _feature_columns(cohort, place, name)
+    parts = [name.removesuffix("_deviation") for name in columns if "_devi" in name]
     for part in parts:
         if np.isnan(columns[f"{part}_mirrored"]).all():
             notes.append(
@@ -78,66 +76,69 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     return table
 
 
-def _isolated(W: np.ndarray) -> np.ndarray:
-    """Return which regions have no link to another, in every scan."""
-    return np.array([(one.sum(axis=1) - np.diagonal(one)) == 0 for one in W])
-
-
 def _connectome_columns(cohort: Cohort) -> dict[str, np.ndarray]:
-    n_rois = cohort.n_rois
+    n_rois, mirror = cohort.n_rois, cohort.atlas.homotopic
     W = cohort.connectomes[: 1 if cohort.shares_connectome else None]
-    own = np.array([np.trace(one, dtype=np.float64) for one in W])
-    total = np.array([one.sum(dtype=np.float64) for one in W])
-    links = [np.count_nonzero(one) - np.count_nonzero(one.diagonal()) for one in W]
+    own = W.diagonal(axis1=1, axis2=2)
+    total = W.sum(axis=(1, 2), dtype=np.float64)
+    links = np.count_nonzero(W, axis=(1, 2)) - np.count_nonzero(own, axis=1)
+    streamlines = (total + own.sum(axis=1, dtype=np.float64)) / 2
     columns = {
-        "diagonal": own / np.maximum((total + own) / 2, 1e-300),
-        "isolated": _isolated(W).sum(axis=1),
-        "density": np.array(links) / (n_rois * (n_rois - 1)),
-        "streamlines": (total + own) / 2,
+        "diagonal": own.sum(axis=1) / np.maximum(streamlines, 1e-300),
+        "isolated": (W.sum(axis=2) == own).sum(axis=1),
+        "density": links / (n_rois * (n_rois - 1)),
+        "streamlines": streamlines,
     }
-    n_copies = cohort.n_scans // len(W)
-    return {name: np.repeat(one, n_copies) for name, one in columns.items()}
+    if cohort.shares_connectome:
+        return {name: np.repeat(one, cohort.n_scans) for name, one in columns.items()}
+    upper = np.triu_indices(n_rois, 1)
+    blocks = (
+        (np.log1p(W[:, i, j].astype(float)), np.log1p(W[:, mirror[i], mirror[j]]))
+        for start in range(0, len(upper[0]), _BLOCK)
+        for i, j in [[side[start : start + _BLOCK] for side in upper]]
+    )
+    keys = [one.tobytes() for one in W]
+    return columns | _compare("connectome", blocks, len(upper[0]), keys, cohort)
 
 
-def _link_columns(cohort: Cohort, mirror: np.ndarray) -> dict[str, np.ndarray]:
-    """Judge the links of every scan, a block of links at a time."""
-    upper = np.triu_indices(cohort.n_rois, 1)
-    W = cohort.connectomes
-
-    distance, agreement = np.zeros((2, cohort.n_scans))
-    for start in range(0, len(upper[0]), _BLOCK):
-        i, j = (side[start : start + _BLOCK] for side in upper)
-        links = np.log1p(W[:, i, j].astype(float))
-        facing = np.log1p(W[:, mirror[i], mirror[j]].astype(float))
-        distance += _distances(links)
-        agreement += _agreement(links - facing, cohort.groups)
-    return {
-        "connectome_deviation": _stand_out(distance / len(upper[0])),
-        "connectome_mirrored": _sides(agreement),
-        "connectome_duplicate": _duplicates([one.tobytes() for one in W], cohort),
-    }
-
-
-def _feature_columns(
-    cohort: Cohort, place: int, name: str, mirror: np.ndarray
-) -> dict[str, np.ndarray]:
+def _feature_columns(cohort: Cohort, place: int, name: str) -> dict[str, np.ndarray]:
     values = cohort.features[..., place]
     missing = np.isnan(values)
     low, high = get_measure(name).plausible
-    equal, keys = [], []
-    for row, gone in zip(values, missing, strict=True):
-        equal.append(np.unique(row[~gone], return_counts=True)[1].max(initial=0))
-        keys.append(b"" if gone.all() else row.tobytes())
-    given = np.maximum((~missing).sum(axis=1), 1)
-    gap = np.nan_to_num(values - values[:, mirror])
-    return {
+    columns = {
         f"{name}_missing": missing.sum(axis=1),
         f"{name}_zeros": (values == 0).sum(axis=1),
         f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
-        f"{name}_equal": np.array(equal),
-        f"{name}_deviation": _stand_out(_distances(values) / given),
-        f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
-        f"{name}_duplicate": _duplicates(keys, cohort),
+        f"{name}_equal": np.array(
+            [
+                np.unique(row[~gone], return_counts=True)[1].max(initial=0)
+                for row, gone in zip(values, missing, strict=True)
+            ]
+        ),
+    }
+    keys = [b"" if np.isnan(row).all() else row.tobytes() for row in values]
+    given = np.maximum((~missing).sum(axis=1), 1)
+    blocks = [(values, values[:, cohort.atlas.homotopic])]
+    return columns | _compare(name, blocks, given, keys, cohort)
+
+
+def _compare(
+    part: str,
+    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
+    n_values: int | np.ndarray,
+    keys: Sequence[bytes],
+    cohort: Cohort,
+) -> dict[str, np.ndarray]:
+    """Compare scans by blocks of values and of those facing them; equal keys: equal."""
+    distance, agreement = np.zeros((2, cohort.n_scans))
+    for values, facing in blocks:
+        distance += _distances(values)
+        agreement += _agreement(np.nan_to_num(values - facing), cohort.groups)
+    is_enough = cohort.n_scans >= FEWEST_SCANS
+    return {
+        f"{part}_deviation": robust_deviation(distance / n_values) * is_enough,
+        f"{part}_mirrored": _sides(agreement),
+        f"{part}_duplicate": _duplicates(keys, cohort.table["scan"].tolist()),
     }
 
 
@@ -146,13 +147,10 @@ def robust_deviation(values: np.ndarray) -> np.ndarray:
 
     Signed; 0 where all values are one, NaN where missing.
     """
-    present = ~np.isnan(values).all(axis=0)
-    result = np.full(values.shape, np.nan)
-    given = values[..., present] if values.ndim > 1 else values
-    gap = given - np.nanmedian(given, axis=0)
-    mad = 1.4826 * np.nanmedian(np.abs(gap), axis=0)
-    result[..., present] = gap / np.where(mad > 0, mad, 1)
-    return result
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        gap = values - np.nanmedian(values, axis=0)  # of regions not measured: NaN
+        mad = 1.4826 * np.nanmedian(np.abs(gap), axis=0)
+    return gap / np.where(mad > 0, mad, 1)
 
 
 def _distances(values: np.ndarray) -> np.ndarray:
@@ -160,12 +158,6 @@ def _distances(values: np.ndarray) -> np.ndarray:
     size = np.nan_to_num(np.abs(robust_deviation(values)), nan=0.0)
     # a link that is 0 in most scans has no spread; capped, it cannot shout alone
     return np.minimum(size, 10).sum(axis=1)
-
-
-def _stand_out(distance: np.ndarray) -> np.ndarray:
-    if len(distance) < FEWEST_SCANS:
-        return np.zeros(len(distance))
-    return robust_deviation(distance[:, None])[:, 0]
 
 
 def _agreement(gap: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -191,10 +183,9 @@ def _sides(agreement: np.ndarray) -> np.ndarray:
     return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
 
 
-def _duplicates(keys: Sequence[bytes], cohort: Cohort) -> np.ndarray:
+def _duplicates(keys: Sequence[bytes], scans: Sequence[str]) -> np.ndarray:
     """Return another scan with the very same values, empty where there is none."""
     first: dict[bytes, int] = {}
-    scans = cohort.table["scan"].tolist()
     duplicates = [""] * len(scans)
     for row, key in enumerate(keys):
         other = first.setdefault(key, row) if key else row
