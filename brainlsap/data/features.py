@@ -75,9 +75,9 @@ def read_feature(
         PETSurfer's `gtm.stats.dat`; or activity over time with the start and end of
         frames first.
     feature : str
-        `thickness`, `area`, `volume` and `volume_per_etiv` (divided by the
-        intracranial volume) are known to FreeSurfer's stats; any other name is
-        looked for as a column, or as a measure of vertices (`surf/?h.<feature>`).
+        `thickness`, `area` and `volume` are known to FreeSurfer's stats; any other
+        name is looked for as a column, or as a measure of vertices
+        (`surf/?h.<feature>`).
     atlas : str, Path or Atlas
         As :func:`.load_atlas` takes it.
     subcortex : {"absent", "mean", "volume"}
@@ -343,7 +343,7 @@ class FeatureSources:
         tables = {number: self.tables[number] for number, _ in chosen.values()}
         names = ", ".join(table.path.name for table in tables.values())
         notes, faults = [f"{measure.name}: read from {names}"], dict[int, str]()
-        values, sizes = np.full((len(scans), len(atlas)), np.nan), np.nan
+        values = np.full((len(scans), len(atlas)), np.nan)
         unused = set()
         for number, table in tables.items():
             index: dict[tuple[str, str], list[int]] = {}
@@ -361,7 +361,6 @@ class FeatureSources:
             for place, (its_table, word) in chosen.items():
                 if its_table == number:
                     values[:, place] = table.values[word, place][rows]
-            sizes = sizes if table.head_size is None else table.head_size[rows]
             unused |= {place for word, place in table.values if word != "other"}
             notes += [f"{table.path.name}: {note}" for note in table.notes]
             spare = len(table.names) - len(set(rows.tolist()))
@@ -375,13 +374,6 @@ class FeatureSources:
                 f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
                 "FreeSurfer runs; they are never mixed. Keep one kind"
             )
-        if measure.by_head_size:
-            values /= np.reshape(sizes, (-1, 1))
-            if np.isnan(values).all(axis=1).any() and not faults:
-                raise FileFormatError(
-                    f"{measure.name} needs the intracranial volume of every scan in a "
-                    f"column eTIV of {names}."
-                )
         paths = ", ".join(str(table.path) for table in tables.values())
         unknown = [unknown_names(table.strangers, atlas) for table in tables.values()]
         places = np.array(list(chosen))

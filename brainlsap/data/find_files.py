@@ -186,7 +186,6 @@ class StudyFiles:
         own += [p / "subjects" for p in (folder, *own) if (p / "subjects").is_dir()]
         # of a folder that was named twice the first name counts
         roots = {path.resolve(): path for path in reversed([folder, *own, *given])}
-        self._known = [*roots, *(path.resolve() for path in fs_only)]
         self.files: dict[tuple[str, str], list[Path]] = {}
         self.sessions: dict[str, dict[str, str]] = {}
         self.subjects: dict[tuple[str, str], list[tuple[ScanName, Path]]] = {}
@@ -216,7 +215,7 @@ class StudyFiles:
         if visit:
             self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
 
-    def _walk(self, root: Path) -> None:  # noqa: C901 (one question after the other)
+    def _walk(self, root: Path) -> None:
         """List a root's people, FreeSurfer subjects and tables, six levels deep."""
         glob = self.patterns.get("freesurfer", "*")
         for place, folders, listed in os.walk(root, followlinks=True):
@@ -224,16 +223,6 @@ class StudyFiles:
             parts = path.parts[len(root.parts) :]
             folders[:] = sorted(name for name in folders if name[0] != ".")
             names = sorted(name for name in listed if name[0] != ".")
-            for link in (path / name for name in folders):
-                # who packs a cohort must not decide which other folders are read
-                if link.is_symlink() and not any(
-                    link.resolve().is_relative_to(known) for known in self._known
-                ):
-                    raise CohortError(
-                        f"{link} is a link that leads out of the cohort's folder, to "
-                        f"{link.resolve()}, and is not followed; move the data there, "
-                        "or name the other data set by derivatives= (--derivatives)"
-                    )
             if not parts:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]

@@ -26,8 +26,6 @@ _HEADER = {
     "# NRows": "rows",
     "# hemi ": "side",
     "# Measure Cortex, NumVert": "vertices",
-    "# Measure EstimatedTotalIntraCranialVol,": "head size",
-    "# Measure IntraCranialVol,": "head size",
 }
 # FreeSurfer leaves out a region that a surface lacks. More than these, or a table
 # that does not reach its last region, is a file that was cut.
@@ -55,13 +53,13 @@ def read_stats(
             f"their annotation, not for atlas {atlas.name}. Give the values as a table "
             "of regions."
         )
-    name = "volume" if measure.by_head_size else measure.name
+    name = measure.name
     files: dict[Path, str | None] = {
         stats / f"{side}.{annotation}.stats": letter
         for side, letter in HEMISPHERES.items()
     }
     on_surface = measure.on_surface
-    values, head_size = np.full(len(atlas), np.nan), None
+    values = np.full(len(atlas), np.nan)
     notes: tuple[str, ...] = ()
     if name not in CORTEX_COLUMNS or not all(map(Path.is_file, files)):
         subject = stats.parent if stats.name == "stats" else stats
@@ -80,22 +78,15 @@ def read_stats(
             hint += f". {atlas.settings.get('remake_values', '')}" if others else "."
             raise FileFormatError(f"{path}: no such file{hint}")
         column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
-        found, head_size = _read_column(path, column, atlas, side)
+        found = _read_column(path, column, atlas, side)
         values = np.where(np.isnan(found), values, found)
-    if measure.by_head_size:
-        if not head_size:
-            raise FileFormatError(
-                f"{stats / 'aseg.stats'}: no line '# Measure EstimatedTotalIntraCranial"
-                "Vol' with a volume above 0."
-            )
-        values /= head_size
     return values, notes
 
 
 def _read_column(  # noqa: C901 (one check after the other)
     path: Path, column: str, atlas: Atlas, side: str | None
-) -> tuple[np.ndarray, float | None]:
-    """Return a column of a stats file in the order of an atlas, and its eTIV."""
+) -> np.ndarray:
+    """Return a column of a stats file in the order of an atlas."""
     rows, header = [], dict[str, str]()
     for line in read_lines(path, comments=True):
         if line[0] != "#":
@@ -123,8 +114,6 @@ def _read_column(  # noqa: C901 (one check after the other)
     cells = dict(zip(heads, zip(*rows, strict=True), strict=True))
     with reading(path, "a stats file"):
         numbers = np.array(cells[column], dtype=float)
-        size = header.get("head size")
-        head_size = None if size is None else float(size.split(",")[-2])
     names, expected = cells["StructName"], ~atlas.cortex
     if side is None:  # what is no region of the atlas is left out
         names = tuple(n if atlas.find(n) is not None else "none" for n in names)
@@ -147,7 +136,7 @@ def _read_column(  # noqa: C901 (one check after the other)
                 f"({listed((atlas.names[i] for i in missing), 5)}). The file may be "
                 "cut short; run mris_anatomical_stats or mri_segstats again."
             )
-    return np.where(expected & (places >= 0), numbers[places], np.nan), head_size
+    return np.where(expected & (places >= 0), numbers[places], np.nan)
 
 
 def _vertex_means(

@@ -42,14 +42,12 @@ from brainlsap.data.participants import (
 )
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import read_table, reading
+from brainlsap.data.tables import listed, read_table, reading
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
 _WIDTH = 86
-# Of a fault that many files share, so many are named.
-_FILES = 5
 _TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
 # Arguments that say who and which files are in a study.
 WHERE = (
@@ -89,7 +87,7 @@ class RefusedStudyError(CohortError):
     notes: tuple[str, ...]
 
 
-def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
+def load_cohort(
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     feature: str | Sequence[str] = "thickness",
@@ -254,15 +252,13 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         raise refused
 
     # what was asked, with absolute paths to read the same again: for private files
-    asked: dict[str, Any] = {}
-    for name, value in given.items():
-        is_array = isinstance(value, np.ndarray | pd.DataFrame)
-        if name == "verbose" or is_array or value in (None, (), [], {}):
-            continue
-        several = value if isinstance(value, list | tuple) else [value]
-        if name in _PATHS:
-            several = [Path(v).resolve() if Path(v).exists() else v for v in several]
-        asked[name] = several if several is value or len(several) > 1 else several[0]
+    asked = {
+        name: _absolute(value) if name in _PATHS else value
+        for name, value in given.items()
+        if name != "verbose"
+        and not isinstance(value, np.ndarray | pd.DataFrame)
+        and value not in (None, (), [], {})
+    }
     named = isinstance(given["atlas"], Atlas) or atlas.name in available_atlases()
     asked["atlas"] = atlas.name if named else Path(given["atlas"]).resolve()
     shared = "one per scan" if connectome is None else asked.get("connectome", "array")
@@ -326,6 +322,12 @@ def open_study(
         note = f"{len(spare)} subject folders are not in {table.path.name}: left out"
         listed.notes.append(note)
     return listed, sources
+
+
+def _absolute(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_absolute(one) for one in value]
+    return Path(value).resolve() if Path(value).exists() else value
 
 
 def _read_connectomes(
@@ -445,12 +447,11 @@ def _read_truth(path: Path, atlas: Atlas) -> pd.DataFrame | None:
         found = [atlas.find(name or "") for name in table["region"]]
         if len(found) != len(atlas) or set(found) != set(range(len(atlas))):
             return None
-        table = table.iloc[np.argsort(np.array(found, dtype=int))]
-        effects = [name for name in table if str(name).split("_")[0] == "effect"]
-        truth = table[effects].astype(float).reset_index(drop=True)
-        seeds = [{"true": True, "false": False}[said.lower()] for said in table["seed"]]
+        truth = table.filter(regex="^effect(_|$)").astype(float).set_axis(found)
+        is_seed = {"true": True, "false": False}
+        truth.insert(0, "seed", [is_seed[said.lower()] for said in table["seed"]])
+        truth = truth.sort_index(ignore_index=True)
     truth.insert(0, "region", atlas.names)
-    truth.insert(1, "seed", seeds)
     return truth
 
 
@@ -485,17 +486,12 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
     for what, places in shared.items():
         if len(places) == 1:
             lines.append(what if places[0] == what else f"{places[0]}: {what}")
-        elif all("/" in place or "\\" in place for place in places):
-            lines.append(f"{len(places)} files: {what}")
-            shown = [place.removeprefix(f"{folder}{os.sep}") for place in places]
-            lines += [f"  {place}" for place in shown[:_FILES]]
-            if len(shown) > _FILES:
-                lines.append(f"  ... and {len(shown) - _FILES} more")
-        else:
-            lines.append(f"{len(places)} scans: {what}")
-            listed = ", ".join(places)
-            wrapped = textwrap.wrap(
-                listed, _WIDTH, break_long_words=False, break_on_hyphens=False
-            )
-            lines += [f"  {line}" for line in wrapped]
+            continue
+        are_files = all("/" in place or "\\" in place for place in places)
+        lines.append(f"{len(places)} {'files' if are_files else 'scans'}: {what}")
+        names = listed(place.removeprefix(f"{folder}{os.sep}") for place in places)
+        wrapper = textwrap.TextWrapper(
+            _WIDTH, break_long_words=False, break_on_hyphens=False
+        )
+        lines += [f"  {line}" for line in wrapper.wrap(names)]
     return lines

@@ -9,14 +9,14 @@ What stands there instead is one of the policies of `SUBCORTEX`, asked for by na
 """
 
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import FileFormatError
 
 SUBCORTEX = ("absent", "mean", "volume")
 # Heads of columns of values that do not say of what.
@@ -79,67 +79,47 @@ WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """What is known about a measure by its name; any other name is a plain column."""
 
     name: str
     columns: tuple[str, ...] = ()
     """Heads of columns of values in tables of regions, lower case, best first."""
+    plausible: tuple[float, float] = (-np.inf, np.inf)
+    """Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios."""
     words: tuple[str, ...] = ()
     """Measures in heads of wide tables that are this one, best first."""
     files: tuple[str, ...] = ()
     """Patterns of names of files with one scan's regions, best first, lower case."""
     on_surface: bool = False
     in_stats: bool = False
-    by_head_size: bool = False
-    wanted: str = ""
-    """What the files are called, in words."""
-    plausible: tuple[float, float] = (-np.inf, np.inf)
-    """Regional values beyond these are measured in no brain: mm, mm2, mm3, ratios."""
+
+    @property
+    def wanted(self) -> str:
+        """What the files are called, in words."""
+        entities = [t.entities[0] for t in TRACERS if t.feature == self.name]
+        tracer = f"*_trc-{entities[0]}*_regions.tsv, " if entities else ""
+        return f"{tracer}{self.files[-2]} or {self.files[-1]}"
 
 
-def _pet(name: str, plausible: tuple[float, float]) -> Measure:
-    entities = [e for t in TRACERS if t.feature == name for e in t.entities]
-    words = [entity.lower() for entity in entities] or ["suvr"]
-    files = [f"*{word}*{end}" for word in words for end in _PET_ENDINGS]
+def _pet(name: str, low: float, high: float) -> Measure:
+    entities = [e.lower() for t in TRACERS if t.feature == name for e in t.entities]
+    files = [f"*{e}*{end}" for e in entities or ["suvr"] for end in _PET_ENDINGS]
     files += ["gtm.stats.dat", "*_tacs.*", "*_timeseries.*"]
-    first = entities[0] if entities else "..."
-    wanted = f"*_trc-{first}*_regions.tsv (or of another tracer of {name}), "
-    wanted += "*_statistics.tsv, *_tacs.tsv, *_timeseries.tsv, gtm.stats.dat or "
-    return Measure(
-        name,
-        columns=("suvr", "uptake"),
-        words=(name, "suvr"),
-        files=tuple(files),
-        wanted=wanted,
-        plausible=plausible,
-    )
+    return Measure(name, ("suvr", "uptake"), (low, high), (name, "suvr"), tuple(files))
 
 
-def _stats(
-    name: str, columns: tuple[str, ...], plausible: tuple[float, float], **how: Any
-) -> Measure:
-    return Measure(name, columns, in_stats=True, plausible=plausible, **how)
-
-
+_ON_SURFACE: Any = {"on_surface": True, "in_stats": True}
 _MEASURES = {
     measure.name: measure
     for measure in (
-        _pet("amyloid", (0.2, 6.0)),
-        _pet("fdg", (0.1, 4.0)),
-        _pet("tau", (0.1, 8.0)),
-        _pet("suvr", (0.1, 8.0)),
-        _stats("area", ("surfarea", "area_mm2"), (20.0, 15000.0), on_surface=True),
-        _stats("thickness", ("thickavg", "thickness_mm"), (0.8, 5.0), on_surface=True),
-        _stats("volume", ("grayvol", "volume_mm3"), (20.0, 60000.0)),
-        _stats(
-            "volume_per_etiv",
-            (),
-            (1e-5, 0.05),
-            words=("volume_per_etiv", "volume"),
-            by_head_size=True,
-        ),
+        _pet("amyloid", 0.2, 6.0),
+        _pet("fdg", 0.1, 4.0),
+        _pet("tau", 0.1, 8.0),
+        _pet("suvr", 0.1, 8.0),
+        Measure("area", ("surfarea", "area_mm2"), (20.0, 15000.0), **_ON_SURFACE),
+        Measure("thickness", ("thickavg", "thickness_mm"), (0.8, 5.0), **_ON_SURFACE),
+        Measure("volume", ("grayvol", "volume_mm3"), (20.0, 60000.0), in_stats=True),
     )
 }
 KNOWN = (*_MEASURES, "strength")
@@ -149,12 +129,10 @@ KNOWN = (*_MEASURES, "strength")
 def get_measure(name: str) -> Measure:
     """Return what is known about a measure."""
     known, lower = _MEASURES.get(name, Measure(name)), name.lower()
-    return replace(
-        known,
+    return known._replace(
         columns=(lower, *known.columns, *_VALUES),
         words=known.words or (name,),
         files=(*known.files, f"*desc-{lower}_regions.*", f"*_{lower}.*"),
-        wanted=f"{known.wanted}*desc-{lower}_regions.* or *_{lower}.*",
     )
 
 
@@ -165,14 +143,13 @@ def wrong_tracer(file_name: str, measure: str) -> str | None:
     'trc-18FAV45 (florbetapir)'
     """
     found = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
-    if found is None or measure not in {tracer.feature for tracer in TRACERS}:
+    kinds = {e.lower(): one for one in TRACERS for e in one.entities}
+    if found is None or measure not in {one.feature for one in TRACERS}:
         return None
-    said = found[1].lower()
-    for tracer in TRACERS:
-        if said in map(str.lower, tracer.entities):
-            is_it = tracer.feature == measure
-            return None if is_it else f"trc-{found[1]} ({tracer.name})"
-    return f"trc-{found[1]} (not a known tracer of {measure})"
+    tracer = kinds.get(found[1].lower())
+    if tracer is None:
+        return f"trc-{found[1]} (not a known tracer of {measure})"
+    return None if tracer.feature == measure else f"trc-{found[1]} ({tracer.name})"
 
 
 def finish(
@@ -183,10 +160,7 @@ def finish(
     Raises a FileFormatError where a value is infinite, a size is negative (tables
     write -4 for what was not measured), or volumes were asked for and there are none.
     """
-    if subcortex not in SUBCORTEX:
-        raise ParameterError(
-            f"subcortex must be one of {', '.join(SUBCORTEX)}; got {subcortex!r}."
-        )
+    check_choice("subcortex", subcortex, SUBCORTEX)
     bad = np.isinf(values) | ((values < 0) & measure.in_stats)
     if bad.any():
         place = int(np.flatnonzero(bad)[0])
@@ -229,12 +203,11 @@ def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:
     """
     there = np.isin(np.arange(len(atlas)), places)
     for structure, of_it in (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex)):
-        missing = np.flatnonzero(of_it & ~there)
-        if missing.size and ((there & of_it).any() or not there.any()):
-            names = ", ".join(atlas.names[i] for i in missing[:5])
+        missing = [atlas.names[i] for i in np.flatnonzero(of_it & ~there)]
+        if missing and ((there & of_it).any() or not there.any()):
             raise FileFormatError(
-                f"{where}: {missing.size} of {int(of_it.sum())} {structure} regions of "
-                f"{atlas.name} are missing: {names}"
-                f"{' ...' if missing.size > 5 else ''}. Write n/a for a region that "
-                "was not measured."
+                f"{where}: {len(missing)} of {of_it.sum()} {structure} regions of "
+                f"{atlas.name} are missing: {', '.join(missing[:5])}"
+                f"{' ...' * (len(missing) > 5)}. Write n/a for a region that was not "
+                "measured."
             )

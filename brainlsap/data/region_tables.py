@@ -71,8 +71,6 @@ class ScanTable(NamedTuple):
     """Names in heads that say a side but are no region of the atlas."""
     outside: tuple[str, ...]
     """Columns that atlases leave out on purpose."""
-    head_size: np.ndarray | None
-    """Intracranial volume (eTIV) of every row, NaN where it is not above 0."""
     notes: tuple[str, ...]
 
 
@@ -124,11 +122,6 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
             f"measured: {listed(empty)}",
         )
     facts = kinds["others"] + kinds["strangers"] + kinds["outside"] * (not values)
-    head_size = None
-    size_column = find_column(heads, _HEAD_SIZES)
-    if size_column is not None:
-        sizes = pd.to_numeric(table[size_column], errors="coerce").to_numpy(float)
-        head_size = np.where(sizes > 0, sizes, np.nan)
     return ScanTable(
         path,
         [
@@ -139,7 +132,6 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
         values,
         tuple(_split_head(head, atlas)[1] for head in kinds["strangers"]),
         tuple(kinds["outside"]),
-        head_size,
         notes,
     )
 
@@ -212,11 +204,6 @@ def read_region_values(
     hemisphere, that of the other beside it is read, too.
     """
     path = Path(path)
-    if measure.by_head_size:
-        raise FileFormatError(
-            f"{path}: {measure.name} needs the intracranial volume, which tables of "
-            "regions do not hold; read it from FreeSurfer's stats or tables of scans."
-        )
     scaled = Path(reference).name if reference is not None else "_ref- file"
     notes: tuple[str, ...] = (f"PET: divided by the mean of {scaled}",)
     lines = read_lines(path) if path.suffix.lower() in (".dat", ".txt") else []

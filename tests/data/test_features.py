@@ -237,17 +237,6 @@ def test_kinds_of_runs_in_tables_are_never_mixed(tables):
         load()
 
 
-def test_every_scan_has_a_head_size(tables):
-    make, load = tables
-    heads = ["id", *(f"{name}_volume" for name in CORTEX), "eTIV"]
-    make("table.csv", heads, [(who, [*cells, 2]) for who, cells in ROWS])
-    assert load("volume_per_etiv").features[0, :3, 0].tolist() == [5, 5.5, 6]
-    rows = [(who, [*cells, 2 if who < "sub-03" else "n/a"]) for who, cells in ROWS]
-    make("table.csv", heads, rows)
-    with refused(r"of every scan in a column eTIV of .*table"):
-        load("volume_per_etiv")
-
-
 def test_a_table_of_another_parcellation_is_named(write, tmp_path, desikan):
     write("participants.tsv", "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\n")
     np.save(tmp_path / "w.npy", 1 - np.eye(160))

@@ -89,24 +89,6 @@ def test_people_may_have_any_name(write, tmp_path):
     assert list(files.files) == [("1000123", "")]
 
 
-@pytest.mark.parametrize("place", ["sub-01", "sub-01/ses-1", "sub-01/ses-1/dwi"])
-def test_a_link_out_of_the_cohort_is_not_followed(write, tmp_path, place):
-    write("other/ses-1/dwi/x_connectivity.csv", "")
-    write("study/sub-02/ses-1/dwi/x_connectivity.csv", "")
-    inner = place.removeprefix("sub-01").lstrip("/")
-    link = tmp_path / "study" / place
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(tmp_path / "other" / inner)
-    said = f"{place} is a link that leads out of the cohort's folder, to .*/other"
-    with refused(said):
-        StudyFiles(tmp_path / "study").of_scan(("01", "1"), True)
-    named = StudyFiles(tmp_path / "study", derivatives=[tmp_path / "other"])
-    assert len(named.of_scan(("01", "1"), True)) == 1
-    link.unlink()
-    link.symlink_to(tmp_path / "study" / "sub-02" / inner)
-    assert len(StudyFiles(tmp_path / "study").of_scan(("01", "1"), True)) == 1
-
-
 def test_a_folder_given_twice_counts_once(write, tmp_path):
     write("derivatives/a/sub-01/x.csv", "")
     files = StudyFiles(tmp_path, derivatives=[tmp_path / "derivatives" / "a"])

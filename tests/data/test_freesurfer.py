@@ -44,9 +44,6 @@ def test_values_come_by_name_in_any_order(subject):
         np.testing.assert_allclose(
             read(subject, subcortex="volume")[68:], 1e3 * VALUES[68:]
         )
-        np.testing.assert_allclose(
-            read(subject, "volume_per_etiv"), 1e3 * VALUES / 1.5e6
-        )
         np.testing.assert_array_equal(read(subject, "area")[[0, 67]], [70, 137])
         edit(subject / "stats/lh.aparc.stats", lambda rows: rows[::-1])
 
@@ -96,9 +93,6 @@ def test_other_names_of_the_thalamus_and_lost_structures(subject):
     path.write_text(whole.replace("Left-Amygdala", "Left-Vessel"))
     with pytest.raises(FileFormatError, match=r"no row \(Left-Amygdala\)"):
         read(subject, "volume")
-    path.write_text(whole.replace("1500000.0", "0"))
-    with pytest.raises(FileFormatError, match=r"aseg\.stats: no line '# Measure Estim"):
-        read(subject, "volume_per_etiv")
 
 
 def test_hemispheres_that_were_exchanged_are_refused(subject):
