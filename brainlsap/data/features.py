@@ -8,14 +8,13 @@ scan.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import Scan, StudyFiles
+from brainlsap.data.find_files import Scan, ScanName, StudyFiles
 from brainlsap.data.freesurfer import read_stats
 from brainlsap.data.measures import (
     KNOWN,
@@ -140,17 +139,14 @@ class FeatureSources:
     @cached_property
     def tables(self) -> list[ScanTable]:
         """Tables of many scans: those given, or those in the study's folders."""
-        found = []
-        for given in self.given or ():
-            inside = self.files.folder / given
-            path = Path(given) if Path(given).is_file() else inside
-            found.append(read_scan_table(path, self.atlas))
-        for path in self.files.tables if self.given is None else ():
-            if path.name != TRUTH_FILE:
-                try:
-                    found.append(read_scan_table(path, self.atlas))
-                except BrainlsapError as error:
-                    self.skipped.append(str(error))
+        found, paths = [], [one for one in self.files.tables if one.name != TRUTH_FILE]
+        for path in paths if self.given is None else map(self.files.inside, self.given):
+            try:
+                found.append(read_scan_table(path, self.atlas))
+            except BrainlsapError as error:
+                if self.given is not None:
+                    raise
+                self.skipped.append(str(error))
         return found
 
     def people_table(self, label: str | None) -> ScanTable:
@@ -167,18 +163,19 @@ class FeatureSources:
         found = [one for one in found if not one.outside + one.strangers] or found
         if len(found) == 1:
             return found[0]
-        message = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx)"
-        if found:
-            listed = ", ".join(str(table.path) for table in found)
-            raise CohortError(
-                f"{message}; {len(found)} tables could be it: {listed}; say which by "
-                "features_table= (--features-table)"
-            )
         without = [f"{table.path}: has no column {label!r}" for table in self.tables]
+        reasons = [f"not used: {reason}" for reason in (*self.skipped, *without)]
+        which = (
+            f"no table that holds ids and {label or 'people'!r} in its place. Is this "
+            "the cohort's folder?"
+        )
+        if found:
+            reasons, paths = [], ", ".join(str(table.path) for table in found)
+            which = f"{len(found)} tables could be it: {paths}; say which by "
+            which += "features_table= (--features-table)"
         raise CohortError(
-            f"{message}, and no table that holds ids and {label or 'people'!r} in its "
-            "place. Is this the cohort's folder?",
-            [f"not used: {reason}" for reason in (*self.skipped, *without)],
+            f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}",
+            reasons,
         )
 
     @cached_property
@@ -194,109 +191,88 @@ class FeatureSources:
                 visits.setdefault(person, {}).setdefault(visit, name.session)
         return visits
 
-    def locate(
+    def locate(  # noqa: C901 (one kind of source after the other)
         self, feature: str, scans: Sequence[Scan]
     ) -> tuple[Sequence[Source], list[str]]:
         """Return the source of a feature for every scan, and notes.
 
         Raises a CohortError where there is none for any scan.
         """
-        measure, refused = get_measure(feature), dict[str, None]()
+        measure, pattern = get_measure(feature), self.files.patterns.get(feature)
+
+        def not_used(scans: Sequence[Scan], *reasons: str) -> str:
+            paths = dict.fromkeys(path for scan in scans for path in scan.files)
+            said = ((path.name, wrong_tracer(path.name, feature)) for path in paths)
+            others = [f"{name} is of {tracer}" for name, tracer in said if tracer]
+            return "".join(f"; not used: {one}" for one in (*others[:5], *reasons))
+
         if self.given is None:
-            pattern = self.files.patterns.get(feature)
-            found: list[Source] = []
-            n_missing = 0
+            found: list[Source | None] = []
             for scan in scans:
                 try:
-                    path = self.files.regions(scan, feature, self.atlas)
+                    found.append(self.files.regions(scan, feature, self.atlas))
                 except CohortError as error:
                     found.append(f"{scan.name}: {error}")
-                    continue
-                n_missing += path is None
-                others = [
-                    f"{one.name} is of {tracer}"
-                    for one in scan.files
-                    if path is None and (tracer := wrong_tracer(one.name, feature))
-                ]
-                refused |= dict.fromkeys(others)
-                found.append(
-                    path
-                    or f"{scan.name}: no table of regions for {feature}; expected a "
-                    f"file {pattern or measure.wanted}"
-                    + (f", but {'; '.join(others)}" if others else "")
-                )
-            if n_missing < len(scans):
-                return found, [
-                    f"{feature}: read from a table of regions for every scan"
-                ]
+            if any(one is not None for one in found):
+                missing = f"no table of regions for {feature}; expected a file "
+                missing += pattern or measure.wanted
+                return [
+                    one or f"{scan.name}: {missing}{not_used([scan])}"
+                    for scan, one in zip(scans, found, strict=True)
+                ], [f"{feature}: read from a table of regions for every scan"]
             if pattern is not None:
                 raise CohortError(fits_nothing(feature, pattern, scans))
-            if measure.in_stats and any(
-                scan.entries(self.files.subjects) for scan in scans
-            ):
-                return self._freesurfer(scans)
-        chosen = self._choose_columns(measure)
-        if chosen:
+            subjects = [scan.entries(self.files.subjects) for scan in scans]
+            if measure.in_stats and any(subjects):
+                return self._choose_runs(scans, subjects)
+        if chosen := self._choose_columns(measure):
             return self._table_rows(chosen, scans, measure)
+        where = "found nowhere; looked for "
+        if self.given is None:
+            where += f"files {measure.wanted} beside the scans, "
+        if self.given is None and measure.in_stats:
+            where += "FreeSurfer subjects (folders with stats inside), "
+        where += "a column per region in tables with a row per scan, in "
+        where += ", ".join(map(str, self.given or [self.files.folder]))
         if feature not in KNOWN and feature.lower() in KNOWN:
-            raise CohortError(
-                f"{feature}: no such feature; did you mean {feature.lower()!r}?"
-            )
-        if self.given is not None:
-            listed = ", ".join(map(str, self.given))
-            where = f"no column of {listed} is {feature} of a region"
-        else:
-            stats = (
-                "FreeSurfer subjects (folders with stats inside), " * measure.in_stats
-            )
-            where = (
-                f"found nowhere; looked for files {measure.wanted} beside the scans, "
-                f"{stats}tables with a row per scan and a column per region in "
-                f"{self.files.folder}"
-            )
-        unknown = [unknown_names(t.strangers, self.atlas) for t in self.tables]
-        unused = [*islice(refused, 5), *self.skipped, *filter(None, unknown)]
-        raise CohortError(
-            f"{feature}: {where}" + "".join(f"; not used: {one}" for one in unused)
-        )
+            where += f"; did you mean {feature.lower()!r}?"
+        unknown = (unknown_names(table.strangers, self.atlas) for table in self.tables)
+        reasons = not_used(scans, *self.skipped, *filter(None, unknown))
+        raise CohortError(f"{feature}: {where}{reasons}")
 
-    def _freesurfer(self, scans: Sequence[Scan]) -> tuple[list[Source], list[str]]:
+    def _choose_runs(
+        self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
+    ) -> tuple[list[Source], list[str]]:
         """Return the FreeSurfer subject of every scan, all of one kind of run."""
-        runs: list[tuple[list[Path], list[Path]]] = []
-        for scan in scans:
-            known = scan.entries(self.files.subjects)
-            cross, long = (
-                sorted(path for name, path in known if bool(name.base) == is_long)
-                for is_long in (False, True)
-            )
-            runs.append((cross, long))
-        n_cross, n_long = (sum(bool(run[kind]) for run in runs) for kind in (0, 1))
-        if n_cross == n_long == len(scans):
+        kinds = ("cross-sectional", "longitudinal")
+        runs = [
+            {k: [p for name, p in known if kinds[bool(name.base)] == k] for k in kinds}
+            for known in subjects
+        ]
+        counts = {kind: sum(bool(run[kind]) for run in runs) for kind in kinds}
+        if set(counts.values()) == {len(scans)}:
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern={'freesurfer': '*.long.*'} or "
                 "pattern={'freesurfer': '!*.long.*'}"
             )
-        kinds = ("cross-sectional", "longitudinal")
-        kind = int(n_long > n_cross)
+        kind, other = sorted(kinds, key=lambda one: (-counts[one], one))
         found: list[Source] = []
         for scan, run in zip(scans, runs, strict=True):
-            if len(run[kind]) == 1:
-                found.append(run[kind][0])
-            elif run[kind]:
-                found.append(
-                    f"{scan.name}: {len(run[kind])} FreeSurfer subjects could be it: "
-                    f"{', '.join(map(str, run[kind]))}; choose by subjects_dir= "
-                    "(--subjects-dir) or pattern= (--pattern)"
-                )
-            else:
-                but = f", but a {kinds[1 - kind]} one; they are never mixed"
-                found.append(
-                    f"{scan.name}: no {kinds[kind]} FreeSurfer run"
-                    f"{but if run[1 - kind] else ''}; expected a folder of its name "
+            fault = (
+                f"{len(run[kind])} FreeSurfer subjects could be it: "
+                f"{', '.join(map(str, run[kind]))}; choose by subjects_dir= "
+                "(--subjects-dir) or pattern= (--pattern)"
+            )
+            if not run[kind]:
+                but = f", but a {other} one; they are never mixed" if run[other] else ""
+                fault = (
+                    f"no {kind} FreeSurfer run{but}; expected a folder of its name "
                     "with stats inside"
                 )
-        return found, [f"FreeSurfer: stats of {kinds[kind]} runs"]
+            one = run[kind][0] if len(run[kind]) == 1 else f"{scan.name}: {fault}"
+            found.append(one)
+        return found, [f"FreeSurfer: stats of {kind} runs"]
 
     def _choose_columns(self, measure: Measure) -> dict[int, tuple[int, str]]:
         """Return the table and the measure in its heads of every region of a feature.
@@ -308,27 +284,21 @@ class FeatureSources:
         words = below = (*measure.words, "")
         if measure.on_surface:
             below = ("volume", "") if self.subcortex == "volume" else ()
-        chosen = {}
+        exact = [not one.outside + one.strangers for one in self.tables]
+        chosen: dict[int, tuple[int, str]] = {}
         for place, is_cortex in enumerate(self.atlas.cortex):
             for word in words if is_cortex else below:
-                holding = [
-                    number
-                    for number, table in enumerate(self.tables)
-                    if (word, place) in table.values
-                ]
-                exact = [
-                    number
-                    for number in holding
-                    if not self.tables[number].outside + self.tables[number].strangers
-                ]
-                if len(exact or holding) > 1:
-                    listed = ", ".join(str(self.tables[n].path) for n in holding)
+                key = (word, place)
+                holding = [n for n, one in enumerate(self.tables) if key in one.values]
+                holding = [n for n in holding if exact[n]] or holding
+                if len(holding) > 1:
+                    paths = ", ".join(str(self.tables[n].path) for n in holding)
                     raise CohortError(
                         f"{measure.name}: more than one table holds the same regions: "
-                        f"{listed}; say which by features_table= (--features-table)"
+                        f"{paths}; say which by features_table= (--features-table)"
                     )
                 if holding:
-                    chosen[place] = (exact or holding)[0], word
+                    chosen[place] = holding[0], word
                     break
         return chosen
 
@@ -339,36 +309,30 @@ class FeatureSources:
         measure: Measure,
     ) -> tuple[list[Source], list[str]]:
         """Return the values of every scan in tables with a row per scan."""
-        atlas = self.atlas
+        atlas, places = self.atlas, np.array(list(chosen))
         tables = {number: self.tables[number] for number, _ in chosen.values()}
         names = ", ".join(table.path.name for table in tables.values())
         notes, faults = [f"{measure.name}: read from {names}"], dict[int, str]()
         values = np.full((len(scans), len(atlas)), np.nan)
-        unused = set()
         for number, table in tables.items():
             index: dict[tuple[str, str], list[int]] = {}
             for row, name in enumerate(table.names):
                 index.setdefault(name.key, []).append(row)
-            rows = np.full(len(scans), -1)
-            for i, scan in enumerate(scans):
-                found = scan.entries(index)
-                rows[i] = found[0] if found else -1
-                if len(found) != 1:
-                    reason = f"{len(found)} rows" if found else "no row"
-                    faults.setdefault(
-                        i, f"{scan.name}: {reason} in {table.path}; expected one"
-                    )
+            rows = [scan.entries(index) for scan in scans]
+            for i, known in enumerate(rows):
+                if len(known) != 1:
+                    reason = f"{len(known)} rows" if known else "no row"
+                    fault = f"{scans[i].name}: {reason} in {table.path}; expected one"
+                    faults.setdefault(i, fault)
+            first = [known[0] if known else 0 for known in rows]
             for place, (its_table, word) in chosen.items():
                 if its_table == number:
-                    values[:, place] = table.values[word, place][rows]
-            unused |= {place for word, place in table.values if word != "other"}
+                    values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
-            spare = len(table.names) - len(set(rows.tolist()))
+            spare = len(table.names) - len(set(first))
             if spare and not faults:
-                notes.append(
-                    f"{table.path.name}: {spare} rows of scans that are not in the "
-                    "cohort"
-                )
+                what = f"{spare} rows of scans that are not in the cohort"
+                notes.append(f"{table.path.name}: {what}")
         if len({bool(name.base) for one in tables.values() for name in one.names}) > 1:
             raise CohortError(
                 f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
@@ -376,7 +340,6 @@ class FeatureSources:
             )
         paths = ", ".join(str(table.path) for table in tables.values())
         unknown = [unknown_names(table.strangers, atlas) for table in tables.values()]
-        places = np.array(list(chosen))
         try:
             check_structures(places, atlas, paths)
             if any(unknown) and not atlas.cortex[places].any():
@@ -384,7 +347,10 @@ class FeatureSources:
         except FileFormatError as error:
             message = " ".join([str(error), *filter(None, unknown)])
             raise FileFormatError(message) from error
-        unused -= set(np.flatnonzero(atlas.cortex)) | set(chosen)
+        there = {
+            i for one in tables.values() for word, i in one.values if word != "other"
+        }
+        unused = there - set(chosen) - set(np.flatnonzero(atlas.cortex))
         if measure.on_surface and unused:
             notes.append(
                 f"{measure.name}: {len(unused)} subcortical columns are left out; "

@@ -195,16 +195,14 @@ class StudyFiles:
         for root in fs_only:
             self.subjects.clear()
             self._walk(root)
-        template = self.patterns.get("connectome", "")
-        if "{" in template:
-            flat = self._fit_template(template)
-        else:
-            flat = {
-                path: parse_scan_name(path.name.partition(".")[0])
-                for name in FLAT_FOLDERS
-                for path in (folder / name).glob("[!.]*")
-                if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
-            }
+        connectomes = self.patterns.get("connectome", "")
+        usual = [f"{name}/{{scan}}.*" for name in FLAT_FOLDERS]
+        flat = {
+            path: scan
+            for template in ([connectomes] if "{" in connectomes else usual)
+            for path, scan in self._fit_template(template).items()
+            if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
+        }
         self.flat = set(flat)
         for path, scan in sorted(flat.items()):
             self._add(scan, [path])
@@ -278,11 +276,16 @@ class StudyFiles:
         found = {}
         for path in self.folder.glob(re.sub(r"\{.*?\}", "*", pattern)):
             match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
-            if match and path.is_file():
+            if match and path.name[0] != "." and path.is_file():
                 said = match.groupdict()
                 scan = parse_scan_name(said.pop("scan")) if "scan" in said else None
                 found[path] = scan or ScanName(**said)
         return found
+
+    def inside(self, path: str | Path) -> Path:
+        """Return a path, which may also be relative to the study's folder."""
+        inside = self.folder / path
+        return inside if inside.exists() else Path(path)
 
     def of_scan(self, key: tuple[str, str], is_only: bool) -> tuple[Path, ...]:
         """Return all files of one scan, sorted.

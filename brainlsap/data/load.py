@@ -8,7 +8,7 @@ import json
 import os
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from brainlsap.data.connectomes import (
 from brainlsap.data.features import (
     TRUTH_FILE,
     FeatureSources,
+    Source,
     fits_nothing,
     read_feature,
 )
@@ -208,8 +209,7 @@ def load_cohort(
 
     # the arrays, scan by scan
     if isinstance(labels, str | Path):
-        inside = folder / labels
-        labels = read_names(inside if inside.is_file() else labels)
+        labels = read_names(sources.files.inside(labels))
     how: dict[str, Any] = {"row_order": row_order, "measure": measure}
     how |= {"labels": labels, "symmetrize": symmetrize}
     if connectome is None:
@@ -229,8 +229,7 @@ def load_cohort(
                     "brainlsap.images.build_connectome first."
                 )
             elif connectome != NO_CONNECTOME:
-                inside = folder / connectome
-                path = inside if inside.is_file() else connectome
+                path = sources.files.inside(connectome)
                 W[0], notes = read_connectome(path, atlas, **how)
             log.notes.append("one connectome for everybody")
             log.notes += [f"the connectome: {note}" for note in notes]
@@ -343,9 +342,7 @@ def _read_connectomes(
     given = files.patterns.get("connectome")
     wanted = given or " or ".join(CONNECTOME_PATTERNS)
     missing, wrong = list[str](), _Log()
-    hidden = None if verbose else True  # None: shown on a terminal
-    bar = tqdm(scans, "reading connectomes", unit="scan", disable=hidden)
-    for row, scan in enumerate(bar):
+    for row, scan in enumerate(_bar(scans, "connectomes", verbose)):
         try:
             path = files.connectome(scan, atlas)
             if path is not None:
@@ -374,6 +371,11 @@ def _read_connectomes(
     return W
 
 
+def _bar(scans: Sequence[Scan], what: str, verbose: bool) -> Iterable[Scan]:
+    hidden = None if verbose else True  # None: shown on a terminal
+    return tqdm(scans, f"reading {what}", unit="scan", disable=hidden)
+
+
 def _read_features(  # noqa: C901 (one question after the other)
     names: Sequence[str],
     scans: Sequence[Scan],
@@ -387,27 +389,27 @@ def _read_features(  # noqa: C901 (one question after the other)
     atlas, subcortex = sources.atlas, sources.subcortex
     X = np.full((len(scans), len(atlas), len(names)), np.nan)
     for column, name in enumerate(names if len(scans) else ()):
-        values = X[..., column]
+        values, n_read = X[..., column], 0
+        found: Sequence[Source]
         try:
-            if name == STRENGTH:
-                if W.strides[0] == 0:
-                    raise CohortError(
-                        "strength: with one connectome for everybody (connectome=, "
-                        "--connectome) it is the same for every scan. Choose another "
-                        "feature"
-                    )
-                log.notes.append("strength: sum of the connectome's weights")
+            if name != STRENGTH:
+                found, notes = sources.locate(name, scans)
+            elif W.strides[0]:
                 # a region's links to itself are no links to others
                 own = W.diagonal(axis1=1, axis2=2)
-                values[:] = W.sum(axis=2, dtype=np.float64) - own
-                continue
-            found, notes = sources.locate(name, scans)
+                found = list(W.sum(axis=2, dtype=np.float64) - own)
+                notes = ["strength: sum of the connectome's weights"]
+            else:
+                raise CohortError(
+                    "strength: with one connectome for everybody (connectome=, "
+                    "--connectome) it is the same for every scan. Choose another "
+                    "feature"
+                )
         except BrainlsapError as error:
             log.fault(error)
             continue
         log.notes += [note for note in notes if note not in log.notes]
-        n_read, hidden = 0, None if verbose else True
-        bar = tqdm(scans, f"reading {name}", unit="scan", disable=hidden)
+        bar = _bar(scans, name, verbose)
         for row, (scan, source) in enumerate(zip(bar, found, strict=True)):
             try:
                 if isinstance(source, str):

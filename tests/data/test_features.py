@@ -291,7 +291,7 @@ def test_tables_that_are_given_must_serve(tables):
     with pytest.raises(FileFormatError, match=r"absent\.csv: no such file"):
         load(features_table="absent.csv")
     make("other.csv", ["id", "x"], [("sub-01", [1])])
-    with refused(r"no column of other.csv is thickness of a re"):
+    with refused(r"found nowhere; looked for a column per region .* in other.csv"):
         load(features_table=["other.csv"])
 
 

@@ -227,7 +227,7 @@ def test_a_feature_that_is_nowhere(study, tiny):
     with refused(r"thickness: found nowhere; looked for files .*FreeSurfer subj"):
         load_cohort(study, tiny, "thickness")
     for wrong, right in (("FDG", "fdg"), ("Strength", "strength")):
-        with refused(f"no such feature; did you mean '{right}'"):
+        with refused(f"did you mean '{right}'"):
             load_cohort(study, tiny, wrong)
 
 
