@@ -16,7 +16,7 @@ the features of a first layer, need their terms :math:`T_n(L - I) X` only: with 
 
 import copy
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,18 +31,6 @@ from brainlsap.graph.laplacian import Spectrum
 _EXACT = 1e-13
 # Items whose products are summed at once, to stay in cache.
 _AT_ONCE = 64
-
-
-class Series(NamedTuple):
-    r"""A kernel at given scales, ready to be summed.
-
-    The heat kernel's slope is :math:`-\lambda` times itself. An expansion's differs
-    by a remainder, because it ends; only where that counts `slopes` are summed.
-    """
-
-    coefficients: Tensor  # (n_rois, n_terms), of T_0 to T_(n_terms - 1)
-    slopes: Tensor  # (n_rois, n_slope_terms), with respect to scale
-    follows_eigenvalues: bool  # whether the slope is -lambda times the kernel
 
 
 class ChebyshevSeries:
@@ -97,36 +85,39 @@ class ChebyshevSeries:
             dc = -self.nodes * c
         return c @ self.transform, dc @ self.transform
 
-    def at(self, scale: Tensor) -> Series:
-        """Return the terms that count in the precision of the sums."""
+    def at(self, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Return those coefficients and slopes that count in the precision of sums."""
         c, dc = self.coefficients(scale)
-        if c.device.type != "cpu":  # to look at them would stop the device
-            return Series(c.to(self.dtype), dc.to(self.dtype), False)
-        remainder = pad(dc, (0, 1)) + _times_eigenvalue(c)
-        follows = float(remainder.abs().sum(1).amax()) <= max(self.left_out, 1e-15)
-        kept, slopes = (_shortened(one, self.left_out) for one in (c, dc))
-        return Series(kept.to(self.dtype), slopes.to(self.dtype), follows)
+        if c.device.type == "cpu":  # to look at them would stop another device
+            c, dc = self._shortened(c), self._shortened(dc)
+        return c.to(self.dtype), dc.to(self.dtype)
+
+    def _shortened(self, c: Tensor) -> Tensor:
+        """Return a series without its last terms, as many as do not count."""
+        # at most what is lost by ending after n terms
+        lost = c.abs().amax(0).flip(0).cumsum(0).flip(0)
+        return c[:, : max(1, int((lost > self.left_out).sum()))]
+
+    def follows(self, scale: Tensor) -> bool:
+        r"""Return whether the kernel's slope is :math:`-\lambda` times itself.
+
+        The heat kernel's is. An expansion's differs by a remainder, because it ends;
+        only where that counts, a series of slopes has to be summed as well.
+        """
+        c, dc = self.coefficients(scale)
+        if c.device.type != "cpu":
+            return False
+        # x T_n = (T_n-1 + T_n+1) / 2 gives the coefficients of lambda times the series
+        remainder, half = pad(dc, (0, 1)) + pad(c, (0, 1)), c / 2
+        remainder[:, 1:] += half
+        remainder[:, 1] += half[:, 0]
+        remainder[:, : c.shape[1] - 1] += half[:, 1:]
+        return float(remainder.abs().sum(1).amax()) <= max(self.left_out, 1e-15)
 
     def values(self, eigenvalues: Tensor) -> Tensor:
         """Return T_n of eigenvalues - 1, of shape (..., order + 1, n_rois)."""
         made = polynomial_values(EXPANSIONS["chebyshev"], eigenvalues, self.order)
         return made.to(self.dtype)
-
-
-def _shortened(c: Tensor, left_out: float) -> Tensor:
-    """Return a series without its last terms, as many as do not count."""
-    # what is lost by ending after n terms, in the region where most is lost
-    lost = c.abs().flip(1).cumsum(1).flip(1).amax(0)
-    return c[:, : max(1, int((lost > left_out).sum()))]
-
-
-def _times_eigenvalue(c: Tensor) -> Tensor:
-    """Return the coefficients of lambda times a series: x T_n = (T_n-1 + T_n+1) / 2."""
-    out, half = pad(c, (0, 1)), c / 2
-    out[:, 1:] += half
-    out[:, 1] += half[:, 0]
-    out[:, : c.shape[1] - 1] += half[:, 1:]
-    return out
 
 
 def chebyshev_terms(series: ChebyshevSeries, spectrum: Spectrum, X: Tensor) -> Tensor:
@@ -141,13 +132,13 @@ def chebyshev_terms(series: ChebyshevSeries, spectrum: Spectrum, X: Tensor) -> T
 
     Returns
     -------
-    Tensor of shape (n_items, order + 1, n_rois, n_channels)
+    Tensor of shape (order + 1, n_items, n_rois, n_channels)
     """
     U = spectrum.eigenvectors.to(X.dtype)
     values = series.values(spectrum.eigenvalues).expand(len(X), -1, -1)
     weighted = torch.einsum("tif,tni->tinf", U.mT @ X, values)
     joined = U @ weighted.flatten(2)
-    return joined.reshape(weighted.shape).transpose(1, 2)
+    return joined.reshape(weighted.shape).permute(2, 0, 1, 3)
 
 
 def combine(terms: Tensor, scale: Tensor, series: ChebyshevSeries) -> Tensor:
@@ -155,7 +146,7 @@ def combine(terms: Tensor, scale: Tensor, series: ChebyshevSeries) -> Tensor:
 
     Parameters
     ----------
-    terms : Tensor of shape (n_items, order + 1, n_rois, n_channels)
+    terms : Tensor of shape (order + 1, n_items, n_rois, n_channels)
         From :func:`chebyshev_terms`; constant.
     scale : Tensor of shape (n_rois,)
         Heat scale of every region.
@@ -169,13 +160,13 @@ def combine(terms: Tensor, scale: Tensor, series: ChebyshevSeries) -> Tensor:
 
 
 class _Combine(torch.autograd.Function):
-    """Y[t, p, f] = sum_n c_n(s_p) terms[t, n, p, f]."""
+    """Y[t, p, f] = sum_n c_n(s_p) terms[n, t, p, f]."""
 
     @staticmethod
     def forward(
         ctx: Any, terms: Tensor, scale: Tensor, series: ChebyshevSeries
     ) -> Tensor:
-        c, slopes, _ = series.at(scale)
+        c, slopes = series.at(scale)
         ctx.save_for_backward(terms, slopes, scale)
         return _summed_terms(terms, c)
 
@@ -242,72 +233,79 @@ class SpectralEngine:
         """
         return _Diffuse.apply(H, scale, self)  # type: ignore[no-any-return]
 
-    def parts(self, n_items: int) -> Iterator[tuple[slice, slice]]:
-        """Yield a few items at a time, and their graphs."""
-        shared = len(self.vectors) == 1
-        step = n_items if shared else self.chunk
-        for start in range(0, n_items, step):
-            items = slice(start, start + step)
-            yield items, slice(0, 1) if shared else items
+    def parts(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Yield vectors, -eigenvalues, T_n and signals of a few items at a time."""
+        n_items = len(signals[0])
+        if len(self.vectors) == 1:  # for all
+            yield self.vectors, self.rates, self.basis, *signals
+            return
+        for start in range(0, n_items, self.chunk):
+            part = slice(start, start + self.chunk)
+            each = (self.vectors, self.rates, self.basis, *signals)
+            yield tuple(one[part] for one in each)
+
+    def workspace(self) -> Tensor:
+        """Return memory for the rows of a few items: fresh one costs more than sums."""
+        return torch.empty_like(self.vectors[: self.chunk])
 
 
 class _Diffuse(torch.autograd.Function):
     """Y = (U o E) U^T H; the derivative with respect to scale is formed forward.
 
-    The rows U o E are kept for the way back.
+    The rows U o E are made again for the way back: to read them from memory takes as
+    long.
     """
 
     @staticmethod
     def forward(ctx: Any, H: Tensor, scale: Tensor, engine: SpectralEngine) -> Tensor:
-        wants_H, wants_slope, _ = ctx.needs_input_grad
-        c, slopes, follows = engine.series.at(scale)
-        out = torch.empty_like(H)
-        slope = torch.empty_like(H) if wants_slope else H[:0]
-        rows = engine.vectors[:0]
-        if wants_H:
-            rows = torch.empty_like(engine.vectors)
-        for items, graphs in engine.parts(len(H)):
-            U, basis = engine.vectors[graphs], engine.basis[graphs]
-            hat = U.mT @ H[items]
-            kept = _weighted(c, U, basis, rows[graphs] if wants_H else None)
-            out[items] = kept @ hat
-            if wants_slope and follows:
-                slope[items] = kept @ (hat * engine.rates[graphs].mT)
+        wants_slope = ctx.needs_input_grad[1]
+        c, slopes = engine.series.at(scale)
+        follows = wants_slope and engine.series.follows(scale)
+        out, slope = torch.empty_like(H), torch.empty_like(H) if wants_slope else H
+        memory = engine.workspace()
+        for U, rates, basis, signal, diffused, sloped in engine.parts(H, out, slope):
+            hat = U.mT @ signal
+            rows = _weighted(c, U, basis, memory)
+            _multiply(rows, hat, diffused)
+            if follows:
+                _multiply(rows, hat * rates.mT, sloped)
             elif wants_slope:
-                slope[items] = _weighted(slopes, U, basis) @ hat
+                _multiply(_weighted(slopes, U, basis, memory), hat, sloped)
         ctx.engine = engine
-        ctx.save_for_backward(rows, slope, scale)
+        ctx.save_for_backward(c, slope, scale)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        rows, slope, scale = ctx.saved_tensors
-        wants_H, wants_slope, _ = ctx.needs_input_grad
+        c, slope, scale = ctx.saved_tensors
         grad_scale = grad_H = None
-        if wants_slope:
+        if ctx.needs_input_grad[1]:
             grad_scale = _summed_product(grad, slope).to(scale.dtype)
-        if wants_H:  # K^T g = U ((U o E)^T g): not symmetric once scales differ
-            grad_H = torch.empty_like(grad)
-            for items, graphs in ctx.engine.parts(len(grad)):
-                hat = rows[graphs].mT @ grad[items]
-                grad_H[items] = ctx.engine.vectors[graphs] @ hat
+        if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
+            grad_H, memory = torch.empty_like(grad), ctx.engine.workspace()
+            for U, _, basis, signal, found in ctx.engine.parts(grad, grad_H):
+                rows = _weighted(c, U, basis, memory)
+                _multiply(U, rows.mT @ signal, found)
         return grad_H, grad_scale, None
 
 
-def _weighted(c: Tensor, U: Tensor, basis: Tensor, out: Tensor | None = None) -> Tensor:
+def _weighted(c: Tensor, U: Tensor, basis: Tensor, memory: Tensor) -> Tensor:
     """Return U o E, the eigenvectors weighted by a series."""
-    values = basis[:, : c.shape[1]]
-    return torch.bmm(c.expand(len(values), -1, -1), values, out=out).mul_(U)
+    values, rows = basis[:, : c.shape[1]], memory[: len(U)]
+    return torch.bmm(c.expand(len(values), -1, -1), values, out=rows).mul_(U)
+
+
+def _multiply(matrices: Tensor, signals: Tensor, out: Tensor) -> None:
+    torch.bmm(matrices.expand(len(signals), -1, -1), signals, out=out)
 
 
 def _summed_terms(terms: Tensor, c: Tensor) -> Tensor:
-    """Return sum_n c[p, n] terms[t, n, p, f], over as many terms as c has."""
+    """Return sum_n c[p, n] terms[n, t, p, f], over as many terms as c has."""
     weights = c.T[:, :, None].contiguous()
-    out = terms.new_empty(len(terms), *terms.shape[2:])
-    # a product of some items at a time stays in cache
-    for part, sums in zip(terms.split(_AT_ONCE), out.split(_AT_ONCE), strict=True):
-        torch.sum(part[:, : len(weights)] * weights, 1, out=sums)
+    out = terms[0] * weights[0]
+    for term, weight in zip(terms[1:], weights[1:], strict=False):
+        out.addcmul_(term, weight)
     return out
 
 

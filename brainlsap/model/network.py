@@ -80,11 +80,11 @@ class _MixAndRead(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         mix, bias, read = ctx.saved_tensors
-        slopes = [torch.zeros_like(one) for one in (mix, bias, read)]
-        grad_Z: list[Tensor] = []
-        for (some, drawn), g in zip(
-            ctx.parts, grad.split([len(some) for some, _ in ctx.parts]), strict=True
-        ):
+        slopes = [torch.zeros_like(one) for one in (mix.mT, bias, read)]
+        sizes = [len(some) for some, _ in ctx.parts]
+        whole = grad.new_empty(len(grad), *ctx.parts[0][0].shape[1:])
+        pairs = zip(grad.split(sizes), whole.split(sizes), strict=True)
+        for (some, drawn), (g, out) in zip(ctx.parts, pairs, strict=True):
             inputs = some.flatten(0, 1)
             H = torch.addmm(bias, inputs, mix.mT).relu_()
             if drawn is not None:
@@ -92,13 +92,11 @@ class _MixAndRead(torch.autograd.Function):
             slopes[2].addmm_(H.view(len(some), -1).mT, g)
             # positive exactly where the entry was positive and kept
             back = torch.ops.aten.threshold_backward((g @ read.mT).view_as(H), H, 0)
-            slopes[0].addmm_(back.mT, inputs)
+            slopes[0].addmm_(inputs.mT, back)
             slopes[1].add_(back.sum(0))
-            if ctx.needs_input_grad[0]:
-                grad_Z.append((back @ mix).view_as(some))
+            torch.mm(back, mix, out=out.view_as(inputs))
         factor = 256 / (256 - ctx.level)
-        back_Z = torch.cat(grad_Z) if grad_Z else None
-        return back_Z, slopes[0], slopes[1], slopes[2].mT * factor, None
+        return whole, slopes[0].mT, slopes[1], slopes[2].mT * factor, None
 
 
 class RegionStandardizer(nn.Module):
@@ -207,9 +205,6 @@ class GraphNetwork(nn.Module):
             RegionStandardizer(n_rois, width) if standardizes else nn.Identity()
             for width in carried
         )
-        # a batch's statistics make every scan's output depend on the others
-        self.joins_scans = standardizes
-        self.layer_bytes = 4 * n_rois * max(widths)
         n_measured = int(measured.sum())
         self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal
@@ -257,7 +252,7 @@ class GraphNetwork(nn.Module):
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
         """Store these scans' statistics, at the present weights, for prediction."""
-        if not self.joins_scans:
+        if not any(isinstance(one, RegionStandardizer) for one in self.standardize):
             return
         was_training = self.training
         self.eval()

@@ -88,7 +88,7 @@ class GraphBatch:
     ----------
     series : ChebyshevSeries
         Of the kernel.
-    signal : Tensor of shape (n_items, order + 1, n_rois, n_channels)
+    signal : Tensor of shape (order + 1, n_items, n_rois, n_channels)
         Terms of the features: all that the first layer needs of the graphs.
     engine : SpectralEngine or None
         For further layers, where there are any.
@@ -118,13 +118,13 @@ class GraphBatch:
         keep : bool
             Whether graphs are kept, for further layers.
         """
-        terms = X.new_empty(len(X), series.order + 1, *X.shape[1:])
+        terms = X.new_empty(series.order + 1, *X.shape)
         kept, start = [], 0
         for one in spectra:
             spectrum = Spectrum(*(part.to(X.device) for part in one))
             n_graphs = len(spectrum.eigenvalues)
             items = slice(start, len(X) if n_graphs == 1 else start + n_graphs)
-            terms[items] = chebyshev_terms(series, spectrum, X[items])
+            terms[:, items] = chebyshev_terms(series, spectrum, X[items])
             start = items.stop
             if keep:
                 kept.append(spectrum)
@@ -135,12 +135,12 @@ class GraphBatch:
         return cls(series, terms, SpectralEngine(series, whole, chunk))
 
     def __len__(self) -> int:
-        return len(self.signal)
+        return self.signal.shape[1]
 
     def select(self, items: Tensor | slice) -> "GraphBatch":
         """Return the batch of some items; a slice copies nothing."""
         engine = None if self.engine is None else self.engine.select(items)
-        return GraphBatch(self.series, self.signal[items], engine)
+        return GraphBatch(self.series, self.signal[:, items], engine)
 
     def propagate(self, layer: HeatScale, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H, at a layer's scales."""

@@ -26,9 +26,6 @@ _LOOK_EVERY = 2
 _BARRIER = 0.01
 _RESTARTS = 3
 _LEAST_GAIN = 1e-4
-# What a layer holds of the scans that are gone through at once, where scans stand
-# alone: more leaves the cache and takes memory, less does not pay for its own steps.
-_LAYER_BYTES = 1 << 21
 # Logits that differ by less between scans are the same for all.
 _DEAD_SPREAD = 1e-6
 # The fault of a run that cannot predict.
@@ -218,15 +215,15 @@ def make_epoch(
     batch, codes = train
     n_items = len(codes)
     n_steps = -(-n_items // (settings.batch_size or n_items))
-    held, decay = network.penalized(settings), settings.weight_decay
+    held, by_decay = network.penalized(settings), dict[float, list]()
+    for name, weight in network.named_parameters():
+        if "raw_scale" not in name:  # Adam's decay is the slope of half the squares
+            decay = settings.weight_decay + 2 * held.get(weight, 0.0)
+            by_decay.setdefault(decay, []).append(weight)
     adam = torch.optim.Adam(
-        # Adam's decay is the slope of half the squares
-        [
-            {"params": [p], "weight_decay": decay + 2 * held.get(p, 0.0)}
-            for name, p in network.named_parameters()
-            if "raw_scale" not in name
-        ],
+        [{"params": some, "weight_decay": decay} for decay, some in by_decay.items()],
         lr=settings.learning_rate,
+        fused=True,
     )
     loss_of = _loss_of(network, codes, settings)
 
@@ -238,7 +235,9 @@ def make_epoch(
         for items in torch.tensor_split(order, n_steps):
             some = train if n_steps == 1 else (batch.select(items), codes[items])
             network.zero_grad()
-            total += _add_slopes(network, some, loss_of) * len(items)
+            loss = loss_of(network(some[0]), some[1])
+            loss.backward()
+            total += loss.detach() * len(items)
             adam.step()
             if network.heat is not None:
                 penalize(network.heat.raw_scale, settings)
@@ -301,33 +300,6 @@ def _fault(
         "the training scans themselves were not learned: balanced accuracy "
         f"{accuracy:.2f}, chance {chance:.2f}"
     )
-
-
-def _add_slopes(
-    network: GraphNetwork, scans: Scans, loss_of: nn.CrossEntropyLoss
-) -> Tensor:
-    """Add the mean loss's slopes to the weights' and scales'; return the loss.
-
-    Where no scan's output depends on another scan, some at a time: what layers keep
-    for the way back is then small, and stays in cache.
-    """
-    batch, codes = scans
-    n_items = size = len(codes)
-    if not network.joins_scans:  # equal parts: each costs the same beside its scans
-        n_parts = -(-n_items * network.layer_bytes // _LAYER_BYTES)
-        size = -(-n_items // n_parts)
-    weight = loss_of.weight
-    counts = codes.new_ones(n_items) if weight is None else weight[codes]
-    total = torch.zeros((), device=codes.device)
-    for start in range(0, n_items, size):
-        part = slice(start, start + size)
-        # the mean over all is the sum of the parts' means, each by what it counts
-        share = counts[part].sum() / counts.sum()
-        some = batch if size >= n_items else batch.select(part)
-        loss = loss_of(network(some), codes[part]) * share
-        loss.backward()
-        total += loss.detach()
-    return total
 
 
 @torch.no_grad()

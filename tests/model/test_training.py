@@ -13,7 +13,6 @@ from brainlsap.model.training import (
     Starts,
     fit_temperature,
     inner_splits,
-    make_epoch,
     train_network,
 )
 
@@ -64,36 +63,6 @@ def blow_up(network):
 def class_loss(network, part):
     with torch.no_grad():
         return float(nn.functional.cross_entropy(network(part[0]), part[1]))
-
-
-@pytest.mark.parametrize("class_weight", ["balanced", "none"])
-def test_scans_in_parts_have_the_slopes_of_all_at_once(
-    scans, settle, monkeypatch, class_weight
-):
-    settings = settle(
-        standardize="scan",
-        dropout=0.0,
-        class_weight=class_weight,
-    )
-    found, sizes = [], []
-    for size in (1000, 5):
-        task = Task(scans, settings)
-        torch.manual_seed(3)
-        network = task.make()
-        network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
-        monkeypatch.setattr(training, "_LAYER_BYTES", size * network.layer_bytes)
-        loss = make_epoch(network, task.learn, settings)()
-        slopes = {name: p.grad for name, p in network.named_parameters()}
-        found.append((loss, slopes))
-    assert sizes[0] == len(task.learn[1])
-    assert len(set(sizes[1:])) > 1  # unequal parts
-    assert max(sizes[1:]) == 5
-    (whole, slopes), (parts, others) = found
-    assert_allclose(parts, whole, rtol=1e-5)
-    for name, slope in slopes.items():
-        largest = float(slope.abs().max())
-        assert largest > 0, name
-        assert_allclose(others[name], slope, atol=1e-5 * largest, err_msg=name)
 
 
 def test_early_stopping_returns_the_best_epoch(scans, settle):
