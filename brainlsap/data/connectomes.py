@@ -63,7 +63,8 @@ class ConnectomeFile(NamedTuple):
 class RawMatrix(NamedTuple):
     """A square matrix, and what its file calls its rows, its columns and its weights.
 
-    `leaves_out`: the tool leaves out regions that a brain does not have.
+    `leaves_out`: the tool leaves out regions that a brain does not have. `scan`: of an
+    array of many scans, the id of this one, empty where the file does not say.
     """
 
     values: np.ndarray
@@ -71,6 +72,7 @@ class RawMatrix(NamedTuple):
     columns: tuple[str, ...] | None = None
     measure: str = ""
     leaves_out: bool = False
+    scan: str | None = None
 
 
 def read_connectome(
@@ -388,7 +390,8 @@ def _read_gz(path: Path) -> list[RawMatrix]:
 
 def _read_npy(path: Path) -> list[RawMatrix]:
     # a matrix of label numbers is large and mostly empty; only its regions are read
-    return [RawMatrix(np.load(path, mmap_mode="r", allow_pickle=False))]
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return _matrices_of_scans(array, {}) if _is_stack(array) else [RawMatrix(array)]
 
 
 def _read_npz(path: Path) -> list[RawMatrix]:
@@ -468,6 +471,9 @@ def _matrices_of(path: Path, arrays: Mapping[str, np.ndarray]) -> list[RawMatrix
         and 2 <= value.shape[0] == value.shape[1]
         and value.dtype.kind in "uifb"
     }
+    stacks = [value for value in arrays.values() if _is_stack(value)]
+    if len(stacks) == 1 and not squares:
+        return _matrices_of_scans(stacks[0], arrays)
     if not squares:
         shapes = listed((f"{key} {value.shape}" for key, value in arrays.items()), 8)
         raise FileFormatError(
@@ -488,6 +494,29 @@ def _matrices_of(path: Path, arrays: Mapping[str, np.ndarray]) -> list[RawMatrix
         leaves_out = key.endswith(("connectivity", " r2r"))
         found.append(RawMatrix(values, rows, rows, measure, leaves_out))
     return found
+
+
+def _is_stack(value: np.ndarray) -> bool:
+    """Return whether an array holds square matrices, of scans first or last."""
+    shape = value.shape
+    is_square = len(shape) == 3 and shape[1] in (shape[0], shape[2])
+    return is_square and value.dtype.kind in "uifb"
+
+
+def _matrices_of_scans(
+    stack: np.ndarray, arrays: Mapping[str, np.ndarray]
+) -> list[RawMatrix]:
+    """Return the matrices of an array of three axes, with lists of ids and names."""
+    if stack.shape[1] != stack.shape[2]:  # MATLAB has scans last
+        stack = np.moveaxis(stack, 2, 0)
+    n_scans, n_rows = stack.shape[:2]
+    lists = [_texts(v) or _whole_numbers(v) for v in arrays.values()]
+    ids = next((one for one in lists if len(one) == n_scans), ("",) * n_scans)
+    rows = next((one for one in lists if one != ids and len(one) == n_rows), None)
+    return [
+        RawMatrix(values, rows, rows, scan=name)
+        for values, name in zip(stack, ids, strict=True)
+    ]
 
 
 def _prefix(key: str) -> str:

@@ -21,6 +21,7 @@ from brainlsap import __version__
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort
+from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import (
     SYMMETRIZE,
     check_connectome,
@@ -141,8 +142,10 @@ def load_cohort(
     classes : sequence of str, optional
         Labels in order; scans with another label are left out, and this is noted.
     connectome : path, array of shape (n_rois, n_rois) or DataFrame, optional
-        One connectome for everybody. By default every scan has its own file. "none"
-        reads none, for models that make one of their training people's features.
+        One connectome for everybody; or one file with those of all scans, an array of
+        three axes with a list of ids in it, or in `<name>_ids.txt` beside it. By
+        default every scan has its own file. "none" reads none, for models that make
+        one of their training people's features.
     subjects_dir : path, optional
         Where FreeSurfer's subjects are, if not below the folder.
     derivatives : sequence of path
@@ -212,10 +215,8 @@ def load_cohort(
         labels = read_names(sources.files.inside(labels))
     how: dict[str, Any] = {"row_order": row_order, "measure": measure}
     how |= {"labels": labels, "symmetrize": symmetrize}
-    if connectome is None:
-        W = _read_connectomes(listed.scans, sources.files, atlas, how, log, verbose)
-    else:
-        W = np.zeros((1, len(atlas), len(atlas)), dtype=np.float32)
+    W, stack = np.zeros((1, len(atlas), len(atlas)), dtype=np.float32), None
+    if connectome is not None:
         try:
             notes: tuple[str, ...] = (
                 "none was read; the model has to make one, as of covariance",
@@ -230,11 +231,18 @@ def load_cohort(
                 )
             elif connectome != NO_CONNECTOME:
                 path = sources.files.inside(connectome)
-                W[0], notes = read_connectome(path, atlas, **how)
-            log.notes.append("one connectome for everybody")
-            log.notes += [f"the connectome: {note}" for note in notes]
+                stack = read_stack(Path(path), atlas, labels, row_order)
+                if stack is None:
+                    W[0], notes = read_connectome(path, atlas, **how)
+            if stack is None:
+                log.notes.append("one connectome for everybody")
+                log.notes += [f"the connectome: {note}" for note in notes]
         except BrainlsapError as error:
             log.fault(error)
+    if connectome is None or stack is not None:
+        files = sources.files
+        W = _read_connectomes(listed.scans, files, atlas, how, log, verbose, stack)
+    else:
         W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
     pet = {"frames": frames, "reference": reference}
     X = _read_features(names, listed.scans, sources, W, pet, log, verbose)
@@ -336,24 +344,33 @@ def _read_connectomes(
     how: Mapping[str, Any],
     log: _Log,
     verbose: bool,
+    stack: ConnectomeStack | None = None,
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
     W = np.zeros((len(scans), len(atlas), len(atlas)), dtype=np.float32)
     given = files.patterns.get("connectome")
-    wanted = given or " or ".join(CONNECTOME_PATTERNS)
+    wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)}"
+    if stack is not None:
+        wanted = f"an id of it in {stack.path.name}"
+        log.notes += [f"connectomes: {note}" for note in stack.notes]
     missing, wrong = list[str](), _Log()
     for row, scan in enumerate(_bar(scans, "connectomes", verbose)):
         try:
-            path = files.connectome(scan, atlas)
-            if path is not None:
-                W[row], notes = read_connectome(path, atlas, **how)
+            source = (stack or files).connectome(scan, atlas)
+            if isinstance(source, pd.DataFrame):
+                symmetrize = how["symmetrize"]
+                found = check_connectome(source, atlas, symmetrize=symmetrize)
+            elif source is not None:
+                found = read_connectome(source, atlas, **how)
+            if source is not None:
+                W[row], notes = found
                 log.counts.update(f"connectomes: {note}" for note in notes)
                 continue
         except BrainlsapError as error:
             wrong.fault(error, scan)
             continue
-        what = f"no connectome; expected one file {wanted}"
-        if not scan.files:
+        what = f"no connectome; expected {wanted}"
+        if not scan.files and stack is None:
             place = f"below {files.folder / scan.name.replace('_ses-', '/ses-')}"
             flat = f"beside {min(files.flat)}" if files.flat else ""
             what = f"no files; expected them {flat or place}"
@@ -362,7 +379,7 @@ def _read_connectomes(
     log.found["connectome"] = f"{n_read} of {len(scans)} scans"
     if missing and len(missing) == len(scans):  # one line instead of one for each
         one = (
-            f"no connectome: none of {len(scans)} scans has a file {wanted}. One for "
+            f"no connectome: none of {len(scans)} scans has {wanted}. One for "
             "everybody is given by connectome= (--connectome FILE); 'none' reads none, "
             "for models that make one of the features"
         )

@@ -154,7 +154,7 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
     assert "study cannot be loaded, 5 faults" in message
     expected = [
         "sub-05_ses-M00: no diagnosis (n/a); give one",
-        "sub-01_ses-M12: no connectome; expected one file *connectivity.*",
+        "sub-01_ses-M12: no connectome; expected a file *connectivity.*",
         "sub-03_ses-M00_connectivity.csv: 1 weights are NaN",
         "sub-02_ses-M00: no table of regions for fdg; expected a file *_trc-18FFDG*",
         "sub-04_ses-M00_trc-18FFDG_regions.tsv: 1 of 7 names unknown to atlas tiny",

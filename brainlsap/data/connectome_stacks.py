@@ -1,0 +1,89 @@
+"""One file with the connectomes of many scans, found by person and visit."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.atlas import Atlas
+from brainlsap.data.connectomes import FORMATS
+from brainlsap.data.find_files import Scan, parse_scan_name
+from brainlsap.data.row_order import find_names, read_names
+from brainlsap.data.tables import ID_COLUMNS, read_lines, reading
+from brainlsap.exceptions import CohortError, FileFormatError
+
+
+class ConnectomeStack(NamedTuple):
+    """Matrices of many scans, which scan each is of, and the names of their rows."""
+
+    path: Path
+    matrices: list[np.ndarray]
+    positions: dict[tuple[str, str], list[int]]
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
+        """Return the matrix of a scan with its names, None where there is none."""
+        found = scan.entries(self.positions)
+        if len(found) > 1:
+            raise CohortError(
+                f"{self.path.name} has {len(found)} connectomes of it; expected one, "
+                "under an id with its visit, such as sub-01_ses-M00"
+            )
+        if not found:
+            return None
+        return pd.DataFrame(self.matrices[found[0]], self.names, self.names)
+
+
+def read_stack(
+    path: Path,
+    atlas: Atlas,
+    labels: str | Path | Sequence[str] | None = None,
+    row_order: str | None = None,
+) -> ConnectomeStack | None:
+    """Read the array of all connectomes; None where the file holds no such array.
+
+    Ids are texts or whole numbers in the file, one for each matrix, or lines of
+    `<name>_ids.txt` or `ids.txt` beside it. Raises FileFormatError where there are
+    none, or not as many as matrices, or where the rows cannot be named.
+    """
+    reader = FORMATS.get(path.suffix.lower())
+    if reader is None or path.suffix.lower() not in (".npy", ".npz", ".mat", ".h5"):
+        return None
+    with reading(path, f"a {path.suffix} file"):
+        found = reader(path)
+    if found[0].scan is None:
+        return None
+    ids, origin = [one.scan or "" for one in found], "in the file"
+    beside = [path.with_name(name) for name in (f"{path.stem}_ids.txt", "ids.txt")]
+    for file in beside if not any(ids) else ():
+        if file.is_file():
+            ids, origin = [line.strip() for line in read_lines(file)], file.name
+            ids = ids[1:] if ids[:1] and ids[0].lower() in ID_COLUMNS else ids
+            break
+    if len(ids) != len(found) or not all(ids):
+        raise FileFormatError(
+            f"{path}: {len(found)} connectomes, but {len([*filter(None, ids)])} ids "
+            f"({origin}); expected one for each, as texts in the file or as lines of "
+            f"{beside[0].name} beside it."
+        )
+    positions: dict[tuple[str, str], list[int]] = {}
+    for i, name in enumerate(ids):
+        positions.setdefault(parse_scan_name(name).key, []).append(i)
+    if labels is not None:
+        names = read_names(labels) if isinstance(labels, str | Path) else tuple(labels)
+        note = "rows named by labels="
+    elif found[0].rows is not None:
+        names, note = found[0].rows, "read by name"
+    else:
+        names, note = find_names(path, found[0].values, atlas, row_order)
+    if len(names) != len(found[0].values):
+        raise FileFormatError(
+            f"{path}: {len(found[0].values)} rows, but {len(names)} names ({note}); "
+            "expected one for each row."
+        )
+    matrices = [one.values for one in found]
+    notes = (f"taken from {path.name} by ids ({origin})", note)
+    return ConnectomeStack(path, matrices, positions, names, notes)

@@ -1,0 +1,236 @@
+"""Every recipe of the page *Bring your data* is run, as it stands on the page.
+
+The page has the folder, the commands, the Python code and what `check` prints. The
+folder is made of simulated people; commands and code have to read the same cohort.
+"""
+
+import re
+import shlex
+from itertools import product
+from pathlib import Path
+
+import nibabel
+import numpy as np
+import pandas as pd
+import pytest
+from nibabel.streamlines import Tractogram
+
+import brainlsap.workflow
+from brainlsap.atlas import load_atlas
+from brainlsap.cli import main
+from brainlsap.simulation import make_cohort
+from brainlsap.simulation.study_folder import (
+    aparc_text,
+    aseg_text,
+    mrtrix_matrix,
+    mrtrix_nodes,
+)
+
+PAGE = Path(__file__).parents[1] / "docs" / "own_data.rst"
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="the docs are not here")
+LABELS = ("CN", "AD")
+N_PEOPLE = 16
+# What stands for a person in the trees of the page -> of all people.
+EXAMPLES = {
+    "005_S_4010": [f"{k:03d}_S_{4000 + k}" for k in range(1, N_PEOPLE + 1)],
+    "005S4010": [f"{k:03d}S{4000 + k}" for k in range(1, N_PEOPLE + 1)],
+    "I110": [f"I{k}" for k in range(1, N_PEOPLE + 1)],
+    "01": [f"{k:02d}" for k in range(1, N_PEOPLE + 1)],
+}
+EXAMPLE = re.compile(r"005_S_4010|005S4010|I110|(?<!\d)01(?!\d)")
+IDS, PTIDS = EXAMPLES["01"], EXAMPLES["005_S_4010"]
+
+
+def read_recipes():
+    """Return tree, commands, code and printed text of every recipe, by its title."""
+    parts = re.split(
+        r"^(.+)\n-{4,}\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    recipes = {}
+    for title, text in zip(parts[1::2], parts[2::2], strict=True):
+        blocks = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)
+        if [kind for kind, _ in blocks] == ["text", "sh", "python", "text"]:
+            lines = [
+                re.sub(r"^ {3}", "", b, flags=re.MULTILINE).rstrip() for _, b in blocks
+            ]
+            recipes[title] = lines
+    return recipes
+
+
+RECIPES = read_recipes() if PAGE.is_file() else {}
+
+
+def read_tree(tree):
+    """Return the paths of a drawn folder; of {a,b} both."""
+    paths, above = [], []
+    for line in tree.splitlines():
+        indent, name = re.match(r"([│├└─ ]*)(\S+)", line).groups()
+        above = [*above[: len(indent) // 4], name.rstrip("/")]
+        if not name.endswith("/"):
+            choices = re.split(r"\{(.*?)\}", "/".join(above))
+            paths += map("".join, product(*(part.split(",") for part in choices)))
+    return paths
+
+
+class Maker:
+    """Writes the files that a tree names, each for everybody if it names a person."""
+
+    def __init__(self, folder, tree, atlas):
+        self.atlas = load_atlas(atlas)
+        features = ["fdg", "thickness", "volume"]
+        shares = dict.fromkeys(LABELS, 1)
+        self.cohort = make_cohort(
+            N_PEOPLE,
+            atlas=self.atlas,
+            feature=features,
+            shares=shares,
+            visits=(1,),
+            effect=0,
+        )
+        self.nodes = mrtrix_nodes(self.atlas)
+        self.sub = "sub-" if "sub-01" in tree else ""
+        for name in read_tree(tree):
+            for row in range(N_PEOPLE if EXAMPLE.search(name) else 1):
+                one = EXAMPLE.sub(lambda found: EXAMPLES[found[0]][row], name)  # noqa: B023
+                path = folder / one
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self.write(path, row)
+
+    def matrix(self, row):
+        return mrtrix_matrix(self.cohort.connectomes[row], self.nodes, str(row))
+
+    def values(self, row):
+        return dict(zip(self.cohort.feature_names, self.cohort.features[row].T))  # noqa: B905
+
+    def people(self, **more):
+        table = self.cohort.table
+        ids = {"participant_id": [self.sub + one for one in IDS]}
+        facts = {"diagnosis": table["label"], "age": table["age"], "sex": table["sex"]}
+        return pd.DataFrame(ids | facts | more)
+
+    def write(self, path, row):  # noqa: C901 (one kind of file after the other)
+        """Write one file of a person, or of all, by its name."""
+        name, atlas, scan = path.name, self.atlas, str(row)
+        if name == "aseg.stats":
+            path.write_text(aseg_text(atlas, scan, self.values(row)["volume"]))
+        elif name.endswith(".stats"):
+            path.write_text(aparc_text(atlas, name[0].upper(), scan, self.values(row)))
+        elif name.endswith("connectivity.csv") or path.parent.name == "connectomes":
+            sep = "," if path.suffix == ".csv" else " "
+            np.savetxt(path, self.matrix(row), "%d", sep)
+        elif name == "template_connectome.csv":
+            np.savetxt(path, self.matrix(0), "%d", ",")
+        elif name == "connectomes.npy":
+            np.save(path, np.stack([self.matrix(row) for row in range(N_PEOPLE)]))
+        elif name == "connectomes_ids.txt":
+            path.write_text("\n".join(self.people()["participant_id"]))
+        elif name == "thickness.csv":
+            self.regions("thickness").to_csv(path, index=False)
+        elif name == "everything.csv":
+            self.regions("thickness", "{}_thickness").to_csv(path, index=False)
+        elif name.endswith("_regions.tsv"):
+            table = pd.DataFrame(
+                {"region": atlas.names, "suvr": self.values(row)["fdg"]}
+            )
+            table.to_csv(path, sep="\t", index=False)
+        elif name == "people.xlsx":
+            pytest.importorskip("openpyxl", reason="openpyxl is absent")
+            heads = {"participant_id": "id", "diagnosis": "Diagnosis"}
+            self.people().rename(columns=heads).to_excel(path, index=False)
+        elif name.startswith("participants."):
+            more = {} if path.suffix == ".csv" else {"site": self.cohort.table["site"]}
+            sep = "," if path.suffix == ".csv" else "\t"
+            self.people(**more).to_csv(path, sep=sep, index=False)
+        elif name.endswith("_sessions.tsv"):
+            label = self.cohort.table["label"][row]
+            path.write_text(f"session_id\tdiagnosis\nses-M00\t{label}\n")
+        elif name == "ADNIMERGE.csv":
+            self.adnimerge().to_csv(path, index=False)
+        else:
+            self.write_image(path, np.random.default_rng(row))
+
+    def regions(self, feature, head="{}"):
+        at = self.cohort.feature_names.index(feature)
+        columns = [head.format(name) for name in self.atlas.names]
+        cortex = self.atlas.cortex
+        values = pd.DataFrame(self.cohort.features[:, :, at], columns=columns)
+        return pd.concat([self.people(), values.loc[:, cortex]], axis=1)
+
+    def adnimerge(self):
+        table = self.cohort.table
+        more = {
+            "PTID": PTIDS,
+            "RID": [int(one[-4:]) for one in PTIDS],
+            "VISCODE": "bl",
+            "EXAMDATE": "2012-02-01",
+            "COLPROT": "ADNI2",
+            "ORIGPROT": "ADNI2",
+            "SITE": [int(one[:3]) for one in PTIDS],
+            "DX_bl": table["label"],
+            "DX": table["label"].replace("AD", "Dementia"),
+            "AGE": table["age"],
+            "PTGENDER": table["sex"].map({"M": "Male", "F": "Female"}),
+        }
+        return pd.DataFrame(more)
+
+    def write_image(self, path, rng):
+        labels = [*self.atlas.regions["freesurfer_id"], 8, 47]
+        parcellation = np.resize(labels, (12, 12, 12)).astype(np.int32)
+        if path.suffix == ".tck":
+            ends = rng.uniform(0, 11, (500, 2, 3)).astype(np.float32)
+            lines = Tractogram(list(ends), affine_to_rasmm=np.eye(4))
+            nibabel.streamlines.save(lines, str(path))
+        elif path.suffix == ".mgz":
+            nibabel.save(nibabel.MGHImage(parcellation, np.eye(4)), path)
+        else:
+            values = rng.gamma(9, 1, parcellation.shape)
+            nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), path)
+
+
+class ReadError(Exception):
+    """Stands for the study that would be run; holds what was read."""
+
+
+def test_the_page_has_every_recipe():
+    words = ("BIDS", "flat folder", "all connectomes", "everything", "ADNI", "Images")
+    for title, word in zip(RECIPES, words, strict=True):
+        assert word in title
+
+
+@pytest.mark.parametrize("title", RECIPES)
+def test_commands_and_code_read_the_same_cohort(title, tmp_path, monkeypatch, capsys):
+    tree, commands, code, printed = RECIPES[title]
+    atlas = "desikan82" if "desikan82" in commands else "destrieux160"
+
+    def stop(cohort, *_, **__):
+        raise ReadError(cohort)
+
+    stop.__wrapped__ = brainlsap.workflow.run_study
+    monkeypatch.setattr("brainlsap.workflow.run_study", stop)
+    monkeypatch.setattr("brainlsap.run_study", stop)
+    cohorts = []
+    for way in ("commands", "code"):
+        folder = tmp_path / way
+        Maker(folder, tree, atlas)
+        monkeypatch.chdir(folder)
+        with pytest.raises(ReadError) as read:
+            if way == "code":
+                exec(code, {})
+            for line in commands.splitlines():
+                capsys.readouterr()
+                assert main(shlex.split(line)[1:]) == 0, capsys.readouterr().err
+                if " check " in line:
+                    assert_printed(printed, capsys.readouterr().out)
+        cohorts.append(read.value.args[0])
+    one, two = cohorts
+    assert one.n_scans == N_PEOPLE
+    np.testing.assert_array_equal(one.connectomes, two.connectomes)
+    np.testing.assert_array_equal(one.features, two.features)
+    pd.testing.assert_frame_equal(one.table, two.table)
+    assert (one.notes, one.classes) == (two.notes, two.classes)
+
+
+def assert_printed(shown, out):
+    """Compare with what the page shows, line by line; "..." stands for any lines."""
+    pattern = re.escape(shown).replace(re.escape("..."), "(.|\n)*?")
+    assert re.search(f"^{pattern}$", out, re.MULTILINE), out
