@@ -14,7 +14,6 @@ What is written::
     adni_notes.txt                what was left out, reckoned or lost
 """
 
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -23,25 +22,19 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from brainlsap.adni.images import (
-    MODALITIES,
-    find_images,
-    pair_images,
-    tracer_of,
-)
+from brainlsap.adni.images import MODALITIES, find_images, pair_images, tracer_of
 from brainlsap.adni.tables import (
     DIAGNOSES,
-    PHASES,
     STAGED_PHASES,
     STAGES,
     read_adni_tables,
 )
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.data import write_tsv
+from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import CohortError
 from brainlsap.files import fill_folder
 
-FILES = ("link", "copy", "none")
 STAGE_POLICIES = {
     "baseline": "stage is given at baseline visits only (n/a later); diagnosis at "
     "every visit",
@@ -52,10 +45,6 @@ _PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
 _SESSION = (
     *("session_id", "viscode", "exam_date", "phase", "age", "mmse", "diagnosis"),
     *("stage", "stage_carried", "scanner"),
-)
-_CONVERTERS = (
-    *("participant_id", "ptid", "from", "to", "last_session", "session", "date"),
-    "kind",
 )
 _VISIT = ["participant_id", "session_id"]
 _NAMED = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
@@ -147,7 +136,7 @@ def import_adni(
     modalities = dict(modalities or {})
     check_at_least("window", window, 0)
     check_choice("stages", stages, STAGE_POLICIES)
-    check_choice("files", files, FILES)
+    check_choice("files", files, ("link", "copy", "none"))
     for name in (*require, *modalities):
         check_choice("modality", name, MODALITIES)
     with fill_folder(out) as whole:
@@ -182,10 +171,13 @@ def import_adni(
         _write_people(made, visits, stages == "carry", whole)
         for row in pairs.to_dict("records"):
             _place_files(row, whole, files)
-        write_tsv(pairs, whole / "adni_pairing.tsv")
-        write_tsv(unused, whole / "adni_unused_images.tsv")
-        write_tsv(converters, whole / "adni_converters.tsv")
-        write_tsv(labels, whole / "adni_labels_by_phase.tsv")
+        for name, table in (
+            ("pairing", pairs),
+            ("unused_images", unused),
+            ("converters", converters),
+            ("labels_by_phase", labels),
+        ):
+            write_tsv(table, whole / f"adni_{name}.tsv")
         (whole / "adni_notes.txt").write_text(made.text(), encoding="utf-8")
     return made
 
@@ -200,7 +192,8 @@ def find_converters(visits: pd.DataFrame) -> pd.DataFrame:
     known = known.drop(columns="date").rename(columns=names)
     known["from"], known["last_session"] = before["diagnosis"], before["session_id"]
     known["kind"] = steps.gt(0).map({True: "conversion", False: "reversion"})
-    changed = known.loc[steps.notna() & (steps != 0), list(_CONVERTERS)]
+    columns = ["participant_id", "ptid", "from", "to", "last_session", "session"]
+    changed = known.loc[steps.notna() & (steps != 0), [*columns, "date", "kind"]]
     return changed.reset_index(drop=True)
 
 
@@ -218,41 +211,35 @@ def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
 
 def lost_labels(visits: pd.DataFrame) -> list[str]:
     """Say whose SMC, EMCI or LMCI is not known, and since which phase."""
-    people = visits.sort_values("month").drop_duplicates("rid")
-    bare = people[(people["diagnosis"] == "MCI") & people["stage"].isna()]
-    healthy = people[people["stage"] == "CN"]
-    healthy = healthy[~healthy["first_phase"].isin(STAGED_PHASES)]
-    notes = []
-    for phase in PHASES:
-        for group, what in (
-            (bare, "MCI who came in with {} have no EMCI or LMCI: their stage is n/a"),
-            (healthy, "stage CN came in with {}, which may not tell SMC apart from CN"),
-        ):
-            n_people = (group["first_phase"] == phase).sum()
-            if n_people:
-                notes.append(f"{n_people} people with {what.format(phase)}")
-    later = visits[~visits["phase"].isin(STAGED_PHASES) & visits["phase"].notna()]
-    staged = later[later["stage"].isin(("SMC", "EMCI", "LMCI")) & (later["month"] > 0)]
-    if len(staged):
-        notes.append(
-            f"{staged['rid'].nunique()} people with SMC, EMCI or LMCI at baseline were "
-            f"seen again in later phases ({len(staged)} visits), where only CN, MCI "
-            "and AD are given"
-        )
-    return notes
+    first = visits["month"] == visits.groupby("rid")["month"].transform("min")
+    was_staged, is_staged = (
+        visits[name].isin(STAGED_PHASES) for name in ("first_phase", "phase")
+    )
+    told = {
+        "people with MCI have no EMCI or LMCI, their stage is n/a": first
+        & (visits["diagnosis"] == "MCI")
+        & visits["stage"].isna(),
+        "people with stage CN came in with a phase that may not tell SMC apart": first
+        & (visits["stage"] == "CN")
+        & ~was_staged,
+        "people with SMC, EMCI or LMCI were seen later, where only CN, MCI and AD are "
+        "given": visits["stage"].isin(("SMC", "EMCI", "LMCI"))
+        & (visits["month"] > 0)
+        & visits["phase"].notna()
+        & ~is_staged,
+    }
+    return [
+        f"{visits.loc[which, 'rid'].nunique()} {what}: "
+        + ", ".join(sorted(set(visits.loc[which, "phase"].dropna())))
+        for what, which in told.items()
+        if which.any()
+    ]
 
 
 def _write_people(
     made: AdniImport, visits: pd.DataFrame, carry: bool, folder: Path
 ) -> None:
-    described = {
-        "Name": "ADNI",
-        "BIDSVersion": "1.10.0",
-        "DatasetType": "raw",
-        "GeneratedBy": [{"Name": "brainlsap import-adni"}],
-    }
-    text = json.dumps(described, indent=2) + "\n"
-    (folder / "dataset_description.json").write_text(text, encoding="utf-8")
+    describe_dataset(folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
     kept = visits[visits["ptid"].isin(made.pairs["ptid"])]
     is_first = kept["month"] == 0
     stage = kept["stage"].where(is_first | carry)
@@ -280,35 +267,33 @@ def _place_files(row: dict[str, str], folder: Path, how: str) -> None:
     One NIfTI image and its sidecars get the names of BIDS; other files keep theirs
     behind the visit's; of many (DICOM), the folder is linked in `sourcedata/`.
     """
-    modality = row["modality"]
     kind, ending = {"anat": ("anat", "T1w"), "dwi": ("dwi", "dwi")}.get(
-        modality, ("pet", f"trc-{tracer_of(row['description'], modality)}_pet")
+        row["modality"],
+        ("pet", f"trc-{tracer_of(row['description'], row['modality'])}_pet"),
     )
-    visit = Path(row["participant_id"], row["session_id"])
+    visit = Path(row["participant_id"], row["session_id"], kind)
     name = f"{row['participant_id']}_{row['session_id']}"
-    place = folder / visit / kind
-    place.mkdir(parents=True, exist_ok=True)
+    (folder / visit).mkdir(parents=True, exist_ok=True)
     if how == "none":
         return
     source = Path(row["source"]).resolve()
-    files = sorted(path for path in source.iterdir() if path.is_file())
-    suffixes = ["".join(_SUFFIX.findall(path.name.lower())) for path in files]
-    if set(suffixes) & set(_DICOM):
-        target = folder / "sourcedata" / visit / kind / row["image"]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        files, targets = [source], [target]
-    else:
-        is_one = sum(suffix in _NAMED[:2] for suffix in suffixes) == 1
-        targets = [
-            place / f"{name}_{ending}{suffix}"
-            if is_one and suffix in _NAMED
-            else place / f"{name}_{path.name}"
-            for path, suffix in zip(files, suffixes, strict=True)
-        ]
-    for path, target in zip(files, targets, strict=True):
+    suffix_of = {
+        path: "".join(_SUFFIX.findall(path.name.lower()))
+        for path in sorted(source.iterdir())
+        if path.is_file()
+    }
+    is_one = sum(suffix in _NAMED[:2] for suffix in suffix_of.values()) == 1
+    targets = {
+        path: folder / visit / f"{name}_{ending}{suffix}"
+        if is_one and suffix in _NAMED
+        else folder / visit / f"{name}_{path.name}"
+        for path, suffix in suffix_of.items()
+    }
+    if set(suffix_of.values()) & set(_DICOM):
+        targets = {source: folder / "sourcedata" / visit / row["image"]}
+        targets[source].parent.mkdir(parents=True, exist_ok=True)
+    for path, target in targets.items():
         if how == "link":
             target.symlink_to(path)
-        elif path.is_dir():
-            shutil.copytree(path, target)
         else:
-            shutil.copy2(path, target)
+            (shutil.copytree if path.is_dir() else shutil.copy2)(path, target)

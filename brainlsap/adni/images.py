@@ -24,9 +24,7 @@ MODALITIES: dict[str, tuple[str, ...]] = {
     **_PET,
     "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
 }
-_IMAGE_COLUMNS = (
-    *("ptid", "image", "day", "modality", "description", "scanner", "folder"),
-)
+_COLUMNS = ("ptid", "image", "day", "modality", "description", "scanner", "source")
 _PTID, _IMAGE = re.compile(r"\d{3}_S_\d{4,5}"), re.compile(r"I\d+")
 PAIR_COLUMNS = (
     *("participant_id", "ptid", "session_id", "viscode", "exam_date", "modality"),
@@ -36,9 +34,9 @@ PAIR_COLUMNS = (
 
 def modality_of(description: str, words: Mapping[str, str]) -> str | None:
     """Return the modality that a description names, the caller's words first."""
-    known = [(name, (word,)) for name, word in words.items()]
     text = description.lower().replace(" ", "_")
-    for name, parts in (*known, *MODALITIES.items()):
+    known = [*((name, (word,)) for name, word in words.items()), *MODALITIES.items()]
+    for name, parts in known:
         if any(part.lower().replace(" ", "_") in text for part in parts):
             return name
     return None
@@ -55,58 +53,54 @@ def tracer_of(description: str, modality: str) -> str:
 
 
 def find_images(
-    place: str | Path, listed: pd.DataFrame, words: Mapping[str, str]
+    folder: str | Path, listed: pd.DataFrame, words: Mapping[str, str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the images below a folder of LONI's download, and what was left out.
 
     Sorted by person, day and number. `listed` is LONI's list of images, for scanners.
     Raises CohortError where there is no image, or one number in two places.
     """
-    root = Path(place)
     scanners = _listed_scanners(listed)
-    rows: list[tuple[object, ...]] = []
+    rows: list[dict[str, str | None]] = []
     unknown: Counter[str] = Counter()
     n_empty = 0
     depths = ("", "*/", "*/*/")  # PTID's folders are here, or a little below
-    for folder in sorted(f for d in depths for f in root.glob(f"{d}*_S_*/*/*/I*")):
-        ptid, description, day, image = folder.parts[-4:]
+    paths = (path for d in depths for path in Path(folder).glob(f"{d}*_S_*/*/*/I*"))
+    for path in sorted(paths):
+        ptid, description, day, image = path.parts[-4:]
         modality = modality_of(description, words)
         if not (_PTID.fullmatch(ptid) and _IMAGE.fullmatch(image)):
             continue
         if modality is None:
             unknown[description] += 1
-        elif not any(path.is_file() for path in folder.iterdir()):
+        elif not any(file.is_file() for file in path.iterdir()):
             n_empty += 1
         else:
-            scanner = _scanner_of(folder) or scanners.get(image.lstrip("I"))
-            rows.append((ptid, image, day, modality, description, scanner, folder))
+            scanner = _scanner_of(path) or scanners.get(image.lstrip("I"))
+            row = (ptid, image, day, modality, description, scanner, str(path))
+            rows.append(dict(zip(_COLUMNS, row, strict=True)))
     if not rows:
         raise CohortError(
-            f"{root}: no image found; expected PTID/description/date/I-id, such as "
+            f"{folder}: no image found; expected PTID/description/date/I-id, such as "
             "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it"
         )
-    images = pd.DataFrame(rows, columns=list(_IMAGE_COLUMNS))
+    images = pd.DataFrame(rows)
     days = parse_days(images["day"])
     faults = [
-        f"{row.folder}: {row.day!r} is no day such as 2006-04-18_08_20_30.0"
+        f"{row.source}: {row.day!r} is no day such as 2006-04-18_08_20_30.0"
         for row in images[days.isna()].itertuples()
     ]
     for image, same in images[images.duplicated("image", keep=False)].groupby("image"):
-        faults.append(f"{image} stands in {' and in '.join(map(str, same['folder']))}")
+        faults.append(f"{image} stands in {' and in '.join(same['source'])}")
     if faults:
-        raise CohortError(f"{root}: images that cannot be used", faults)
-    notes = []
-    if unknown:
-        told = ", ".join(f"{name} ({n})" for name, n in sorted(unknown.items()))
-        notes.append(
-            f"images of no modality that is used ({', '.join(sorted(MODALITIES))}), "
-            f"left out: {told}"
-        )
-    if n_empty:
-        notes.append(f"{n_empty} image folders without files: left out")
+        raise CohortError(f"{folder}: images that cannot be used", faults)
+    told = ", ".join(f"{name} ({n})" for name, n in sorted(unknown.items()))
+    used = ", ".join(sorted(MODALITIES))
+    notes = [f"images of no modality that is used ({used}), left out: {told}"]
+    notes = notes if unknown else []
+    notes += [f"{n_empty} image folders without files: left out"] if n_empty else []
     images = images.assign(day=days, scan_date=days.dt.strftime("%Y-%m-%d"))
-    images = images.astype({"folder": str}).sort_values(["ptid", "day", "image"])
-    return images.reset_index(drop=True), notes
+    return images.sort_values(["ptid", "day", "image"], ignore_index=True), notes
 
 
 def _scanner_of(folder: Path) -> str | None:
@@ -146,22 +140,21 @@ def pair_images(
     columns = ["ptid", "participant_id", "session_id", "month", "viscode", "exam_date"]
     near = images.merge(visits.dropna(subset="date")[[*columns, "date"]], on="ptid")
     near["days"] = (near["day"] - near["date"]).dt.days
-    near = near[near["days"].abs() <= window]
-    near = near.assign(apart=near["days"].abs())
+    near["apart"] = near["days"].abs()
+    near = near[near["apart"] <= window]
     near = near.sort_values(["apart", "month", "day", "image"])
     used, chosen = set[tuple[object, ...]](), []
     for image, *visit in near[["image", "ptid", "month", "modality"]].to_numpy():
         names = {(image,), tuple(visit)}
         chosen.append(not names & used)
         used |= names if chosen[-1] else set()
-    pairs = near[np.array(chosen, dtype=bool)].rename(columns={"folder": "source"})
-    pairs = pairs.sort_values(["participant_id", "session_id", "modality"])
+    pairs = near[np.array(chosen, dtype=bool)]
+    pairs = pairs.sort_values(
+        ["participant_id", "session_id", "modality"], ignore_index=True
+    )
     reason = pd.Series("the visit has a nearer image of this modality", images.index)
     reason[~images["image"].isin(near["image"])] = f"no visit within {window} days"
     reason[~images["ptid"].isin(visits["ptid"])] = "the person is in no table"
     unused = images.assign(reason=reason)[~images["image"].isin(pairs["image"])]
     columns = ["ptid", "image", "modality", "scan_date", "reason"]
-    return (
-        pairs[list(PAIR_COLUMNS)].reset_index(drop=True),
-        unused[columns].reset_index(drop=True),
-    )
+    return pairs[list(PAIR_COLUMNS)], unused[columns].reset_index(drop=True)

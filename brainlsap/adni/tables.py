@@ -24,19 +24,31 @@ KINDS = {
     "PTDEMOG": {"rid", "ptgender", "ptdobyy"},
     "IMAGES": {"image data id", "subject"},
 }
+# What is told of a visit -> heads that tell it; the first that says something counts.
+COLUMNS = {
+    **{name: (name,) for name in ("rid", "ptid", "apoe4", "mmse", "age")},
+    "viscode": ("viscode2", "viscode"),
+    "phase": ("phase", "colprot", "origprot"),
+    "first_phase": ("origprot",),
+    "site": ("site", "siteid"),
+    "stage": ("dx_bl",),
+    "sex": ("ptgender",),
+    "education": ("pteducat",),
+    "field": ("fldstreng",),
+}
 _WORDS = {
     **dict.fromkeys(("cn", "nl", "normal", "smc"), "CN"),
     **dict.fromkeys(("mci", "emci", "lmci"), "MCI"),
     **dict.fromkeys(("dementia", "ad"), "AD"),
 }
-# DXCHANGE: the state after the change; DXCURREN and DIAGNOSIS: the state.
+# Heads of diagnoses, in words or codes. DXCHANGE: the state after the change.
 _STATE = {1: "CN", 2: "MCI", 3: "AD"}
 _CHANGE = {
     **dict.fromkeys((1, 7, 9), "CN"),
     **dict.fromkeys((2, 4, 8), "MCI"),
     **dict.fromkeys((3, 5, 6), "AD"),
 }
-CODED = {"diagnosis": _STATE, "dxcurren": _STATE, "dxchange": _CHANGE}
+CODED = {"dx": {}, "diagnosis": _STATE, "dxcurren": _STATE, "dxchange": _CHANGE}
 # ARM is coded alike in ADNI1, GO and 2: group by scanner, then EMCI and SMC.
 _ARMS = {**dict.fromkeys((1, 4, 7), "CN"), **dict.fromkeys((2, 5, 8), "LMCI")}
 _ARMS |= {**dict.fromkeys((3, 6, 9), "AD"), 10: "EMCI", 11: "SMC"}
@@ -46,44 +58,43 @@ _SEXES = {"1": "M", "2": "F", "male": "M", "female": "F"}
 # ADNI writes -1 for "not done" and -4 for "missing at transfer".
 _ABSENT = ("-1", "-4", "-1.0", "-4.0")
 _DAYS_PER_MONTH, _DAYS_PER_YEAR = 365.25 / 12, 365.25
-VISIT_COLUMNS = (
-    *("rid", "ptid", "viscode", "month", "date", "phase", "first_phase", "site"),
-    *("diagnosis", "stage", "age", "sex", "education", "apoe4", "mmse", "field"),
-)
+_VISIT = ["number", "month"]
 
 
-def read_adni_tables(place: str | Path) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+def read_adni_tables(
+    folder: str | Path,
+) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
     """Read every table of ADNI in a folder, or ADNIMERGE's file.
 
-    Returns visits (VISIT_COLUMNS; `stage` is the person's label at baseline), LONI's
-    list of images (empty where there is none), and what was left out or reckoned.
-    Raises CohortError where there is no ADNIMERGE and no DXSUM, a date cannot be read,
-    or a visit stands twice with two diagnoses.
+    Returns visits (`stage` is the person's label at baseline), LONI's list of images
+    (empty where there is none), and what was left out or reckoned. Raises CohortError
+    where there is no ADNIMERGE and no DXSUM, a date cannot be read, or a visit stands
+    twice with two diagnoses.
     """
-    place = Path(place)
-    found, names = _sort_tables(place)
+    folder = Path(folder)
+    found, names = _sort_tables(folder)
     if "ADNIMERGE" in found:
-        rows, used = _from_adnimerge(found["ADNIMERGE"]), ["ADNIMERGE"]
+        rows, used = _read_visits(found["ADNIMERGE"]), ["ADNIMERGE"]
     elif "DXSUM" in found:
-        rows, used = _from_dxsum(found), ["DXSUM", "ARM", "PTDEMOG"]
+        rows, used = _join_others(found), ["DXSUM", "ARM", "PTDEMOG"]
     else:
         raise CohortError(
-            f"{place}: no table of diagnoses; expected ADNIMERGE (columns RID, "
+            f"{folder}: no table of diagnoses; expected ADNIMERGE (columns RID, "
             "VISCODE, DX_bl, DX) or DXSUM (RID, VISCODE and DIAGNOSIS, DXCHANGE or "
             "DXCURREN)"
         )
     notes = [f"visits: {', '.join(names[kind] for kind in used if kind in found)}"]
     if "ARM" in used and "ARM" not in found:
         notes.append("no ARM table: SMC, EMCI and LMCI are not known")
-    visits, more = merge_visits(rows, place)
+    visits, more = merge_visits(rows, folder)
     return visits, found.get("IMAGES", pd.DataFrame()), notes + more
 
 
-def _sort_tables(place: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+def _sort_tables(folder: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Return the tables and their files' names, by kind; heads in lower case."""
-    paths = [place] if place.is_file() else sorted(place.glob("*.[ct]sv"))
+    paths = [folder] if folder.is_file() else sorted(folder.glob("*.[ct]sv"))
     if not paths:
-        raise CohortError(f"{place}: no such folder, or no .csv tables in it")
+        raise CohortError(f"{folder}: no such folder, or no .csv tables in it")
     found: dict[str, pd.DataFrame] = {}
     names: dict[str, str] = {}
     for path in paths:
@@ -95,7 +106,7 @@ def _sort_tables(place: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
             kind = "DXSUM"
         if kind in found:
             raise CohortError(
-                f"{place}: {names[kind]} and {path.name} are both {kind}; keep one"
+                f"{folder}: {names[kind]} and {path.name} are both {kind}; keep one"
             )
         if kind is not None:
             found[kind] = table.mask(table.isin(_ABSENT)).astype(object)
@@ -114,11 +125,11 @@ def _number(column: pd.Series) -> pd.Series:
 
 def _days(table: pd.DataFrame, head: str) -> pd.Series:
     """Return a column of days written as 2006-04-18 or 4/18/2006."""
-    text = _first(table, head).astype(object)
+    text = _first(table, head)
     days = parse_days(text)
-    bad = text.notna() & days.isna()
-    if bad.any():
-        row = table[bad].iloc[0]
+    bad = table[text.notna() & days.isna()]
+    if len(bad):
+        row = bad.iloc[0]
         raise CohortError(
             f"RID {row['rid']} at {row['viscode']}: {head.upper()} must be a day such "
             f"as 2006-04-18 or 4/18/2006, got {row[head]!r}"
@@ -133,10 +144,11 @@ def parse_days(text: pd.Series) -> pd.Series:
     return days.fillna(pd.to_datetime(american, format="%m/%d/%Y", errors="coerce"))
 
 
-def _diagnosis(column: pd.Series) -> pd.Series:
-    """Return CN, MCI or AD of words; of a change, what it led to."""
-    words = column.str.lower().str.split(" to ").str[-1].str.strip()
-    return words.map(_WORDS).astype(object)
+def _diagnosis(table: pd.DataFrame, head: str) -> pd.Series:
+    """Return CN, MCI or AD of words or codes; of a change, what it led to."""
+    column = _first(table, head)
+    words = column.str.lower().str.split(" to ").str[-1].str.strip().map(_WORDS)
+    return words.astype(object).fillna(_number(column).map(CODED[head]))
 
 
 def _stage(column: pd.Series) -> pd.Series:
@@ -151,36 +163,27 @@ def _phase(column: pd.Series) -> pd.Series:
     return short.where(short.isin(PHASES), column).astype(object)
 
 
-def _from_adnimerge(table: pd.DataFrame) -> pd.DataFrame:
-    first = _phase(_first(table, "origprot"))
-    phase = _phase(_first(table, "colprot"))
-    same = ("rid", "ptid", "viscode", "education", "apoe4", "mmse", "field")
-    heads = {"education": "pteducat", "field": "fldstreng"}
-    return pd.DataFrame(
-        {
-            **{name: _first(table, heads.get(name, name)) for name in same},
-            "date": _days(table, "examdate"),
-            "phase": phase.fillna(first),
-            "first_phase": first,
-            "site": _first(table, "site", "siteid"),
-            "diagnosis": _diagnosis(table["dx"]),
-            "stage": _stage(table["dx_bl"]),
-            "age_at_first": _number(_first(table, "age")),
-            "sex": _first(table, "ptgender").str.lower().map(_SEXES),
-        }
-    )
+def _read_visits(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what a table tells of each visit, in our words."""
+    told = {name: _first(table, *heads) for name, heads in COLUMNS.items()}
+    said = pd.DataFrame({head: _diagnosis(table, head) for head in CODED})
+    told |= {
+        "diagnosis": _first(said, *CODED),
+        "stage": _stage(told["stage"]),
+        "phase": _phase(told["phase"]),
+        "first_phase": _phase(told["first_phase"]),
+        "sex": told["sex"].str.lower().map(_SEXES).astype(object),
+        "date": _days(table, "examdate").fillna(_days(table, "userdate")),
+        "age": _number(told["age"]),
+        "born": pd.Series(float("nan"), table.index),
+    }
+    return pd.DataFrame(told)
 
 
-def _from_dxsum(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def _join_others(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Join DXSUM with arms, demography and days of examination, by RID."""
     table = found["DXSUM"]
-    rid = _number(table["rid"])
-    said = pd.DataFrame(index=table.index)
-    for head, codes in CODED.items():
-        column = _first(table, head).astype(object)
-        said[f"{head} in words"] = _diagnosis(column)
-        said[head] = _number(column).map(codes)
-    examined = _days(table, "examdate")
+    rows, rid = _read_visits(table), _number(table["rid"])
     if "REGISTRY" in found:
         known = found["REGISTRY"].assign(day=_days(found["REGISTRY"], "examdate"))
         # a row without a day does not undo the day of another
@@ -188,17 +191,8 @@ def _from_dxsum(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
         days = known.drop_duplicates(["rid", "viscode"], keep="last")
         days = days.set_index(["rid", "viscode"])["day"]
         there = days.reindex(pd.MultiIndex.from_arrays([rid, table["viscode"]]))
-        examined = examined.fillna(pd.Series(there.to_numpy(), index=table.index))
-    rows = pd.DataFrame(
-        {
-            "rid": table["rid"],
-            "viscode": _first(table, "viscode2", "viscode"),
-            "date": examined.fillna(_days(table, "userdate")),
-            "phase": _phase(_first(table, "phase", "colprot").astype(object)),
-            "site": _first(table, "site", "siteid"),
-            "diagnosis": _first(said, *said),
-        }
-    )
+        examined = _days(table, "examdate")
+        rows["date"] = examined.fillna(there.set_axis(table.index)).fillna(rows["date"])
     if "ARM" in found:
         rows["stage"] = rid.map(_stages(found["ARM"])).astype(object)
     if "PTDEMOG" in found:
@@ -206,19 +200,20 @@ def _from_dxsum(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
         month = _number(_first(told, "ptdobmm")).fillna(6.5)
         people = pd.DataFrame(
             {
+                "rid": _number(told["rid"]),
                 "born": _number(told["ptdobyy"]) + (month - 0.5) / 12,
                 "sex": told["ptgender"].str.lower().map(_SEXES),
                 "education": _first(told, "pteducat"),
             }
-        ).set_index(_number(told["rid"]))
-        people = people.dropna(subset="born")
-        people = people[~people.index.duplicated()]
-        rows = rows.join(people, on=rid)
+        )
+        people = people.dropna(subset="born").drop_duplicates("rid").set_index("rid")
+        for name in people:
+            rows[name] = rid.map(people[name])
     # names of people that any table gives end with the RID
     names = pd.concat([_first(one, "ptid", "subject") for one in found.values()])
     names = names[names.str.fullmatch(r"\d{3}_S_\d{4,5}") == True]  # noqa: E712
     names = names.groupby(names.str[6:].astype(float)).first()
-    return rows.assign(ptid=_first(table, "ptid").fillna(rid.map(names)))
+    return rows.assign(ptid=rows["ptid"].fillna(rid.map(names)))
 
 
 def _stages(arms: pd.DataFrame) -> pd.Series:
@@ -236,13 +231,13 @@ def _stages(arms: pd.DataFrame) -> pd.Series:
     return told.drop_duplicates("rid").set_index("rid")["stage"]
 
 
-def merge_visits(rows: pd.DataFrame, place: Path) -> tuple[pd.DataFrame, list[str]]:
+def merge_visits(rows: pd.DataFrame, where: Path) -> tuple[pd.DataFrame, list[str]]:
     """Return one row for every person and month, in time, and what was left out."""
     number = _number(rows["rid"])
     bad = rows["rid"][rows["rid"].notna() & (number % 1 != 0)]
     if len(bad):
         raise CohortError(
-            f"{place}: RID must be a whole number such as 4010, got {bad.iloc[0]!r:.40}"
+            f"{where}: RID must be a whole number such as 4010, got {bad.iloc[0]!r:.40}"
         )
     code = rows["viscode"].str.lower()
     failed = code == _SCREEN_FAILURE
@@ -258,9 +253,8 @@ def merge_visits(rows: pd.DataFrame, place: Path) -> tuple[pd.DataFrame, list[st
     kept = kept.dropna(subset="month")
     # the visit called baseline comes first: its facts stand before screening's
     kept = kept.iloc[(kept["code"] != "bl").argsort(kind="stable")]
-    _check_diagnoses(kept, place)
-    visits = kept.groupby(["number", "month"]).first().reset_index()
-    visits = _complete(visits)
+    _check_diagnoses(kept, where)
+    visits = _complete(kept.groupby(_VISIT).first().reset_index())
     told = {
         "rows without a RID: left out": number.isna().sum(),
         "visits of screen failures (VISCODE f): left out": failed.sum(),
@@ -273,41 +267,32 @@ def merge_visits(rows: pd.DataFrame, place: Path) -> tuple[pd.DataFrame, list[st
     return visits, [f"{count} {what}" for what, count in told.items() if count]
 
 
-def _check_diagnoses(rows: pd.DataFrame, place: Path) -> None:
+def _check_diagnoses(rows: pd.DataFrame, where: Path) -> None:
     """Raise where one month has two diagnoses; screening may differ from baseline."""
     known = rows.dropna(subset="diagnosis")
-    one = known.groupby(["number", "month"])[["diagnosis", "viscode"]].transform(
-        "first"
-    )
-    differs = known["diagnosis"] != one["diagnosis"]
-    differs &= (known["month"] > 0) | (known["viscode"] == one["viscode"])
-    other = known[differs].drop_duplicates(["number", "month"])
+    first = known.groupby(_VISIT)["viscode"].transform("first")
+    known = known[(known["month"] > 0) | (known["viscode"] == first)]
+    known = known[known.groupby(_VISIT)["diagnosis"].transform("nunique") > 1]
     faults = [
-        f"RID {row['number']:.0f} has two diagnoses at "
-        f"{' and '.join(dict.fromkeys((first['viscode'], row['viscode'])))}: "
-        f"{first['diagnosis']} and {row['diagnosis']}"
-        for (_, row), (_, first) in zip(
-            other.iterrows(), one.loc[other.index].iterrows(), strict=True
-        )
+        f"RID {number:.0f} has two diagnoses at {' and '.join(one['viscode'].unique())}"
+        f": {' and '.join(one['diagnosis'].unique())}"
+        for (number, _), one in known.groupby(_VISIT)
     ]
     if faults:
-        raise CohortError(f"{place}: diagnoses contradict each other", faults)
+        raise CohortError(f"{where}: diagnoses contradict each other", faults)
 
 
 def _complete(visits: pd.DataFrame) -> pd.DataFrame:
     """Fill in what holds for a person: name, site, first phase, and age by visit."""
-    visits = visits.reindex(columns=["number", *VISIT_COLUMNS, "born", "age_at_first"])
-    person = visits.groupby("number")
-    ptid = person["ptid"].transform("first")
+    ptid = visits.groupby("number")["ptid"].transform("first")
     rank = visits["phase"].map({name: rank for rank, name in enumerate(PHASES)})
     first = rank.groupby(visits["number"]).transform("min").map(dict(enumerate(PHASES)))
     days = pd.to_datetime(visits["date"])
     years = (days - _start(visits)).dt.days / _DAYS_PER_YEAR
     years = years.fillna(visits["month"] / 12)
     now = days.dt.year + (days.dt.day_of_year - 1) / _DAYS_PER_YEAR
-    age = now - visits["born"].astype(float)
-    age = age.fillna(visits["age_at_first"].astype(float) + years)
-    visits = visits.assign(
+    age = (now - visits["born"]).fillna(visits["age"] + years)
+    return visits.assign(
         rid=visits["number"].astype(int).astype(str),
         month=visits["month"].astype(int),
         ptid=ptid,
@@ -316,7 +301,6 @@ def _complete(visits: pd.DataFrame) -> pd.DataFrame:
         date=days,
         age=age.round(1),
     )
-    return visits[list(VISIT_COLUMNS)]
 
 
 def _start(rows: pd.DataFrame) -> pd.Series:

@@ -118,9 +118,9 @@ def test_converters_and_lost_labels_are_listed(tables, images, out):
     said = (out / "adni_notes.txt").read_text(encoding="utf-8")
     assert said == found.text()
     for what in (
-        "1 people with MCI who came in with ADNI3 have no EMCI or LMCI",
-        "1 people with stage CN came in with ADNI3, which may not tell SMC",
-        "1 people with SMC, EMCI or LMCI at baseline were seen again in later",
+        "1 people with MCI have no EMCI or LMCI, their stage is n/a: ADNI3",
+        "1 people with stage CN came in with a phase that may not tell SMC apart",
+        "1 people with SMC, EMCI or LMCI were seen later, where only CN",
         "left out: Sagittal_3D_FLAIR (1)",
         "1 visits without a date",
     ):
