@@ -58,7 +58,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         one moves in an epoch), `scale_penalty` ("none", "barrier", "l1") and
         `penalty_weight` (the paper's alpha). Network: `n_layers` (the number K of
         heat convolutions), `hidden_units`, `head` ("linear": a layer without
-        diffusion gives the logits; "convolution"), `batch_norm`, `dropout`,
+        diffusion gives the logits; "convolution"), `dropout`,
         `input_dropout`, `node_dropout` (shares of hidden channels, of features, of
         whole nodes), `normalize` ("row", "none": features over their sum). Training:
         `n_views` draws of dropout an epoch, `consistency` (weight of their squared

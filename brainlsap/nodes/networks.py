@@ -120,10 +120,6 @@ class NodeNetwork(nn.Module):
             n_hidden = settings.n_layers - (settings.head == "convolution")
             sizes = [features.shape[1], *[units] * n_hidden, n_classes]
             self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
-            self.norms = nn.ModuleList(
-                nn.BatchNorm1d(size) if settings.batch_norm else nn.Identity()
-                for size in sizes[1:-1]
-            )
         self.weights = nn.ParameterList(map(drawn_weights, sizes, sizes[1:]))
         if name not in READ_OUTS:
             return
@@ -220,8 +216,7 @@ def layers(net: NodeNetwork, H: Tensor) -> Tensor:
     scale = net.heat()
     for k, bias in enumerate(net.biases):
         if k > 0:
-            H = net.norms[k - 1](torch.relu(H).flatten(0, 1)).view(H.shape)
-            H = net.drop(H) @ net.weights[k]
+            H = net.drop(torch.relu(H)) @ net.weights[k]
         H = (net.propagate(H, scale) if k < net.settings.n_layers else H) + bias
     return H
 

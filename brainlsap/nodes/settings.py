@@ -43,7 +43,6 @@ class NodeSettings:
     n_layers: int = 1
     head: str = "linear"
     hidden_units: int = 64
-    batch_norm: bool = False
     dropout: float = 0.5
     input_dropout: float = 0.5
     node_dropout: float = 0.5

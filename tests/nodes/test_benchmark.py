@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-import brainlsap.nodes.benchmark as module
 from brainlsap.cli import main
 from brainlsap.exceptions import ParameterError
 from brainlsap.nodes import (
@@ -86,18 +85,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(graph, tmp_path, monkeypatc
         fits.clear()
         run_nodes(changed, ["gcn"], n_seeds=1, out=out, **given)
         assert (fits, len(pd.read_csv(out))) == ([0], n_rows)
-
-
-def test_a_random_split_differs_by_seed_and_not_by_model(graph, monkeypatch):
-    drawn = []
-
-    def draw(graph, split, seed):
-        drawn.append((split, seed))
-        return graph.public_split
-
-    monkeypatch.setattr(module, "make_node_split", draw)
-    run_nodes(graph, ["lsap-c", "mlp"], n_seeds=2, split="60-20-20", n_epochs=1)
-    assert drawn == [("60-20-20", 0), ("60-20-20", 1)] * 2
 
 
 @pytest.mark.parametrize("name", sorted(NODE_MODELS))
