@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 _NAMES = {
     "atlas": ("Atlas", "available_atlases", "load_atlas"),
-    "data": ("Cohort", "check_cohort", "load_cohort"),
+    "data": ("Cohort", "check_cohort", "load_cohort", "make_atlas"),
     "simulation": ("make_cohort",),
     "graph": ("heat_kernel",),
     "model": ("LSAPClassifier",),

@@ -51,7 +51,9 @@ DATA = """
 --derivatives FOLDER...  results of other programs; may be repeated
 --pattern PATTERN  of connectome files, such as '*_count.csv'
 --labels FILE  names of the rows of unnamed matrices
---row-order NAME  of unnamed rows: atlas, mrtrix, micapipe, freesurfer"""
+--row-order NAME  of unnamed rows: atlas, mrtrix, micapipe, freesurfer
+--negative refuse|drop|absolute
+    negative weights of connectomes, as correlations have them"""
 CLASSES = """
 --merge-classes HOW  5-to-3, 5-to-2, cn-or-ad, early-or-late, or
     healthy=CN+SMC,ill=AD"""
@@ -315,6 +317,21 @@ def simulate(out: str, style: str = "mrtrix", **how: Any) -> None:
     cohort = make_cohort(**how)
     folder = write_study_folder(cohort, out, style=style, verbose=True)
     print(f"Study: {folder} ({_count(cohort)})")
+
+
+@command(
+    "FOLDER  to make",
+    of_what="""
+--annot FILE  lh.NAME.annot on fsaverage; rh.NAME.annot lies beside it
+--labels FILE  names of the regions: a table, list or FreeSurfer's lookup table
+--image FILE  NIfTI of their numbers, in MNI152""",
+)
+def atlas(folder: str, **of_what: Any) -> None:
+    """Make an atlas of your own, for --atlas FOLDER."""
+    from brainlsap.data import make_atlas
+
+    made = make_atlas(folder, **of_what)
+    print(f"Atlas: {Path(folder)} ({len(made)} regions, {made.cortex.sum()} cortical)")
 
 
 @command(

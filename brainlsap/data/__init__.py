@@ -10,14 +10,20 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 - `connectomes`, `row_order`: matrices of any tool in the order of the atlas;
 - `measures`: tracers, columns, what the subcortex has; `features`: where they are read;
 - `tables`, `region_tables`, `pet_tables`, `freesurfer`: the layouts of tools;
-- `cohort`: the record; `quality`: what is unusual about scans and regions.
+- `cohort`: the record; `quality`: what is unusual about scans and regions;
+- `make_atlas`: an atlas of one's own.
 """
 
 from brainlsap.data.check import CohortCheck, check_cohort, suggest_options
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import FORMATS, ConnectomeFile, read_connectome
 from brainlsap.data.features import FeatureFile, read_feature
+<<<<<<< HEAD
 from brainlsap.data.load import load_cohort
+=======
+from brainlsap.data.load import load_cohort, shared_connectome
+from brainlsap.data.make_atlas import make_atlas
+>>>>>>> 9d0a352 (An atlas of one's own is made by one command; negative weights have an option everywhere; lists of labels are read in one place)
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
 from brainlsap.data.quality import quality_table
@@ -32,6 +38,7 @@ __all__ = [
     "FeatureFile",
     "check_cohort",
     "load_cohort",
+    "make_atlas",
     "order_classes",
     "quality_table",
     "read_connectome",

@@ -1,7 +1,6 @@
 """The cohort: scans of people as frozen, aligned arrays with named axes."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,11 +11,17 @@ import pandas as pd
 
 from brainlsap.arrays import LARGEST, check_choice, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.data.connectomes import NEGATIVE, NEGATIVE_ADVICE, settle_negative
 from brainlsap.data.participants import KEY_COLUMNS, order_classes
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from brainlsap.files import replace_when_whole
 
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
+# What a file holds as JSON, beside tables.
+_TOLD = (
+    *("feature_names", "classes", "classes_ordered", "label_name"),
+    *("notes", "provenance"),
+)
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
 
@@ -159,17 +164,12 @@ class Cohort:
         >>> cohort
         Cohort(4 scans of 4 people, 3 regions of own, feature, diagnosis)
         """
-        check_choice("negative", negative, ("refuse", "drop", "absolute"))
+        check_choice("negative", negative, NEGATIVE)
         if not isinstance(atlas, str | Path | Atlas):
             atlas = Atlas.from_names(atlas)
-        atlas, notes = load_atlas(atlas), ["made from arrays"]
-        W, X = np.asarray(connectomes), np.asarray(features, dtype=float)
+        W, notes = settle_negative(np.asarray(connectomes), negative)
+        atlas, X = load_atlas(atlas), np.asarray(features, dtype=float)
         X = X[..., None] if X.ndim == 2 else X
-        n_negative = int((W < 0).sum())
-        if n_negative and negative != "refuse":
-            W = np.maximum(W, 0) if negative == "drop" else np.abs(W)
-            how = "set to 0" if negative == "drop" else "taken by their size"
-            notes.append(f"{n_negative} negative weights were {how}")
         if W.ndim == 2:
             W = np.broadcast_to(W, (len(X), *W.shape))
         if feature_names is None:
@@ -198,7 +198,7 @@ class Cohort:
             classes=order,
             classes_ordered=ordered,
             label_name=label_name,
-            notes=tuple(notes),
+            notes=("made from arrays", *notes),
         )
 
     def __repr__(self) -> str:
@@ -207,6 +207,22 @@ class Cohort:
             f"Cohort({self.n_scans} scans of {n_people} people, {self.n_rois} regions "
             f"of {self.atlas.name}, {', '.join(self.feature_names)}, {self.label_name})"
         )
+
+    def _repr_html_(self) -> str:
+        """Say who is in it, for notebooks; nothing names a person."""
+        counts = self.table["label"].value_counts()
+        facts = {
+            "people": self.table["participant"].nunique(),
+            "scans": self.n_scans,
+            self.label_name: ", ".join(
+                f"{one} {counts.get(one, 0)}" for one in self.classes
+            ),
+            "features": ", ".join(self.feature_names),
+            "not measured": f"{1 - self.measured.mean():.1%}",
+            "regions": f"{self.n_rois} of {self.atlas.name}",
+            "connectomes": "one for all" if self.shares_connectome else "one per scan",
+        }
+        return pd.Series(facts, dtype=object).to_frame("Cohort").to_html()
 
     @property
     def n_scans(self) -> int:
@@ -306,17 +322,12 @@ class Cohort:
         import h5py
 
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
-        about = {
+        about = {name: getattr(self, name) for name in _TOLD}
+        about |= {
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
             "table": _columns(self.table),
             "truth": None if self.truth is None else _columns(self.truth),
-            "feature_names": self.feature_names,
-            "classes": self.classes,
-            "classes_ordered": self.classes_ordered,
-            "label_name": self.label_name,
-            "notes": self.notes,
-            "provenance": self.provenance,
         }
         path = Path(path)
         with (
@@ -393,78 +404,70 @@ def _find_faults(cohort: Cohort) -> list[str]:  # noqa: C901 (one check after an
     """List where the parts do not fit each other, and values that cannot be."""
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
     W, X, regions = cohort.connectomes, cohort.features, cohort.atlas.names
-    sizes = len(table), len(regions), len(names)
+    sizes, heads = (len(table), len(regions), len(names)), list(map(str, table))
     if (
-        not set(KEY_COLUMNS) <= set(table)
-        or not table.columns.is_unique
+        not set(KEY_COLUMNS) <= set(heads)
+        or len(set(heads)) < len(heads)
         or not sizes[0]
     ):
         return [
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once; got {sizes[0]} rows of "
-            f"{', '.join(map(str, table.columns))}"
+            f"{', '.join(heads)}"
         ]
-    faults = []
-    for name in ("scan", "participant", "label"):
-        empty = np.flatnonzero(table[name].isna() | (table[name].astype(str) == ""))
-        if empty.size:
-            faults.append(f"table has no {name} in row {empty[0]}")
-    scans = table["scan"].astype(str).tolist()
-    faults += [
-        f"scan {scan!r} stands more than once in table"
-        for scan, n in Counter(scans).items()
-        if n > 1
+    keys = table[list(KEY_COLUMNS)].astype(object).fillna("").astype(str)
+    faults = [
+        f"table has no {name} in row {np.argmax(keys[name] == '')}"
+        for name in ("scan", "participant", "label")
+        if (keys[name] == "").any()
     ]
+    doubled = keys["scan"][keys["scan"].duplicated()].unique()
+    faults += [f"scan {scan!r} stands more than once in table" for scan in doubled]
     for what, given in (("classes", classes), ("feature_names", names)):
         if len(set(given)) < len(given) or not given:
             listed = ", ".join(map(str, given))
             faults.append(f"{what} must be different names, got {listed}")
-    counts = Counter(table["label"].dropna().astype(str))
     faults += [
-        f"label {label!r} of {counts[label]} scan(s) is not among the classes "
-        f"{', '.join(classes)}"
-        for label in sorted(set(counts) - set(classes))
+        f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)}"
+        for label, n in keys["label"].value_counts().sort_index().items()
+        if label and label not in classes
     ]
-    for what, values, shape in (
-        ("connectomes", W, (sizes[0], sizes[1], sizes[1])),
-        ("features", X, sizes),
-    ):
-        if values.shape != shape:
-            faults.append(
-                f"{what} must have shape {shape} for {sizes[0]} scans, the {sizes[1]} "
-                f"regions of {cohort.atlas.name} and {sizes[2]} feature names, got "
-                f"{values.shape}"
-            )
+    shapes = {"connectomes": (*sizes[:2], sizes[1]), "features": sizes}
+    faults += [
+        f"{what} must have shape {shape} for {sizes[0]} scans, the {sizes[1]} regions "
+        f"of {cohort.atlas.name} and {sizes[2]} feature names, got {given}"
+        for what, shape in shapes.items()
+        if (given := getattr(cohort, what).shape) != shape
+    ]
     try:
         json.dumps(cohort.provenance)
     except (TypeError, ValueError) as error:
         faults.append(f"provenance must be expressible as JSON: {error}")
     if faults:  # values are only worth reading where the axes agree
         return faults
-    is_shared = len(W) > 1 and W.strides[0] == 0
-    for scan, one in zip(scans[: 1 if is_shared else None], W, strict=False):
-        where = "the shared connectome" if is_shared else f"connectome of scan {scan!r}"
+    advice, shared = f". {NEGATIVE_ADVICE}", cohort.shares_connectome
+    for scan, one in zip(keys["scan"], W[:1] if shared else W, strict=False):
+        where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
         if not (one.min() >= 0 and one.max() <= LARGEST):
             i, j = np.argwhere(~((one >= 0) & (one <= LARGEST)))[0]
-            hint = ". Of correlations, Cohort.from_arrays(negative='drop') or "
-            hint += "'absolute' says what becomes of negative ones"
             faults.append(
                 f"{where} must be finite and not negative, and at most {LARGEST:g}; "
                 f"got {one[i, j]} between {regions[i]} and {regions[j]}"
-                f"{hint if one[i, j] < 0 else ''}"
             )
-        elif not np.array_equal(one, one.T):
-            gap = np.abs(one - one.T)
-            i, j = np.unravel_index(gap.argmax(), gap.shape)
-            if gap[i, j] > _SYMMETRY * one.max():
-                faults.append(
-                    f"{where} must be symmetric, got {one[i, j]} from {regions[i]} to "
-                    f"{regions[j]} and {one[j, i]} back"
-                )
+            if one[i, j] < 0:  # said once
+                faults[-1], advice = faults[-1] + advice, ""
+            continue
+        gap = np.abs(one - one.T)
+        i, j = np.unravel_index(gap.argmax(), gap.shape)
+        if gap[i, j] > _SYMMETRY * one.max():
+            faults.append(
+                f"{where} must be symmetric, got {one[i, j]} from {regions[i]} to "
+                f"{regions[j]} and {one[j, i]} back"
+            )
     for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]:
         faults.append(
             f"features must be finite, or NaN where not measured, and at most "
             f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "
-            f"{names[feature]} of {regions[region]} in scan {scans[row]!r}"
+            f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         )
     return faults

@@ -26,9 +26,14 @@ from brainlsap.data.tables import (
     sniff_delimiter,
     split_cells,
 )
-from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from brainlsap.exceptions import FileFormatError, RegionNameError
 
 SYMMETRIZE = ("refuse", "mean", "max")
+NEGATIVE = ("refuse", "drop", "absolute")
+NEGATIVE_ADVICE = (
+    "Of correlations, say by negative= what becomes of negative ones: 'drop' sets them "
+    "to 0, 'absolute' takes their size"
+)
 # Of several measures in one file, these are taken unless another is asked for.
 USUAL_MEASURES = ("sift_radius2_count", "radius2_count", "count")
 # Larger than the file of any connectome.
@@ -39,8 +44,8 @@ _MOST_ABSENT = 8
 _ROUNDING = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
 _CORNER = frozenset(("", "region", "name", "label", "index", "node", "roi"))
+# Ends of the keys of lists of names; numbers of labels count only where no texts do.
 _NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
-# Numbers of labels count as names only where a file holds no texts.
 _NUMBER_KEYS = (*_NAME_KEYS, "ids", "id")
 
 
@@ -76,21 +81,23 @@ class RawMatrix(NamedTuple):
 
 
 def read_connectome(
-    path: str | Path,
+    source: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas | str,
     *,
     measure: str | None = None,
     labels: str | Path | Sequence[str] | None = None,
     row_order: str | None = None,
     symmetrize: str = "refuse",
+    negative: str = "refuse",
 ) -> ConnectomeFile:
     """Read a connectome of any tool into the order of an atlas.
 
     Parameters
     ----------
-    path : str or Path
+    source : path, array or DataFrame
         A matrix as text (`.csv`, `.tsv`, `.txt`, `.dat`, also `.gz`, whatever the
-        delimiter), `.npy`, `.npz`, `.mat`, `.h5` or `.gii`.
+        delimiter), `.npy`, `.npz`, `.mat`, `.h5` or `.gii`. In memory: in the order of
+        the atlas, or with names.
     atlas : Atlas or str
         Names the regions and gives their order.
     measure : str, optional
@@ -104,6 +111,9 @@ def read_connectome(
         say so; a first row for label 0 may stand before it.
     symmetrize : {"refuse", "mean", "max"}
         What becomes of two directions that differ by more than rounding.
+    negative : {"refuse", "drop", "absolute"}
+        What becomes of negative weights, as correlations have them: set to 0, or taken
+        by their size.
 
     Returns
     -------
@@ -127,7 +137,46 @@ def read_connectome(
     >>> connectome.matrix.shape, int(connectome.matrix.sum())
     ((82, 82), 6642)
     """
-    path, atlas = Path(path), load_atlas(atlas)
+    check_choice("symmetrize", symmetrize, SYMMETRIZE)
+    check_choice("negative", negative, NEGATIVE)
+    atlas, notes = load_atlas(atlas), list[str]()
+    if isinstance(source, str | Path):
+        path = Path(source)
+        raw, notes = _choose(_read_file(path), atlas, measure, path)
+    else:
+        path, (rows, columns) = Path("connectome="), pd.DataFrame(source).axes
+        raw = RawMatrix(
+            np.asarray(source), tuple(map(str, rows)), tuple(map(str, columns))
+        )
+    n_rows, names = len(raw.values), raw.rows
+    if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
+        raise FileFormatError(
+            f"{path}: expected a square matrix of numbers, got shape "
+            f"{raw.values.shape} of {raw.values.dtype}. The file may be cut short, or "
+            "hold something else."
+        )
+    if labels is not None:
+        names = read_names(labels) if isinstance(labels, str | Path) else tuple(labels)
+        origin = "rows named by labels="
+    elif names is not None and not are_counts(names):
+        origin = "read by name"
+    elif isinstance(source, str | Path):
+        names, origin = find_names(path, raw.values, atlas, row_order)
+    else:
+        names, origin = atlas.names, f"read in the order of {atlas.name}"
+    if len(names) != n_rows:
+        raise FileFormatError(
+            f"{path}: {n_rows} rows, but {len(names)} names ({origin}); expected one "
+            "for each row."
+        )
+    if names is not raw.rows:
+        raw = raw._replace(rows=names, columns=names)
+    values, left_out = _in_atlas_order(raw, atlas, path)
+    matrix, changed = _check_weights(values, atlas.names, path, symmetrize, negative)
+    return ConnectomeFile(matrix, (*notes, origin, *left_out, *changed))
+
+
+def _read_file(path: Path) -> list[RawMatrix]:
     reader = FORMATS.get(path.suffix.lower())
     if reader is None:
         raise FileFormatError(
@@ -141,56 +190,7 @@ def read_connectome(
                 f"{path}: {size} MiB; a connectome has at most {_MOST_MIB}. Is it the "
                 "right file?"
             )
-        found = reader(path)
-    raw, notes = found[0], list[str]()
-    if len(found) > 1 or (measure is not None and raw.measure):
-        raw, notes = _choose(found, atlas, measure, path)
-    values = raw.values
-    is_square = values.ndim == 2 and 1 < len(values) == len(values.T)
-    if not is_square or values.dtype.kind not in "uifb":
-        raise FileFormatError(
-            f"{path}: expected a square matrix of numbers, got shape {values.shape} of "
-            f"{values.dtype}. The file may be cut short, or hold something else."
-        )
-    if labels is not None:
-        names = read_names(labels) if isinstance(labels, str | Path) else tuple(labels)
-        if len(names) != len(values):
-            raise FileFormatError(
-                f"{path}: {len(values)} rows, but {len(names)} labels were given; "
-                "expected one label for each row."
-            )
-        raw, origin = raw._replace(rows=names, columns=names), "rows named by labels="
-    elif raw.rows is not None and not are_counts(raw.rows):
-        origin = "read by name"
-    else:
-        names, origin = find_names(path, values, atlas, row_order)
-        raw = raw._replace(rows=names, columns=names)
-    return _in_atlas_order(raw, atlas, str(path), symmetrize, [*notes, origin])
-
-
-def check_connectome(
-    values: np.ndarray | pd.DataFrame,
-    atlas: Atlas | str,
-    where: str = "connectome",
-    *,
-    symmetrize: str = "refuse",
-) -> ConnectomeFile:
-    """Check a matrix in memory: in the order of the atlas, or a frame with names.
-
-    Raises ParameterError where the shape is another, else as :func:`read_connectome`.
-    """
-    atlas = load_atlas(atlas)
-    raw = RawMatrix(np.array(values, dtype=np.float64), atlas.names, atlas.names)
-    if isinstance(values, pd.DataFrame):
-        rows, columns = tuple(map(str, values.index)), tuple(map(str, values.columns))
-        if not are_counts(rows) or not are_counts(columns):
-            raw = raw._replace(rows=rows, columns=columns)
-    shape = len(raw.rows or ()), len(raw.columns or ())
-    if raw.values.shape != shape:
-        raise ParameterError(
-            f"{where} must have shape {shape} for {atlas.name}, got {raw.values.shape}."
-        )
-    return _in_atlas_order(raw, atlas, where, symmetrize, [])
+        return reader(path)
 
 
 def _choose(
@@ -203,21 +203,21 @@ def _choose(
         if not found:
             raise FileFormatError(f"{path}: no measure {measure!r}; found {measures}.")
     sizes = {len(order.names) for order in row_orders(atlas)}
-    fitting = []
-    for raw in found:
+
+    def fits(raw: RawMatrix) -> bool:
         if raw.rows is None or are_counts(raw.rows):
-            fits = len(raw.values) in sizes
-        else:
-            known = sum(atlas.find(name) is not None for name in raw.rows)
-            fits = known >= len(atlas) / 2 or all(map(str.isdecimal, raw.rows))
-        fitting += [raw] if fits else []
-    fitting = fitting or list(found)
-    for usual in (fitting[0].measure if len(fitting) == 1 else None, *USUAL_MEASURES):
+            return len(raw.values) in sizes
+        known = sum(atlas.find(name) is not None for name in raw.rows)
+        return known >= len(atlas) / 2 or all(map(str.isdecimal, raw.rows))
+
+    fitting = found if len(found) == 1 else list(filter(fits, found)) or found
+    if len(fitting) == 1:
+        return fitting[0], []
+    for usual in USUAL_MEASURES:
         chosen = [raw for raw in fitting if raw.measure == usual]
         if len(chosen) == 1:
             rest = ", ".join(sorted({raw.measure for raw in fitting} - {usual}))
-            note = f"took {usual}; measure= takes another of {rest}"
-            return chosen[0], [note] if rest else []
+            return chosen[0], [f"took {usual}; measure= takes another of {rest}"]
     raise FileFormatError(
         f"{path}: {len(fitting)} matrices could be the connectome; choose by measure= "
         f"one of {measures or 'them, and give each a name'}."
@@ -225,13 +225,13 @@ def _choose(
 
 
 def _in_atlas_order(
-    raw: RawMatrix, atlas: Atlas, where: str, symmetrize: str, notes: list[str]
-) -> ConnectomeFile:
-    """Put the rows and columns of a matrix in the order of an atlas, and check it."""
-    rows, columns = raw.rows or (), raw.columns or ()
+    raw: RawMatrix, atlas: Atlas, path: Path
+) -> tuple[np.ndarray, list[str]]:
+    """Put the rows and columns of a matrix in the order of an atlas; say what went."""
+    notes, rows = list[str](), raw.rows or ()
     try:
         to_row, dropped = atlas.rows(rows)
-        to_column = to_row if columns == rows else atlas.rows(columns)[0]
+        to_column, _ = atlas.rows(raw.columns or ())
         missing = np.flatnonzero((to_row < 0) | (to_column < 0))
         if len(missing) > (_MOST_ABSENT if raw.leaves_out else 0):
             raise RegionNameError(
@@ -242,11 +242,11 @@ def _in_atlas_order(
     except RegionNameError as error:
         hint = atlas.settings.get("remake_connectome", "")
         hint = f" {hint}" if atlas.other_atlas(rows) else ""
-        raise RegionNameError(f"{where}: {error}{hint}") from error
+        raise RegionNameError(f"{path}: {error}{hint}") from error
     if dropped:
         few = ", ".join(dict.fromkeys(dropped))
         few = few if len(dropped) < 40 else f"{len(dropped)} rows"
-        notes = [*notes, f"left out, not in {atlas.name}: {few}"]
+        notes.append(f"left out, not in {atlas.name}: {few}")
     values = np.asarray(raw.values[np.ix_(to_row, to_column)], dtype=np.float64)
     if raw.leaves_out:
         empty = np.isnan(values)
@@ -255,54 +255,62 @@ def _in_atlas_order(
         if 0 < absent.sum() <= _MOST_ABSENT:
             values[absent], values[:, absent] = 0, 0
             names = ", ".join(np.array(atlas.names)[absent])
-            notes = [*notes, f"absent from the file, without connections: {names}"]
-    matrix, note = _check_and_mirror(values, atlas.names, where, symmetrize)
-    return ConnectomeFile(matrix, (*notes, *note))
+            notes.append(f"absent from the file, without connections: {names}")
+    return values, notes
 
 
-def _check_and_mirror(
-    values: np.ndarray, names: Sequence[str], where: str, how: str
-) -> tuple[np.ndarray, tuple[str, ...]]:
+def settle_negative(W: np.ndarray, how: str) -> tuple[np.ndarray, list[str]]:
+    """Return weights with negative ones dropped or by their size, and what was done."""
+    if how == "refuse" or not (W < 0).any():
+        return W, []
+    if how == "drop":
+        return np.maximum(W, 0), ["negative weights were set to 0"]
+    return np.abs(W), ["negative weights were taken by their size"]
+
+
+def _check_weights(
+    values: np.ndarray, names: Sequence[str], path: Path, symmetrize: str, negative: str
+) -> tuple[np.ndarray, list[str]]:
     """Return a matrix with both triangles, and what was done; the only place for it.
 
     Raises where weights are NaN, infinite or negative, all 0, or differ both ways.
     """
+    values, notes = settle_negative(values, negative)
     bad = ~(values >= 0) | np.isinf(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]
+        advice = NEGATIVE_ADVICE if (values < 0).any() else "Make the connectome again"
         raise FileFormatError(
-            f"{where}: {int(bad.sum())} weights are NaN, infinite or negative, first "
-            f"{values[i, j]} between {names[i]} and {names[j]}. Make the connectome "
-            "again, or write 0 for no connection."
+            f"{path}: {int(bad.sum())} weights are NaN, infinite or negative, first "
+            f"{values[i, j]} between {names[i]} and {names[j]}. {advice}, or write 0 "
+            "for no connection."
         )
     if np.count_nonzero(values) == np.count_nonzero(np.diagonal(values)):
         raise FileFormatError(
-            f"{where}: every weight between two regions is 0; expected a connectome "
+            f"{path}: every weight between two regions is 0; expected a connectome "
             "with connections."
         )
     gap = np.abs(values - values.T)
+    mean, larger = (values + values.T) / 2, np.maximum(values, values.T)
     if not gap.any():
-        return values.astype(np.float32), ()
-    if not np.triu((values != 0) & (values.T != 0), 1).any():
+        mean = values
+    elif not np.triu((values != 0) & (values.T != 0), 1).any():
         # one triangle, which rows in another order than the file's may scatter
-        note = "only one triangle is filled: mirrored"
-        both = np.maximum(values, values.T)
+        notes.append("only one triangle is filled: mirrored")
+        mean = larger
     elif gap.max() <= _ROUNDING * values.max():
-        note = "the two triangles differ by rounding: averaged"
-        both = (values + values.T) / 2
-    elif how == "refuse":
+        notes.append("the two triangles differ by rounding: averaged")
+    elif symmetrize == "refuse":
         i, j = np.unravel_index(gap.argmax(), gap.shape)
         raise FileFormatError(
-            f"{where}: not symmetric, {values[i, j]} from {names[i]} to {names[j]} but "
+            f"{path}: not symmetric, {values[i, j]} from {names[i]} to {names[j]} but "
             f"{values[j, i]} back; expected the same both ways, or one triangle of "
-            "zeros. Take their mean or the larger by symmetrize='mean' or 'max'."
+            "zeros. Take their mean or the larger by symmetrize= ('mean' or 'max')."
         )
     else:
-        check_choice("symmetrize", how, SYMMETRIZE)
-        note = f"the two triangles differ: symmetrized by their {how}"
-        larger = np.maximum(values, values.T)
-        both = larger if how == "max" else (values + values.T) / 2
-    return both.astype(np.float32), (note,)
+        notes.append(f"the two triangles differ: symmetrized by their {symmetrize}")
+        mean = larger if symmetrize == "max" else mean
+    return mean.astype(np.float32), notes
 
 
 # ---- one function for each format --------------------------------------------------
@@ -319,28 +327,23 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
     delimiter = sniff_delimiter(lines[0])
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
-    columns: list[str] | None = None
-    rows: list[str] | None = None
-    first = [cell.strip(' "') for cell in lines[0].split(delimiter)]
+    names: dict[str, list[str] | None] = {"rows": None, "columns": None}
+    first = split_cells(lines[0], delimiter)
     n_named = len(first)
-    if first[0].lower() in _CORNER or not _NUMBERS.fullmatch(" ".join(first[1:])):
-        columns, lines = first, lines[1:]
+    if first[0].lower() in _CORNER or not _are_numbers(first[1:]):
+        names["columns"], lines = first, lines[1:]
         n_named -= first[0].lower() in _CORNER
-        first = lines[0].split(delimiter) if lines else []
-    elif len(whole) > len(lines):
-        columns = _commented_names(whole, len(lines))
-        n_named = len(columns) if columns else n_named
+    elif commented := _commented_names(whole, len(lines)):
+        names["columns"], n_named = commented, len(commented)
+    first = lines[0].split(delimiter) if lines else []
     # a header with a corner, or of a cell less, promises names in the first column
-    if len(first) == n_named + 1 or not _NUMBERS.fullmatch(" ".join(first[:1])):
-        parts = [line.split(delimiter, 1) for line in lines]
-        rows = [part[0].strip(' "') for part in parts]
-        lines = [part[1] if len(part) > 1 else "" for part in parts]
-        if columns is not None and len(columns) == len(rows) + 1:
-            columns = columns[1:]
+    if len(first) == n_named + 1 or not _are_numbers(first[:1]):
+        parts = [(*line.split(delimiter, 1), "") for line in lines]
+        names["rows"], lines = [p[0].strip(' "') for p in parts], [p[1] for p in parts]
+        if names["columns"] and len(names["columns"]) == len(lines) + 1:
+            del names["columns"][0]
     flat = "\n".join(lines).replace(delimiter or " ", "\n")
-    widths = {
-        line.count(delimiter) + 1 if delimiter else len(line.split()) for line in lines
-    }
+    widths = {len(line.split(delimiter)) for line in lines}
     try:
         if not flat.encode().translate(None, b"0123456789\n "):  # counts: fastest
             values = np.fromstring(flat, np.int64, sep="\n").astype(float)
@@ -350,19 +353,20 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
         values = np.asarray(values).reshape(len(lines), *widths)
     except ValueError:
         values = np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
-    for names, side in ((rows, "rows"), (columns, "columns")):
-        if names is not None and len(names) != len(values):
+    for side, given in names.items():
+        if given is not None and len(given) != len(values):
             raise FileFormatError(
-                f"{path}: {len(names)} names for {len(values)} {side}; expected one "
+                f"{path}: {len(given)} names for {len(values)} {side}; expected one "
                 "name for each."
             )
-    if rows and columns:  # a count says nothing beside names
-        rows = columns if are_counts(rows) else rows
-        columns = rows if are_counts(columns) else columns
-    rows, columns = rows or columns, columns or rows
-    if rows is None or columns is None:
-        return [RawMatrix(values)]
-    return [RawMatrix(values, tuple(rows), tuple(columns))]
+    # a count says nothing beside names
+    known = [tuple(given) for given in names.values() if given]
+    known = [given for given in known if not are_counts(given)] or known
+    return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return _NUMBERS.fullmatch(" ".join(cells)) is not None
 
 
 def _commented_names(lines: Sequence[str], n: int) -> list[str] | None:
@@ -372,7 +376,7 @@ def _commented_names(lines: Sequence[str], n: int) -> list[str] | None:
         cells = split_cells(text, sniff_delimiter(text))
         if len(cells) == n + 1 and cells[0].lower() in _CORNER:
             cells = cells[1:]
-        named = not _NUMBERS.fullmatch(text) or all(map(str.isdecimal, cells))
+        named = not _are_numbers([text]) or all(map(str.isdecimal, cells))
         if line[0] == "#" and len(cells) == n and named:
             return cells
     return None
@@ -487,7 +491,7 @@ def _matrices_of(path: Path, arrays: Mapping[str, np.ndarray]) -> list[RawMatrix
     }
     found = []
     for key, values in squares.items():
-        rows = _names_of(path, key, squares, (texts, numbers))
+        rows = _names_of(path, key, squares, texts, numbers)
         prefixes = [p for name in texts if key.startswith(p := _prefix(name))]
         measure = key.removeprefix(max(prefixes, key=len, default=""))
         measure = measure.removesuffix("_connectivity").removesuffix(" r2r")
@@ -529,31 +533,35 @@ def _names_of(
     path: Path,
     key: str,
     squares: Mapping[str, np.ndarray],
-    kinds: Sequence[Mapping[str, tuple[str, ...]]],
+    *kinds: Mapping[str, tuple[str, ...]],
 ) -> tuple[str, ...] | None:
     """Return the one list that names a matrix: by its prefix, or by its length.
 
     Raises where several could, or where its list has another length.
     """
     n, sizes = len(squares[key]), {len(values) for values in squares.values()}
+    # a list is of the matrices that its key begins like, else of all
+    meant = {
+        name: [k for k in squares if k.startswith(_prefix(name))] or list(squares)
+        for lists in kinds
+        for name in lists
+    }
     for lists in kinds:
-        fitting = {k: v for k, v in lists.items() if len(v) == n == len(set(v))}
-        own = [k for k in fitting if (p := _prefix(k)) and key.startswith(p)]
-        others = [
-            k
-            for k in fitting
-            if not any((p := _prefix(k)) and other.startswith(p) for other in squares)
-        ]
-        chosen = own or others
-        if len({fitting[k] for k in chosen}) > 1:
+        fitting = {
+            names: name
+            for name, names in lists.items()
+            if key in meant[name] and len(names) == n == len(set(names))
+        }
+        if len(fitting) > 1:
             raise FileFormatError(
-                f"{path}: {', '.join(map(repr, chosen))} could each name the {n} rows; "
-                f"expected one such list. Keep one, under the key {_NAME_KEYS[0]!r}."
+                f"{path}: {', '.join(map(repr, fitting.values()))} could each name the "
+                f"{n} rows; expected one such list. Keep one, under the key "
+                f"{_NAME_KEYS[0]!r}."
             )
-        if chosen:
-            return fitting[chosen[0]]
+        if fitting:
+            return next(iter(fitting))
     for name, names in kinds[0].items():
-        is_mine = name.lower().endswith(_NAME_KEYS) and key.startswith(_prefix(name))
+        is_mine = name.lower().endswith(_NAME_KEYS) and key in meant[name]
         if is_mine and len(names) > 1 and len(names) not in sizes:
             raise FileFormatError(
                 f"{path}: {n} rows of {key!r}, but {name!r} names {len(names)}; "

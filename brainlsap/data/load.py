@@ -23,8 +23,8 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import (
+    NEGATIVE,
     SYMMETRIZE,
-    check_connectome,
     read_connectome,
 )
 from brainlsap.data.features import (
@@ -107,6 +107,7 @@ def load_cohort(
     row_order: str | None = None,
     measure: str | None = None,
     symmetrize: str = "refuse",
+    negative: str = "refuse",
     frames: tuple[float, float] | None = None,
     reference: str | Path | None = None,
     verbose: bool = False,
@@ -162,9 +163,10 @@ def load_cohort(
         of its hemisphere's cortex, or its volume.
     features_table : path or sequence of path, optional
         The only tables in which features are looked for.
-    labels, row_order, measure, symmetrize : optional
+    labels, row_order, measure, symmetrize, negative : optional
         Names or order of rows that have none, which matrix of several to take, and
-        what becomes of asymmetric ones, as :func:`.read_connectome` takes them.
+        what becomes of asymmetric ones and of negative weights, as
+        :func:`.read_connectome` takes them.
     frames, reference : optional
         Window of frames and reference region of PET, as :func:`.read_feature` takes
         them.
@@ -188,6 +190,7 @@ def load_cohort(
     check_choice("scans", scans, ("all", "baseline"))
     check_choice("subcortex", subcortex, SUBCORTEX)
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
+    check_choice("negative", negative, NEGATIVE)
     names = (feature,) if isinstance(feature, str) else tuple(feature)
     if not names or len(set(names)) < len(names) or not all(names):
         raise ParameterError(
@@ -214,7 +217,7 @@ def load_cohort(
     if isinstance(labels, str | Path):
         labels = read_names(sources.files.inside(labels))
     how: dict[str, Any] = {"row_order": row_order, "measure": measure}
-    how |= {"labels": labels, "symmetrize": symmetrize}
+    how |= {"labels": labels, "symmetrize": symmetrize, "negative": negative}
     W, stack = np.zeros((1, len(atlas), len(atlas)), dtype=np.float32), None
     if connectome is not None:
         try:
@@ -222,8 +225,7 @@ def load_cohort(
                 "none was read; the model has to make one, as of covariance",
             )
             if not isinstance(connectome, str | Path):
-                how = {"symmetrize": symmetrize}
-                W[0], notes = check_connectome(connectome, atlas, "connectome=", **how)
+                W[0], notes = read_connectome(connectome, atlas, **how)
             elif str(connectome).lower().endswith(_TRACTOGRAMS):
                 raise ParameterError(
                     f"{connectome} is a tractogram; make a connectome of it with "
@@ -357,13 +359,8 @@ def _read_connectomes(
     for row, scan in enumerate(_bar(scans, "connectomes", verbose)):
         try:
             source = (stack or files).connectome(scan, atlas)
-            if isinstance(source, pd.DataFrame):
-                symmetrize = how["symmetrize"]
-                found = check_connectome(source, atlas, symmetrize=symmetrize)
-            elif source is not None:
-                found = read_connectome(source, atlas, **how)
             if source is not None:
-                W[row], notes = found
+                W[row], notes = read_connectome(source, atlas, **how)
                 log.counts.update(f"connectomes: {note}" for note in notes)
                 continue
         except BrainlsapError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
@@ -26,7 +27,7 @@ from brainlsap.exceptions import FileFormatError
 
 ROW_ORDERS = ("atlas", "mrtrix", "micapipe", "freesurfer")
 NAME_HEADS = ("name", "label", "region")
-INDEX_HEADS = ("index", "node_index", "id")
+INDEX_HEADS = ("index", "node_index", "id", "label")
 _STRUCTURES = (
     *("Thalamus", "Caudate", "Putamen", "Pallidum"),
     *("Hippocampus", "Amygdala", "Accumbens-area"),
@@ -56,88 +57,70 @@ class RowOrder(NamedTuple):
 @lru_cache(maxsize=16)
 def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     """Return the orders that matrices of an atlas without names may have."""
-    settings, regions = atlas.settings, atlas.regions.sort_values("freesurfer_id")
-    own = f"read in the order of {atlas.name}"
-    orders = [RowOrder("atlas", atlas.names, own, settings.get("unnamed_rows", False))]
-    cortex = [
-        regions.query(f"structure == 'cortex' and hemisphere == {side!r}")[
-            "name"
-        ].tolist()
-        for side in "LR"
-    ]
+    settings, regions = atlas.settings, atlas.regions[atlas.cortex]
+    regions = regions.sort_values("freesurfer_id")
+    left_cortex, right_cortex = (
+        regions["name"][regions["hemisphere"] == side].tolist() for side in "LR"
+    )
     left = [f"Left-{name}" for name in _STRUCTURES]
     right = [f"Right-{name}" for name in _STRUCTURES]
+    own = f"read in the order of {atlas.name}"
+    orders = [RowOrder("atlas", atlas.names, own, settings.get("unnamed_rows", False))]
     if "mrtrix" in settings:
         names = (
-            *(*cortex[0], "Left-Cerebellum-Cortex", *left),
-            *(*right, *cortex[1], "Right-Cerebellum-Cortex"),
+            *(*left_cortex, "Left-Cerebellum-Cortex", *left),
+            *(*right, *right_cortex, "Right-Cerebellum-Cortex"),
         )
-        table = f"MRtrix's {settings['mrtrix']} ({len(names)} nodes)"
-        orders.append(RowOrder("mrtrix", names, f"read in the order of {table}", True))
-    for order in tuple(orders):
-        note = f"{order.note} after a first row for label 0"
-        # documented of tck2connectome -keep_unassigned alone
-        by_size = order.tool == "mrtrix"
-        orders.append(RowOrder(order.tool, ("Unknown", *order.names), note, by_size))
+        note = (
+            f"read in the order of MRtrix's {settings['mrtrix']} ({len(names)} nodes)"
+        )
+        orders.append(RowOrder("mrtrix", names, note, True))
+    # a first row for label 0 is documented of tck2connectome -keep_unassigned alone
+    orders += [
+        RowOrder(
+            tool,
+            ("Unknown", *names),
+            f"{note} after a first row for label 0",
+            tool == "mrtrix",
+        )
+        for tool, names, note, _ in orders
+    ]
     if "wall" in settings:
-        at = settings["wall"]
-        rows = [[*side[:at], "Medial_wall", *side[at:]] for side in cortex]
+        for side in (left_cortex, right_cortex):
+            side.insert(settings["wall"], "Medial_wall")
         for n in _CEREBELLAR:
-            names = (*left, *right, *("Cerebellum",) * n, *rows[0], *rows[1])
+            names = (*left, *right, *("Cerebellum",) * n, *left_cortex, *right_cortex)
             what = f"full matrix ({n} cerebellar rows)" if n else "subcortical matrix"
             note = f"read in the order of micapipe's {what}"
             orders.append(RowOrder("micapipe", names, note, n > 0))
     return tuple(orders)
 
 
-def find_names(  # noqa: C901 (lists of names, then what the size may mean)
+def find_names(
     path: Path, values: np.ndarray, atlas: Atlas, row_order: str | None = None
 ) -> tuple[tuple[str, ...], str]:
     """Return the names of the rows of a matrix without names, and whence they are.
 
     Unless `row_order`, one of `ROW_ORDERS`, is given, lists beside the matrix count
-    first: BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
-    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
-    that has another length is of other matrices. Raises FileFormatError with the
-    candidates where neither a list nor the number of rows says whose order it is.
+    first (:func:`_listed_names`). Raises FileFormatError with the candidates where
+    neither a list nor the number of rows says whose order it is.
     """
+    if row_order is not None:
+        check_choice("row_order", row_order, ROW_ORDERS)
+    elif listed := _listed_names(path, len(values)):
+        return listed
     n, walls = len(values), ""
-    stem = path.name
-    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
-        stem = Path(stem).stem
-    lists = [(path.with_name(f"{stem}.json"), True)] if stem != path.name else []
-    own = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-    lists += [(path.with_name(name), True) for name in (*own, *_SIDECARS)]
-    above = path.parents[1 : _FOLDERS_ABOVE + 1]
-    lists += [(folder / name, False) for folder in above for name in _SIDECARS]
-    for file, beside in lists if row_order is None else ():
-        if not file.is_file() or file == path:
-            continue
-        names = _bids_nodes(file) if file.suffix == ".json" else read_names(file)
-        if names is not None and len(names) == n:
-            what = (
-                "the .json beside the matrix" if file.suffix == ".json" else file.name
-            )
-            return names, f"rows named by {what}"
-        if names is not None and beside:
-            raise FileFormatError(
-                f"{path}: {n} rows, but {file.name} beside it names {len(names)}; "
-                "expected one name for each row. Correct it, or give labels=."
-            )
     fitting = [order for order in row_orders(atlas) if len(order.names) == n]
     numbers = atlas.regions["freesurfer_id"]
     if n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n:
         note = "rows read as FreeSurfer's label numbers, from 0"
-        labels = tuple(map(str, range(n)))
-        fitting.append(RowOrder("freesurfer", labels, note, True))
-    if row_order is not None:
-        check_choice("row_order", row_order, ROW_ORDERS)
+        fitting.append(RowOrder("freesurfer", tuple(map(str, range(n))), note, True))
     tool = row_order or ("micapipe" if _MICAPIPE.search(path.as_posix()) else None)
     taken = [order for order in fitting if order.tool == tool][:1]
     if not taken and row_order is None:
         # 14 structures and the cortex with a wall or callosum on each side have as
         # many rows as MRtrix's nodes, which have cortex at those places
-        known = atlas.settings.get("walls", {"size": 0, "rows": ()})
+        known = atlas.settings.get("walls", {"size": 0})
         for rows in known["rows"] if known["size"] == n else ():
             if not values[rows].any() and not values[:, rows].any():
                 walls = (
@@ -157,35 +140,84 @@ def find_names(  # noqa: C901 (lists of names, then what the size may mean)
     )
 
 
+def _listed_names(path: Path, n: int) -> tuple[tuple[str, ...], str] | None:
+    """Return the n names that a file beside a matrix, or above it, lists.
+
+    BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
+    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
+    that has another length is of other matrices.
+    """
+    stem = path.name
+    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
+        stem = Path(stem).stem
+    names = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
+    names = [*([f"{stem}.json"] if stem != path.name else []), *names, *_SIDECARS]
+    files = [path.with_name(name) for name in names]
+    above = path.parents[1 : _FOLDERS_ABOVE + 1]
+    files += [folder / name for folder in above for name in _SIDECARS]
+    for file in files:
+        if not file.is_file() or file == path:
+            continue
+        is_json = file.suffix == ".json"
+        found = _bids_nodes(file) if is_json else read_names(file)
+        if found is not None and len(found) == n:
+            what = "the .json beside the matrix" if is_json else file.name
+            return found, f"rows named by {what}"
+        if found is not None and file.parent == path.parent:
+            raise FileFormatError(
+                f"{path}: {n} rows, but {file.name} beside it names {len(found)}; "
+                "expected one name for each row. Correct it, or give labels=."
+            )
+    return None
+
+
 def are_counts(names: Sequence[str]) -> bool:
     """Return whether names only count the rows from 0 or 1, as data frames do."""
     numbers = [str(i) for i in range(len(names) + 1)]
     return list(names) in (numbers[:-1], numbers[1:])
 
 
-def read_names(path: str | Path) -> tuple[str, ...]:
-    """Read the names of a matrix's rows, one a line.
+def read_labels(path: str | Path) -> pd.DataFrame:
+    """Read names of regions, one a line: columns `index` ("" where none), `name` ...
 
-    Of several columns the one headed `name`, `label` or `region` counts, else the
-    last. A column that counts the names from 0 or 1 decides their order.
+    Of a table with a header (`name`, `label` or `region`) all columns are returned,
+    heads in lower case. Without one it is a list, or a lookup table as of FreeSurfer
+    and MRtrix: a number, one or more names of which the last counts, a colour.
     """
-    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(path)]
-    if not rows:
+    lines = read_lines(path)
+    if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
-    heads = [cell.lower() for cell in rows[0]]
-    named = [heads.index(head) for head in NAME_HEADS if head in heads]
+    rows = [split_cells(line, sniff_delimiter(line)) for line in lines]
+    named = [cell.lower() for cell in rows[0] if cell.lower() in NAME_HEADS]
     if not named:
-        return _in_counted_order([r[0] for r in rows], [r[-1] for r in rows])
-    columns = list(zip(*[r for r in rows[1:] if len(r) >= len(heads)], strict=False))
-    digits = [i for i, cells in enumerate(columns) if all(map(str.isdecimal, cells))]
-    place = next((i for i in named if i not in digits), named[0])
-    counts = next((columns[i] for i in digits if i != place), ())
-    return _in_counted_order(counts, columns[place] if columns else ())
+        cells = [
+            (
+                row[0] if row[0].isdecimal() and len(row) > 1 else "",
+                next((c for c in reversed(row) if not c.isdecimal()), row[-1]),
+            )
+            for row in rows
+        ]
+        return pd.DataFrame(cells, columns=["index", "name"])
+    table = read_table(path).fillna("")
+    table.columns = table.columns.str.lower()
+    numbers = [head for head in table if table[head].str.isdecimal().all()]
+    name = next((h for h in NAME_HEADS if h in named and h not in numbers), named[0])
+    numbers.sort(key=lambda head: head not in INDEX_HEADS)
+    index = next((head for head in numbers if head != name), None)
+    if index is None:
+        table["index"] = ""
+    return table.rename(columns={name: "name", index: "index"})
+
+
+def read_names(path: str | Path) -> tuple[str, ...]:
+    """Read the names of a matrix's rows; numbers that count them decide their order."""
+    table = read_labels(path)
+    return _in_counted_order(table["index"].tolist(), table["name"].tolist())
 
 
 def _in_counted_order(numbers: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """Return names in the order of numbers that count them, else as they are."""
-    if numbers and are_counts(sorted(numbers, key=lambda n: (len(n), n))):
+    if len(numbers) and are_counts(sorted(numbers, key=lambda n: (len(n), n))):
         place = dict(zip(numbers, names, strict=True))
         return tuple(place[number] for number in sorted(place, key=int))
     return tuple(names)
@@ -198,32 +230,27 @@ def _bids_nodes(path: Path) -> tuple[str, ...] | None:
         indices = [str(index) for index in described.get("NodeIndices") or ()]
         files = described.get("NodeFiles", described.get("NodeFile")) or ()
         files = [files] if isinstance(files, str) else list(files)
-    if not files:
-        return tuple(indices) or None
-    known: dict[str, str] = {}
+    tables = []
     for name in files:
         inside = name.removeprefix("bids:").lstrip(":/")  # from the data set's root
-        found = [folder / inside for folder in path.parents[:6]]
+        found = (folder / inside for folder in path.parents[:6])
         file = next(filter(Path.is_file, found), None)
         if file is None:
             raise FileFormatError(f"{path}: NodeFiles names {name}, which is nowhere.")
-        table = read_table(file)
-        table.columns = table.columns.str.lower()
-        index = next((head for head in INDEX_HEADS if head in table), None)
-        head = next((head for head in NAME_HEADS if head in table), None)
-        if head is None:
-            raise FileFormatError(
-                f"{file}: no column {' or '.join(NAME_HEADS)} that names the nodes."
-            )
-        numbers = range(1, len(table) + 1) if index is None else table[index]
-        for number, region in zip(map(str, numbers), table[head], strict=True):
-            if known.setdefault(number, str(region)) != region:
-                raise FileFormatError(
-                    f"{file}: the node {number} is {known[number]} and {region}; "
-                    "expected every index once. Give each node its own index."
-                )
+        tables.append(read_labels(file))
+    if not tables:
+        return tuple(indices) or None
+    nodes = pd.concat(tables, ignore_index=True)[["index", "name"]].drop_duplicates()
+    doubled = nodes[nodes["index"].duplicated(keep=False) & (nodes["index"] != "")]
+    if len(doubled):
+        raise FileFormatError(
+            f"{path}: the node {doubled['index'].iloc[0]} is "
+            f"{' and '.join(doubled['name'][:2])} in {', '.join(files)}; expected "
+            "every index once. Give each node its own index."
+        )
     if not indices:
-        return _in_counted_order(list(known), list(known.values()))
+        return _in_counted_order(nodes["index"].tolist(), nodes["name"].tolist())
+    known = dict(zip(nodes["index"], nodes["name"], strict=True))
     unknown = [index for index in indices if index not in known]
     if unknown:
         raise FileFormatError(

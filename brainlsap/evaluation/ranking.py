@@ -78,7 +78,7 @@ def rank_regions(
         scale over folds, and over the starts of a fold), relative_low, relative_high,
         rank_low, rank_high (2.5 to 97.5% over all folds and starts), moved (part of
         the folds in which the scale left its start by more than 5%), measured;
-        planted where a truth is known.
+        planted, of measured regions, where a truth is known.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def rank_regions(
     truth = evaluation.cohort.truth if truth is None else truth
     if truth is not None:
         planted = truth.loc[truth["seed"].astype(bool), "region"]
-        table["planted"] = table["region"].isin(set(planted)).to_numpy()
+        table["planted"] = table["region"].isin(set(planted)).to_numpy() & measured
     return table
 
 

@@ -282,7 +282,7 @@ def test_arrays_make_a_cohort():
 def test_negative_weights_of_correlations_need_an_option():
     signed = W * np.where(np.add.outer(range(5), range(5)) % 2, -1, 1)
     names = list("abcde")
-    with refused(r"not negative.*negative='drop'"):
+    with refused(r"not negative.*negative= .*'drop' sets"):
         Cohort.from_arrays(signed, F, list("xyzxyz"), atlas=names)
     for how, expected in (("drop", np.maximum(signed, 0)), ("absolute", W)):
         cohort = Cohort.from_arrays(
@@ -297,3 +297,16 @@ def test_arrays_that_do_not_fit_are_refused():
         Cohort.from_arrays(W, F, list("xyzxy"), atlas=list("abcde"))
     with refused(r"must have shape \(6, 3, 3\)"):
         Cohort.from_arrays(W, F, list("xyzxyz"), atlas=list("abc"))
+
+
+def test_notebooks_show_who_is_in_it_and_nobody_s_name():
+    names = ["<b>_L", "c_R", *"xyz"]
+    table = TABLE.assign(participant=[f"Doe{i}" for i in range(6)])
+    cohort = Cohort(
+        **draw_parts(atlas=Atlas.from_names(names, name="<i>"), table=table)
+    )
+    shown = cohort._repr_html_()
+    assert "CN 3, EMCI 1, AD 2" in shown
+    assert "5 of &lt;i&gt;" in shown
+    assert "Doe" not in shown
+    assert "<i>" not in cohort.atlas._repr_html_()

@@ -9,7 +9,7 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data.connectomes import check_connectome, read_connectome
+from brainlsap.data.connectomes import read_connectome
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.data import formats
 
@@ -127,7 +127,7 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
     [
         ("", "the file is empty; expected a matrix"),
         ("1,2,3\n4,5,6\n", r"expected a square matrix of numbers, got shape \(2, 3\)"),
-        ("7\n", r"got shape \(1, 1\)"),
+        ("7\n", "a matrix of 1 x 1 without names"),
         ("1,2\n3\n", "the number of columns changed from 2 to 1"),
         ("1 2\n3 x\n", "could not convert string 'x'"),
         ("a,b\n1,2\n3,\n", "could not convert string ''"),
@@ -216,14 +216,28 @@ def test_another_parcellation_is_refused_with_the_step(tmp_path):
 
 
 def test_matrices_in_memory(tiny, matrix):
-    same(check_connectome(np.tril(matrix), tiny), matrix)
+    same(read_connectome(np.tril(matrix), tiny), matrix)
     frame = pd.DataFrame(matrix, tiny.names, tiny.names).iloc[::-1]
-    same(check_connectome(frame, tiny), matrix)
-    same(check_connectome(pd.DataFrame(matrix), tiny), matrix)
-    with pytest.raises(ParameterError, match=r"must have shape \(7, 7\) for tiny, got"):
-        check_connectome(np.ones((3, 3)), tiny)
-    with pytest.raises(FileFormatError, match="mine: 1 weights are NaN"):
-        check_connectome(change(matrix, (0, 2), value=np.nan), tiny, "mine")
+    same(read_connectome(frame, tiny), matrix)
+    same(read_connectome(pd.DataFrame(matrix), tiny), matrix)
+    with pytest.raises(FileFormatError, match=r"connectome=: 3 rows, but 7 names"):
+        read_connectome(np.ones((3, 3)), tiny)
+    with pytest.raises(FileFormatError, match="connectome=: 1 weights are NaN"):
+        read_connectome(change(matrix, (0, 2), value=np.nan), tiny)
+
+
+def test_negative_weights_need_an_option(tmp_path, tiny, matrix):
+    signed = change(matrix, (1, 4), (4, 1), value=-9)
+    np.save(tmp_path / "c.npy", signed)
+    for source in (tmp_path / "c.npy", signed):
+        with pytest.raises(FileFormatError, match=r"negative= what .*'drop' sets them"):
+            read_connectome(source, tiny)
+        found = read_connectome(source, tiny, negative="drop")
+        assert "negative weights were set to 0" in same(found, np.maximum(signed, 0))
+        found = read_connectome(source, tiny, negative="absolute")
+        assert "by their size" in same(found, np.abs(signed))[-1]
+    with pytest.raises(ParameterError, match="negative must be one of"):
+        read_connectome(signed, tiny, negative="keep")
 
 
 # ---- what each tool writes ----------------------------------------------------------
@@ -513,7 +527,7 @@ def test_sidecars(tmp_path):
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
             "the node 999, which is not in seg-destrieux_nodes.tsv",
         ),
-        ({"NodeFiles": ["bad.tsv"]}, r"bad\.tsv: no column name or label or region"),
+        ({"NodeFiles": ["bad.tsv"]}, r"160 rows, but .* names 2"),
     ],
 )
 def test_bids_sidecars_refused(tmp_path, described, message):

@@ -1,0 +1,169 @@
+"""Make an atlas of what a user has: annotations, a table of labels, an image."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas.region_names import is_outside, split_name
+from brainlsap.atlas.surfaces import read_annotation
+from brainlsap.data.row_order import read_labels
+from brainlsap.data.tables import listed, reading, write_tsv
+from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.files import fill_folder
+
+# Vertices of a hemisphere of fsaverage5, 6 and fsaverage, each the first of the next.
+_N_VERTICES = (10242, 40962, 163842)
+
+
+def make_atlas(
+    folder: str | Path,
+    *,
+    annot: str | Path | None = None,
+    labels: str | Path | None = None,
+    image: str | Path | None = None,
+) -> Atlas:
+    """Make an atlas of one's own: a folder that every function and command takes.
+
+    Parameters
+    ----------
+    folder : str or Path
+        To make; its name is that of the atlas.
+    annot : path, optional
+        FreeSurfer's annotation `lh.NAME.annot` of fsaverage, fsaverage6 or fsaverage5,
+        with `rh.NAME.annot` beside it: the surfaces and, without `labels`, the names.
+        FreeSurfer's stats of NAME are then read by name.
+    labels : path, optional
+        Names of the regions in order: a column `name`, also `hemisphere`, `x`, `y`,
+        `z` (mm) or further ones, and the number of each label in `image`; or a lookup
+        table like FreeSurferColorLUT.txt; or a name on each line.
+    image : path, optional
+        NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass.
+        Labels that the image does not hold are left out.
+
+    Returns
+    -------
+    Atlas
+        As `load_atlas(folder)` reads it.
+
+    Raises
+    ------
+    ParameterError
+        Where neither `annot` nor `labels` names the regions, or the folder exists.
+    FileFormatError, RegionNameError
+        Where a file cannot be read, names and labels differ, or names stand twice.
+    """
+    if annot is None and labels is None:
+        raise ParameterError("annot= or labels= must name the regions; give one.")
+    settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()]}
+    sides = {} if annot is None else _read_pair(Path(annot))
+    if annot is not None:
+        known = Path(annot).name[3:].removesuffix(".annot")
+        settings |= {"annotation": known, "segmentation": f"{known}+aseg.mgz"}
+    if labels is not None:
+        table = read_labels(labels)
+        table = table[table["index"] != "0"].reset_index(drop=True)
+    else:
+        named = [
+            (name, side)
+            for side, (_, names) in sides.items()
+            for name in names
+            if not is_outside(name)
+        ]
+        table = pd.DataFrame(named, columns=["annot_name", "hemisphere"])
+        table.insert(
+            0,
+            "name",
+            [n if split_name(n)[0] else f"{side.lower()}h_{n}" for n, side in named],
+        )
+    if "hemisphere" not in table:
+        table["hemisphere"] = [split_name(name)[0] or "M" for name in table["name"]]
+    if "index" in table and (table["index"] != "").all():
+        table["freesurfer_id"] = table.pop("index")
+    with fill_folder(folder) as partial:
+        if image is not None:
+            table = _place_in_image(table, Path(image), partial / "parcellation.nii.gz")
+        for side, (codes, names) in sides.items():
+            _write_annotation(partial / f"{side.lower()}h.annot", codes, names)
+        atlas = _write(table, settings, partial)  # refuses what cannot be used
+        if sides and not np.isfinite(atlas.coordinates).any():
+            table[["x", "y", "z"]] = _centres_on_surface(atlas).round(1)
+            _write(table, settings | {"space": "MNI305"}, partial)
+    return load_atlas(folder)
+
+
+def _write(table: pd.DataFrame, settings: dict[str, Any], folder: Path) -> Atlas:
+    write_tsv(table, folder / "regions.tsv")
+    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+    (folder / "atlas.json").write_text(text, encoding="utf-8")
+    return load_atlas(folder)
+
+
+def _read_pair(left: Path) -> dict[str, tuple[np.ndarray, list[str]]]:
+    """Return the number of each vertex' name, and the names, of both hemispheres."""
+    if not left.name.startswith("lh."):
+        raise ParameterError(f"annot= must be a file lh.NAME.annot, got {left.name}.")
+    found = {}
+    for side in "LR":
+        path = left.with_name(f"{side.lower()}{left.name[1:]}")
+        codes, names = read_annotation(path)
+        if len(codes) not in _N_VERTICES:
+            raise FileFormatError(
+                f"{path}: {len(codes)} vertices; expected one of {_N_VERTICES}, as of "
+                "fsaverage5, fsaverage6 and fsaverage. Map it by mri_surf2surf."
+            )
+        found[side] = codes[: _N_VERTICES[0]], names
+    return found
+
+
+def _write_annotation(path: Path, codes: np.ndarray, names: list[str]) -> None:
+    from nibabel.freesurfer import write_annot
+
+    number = np.arange(1, len(names) + 1)
+    colours = [number * 67 % 256, number * 149 % 256, number % 256, 0 * number]
+    write_annot(path, codes, np.column_stack(colours), names, fill_ctab=True)
+
+
+def _place_in_image(table: pd.DataFrame, image: Path, copy: Path) -> pd.DataFrame:
+    """Return the regions that an image holds, with their centres of mass; copy it."""
+    import nibabel
+    from scipy.ndimage import center_of_mass
+
+    with reading(image, "an image of labels"):
+        volume: Any = nibabel.load(image)
+        voxels = np.asarray(volume.dataobj)
+        nibabel.save(nibabel.Nifti1Image(voxels, volume.affine), copy)
+    if "freesurfer_id" not in table:
+        table["freesurfer_id"] = range(1, len(table) + 1)
+    numbers, present = table["freesurfer_id"].astype(int), np.setdiff1d(voxels, [0])
+    unnamed = np.setdiff1d(present, numbers)
+    if len(unnamed):
+        raise FileFormatError(
+            f"{image}: labels {listed(map(str, unnamed.tolist()), 8)} have no name in "
+            "labels=. Name them, or set their voxels to 0."
+        )
+    table = table[numbers.isin(present)].reset_index(drop=True)
+    numbers = table["freesurfer_id"].astype(int)
+    centres = center_of_mass(np.ones(voxels.shape), voxels, numbers.to_numpy())
+    centres = nibabel.affines.apply_affine(volume.affine, centres)
+    table[["x", "y", "z"]] = centres.round(1)
+    return table
+
+
+def _centres_on_surface(atlas: Atlas) -> np.ndarray:
+    """Return the mean of each region's vertices half way through fsaverage's cortex."""
+    from nilearn.datasets import load_fsaverage
+
+    meshes, centres = load_fsaverage("fsaverage5"), np.full((len(atlas), 3), np.nan)
+    for side, part in zip("LR", ("left", "right"), strict=True):
+        inner, outer = (meshes[kind].parts[part] for kind in ("white_matter", "pial"))
+        middle, labels = (
+            (inner.coordinates + outer.coordinates) / 2,
+            atlas.vertex_labels(side),
+        )
+        for row in np.unique(labels[labels >= 0]):
+            centres[row] = middle[labels == row].mean(axis=0)
+    return centres

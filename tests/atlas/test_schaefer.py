@@ -1,0 +1,39 @@
+"""A Schaefer atlas with ENIGMA's connectome, from the command line to surfaces."""
+
+import numpy as np
+
+from brainlsap.cli import main
+from brainlsap.data import load_cohort
+from brainlsap.simulation import make_cohort, write_study_folder
+
+SEEDS = ["LH_Limbic_TempPole_1", "RH_Limbic_TempPole_1"]
+
+
+def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
+    matrix = shared / "enigma_parcellations" / "sc_with_sctx_schaefer_100.csv"
+    simulated = make_cohort(
+        12, atlas="schaefer100", feature="thickness", seeds=SEEDS, random_state=0
+    )
+    study = write_study_folder(simulated, tmp_path / "study", style="named")
+    assert list(study.rglob("lh.Schaefer2018_100Parcels_7Networks_order.stats"))
+    (tmp_path / "brief.toml").write_text("n_starts = 1\n[model]\ninitial_scale = 1.0\n")
+    command = ["run", str(study), "--atlas", "schaefer100", "--feature", "thickness"]
+    command += ["--connectome", str(matrix), "--merge-classes", "early-or-late"]
+    command += ["--models", "LSAP-C", "--folds", "2", "--epochs", "3"]
+    command += [
+        "--config",
+        str(tmp_path / "brief.toml"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert main(command) == 2
+    assert "say by --negative what becomes of negative" in capsys.readouterr().err
+    assert main([*command, "--negative", "drop"]) == 0
+    page = (tmp_path / "out/report/report.html").read_text()
+    assert "no surfaces" not in page
+    cohort = load_cohort(
+        study, "schaefer100", "thickness", connectome=matrix, negative="drop"
+    )
+    weights = np.maximum(np.loadtxt(matrix, delimiter=","), 0)
+    np.testing.assert_allclose(cohort.connectomes[0], weights, rtol=1e-6)
+    np.testing.assert_allclose(cohort.features, simulated.features, rtol=1e-6)

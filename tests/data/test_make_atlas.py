@@ -1,0 +1,102 @@
+"""An atlas of one's own from an annotation, a table of labels or an image."""
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from brainlsap.atlas import load_atlas
+from brainlsap.cli import main
+from brainlsap.data import make_atlas
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+
+
+@pytest.fixture
+def image(tmp_path):
+    """Two cubes of 3 voxels of 2 mm around x = -20 and 20, one in the middle."""
+    labels = np.zeros((24, 20, 20), np.int16)
+    for value, x in ((7, 1), (9, 21), (30, 11)):
+        labels[x : x + 3, 2:5, 4:7] = value
+    affine = np.diag([2.0, 2, 2, 1])
+    affine[:3, 3] = [-24, 0, 0]
+    nib.save(nib.Nifti1Image(labels, affine), tmp_path / "parcels.nii.gz")
+    return tmp_path / "parcels.nii.gz"
+
+
+LABELS = {
+    "a.csv": "No,Region,network\n9,Heschl_R,a\n7,Heschl_L,a\n30,Vermis,n/a\n8,Gone,x\n",
+    "lut.txt": "#No. Name R G B A\n0 Unknown 0 0 0 0\n9 Heschl_R 1 2 3 0\n"
+    "7 Heschl_L 4 5 6 0\n30 Vermis 7 8 9 0\n",
+    "b.tsv": "index\tname\themisphere\n9\tHeschl_R\tR\n7\tHeschl_L\tL\n30\tVermis\tM\n",
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_an_image_with_a_table_gives_names_and_centres(tmp_path, image, write, name):
+    labels = write(name, LABELS[name])
+    out = tmp_path / "heschl"
+    assert (
+        main(["atlas", str(out), "--labels", str(labels), "--image", str(image)]) == 0
+    )
+    atlas = load_atlas(out)
+    assert atlas.full_names == ("right heschl", "left heschl", "vermis")
+    np.testing.assert_allclose(atlas.coordinates[:, 0], [20, -20, 0])
+    np.testing.assert_allclose(atlas.coordinates[:, 1:], [[6, 10]] * 3)
+    assert atlas.regions["freesurfer_id"].tolist() == [9, 7, 30]
+    assert not atlas.has_surfaces
+    assert (out / "parcellation.nii.gz").is_file()
+    if name == "a.csv":
+        assert atlas.regions["network"].tolist() == ["a", "a", ""]
+
+
+def annotation(folder, n_vertices, names=("unknown", "north", "south")):
+    """Write a pair whose every vertex is of a region that its number tells."""
+    for side in ("lh", "rh"):
+        codes = np.arange(n_vertices) % len(names)
+        table = np.arange(4 * len(names)).reshape(-1, 4) + 1
+        path = folder / f"{side}.mine.annot"
+        nib.freesurfer.write_annot(path, codes, table, list(names), fill_ctab=True)
+    return folder / "lh.mine.annot"
+
+
+@pytest.mark.parametrize("n_vertices", [10242, 40962])
+def test_annotations_give_surfaces_names_and_centres(tmp_path, n_vertices):
+    atlas = make_atlas(tmp_path / "two", annot=annotation(tmp_path, n_vertices))
+    assert atlas.names == ("lh_north", "lh_south", "rh_north", "rh_south")
+    assert atlas.settings["annotation"] == "mine"
+    expected = np.array([-1, 2, 3])[np.arange(10242) % 3]
+    np.testing.assert_array_equal(atlas.vertex_labels("R"), expected)
+    assert (atlas.coordinates[:, 0] * [-1, -1, 1, 1] > 20).all()
+
+
+def test_an_annotation_gives_the_centres_of_the_bundled_atlas(tmp_path):
+    known = load_atlas("desikan82")
+    for side in "lr":
+        content = (known.folder / f"{side}h.annot").read_bytes()
+        (tmp_path / f"{side}h.aparc.annot").write_bytes(content)
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(known.names))  # with the subcortex
+    atlas = make_atlas(
+        tmp_path / "own", annot=tmp_path / "lh.aparc.annot", labels=names
+    )
+    assert atlas.names == known.names
+    assert atlas.meshes().keys() == known.meshes().keys()
+    np.testing.assert_allclose(atlas.coordinates[:68], known.coordinates[:68])
+    np.testing.assert_array_equal(atlas.vertex_labels("L"), known.vertex_labels("L"))
+
+
+def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, write):
+    labels = write("a.csv", "No,name\n7,Heschl_L\n")
+    with pytest.raises(FileFormatError, match="labels 9, 30 have no name in labels="):
+        make_atlas(tmp_path / "out", labels=labels, image=image)
+    with pytest.raises(ParameterError, match="annot= or labels= must name the regions"):
+        make_atlas(tmp_path / "out", image=image)
+    with pytest.raises(FileFormatError, match="9 vertices; expected one of"):
+        make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
+    with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
+        make_atlas(tmp_path / "out", annot=labels)
+    with pytest.raises(RegionNameError, match="names stand more than once"):
+        make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
+    names = write("c.txt", "lh_north\nrh_north\n")
+    with pytest.raises(FileFormatError, match="'south'"):
+        make_atlas(tmp_path / "out", annot=annotation(tmp_path, 10242), labels=names)
+    assert not (tmp_path / "out").exists()
