@@ -1,5 +1,6 @@
 """Files of surfaces: FreeSurfer's annotations and GIFTI meshes."""
 
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
@@ -52,3 +53,12 @@ def read_mesh(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
         raise FileFormatError(
             f"{path}: cannot be read as a GIFTI surface ({error})."
         ) from error
+
+
+def fsaverage5(hemisphere: str, kind: str) -> np.ndarray:
+    """Return the vertices of `white`, `pial` or `sphere` of fsaverage5, in mm."""
+    spec = find_spec("nilearn")  # its files alone: nilearn itself brings what draws
+    folder = Path(spec.origin if spec and spec.origin else "nilearn").parent
+    side = {"L": "left", "R": "right"}[hemisphere]
+    path = folder / "datasets" / "data" / "fsaverage5" / f"{kind}_{side}.gii.gz"
+    return read_mesh(path)[0]

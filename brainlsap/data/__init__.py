@@ -18,12 +18,8 @@ from brainlsap.data.check import CohortCheck, check_cohort, suggest_options
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import FORMATS, ConnectomeFile, read_connectome
 from brainlsap.data.features import FeatureFile, read_feature
-<<<<<<< HEAD
 from brainlsap.data.load import load_cohort
-=======
-from brainlsap.data.load import load_cohort, shared_connectome
 from brainlsap.data.make_atlas import make_atlas
->>>>>>> 9d0a352 (An atlas of one's own is made by one command; negative weights have an option everywhere; lists of labels are read in one place)
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
 from brainlsap.data.quality import quality_table

@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import is_outside, split_name
-from brainlsap.atlas.surfaces import read_annotation
+from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.row_order import read_labels
 from brainlsap.data.tables import listed, reading, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError
@@ -155,15 +155,10 @@ def _place_in_image(table: pd.DataFrame, image: Path, copy: Path) -> pd.DataFram
 
 def _centres_on_surface(atlas: Atlas) -> np.ndarray:
     """Return the mean of each region's vertices half way through fsaverage's cortex."""
-    from nilearn.datasets import load_fsaverage
-
-    meshes, centres = load_fsaverage("fsaverage5"), np.full((len(atlas), 3), np.nan)
-    for side, part in zip("LR", ("left", "right"), strict=True):
-        inner, outer = (meshes[kind].parts[part] for kind in ("white_matter", "pial"))
-        middle, labels = (
-            (inner.coordinates + outer.coordinates) / 2,
-            atlas.vertex_labels(side),
-        )
+    centres = np.full((len(atlas), 3), np.nan)
+    for side in "LR":
+        middle = (fsaverage5(side, "white") + fsaverage5(side, "pial")) / 2
+        labels = atlas.vertex_labels(side)
         for row in np.unique(labels[labels >= 0]):
             centres[row] = middle[labels == row].mean(axis=0)
     return centres

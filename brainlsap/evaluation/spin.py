@@ -1,8 +1,6 @@
 """Two maps of the brain compared, with rotations of the cortex as the null."""
 
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.atlas.surfaces import fsaverage5
+from brainlsap.exceptions import ParameterError
 
 
 class SpinTest(NamedTuple):
@@ -112,19 +111,7 @@ def random_rotation(rng: np.random.Generator) -> np.ndarray:
 
 def sphere_points(hemisphere: str) -> np.ndarray:
     """Return the vertices (10242, 3) of fsaverage5's sphere, at distance 1."""
-    import nibabel
-
-    spec = find_spec("nilearn")
-    places = [] if spec is None else list(spec.submodule_search_locations or ())
-    side = {"L": "left", "R": "right"}[hemisphere]
-    part = Path("datasets", "data", "fsaverage5", f"sphere_{side}.gii.gz")
-    found = [Path(place) / part for place in places if (Path(place) / part).is_file()]
-    if not found:
-        raise FileFormatError(
-            f"the sphere of fsaverage5 ({part}) comes with nilearn; install nilearn."
-        )
-    image = nibabel.GiftiImage.from_filename(found[0])
-    points = np.array(image.agg_data("pointset")).astype(np.float64)
+    points = fsaverage5(hemisphere, "sphere")
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
