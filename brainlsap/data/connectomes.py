@@ -173,7 +173,8 @@ def read_connectome(
         raw = raw._replace(rows=names, columns=names)
     values, left_out = _in_atlas_order(raw, atlas, path)
     matrix, changed = _check_weights(values, atlas.names, path, symmetrize, negative)
-    return ConnectomeFile(matrix, (*notes, origin, *left_out, *changed))
+    notes += [origin] if isinstance(source, str | Path) else []
+    return ConnectomeFile(matrix, (*notes, *left_out, *changed))
 
 
 def _read_file(path: Path) -> list[RawMatrix]:
