@@ -137,14 +137,16 @@ READ_AS = {
 
 Help = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
 
-COMMANDS: list[tuple[Callable[..., None], str, str, dict[str, str]]] = []
+COMMANDS: list[tuple[Callable[..., None], str, dict[str, str]]] = []
 
 
 def command(inputs: str = "", *, epilog: str = "", **groups: str) -> Callable:
-    """Make a command of a function: its inputs, and its options by group."""
+    """Make a command of a function: its inputs, first, and its options by group."""
+    first = next(iter(groups))
+    groups[first] = f"{inputs}\n{groups[first]}"
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        COMMANDS.append((function, inputs, epilog, groups))
+        COMMANDS.append((function, epilog, groups))
         return function
 
     return add
@@ -163,10 +165,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for function, inputs, epilog, groups in COMMANDS:
+    for function, epilog, groups in COMMANDS:
         name, what = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
-        needed = re.findall(r"^[A-Z]+", inputs, re.MULTILINE)
-        needed += re.findall(r"^(--.*)  .*\(required\)", "\n".join(groups.values()), 8)
+        text = "\n".join(groups.values())
+        needed = re.findall(
+            r"^[A-Z]+(?=  )|^--.*(?=  .*\(required\))", text, re.MULTILINE
+        )
         one = commands.add_parser(
             name,
             help=what[0].lower() + what[1:].rstrip("."),
@@ -179,7 +183,7 @@ def build_parser() -> argparse.ArgumentParser:
         )
         one.set_defaults(call=function)
         one.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
-        for title, options in ({"input": inputs} | groups).items():
+        for title, options in groups.items():
             _add_options(one.add_argument_group(title.replace("_", " ")), options)
     return parser
 
@@ -575,7 +579,7 @@ def fit(study: str, out: str, config: str | None = None, **options: Any) -> None
 
 
 @command(
-    "MODEL  file that fit wrote\n" + STUDY.strip(),
+    "MODEL  file that fit wrote" + STUDY,
     options="--out FILE  table to write; it names people (required)",
     data_by_default_as_in_the_fit=DATA,
 )

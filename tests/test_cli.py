@@ -93,6 +93,8 @@ def test_check_says_what_a_study_holds(study, tmp_path, capsys):
     assert "20 people" in printed
     assert "Leaks" in printed
     assert "Unusual scans:" in printed
+    assert "Next: brainlsap run " in printed
+    assert printed.rstrip().endswith("--atlas desikan82 --feature fdg --out results")
     quality = pd.read_csv(tmp_path / "c" / "quality.tsv", sep="\t")
     assert quality["scan"].str.startswith("sub-").all()
     assert len(quality) > 20
