@@ -505,7 +505,7 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
             continue
         are_files = all("/" in place or "\\" in place for place in places)
         lines.append(f"{len(places)} {'files' if are_files else 'scans'}: {what}")
-        names = listed(place.removeprefix(f"{folder}{os.sep}") for place in places)
+        names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
         wrapper = textwrap.TextWrapper(
             _WIDTH, break_long_words=False, break_on_hyphens=False
         )

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
@@ -23,7 +22,7 @@ from brainlsap.report.brain_raster import (
     region_picture,
     subcortical_meshes,
 )
-from brainlsap.report.figures import FULL_WIDTH, MM, STYLE, new_figure
+from brainlsap.report.figures import FULL_WIDTH, MM, new_figure, styled
 from brainlsap.report.plots import QUARTERS, scales_in_training
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ NARROW = 130.0
 MOST_BARS = 40
 TALLEST, TALLEST_BAR, HEAD, GAP, LETTER = 48.0, 43.0, 6.0, 2.0, 1.35
 """Of a row, the colour bar, titles, between views, a letter of 7 points; in mm."""
-
-_STYLE = {**STYLE, "text.parse_math": False}  # names are printed as they are
 
 
 def plot_regions(
@@ -107,7 +104,7 @@ def plot_regions(
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     scale, extend = color_scale(maps, cmap, vmin, vmax)
-    with plt.rc_context(_STYLE):
+    with styled(**{"text.parse_math": False}):  # names are printed as they are
         if not atlas.has_surfaces:
             draw = _plot_markers if is_located(atlas) else _plot_bars
             texts = (title or "", colorbar_label or "", "")

@@ -1,5 +1,7 @@
 """What all figures have in common: sizes in mm, letters, and how they are saved."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -42,9 +44,20 @@ class PaperFigure(Figure):
             super().savefig(*given, **options)
 
     def _ipython_display_(self) -> None:
-        """Leave open figures to pyplot, which shows them at the end of the cell."""
-        if not plt.fignum_exists(getattr(self, "number", -1)):
-            raise NotImplementedError  # shown as other figures are
+        """Appear once in a notebook: as the value of a cell, or when the cell ends."""
+        if "inline" in plt.get_backend():
+            plt.close(self)
+        raise NotImplementedError  # shown as other figures are
+
+
+@contextmanager
+def styled(**more: Any) -> Iterator[None]:
+    """Draw in the letters and lines of all figures."""
+    # Loads the backend: a notebook's turns interactive mode on, which inside would be
+    # undone at the end, and no figure shown.
+    plt.draw_if_interactive()
+    with plt.rc_context(STYLE | more):
+        yield
 
 
 def new_figure(width: float, height: float, **options: Any) -> Figure:

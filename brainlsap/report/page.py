@@ -26,7 +26,7 @@ from brainlsap.report import tables as made
 from brainlsap.report.brain import is_located, plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
-from brainlsap.report.figures import FULL_WIDTH, new_figure
+from brainlsap.report.figures import FULL_WIDTH, new_figure, styled
 from brainlsap.report.methods import TEMPLATES, headline, methods_text
 
 MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
@@ -97,7 +97,7 @@ def ranking_of(evaluation: Evaluation) -> pd.DataFrame:
 
 def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Figure]:
     """Draw every figure of a report, by name."""
-    figures = {"scores": plots.plot_scores(evaluation).figure}
+    figures: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
         figures["classes"] = _class_panels(evaluation)
     if not evaluation.scales.empty:
@@ -114,7 +114,7 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Fig
     return figures
 
 
-@plots.styled
+@styled()
 def _class_panels(evaluation: Evaluation) -> Figure:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
     told = evaluation.predictions
@@ -130,7 +130,7 @@ def _class_panels(evaluation: Evaluation) -> Figure:
     return figure
 
 
-@plots.styled
+@styled()
 def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Figure:
     """Draw scales and directions of the same regions side by side."""
     ranking = ranking_of(evaluation)

@@ -20,9 +20,9 @@ from brainlsap.report.figures import (
     GREY,
     INK,
     SINGLE_COLUMN,
-    STYLE,
     new_axes,
     new_figure,
+    styled,
 )
 from brainlsap.report.tables import (
     FEATURES,
@@ -48,10 +48,9 @@ BARS: dict[str, Any] = {
     "capthick": 0.8,
     "zorder": 3,
 }
-styled: Any = plt.rc_context(STYLE)
 
 
-@styled
+@styled()
 def plot_scores(
     evaluation: Evaluation,
     score: str = "balanced_accuracy",
@@ -105,7 +104,7 @@ def plot_scores(
     return axes
 
 
-@styled
+@styled()
 def plot_confusion(
     evaluation: Evaluation, model: str | None = None, *, axes: Axes | None = None
 ) -> Axes:
@@ -153,7 +152,7 @@ def plot_confusion(
     return axes
 
 
-@styled
+@styled()
 def plot_roc(
     evaluation: Evaluation, model: str | None = None, *, axes: Axes | None = None
 ) -> Axes:
@@ -215,7 +214,7 @@ def plot_roc(
     return axes
 
 
-@styled
+@styled()
 def plot_calibration(
     evaluation: Evaluation,
     model: str | None = None,
@@ -270,7 +269,7 @@ def plot_calibration(
     return axes
 
 
-@styled
+@styled()
 def plot_scales(
     ranking: pd.DataFrame,
     atlas: Atlas | None = None,
@@ -327,7 +326,7 @@ def plot_scales(
     return axes
 
 
-@styled
+@styled()
 def plot_directions(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
@@ -380,7 +379,7 @@ def plot_directions(
     return axes
 
 
-@styled
+@styled()
 def plot_training(
     evaluation: Evaluation,
     model: str | None = None,

@@ -111,14 +111,6 @@ def test_figures_are_saved_for_journals(evaluation, tmp_path):
     assert width == pytest.approx(figure.get_size_inches()[0] * 300, abs=1)
 
 
-def test_a_notebook_shows_a_figure_once(evaluation):
-    figure = plot_scores(evaluation).figure
-    figure._ipython_display_()  # pyplot shows it at the end of the cell
-    plt.close(figure)
-    with pytest.raises(NotImplementedError):
-        figure._ipython_display_()
-
-
 def test_scales_show_intervals_and_planted_regions(evaluation):
     ranking = rank_regions(evaluation)
     ranking = ranking.assign(planted=ranking["rank"] == 2)
