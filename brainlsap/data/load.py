@@ -89,7 +89,7 @@ class RefusedStudyError(CohortError):
     notes: tuple[str, ...]
 
 
-def load_cohort(
+def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
     feature: str | Sequence[str] = "thickness",

@@ -48,7 +48,8 @@ cortex; this is the early, medial temporal picture. Nothing here was set by look
 what a model finds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -103,23 +104,14 @@ HUBS = (
 HUB_STRENGTH = 1.5
 
 # Healthy means at 73 years: FDG as SUVR, volumes in mm3.
-SUBCORTEX_UPTAKE = {
-    "thalamus": 1.30,
-    "caudate": 1.25,
-    "putamen": 1.40,
-    "pallidum": 1.10,
-    "hippocampus": 1.00,
-    "amygdala": 0.95,
-    "accumbens": 1.20,
-}
-SUBCORTEX_VOLUME = {
-    "thalamus": 6800.0,
-    "caudate": 3350.0,
-    "putamen": 4500.0,
-    "pallidum": 1750.0,
-    "hippocampus": 3850.0,
-    "amygdala": 1530.0,
-    "accumbens": 500.0,
+SUBCORTEX = {
+    "thalamus": (1.30, 6800.0),
+    "caudate": (1.25, 3350.0),
+    "putamen": (1.40, 4500.0),
+    "pallidum": (1.10, 1750.0),
+    "hippocampus": (1.00, 3850.0),
+    "amygdala": (0.95, 1530.0),
+    "accumbens": (1.20, 500.0),
 }
 
 
@@ -135,10 +127,11 @@ class FeatureModel(NamedTuple):
     aging: float
 
 
+UPTAKE, VOLUME = ({name: two[i] for name, two in SUBCORTEX.items()} for i in (0, 1))
 FEATURES = {
-    "fdg": FeatureModel(1.25, 0.10, SUBCORTEX_UPTAKE, 0.040, 0.050, 0.025, -0.003),
+    "fdg": FeatureModel(1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
     "thickness": FeatureModel(2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
-    "volume": FeatureModel(3000, 800, SUBCORTEX_VOLUME, 0.080, 0.080, 0.020, -0.005),
+    "volume": FeatureModel(3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005),
 }
 
 
@@ -225,43 +218,58 @@ def make_cohort(
         )
     check_at_least("spread", spread, 0)
     check_at_least("noise", noise, 0)
-    atlas = load_atlas(atlas)
+    atlas, stream = load_atlas(atlas), partial(random_stream, random_state)
     people = make_people(n_people, shares, visits, n_sites, random_state)
-    seeded = _mark_seeds(atlas, seeds)
-    connectomes, pattern = _draw_networks(atlas, people, seeded, spread, random_state)
+    cores = [split_name(name)[1] for name in atlas.names]
+    seeded = np.isin(cores, SEEDS)
+    if seeds is not None:
+        seeded = np.isin(np.arange(len(atlas)), atlas.match(seeds))
+    if not seeded.any():
+        raise ParameterError(
+            f"atlas {atlas.name!r} has none of the regions in which disease starts by "
+            "default. Name some with seeds=."
+        )
+    base = _atlas_network(atlas, np.isin(cores, HUBS), stream("base network"))
+    connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
+    pattern, depth = np.empty((n_people, len(base))), np.empty(n_people)
+    for person, scans in enumerate(_by_person(people)):
+        network = vary_network(base, stream("network", person), PERSON_VARIABILITY)
+        operator = diffusion_operator(network)
+        pattern[person] = spread_from_seeds(operator, seeded, spread)
+        # log-normal with mean 1
+        usual = -(SEVERITY_SPREAD**2) / 2
+        depth[person] = stream("severity", person).lognormal(usual, SEVERITY_SPREAD)
+        for visit, row in enumerate(scans):
+            rng = stream("count", person, visit)
+            connectomes[row] = count_streamlines(network, rng, RESCAN_VARIABILITY)
     pattern = pattern / pattern[:, seeded].mean()
-    severity = _draw_severity(people, random_state)
-    loss = np.minimum(effect * severity[:, None] * pattern[people["person"]], 0.95)
-    means = {name: _healthy_means(atlas, name, random_state) for name in names}
-    features = [
-        _draw_feature(name, mean, people, loss, noise, random_state)
-        for name, mean in means.items()
-    ]
-    # 0 - x, since -x of no loss would be -0.
-    mean_loss = effect * pattern.mean(axis=0)
-    effects = {f"effect_{name}": 0.0 - means[name] * mean_loss for name in names}
+    who, years = people["person"], people["visit"].to_numpy() * MONTHS_BETWEEN / 12
+    severity = people["stage"].to_numpy() / (len(STAGES) - 1) * depth[who]
+    severity = severity * (1 + PROGRESS_PER_YEAR * years)
+    loss = np.minimum(effect * severity[:, None] * pattern[who], 0.95)
     truth = pd.DataFrame({"region": atlas.names, "seed": seeded})
-    truth["effect"] = effects[f"effect_{names[0]}"]
-    if len(names) > 1:
-        truth = truth.assign(**effects)
+    features, mean_loss = [], effect * pattern.mean(axis=0)
+    for name in names:
+        means = _healthy_means(atlas, cores, FEATURES[name], stream(f"mean {name}"))
+        healthy = _draw_healthy(name, means, people, noise, stream)
+        features.append(healthy * (1 - loss))
+        # 0 - x, since -x of no loss would be -0.
+        expected = 0.0 - means * mean_loss
+        if name == names[0]:
+            truth["effect"] = expected
+        if len(names) > 1:
+            truth[f"effect_{name}"] = expected
     scan = people["participant"] + "_" + people["session"]
-    table = people.assign(scan=scan)[[*KEY_COLUMNS, "age", "sex", "site"]]
+    asked = {"n_people": n_people, "effect": effect, "spread": spread, "noise": noise}
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
-        table=table,
+        table=people.assign(scan=scan)[[*KEY_COLUMNS, "age", "sex", "site"]],
         atlas=atlas,
         feature_names=names,
-        classes=tuple(stage for stage in STAGES if stage in set(table["label"])),
+        classes=tuple(stage for stage in STAGES if stage in set(people["label"])),
         notes=("simulated: nobody's data",),
-        provenance={
-            "simulated": "make_cohort",
-            "n_people": n_people,
-            "effect": effect,
-            "spread": spread,
-            "noise": noise,
-            "random_state": random_state,
-        },
+        provenance={"simulated": "make_cohort", **asked, "random_state": random_state},
         truth=truth,
     )
 
@@ -297,48 +305,40 @@ def make_people(
         shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
     for stage in shares:
         check_choice("shares", stage, STAGES)
+    stream = partial(random_stream, random_state)
     counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
-    stages = np.repeat(np.arange(len(STAGES)), counts)
-    stages = random_stream(random_state, "stages").permutation(stages)
+    stages = stream("stages").permutation(np.repeat(np.arange(len(STAGES)), counts))
     n_visits = np.repeat(np.arange(len(visits)) + 1, divide(n_people, visits))
-    n_visits = random_stream(random_state, "visits").permutation(n_visits)
+    n_visits = stream("visits").permutation(n_visits)
     rows = []
     for person, (start, times) in enumerate(zip(stages, n_visits, strict=True)):
-        rng = random_stream(random_state, "person", person)
+        rng = stream("person", person)
         n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[start]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
-        sex = "M" if rng.random() < n_men / n_group else "F"
-        site = int(rng.integers(n_sites))
-        named = f"sub-{person + 1:04d}", STAGES[start], sex, f"site-{site + 1}"
+        fixed = {
+            "person": person,
+            "participant": f"sub-{person + 1:04d}",
+            "stage": start,
+            "label": STAGES[start],
+            "sex": "M" if rng.random() < n_men / n_group else "F",
+            "site_number": (site := int(rng.integers(n_sites))),
+            "site": f"site-{site + 1}",
+        }
         for visit in range(times):
             months = visit * MONTHS_BETWEEN
-            of_visit = f"ses-M{months:02d}", round(age + months / 12, 1)
-            rows.append((person, visit, start, site, *of_visit, *named))
-    columns = ["person", "visit", "stage", "site_number", "session", "age"]
-    columns += ["participant", "label", "sex", "site"]
-    return pd.DataFrame(rows, columns=columns)
+            at = {"session": f"ses-M{months:02d}", "age": round(age + months / 12, 1)}
+            rows.append({**fixed, "visit": visit, **at})
+    return pd.DataFrame(rows)
 
 
-def structure_names(atlas: Atlas) -> list[str]:
-    """Return every region's name without hemisphere, case and separators."""
-    return [split_name(name)[1] for name in atlas.names]
+def _by_person(people: pd.DataFrame) -> list[np.ndarray]:
+    """Return the rows of every person, in the order of visits."""
+    return list(people.groupby("person").indices.values())
 
 
-def _mark_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
-    """Mark the regions (n_rois,) in which disease starts: named, or usual."""
-    if seeds is None:
-        chosen = np.array([name in SEEDS for name in structure_names(atlas)])
-    else:
-        chosen = np.isin(np.arange(len(atlas)), atlas.match(seeds))
-    if not chosen.any():
-        raise ParameterError(
-            f"atlas {atlas.name!r} has none of the regions in which disease starts by "
-            "default. Name some with seeds=."
-        )
-    return chosen
-
-
-def _atlas_network(atlas: Atlas, random_state: int) -> np.ndarray:
+def _atlas_network(
+    atlas: Atlas, is_hub: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """Draw the base network of an atlas' regions, of STREAMLINES streamlines."""
     positions = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
     if not np.isfinite(positions).all():
@@ -346,101 +346,53 @@ def _atlas_network(atlas: Atlas, random_state: int) -> np.ndarray:
             f"atlas {atlas.name!r} has no centroid for every region, and simulated "
             "connectomes need distances. Add columns x, y, z (mm) to its regions.tsv."
         )
-    is_hub = [name in HUBS for name in structure_names(atlas)]
     hubs = np.where(is_hub, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
     side = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
-    across = np.where(side[:, None] * side[None, :] < 0, ACROSS_HEMISPHERES, 1.0)
-    base = base_network(
-        positions,
-        atlas.homotopic,
-        random_stream(random_state, "base network"),
-        factors=(np.outer(hubs, hubs), across),
-    )
+    across = np.where(np.outer(side, side) < 0, ACROSS_HEMISPHERES, 1.0)
+    factors = np.outer(hubs, hubs), across
+    base = base_network(positions, atlas.homotopic, rng, factors=factors)
     return base * (STREAMLINES / (base.sum() / 2))
 
 
-def _draw_networks(
-    atlas: Atlas,
-    people: pd.DataFrame,
-    seeded: np.ndarray,
-    spread: float,
-    random_state: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts (n_scans, n_rois, n_rois) and what spread (n_people, n_rois)."""
-    base = _atlas_network(atlas, random_state)
-    connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
-    pattern = np.empty((people["person"].nunique(), len(base)))
-    who, when = people["person"].to_numpy(int), people["visit"].tolist()
-    for person in range(len(pattern)):
-        rng = random_stream(random_state, "network", person)
-        true_network = vary_network(base, rng, PERSON_VARIABILITY)
-        operator = diffusion_operator(true_network)
-        pattern[person] = spread_from_seeds(operator, seeded, spread)
-        for row in np.flatnonzero(who == person).tolist():
-            rng = random_stream(random_state, "count", person, when[row])
-            connectomes[row] = count_streamlines(true_network, rng, RESCAN_VARIABILITY)
-    return connectomes, pattern
-
-
-def _draw_severity(people: pd.DataFrame, random_state: int) -> np.ndarray:
-    """Return z of every scan: 0 in CN, 1 on average at a first visit in AD."""
-    depth = np.empty(people["person"].nunique())
-    for person in range(len(depth)):
-        rng = random_stream(random_state, "severity", person)
-        depth[person] = rng.lognormal(-(SEVERITY_SPREAD**2) / 2, SEVERITY_SPREAD)
-    years = people["visit"].to_numpy() * MONTHS_BETWEEN / 12
-    stage = people["stage"].to_numpy() / (len(STAGES) - 1)
-    return stage * depth[people["person"]] * (1 + PROGRESS_PER_YEAR * years)
-
-
-def _healthy_means(atlas: Atlas, feature: str, random_state: int) -> np.ndarray:
+def _healthy_means(
+    atlas: Atlas, cores: list[str], model: FeatureModel, rng: np.random.Generator
+) -> np.ndarray:
     """Return mu (n_rois,), equal for regions of one structure; NaN: not measured."""
-    model, structures = FEATURES[feature], structure_names(atlas)
-    names = sorted(set(structures))
-    rng = random_stream(random_state, f"mean {feature}")
+    structures, which = np.unique(cores, return_inverse=True)
     # Cut at two deviations: the cortex has no region of half or twice the thickness.
-    draws = np.clip(rng.standard_normal(len(names)), -2, 2)
+    draws = np.clip(rng.standard_normal(len(structures)), -2, 2)
     cortex = model.cortex_mean + model.cortex_spread * draws
     sizes = model.subcortex
     usual = float(np.median(list(sizes.values()))) if sizes else np.nan
-    return np.array(
-        [
-            cortex[names.index(name)] if on_cortex else sizes.get(name, usual)
-            for name, on_cortex in zip(structures, atlas.cortex, strict=True)
-        ]
-    )
+    below = np.array([sizes.get(name, usual) for name in structures])
+    return np.where(atlas.cortex, cortex[which], below[which])
 
 
-def _draw_feature(
+def _draw_healthy(
     name: str,
     means: np.ndarray,
     people: pd.DataFrame,
-    loss: np.ndarray,
     noise: float,
-    random_state: int,
+    stream: Callable[..., np.random.Generator],
 ) -> np.ndarray:
-    """Draw y (n_scans, n_rois) of the module's page."""
+    """Draw the healthy part of y (n_scans, n_rois) of the module's page."""
     model, n_rois = FEATURES[name], len(means)
-    sites = np.array(
-        [
-            random_stream(random_state, f"site {name}", k).normal()
-            for k in range(int(people["site_number"].max()) + 1)
-        ]
-    )
-    who, when = people["person"].tolist(), people["visit"].tolist()
-    age, site = people["age"].to_numpy(float), people["site_number"].to_numpy(int)
-    known = model.aging * (age - MIDDLE_AGE) + SITE_SPREAD * sites[site]
-    values = np.empty(loss.shape)
-    for row, (person, visit) in enumerate(zip(who, when, strict=True)):
-        rng = random_stream(random_state, f"person {name}", person)
+    site = people["site_number"].to_numpy(int)
+    sites = [stream(f"site {name}", k).normal() for k in range(site.max() + 1)]
+    known = model.aging * (people["age"].to_numpy(float) - MIDDLE_AGE)
+    known = known + SITE_SPREAD * np.array(sites)[site]
+    values = np.empty((len(people), n_rois))
+    for person, scans in enumerate(_by_person(people)):
+        rng = stream(f"person {name}", person)
         shared, regional = rng.standard_normal(), rng.standard_normal(n_rois)
         own = model.shared * shared + model.regional * regional
-        rng = random_stream(random_state, f"scan {name}", person, visit)
-        error = model.scan * rng.standard_normal(n_rois)
-        values[row] = means * (1 + known[row] + noise * (own + error))
+        for visit, row in enumerate(scans):
+            error = stream(f"scan {name}", person, visit).standard_normal(n_rois)
+            varied = noise * (own + model.scan * error)
+            values[row] = means * (1 + known[row] + varied)
     # However large the noise asked for, nothing measured becomes negative.
-    return np.maximum(values, 0.5 * means) * (1 - loss)
+    return np.maximum(values, 0.5 * means)
 
 
 BENCHMARK_ROIS = 160
@@ -509,16 +461,27 @@ def make_benchmark_cohort(
     """
     check_choice("case", case, BENCHMARK_SEEDS)
     check_choice("noise", noise, BENCHMARK_NOISE)
+    stream = partial(random_stream, random_state)
     stages = np.repeat(np.arange(len(STAGES)), divide(n_people, BENCHMARK_SHARES))
-    stages = random_stream(random_state, "decisive stages").permutation(stages)
-    atlas = _ellipsoid_atlas(random_state)
-    seeded = np.zeros(BENCHMARK_ROIS, dtype=bool)
-    rng = random_stream(random_state, "decisive seeds")
-    seeded[rng.permutation(BENCHMARK_ROIS)[: BENCHMARK_SEEDS[case]]] = True
-    connectomes, pattern = _draw_benchmark_networks(
-        case, atlas, seeded, n_people, random_state
-    )
-    rng = random_stream(random_state, "decisive values")
+    stages = stream("decisive stages").permutation(stages)
+    atlas = _ellipsoid_atlas(stream("decisive atlas"))
+    chosen = stream("decisive seeds").permutation(BENCHMARK_ROIS)
+    seeded = np.isin(np.arange(BENCHMARK_ROIS), chosen[: BENCHMARK_SEEDS[case]])
+    positions = atlas.regions[["x", "y", "z"]].to_numpy()
+    base = base_network(positions, atlas.homotopic, stream("decisive base"))
+    connectomes = np.empty((n_people, *base.shape), dtype=np.float32)
+    pattern = np.tile(seeded.astype(float), (n_people, 1))
+    operator = OPERATORS.get("normalized" if case == "permuted" else case)
+    for person in range(n_people):
+        rng = stream("decisive network", person)
+        network = vary_network(base, rng, variability=0.6)
+        if operator is not None:
+            spread = spread_from_seeds(operator(network), seeded, SPREADING_TIME)
+            pattern[person] = spread
+        counts = count_streamlines(network, rng)
+        connectomes[person] = np.where(counts < SMALLEST_COUNT, 0.0, counts)
+    pattern = pattern / pattern.max()
+    rng = stream("decisive values")
     means = rng.normal(2.5, 0.25, BENCHMARK_ROIS)
     offset = rng.normal(0.0, 0.1, (n_people, 1))
     error = BENCHMARK_NOISE[noise] * rng.standard_normal(pattern.shape)
@@ -526,62 +489,34 @@ def make_benchmark_cohort(
     values = means + offset - DEEPEST_LOSS * severity * pattern + error
     effect = 0.0 - DEEPEST_LOSS * pattern.mean(axis=0)
     if case == "permuted":
-        stages = random_stream(random_state, "decisive labels").permutation(stages)
+        stages = stream("decisive labels").permutation(stages)
         seeded, effect = np.zeros_like(seeded), np.zeros(BENCHMARK_ROIS)
-    people = [f"sub-{person + 1:04d}" for person in range(n_people)]
+    table = pd.DataFrame(
+        {"participant": [f"sub-{person + 1:04d}" for person in range(n_people)]}
+    )
     labels = [STAGES[stage] for stage in stages]
+    asked = {"case": case, "noise": noise, "n_people": n_people}
+    asked["random_state"] = random_state
     return Cohort(
         connectomes=connectomes,
         features=values[:, :, None],
-        table=pd.DataFrame(
-            {"scan": people, "participant": people, "session": "", "label": labels}
-        ),
+        table=table.assign(scan=table["participant"], session="", label=labels),
         atlas=atlas,
         feature_names=("value",),
         classes=STAGES,
         notes=("simulated: nobody's data",),
-        provenance={
-            "simulated": "make_benchmark_cohort",
-            "case": case,
-            "noise": noise,
-            "n_people": n_people,
-            "random_state": random_state,
-        },
+        provenance={"simulated": "make_benchmark_cohort", **asked},
         truth=pd.DataFrame({"region": atlas.names, "seed": seeded, "effect": effect}),
     )
 
 
-def _ellipsoid_atlas(random_state: int) -> Atlas:
+def _ellipsoid_atlas(rng: np.random.Generator) -> Atlas:
     """Return 80 random points on a half-ellipsoid, and their mirror images."""
     half = BENCHMARK_ROIS // 2
-    directions = random_stream(random_state, "decisive atlas").normal(size=(half, 3))
+    directions = rng.normal(size=(half, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     left = directions * SEMI_AXES
     left[:, 0] = -np.abs(left[:, 0])
     positions = np.concatenate([left, left * [-1, 1, 1]])
     names = [f"ctx_{s}_{i + 1:03d}" for s in ("lh", "rh") for i in range(half)]
     return Atlas.from_names(names, coordinates=positions, name="ellipsoid160")
-
-
-def _draw_benchmark_networks(
-    case: str, atlas: Atlas, seeded: np.ndarray, n_people: int, random_state: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return observed networks (n_people, n_rois, n_rois) and pi (n_people, n_rois)."""
-    base = base_network(
-        atlas.regions[["x", "y", "z"]].to_numpy(),
-        atlas.homotopic,
-        random_stream(random_state, "decisive base"),
-    )
-    connectomes = np.empty((n_people, *base.shape), dtype=np.float32)
-    pattern = np.tile(seeded.astype(float), (n_people, 1))
-    operator = OPERATORS.get("normalized" if case == "permuted" else case)
-    for person in range(n_people):
-        rng = random_stream(random_state, "decisive network", person)
-        true_network = vary_network(base, rng, variability=0.6)
-        if operator is not None:
-            pattern[person] = spread_from_seeds(
-                operator(true_network), seeded, SPREADING_TIME
-            )
-        counts = count_streamlines(true_network, rng)
-        connectomes[person] = np.where(counts < SMALLEST_COUNT, 0.0, counts)
-    return connectomes, pattern / pattern.max()

@@ -16,7 +16,6 @@ features that the cohort has are written (beside thickness without volumes, ever
 has the same subcortical sizes); people without sessions have no `ses-` folder.
 """
 
-import json
 from pathlib import Path
 from zlib import crc32
 
@@ -29,14 +28,11 @@ from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort, write_tsv
 from brainlsap.data.row_order import row_orders
+from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder
-from brainlsap.simulation.cohort import SUBCORTEX_VOLUME
+from brainlsap.simulation.cohort import VOLUME
 
-STYLES = ("mrtrix", "named")
-FREESURFER_FEATURES = ("thickness", "volume")
-# Feature -> folder, end of the file's name, and heading of its values.
-REGION_FILES = {"fdg": ("pet", "trc-18FFDG_desc-suvr_regions.tsv", "suvr")}
 README = """Simulated data: nobody's brain. Everything was drawn at random by brainlsap.
 
 truth.tsv says in which regions disease was planted (seed), and the change from CN to AD
@@ -75,7 +71,7 @@ def write_study_folder(
         Where `folder` holds something, or the cohort cannot be written in this style
         or is not simulated.
     """
-    check_choice("style", style, STYLES)
+    check_choice("style", style, ("mrtrix", "named"))
     if cohort.truth is None:
         raise ParameterError(
             "cohort must be simulated, with a truth: its files say so, and parts of "
@@ -92,13 +88,9 @@ def write_study_folder(
 
 def _write_dataset(cohort: Cohort, folder: Path) -> None:
     """Write what describes the whole cohort, and the sessions of every person."""
-    description = {
-        "Name": "Simulated cohort",
-        "BIDSVersion": "1.10.0",
-        "DatasetType": "derivative",
-        "GeneratedBy": [{"Name": "brainlsap", **cohort.provenance}],
-    }
-    _write(folder / "dataset_description.json", json.dumps(description, indent=2))
+    describe_dataset(
+        folder, "Simulated cohort", {"Name": "brainlsap", **cohort.provenance}
+    )
     _write(folder / "README", README)
     write_tsv(cohort.truth, folder / "truth.tsv")
     label = cohort.label_name
@@ -110,11 +102,9 @@ def _write_dataset(cohort: Cohort, folder: Path) -> None:
     write_tsv(first, folder / "participants.tsv")
     changing = [name for name in covariates if people[name].nunique().gt(1).any()]
     for person, scans in people:
-        place = folder / str(person)
-        place.mkdir()
         if (scans["session_id"] != "").all():
             sessions = scans[["session_id", label, *changing]]
-            write_tsv(sessions, place / f"{person}_sessions.tsv")
+            write_tsv(sessions, folder / str(person) / f"{person}_sessions.tsv")
 
 
 def _write_scan(
@@ -122,46 +112,37 @@ def _write_scan(
 ) -> None:
     """Write one scan's connectome and features."""
     name, subject, session = cohort.table.loc[row, ["scan", "participant", "session"]]
-    place, atlas = folder / subject / session, cohort.atlas
-    matrix = cohort.connectomes[row].astype(float)
-    if nodes is None:
-        lines = _matrix_lines(matrix)
-        rows = [",".join(row) for row in zip(atlas.names, lines, strict=True)]
-        lines = [",".join(("region", *atlas.names)), *rows]
-    else:
-        lines = _matrix_lines(mrtrix_matrix(matrix, nodes, name))
-    word = atlas.settings.get("file_words", [atlas.name])[0]
-    path = place / "dwi" / f"{name}_atlas-{word}_connectivity.csv"
-    _write(path, "\n".join(lines))
+    own, atlas = folder / subject / session, cohort.atlas
+    table = pd.DataFrame(cohort.connectomes[row], atlas.names, atlas.names)
+    if nodes is not None:
+        table = pd.DataFrame(mrtrix_matrix(table.to_numpy(float), nodes, name))
+    if np.array_equal(table, np.rint(table)):  # MRtrix writes counts as whole numbers
+        table = table.astype(np.int64)
+    is_named, word = nodes is None, atlas.settings.get("file_words", [atlas.name])[0]
+    text = table.to_csv(header=is_named, index=is_named, index_label="region")
+    _write(own / "dwi" / f"{name}_atlas-{word}_connectivity.csv", text)
     values = dict(zip(cohort.feature_names, cohort.features[row].T, strict=True))
-    annotation = atlas.settings.get("annotation")
-    if annotation:
-        measured = {k: values.pop(k) for k in FREESURFER_FEATURES if k in values}
+    if annotation := atlas.settings.get("annotation"):
+        of_freesurfer = values.keys() & {"thickness", "volume"}
+        measured = {feature: values.pop(feature) for feature in of_freesurfer}
+        stats = folder / "derivatives" / "freesurfer" / name / "stats"
+        for hemisphere in "LR" if measured else "":
+            path = stats / f"{hemisphere.lower()}h.{annotation}.stats"
+            _write(path, aparc_text(atlas, hemisphere, name, measured))
         if measured:
-            stats = folder / "derivatives" / "freesurfer" / name / "stats"
-            for side, hemisphere in (("lh", "L"), ("rh", "R")):
-                path = stats / f"{side}.{annotation}.stats"
-                _write(path, aparc_text(atlas, hemisphere, name, measured))
             _write(stats / "aseg.stats", aseg_text(atlas, name, measured.get("volume")))
     for feature, regional in values.items():
-        usual = ("anat", f"desc-{feature}_regions.tsv", feature)
-        kind, ending, column = REGION_FILES.get(feature, usual)
+        path, column = own / "anat" / f"{name}_desc-{feature}_regions.tsv", feature
+        if feature == "fdg":
+            path = own / "pet" / f"{name}_trc-18FFDG_desc-suvr_regions.tsv"
+            column = "suvr"
         cells = ["n/a" if np.isnan(v) else f"{v:.10g}" for v in regional.tolist()]
-        table = pd.DataFrame({"region": atlas.names, column: cells})
-        (place / kind).mkdir(parents=True, exist_ok=True)
-        write_tsv(table, place / kind / f"{name}_{ending}")
+        write_tsv(pd.DataFrame({"region": atlas.names, column: cells}), path)
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _matrix_lines(matrix: np.ndarray) -> list[str]:
-    # MRtrix writes counts as whole numbers.
-    whole = np.array_equal(matrix, np.rint(matrix))
-    cells = matrix.astype(np.int64) if whole else matrix
-    return [",".join(map(str, row)) for row in cells.tolist()]
 
 
 def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
@@ -206,14 +187,24 @@ OTHER_STRUCTURES = (
     (47, "Right-Cerebellum-Cortex", 53000),
     (58, "Right-Accumbens-area", 520),
 )
-APARC_COLUMNS = (
-    "StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCurv FoldInd "
-    "CurvInd"
-)
-ASEG_COLUMNS = (
-    "Index SegId NVoxels Volume_mm3 StructName normMean normStdDev normMin normMax "
-    "normRange"
-)
+_HEAD = """# Title Segmentation Statistics
+# generating_program brainlsap (simulated, nobody's data)
+# anatomy_type volume
+# subjectname {scan}
+# VoxelVolume_mm3 1
+# ColHeaders Index SegId NVoxels Volume_mm3 StructName normMean normStdDev normMin \
+normMax normRange
+"""
+_SIDE_HEAD = """# Table of FreeSurfer cortical parcellation anatomical statistics
+# generating_program brainlsap (simulated, nobody's data)
+# anatomy_type surface
+# subjectname {scan}
+# hemi {side}
+# AnnotationFile ../label/{side}.{annotation}.annot
+# Measure Cortex, NumVert, Number of Vertices, {n_vertices}, unitless
+# ColHeaders StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCurv \
+FoldInd CurvInd
+"""
 
 
 def aparc_text(
@@ -224,36 +215,25 @@ def aparc_text(
     Values have ten digits where FreeSurfer prints four, so that what is read back is
     what was simulated. Thickness that is not given is 2.5 mm, volume area times it.
     """
-    rows = atlas.regions[
-        (atlas.regions["structure"] == "cortex")
-        & (atlas.regions["hemisphere"] == hemisphere)
-    ]
-    thickness = values.get("thickness", np.full(len(atlas), 2.5))[rows.index]
+    is_here = atlas.regions["hemisphere"].to_numpy() == hemisphere
+    rows = np.flatnonzero(atlas.cortex & is_here)
+    thickness = values.get("thickness", np.full(len(atlas), 2.5))[rows]
     # Regions of the atlas differ in size; which is which does not matter here.
     area = 600 + 24 * (np.arange(len(rows)) * 7 % 40)
     vertices = area * 3 // 2
-    volume = values["volume"][rows.index] if "volume" in values else area * thickness
+    volume = values["volume"][rows] if "volume" in values else area * thickness
     # FreeSurfer leaves out a region that a brain does not have.
     found = np.flatnonzero(np.isfinite(thickness) & np.isfinite(volume)).tolist()
-    side = {"L": "lh", "R": "rh"}[hemisphere]
-    lines = [
-        "# Table of FreeSurfer cortical parcellation anatomical statistics",
-        "# generating_program brainlsap (simulated, nobody's data)",
-        "# anatomy_type surface",
-        f"# subjectname {scan}",
-        f"# hemi {side}",
-        f"# AnnotationFile ../label/{side}.{atlas.settings['annotation']}.annot",
-        "# Measure Cortex, NumVert, Number of Vertices, "
-        f"{vertices[found].sum()}, unitless",
-        f"# ColHeaders {APARC_COLUMNS}",
-    ]
-    names = rows["annot_name"].tolist()
-    lines += [
+    side, annotation = f"{hemisphere.lower()}h", atlas.settings["annotation"]
+    names = atlas.regions["annot_name"].to_numpy()[rows]
+    n_vertices = vertices[found].sum()
+    return _SIDE_HEAD.format(
+        scan=scan, side=side, annotation=annotation, n_vertices=n_vertices
+    ) + "\n".join(
         f"{names[i]:<36s} {vertices[i]:6d} {area[i]:6d} {volume[i]:16.9f} "
         f"{thickness[i]:13.10f}  0.550     0.130     0.028       18     2.0"
         for i in found
-    ]
-    return "\n".join(lines)
+    )
 
 
 def aseg_text(atlas: Atlas, scan: str, volume: np.ndarray | None) -> str:
@@ -261,27 +241,15 @@ def aseg_text(atlas: Atlas, scan: str, volume: np.ndarray | None) -> str:
 
     Without volumes everybody has the same size of each structure.
     """
-    below = atlas.regions[atlas.regions["structure"] == "subcortex"]
-    found = {}
-    for i in below.index.tolist():
-        name = atlas.names[i]
-        usual = SUBCORTEX_VOLUME.get(split_name(name)[1], 1000.0)
+    found = {number: (name, float(size)) for number, name, size in OTHER_STRUCTURES}
+    for i in np.flatnonzero(~atlas.cortex).tolist():
+        name, number = atlas.names[i], int(atlas.regions["freesurfer_id"][i])
+        usual = VOLUME.get(split_name(name)[1], 1000.0)
         size = usual if volume is None else float(volume[i])
         if np.isfinite(size):
-            found[int(below["freesurfer_id"][i])] = name, size
-    for number, name, size in OTHER_STRUCTURES:
-        found.setdefault(number, (name, float(size)))
-    lines = [
-        "# Title Segmentation Statistics",
-        "# generating_program brainlsap (simulated, nobody's data)",
-        "# anatomy_type volume",
-        f"# subjectname {scan}",
-        "# VoxelVolume_mm3 1",
-        f"# ColHeaders {ASEG_COLUMNS}",
-    ]
-    lines += [
+            found[number] = name, size
+    return _HEAD.format(scan=scan) + "\n".join(
         f"{index:3d} {number:3d} {size:9.0f} {size:18.9f}  {name:<32s}"
         " 70.0000 10.0000 20.0000 110.0000 90.0000"
         for index, (number, (name, size)) in enumerate(sorted(found.items()), start=1)
-    ]
-    return "\n".join(lines)
+    )
