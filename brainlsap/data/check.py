@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -141,28 +140,31 @@ def suggest_options(  # noqa: C901 (step by step)
         folders, tables, features or an atlas with which it can.
     """
     folder, asked = check.folder, dict(options)
-    where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
     features = asked.get("feature", "thickness")
     features = [features] if isinstance(features, str) else list(features)
-
+    where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
+    anybody: Options = {"label": None, "classes": None}
     opened: dict[str, tuple[ScanList, FeatureSources]] = {}
+    change: Options = {}
 
-    def fitting(
-        changes: Iterable[Options], test: _Test, base: Options
-    ) -> list[Options]:
-        """Return the changes with which a test is passed; none but {} if it passes."""
-        found = list[Options]()
-        for change in changes:
-            key = repr(base | change)
-            with suppress(BrainlsapError):
-                if {} in found:
-                    break
-                opened[key] = opened.get(key) or open_study(folder, **base | change)
-                if test(*opened[key]):
-                    found.append(change)
-        return found
+    def fits(one: Options, test: _Test, base: Options = anybody) -> bool:
+        """Return whether a test is passed with one more change."""
+        how = where | change | base | one
+        with suppress(BrainlsapError):
+            if repr(how) not in opened:
+                opened[repr(how)] = open_study(folder, **how)
+            return test(*opened[repr(how)])
+        return False
 
-    def has(names: Iterable[str]) -> _Test:
+    def adopt(ways: Iterable[Options], test: _Test, base: Options = anybody) -> bool:
+        """Take over the first change with which a test is passed, if there is one."""
+        for way in ways:
+            if fits(way, test, base):
+                change.update(way)
+                return True
+        return False
+
+    def has(*names: str) -> _Test:
         """Return a test of whether every scan has some features."""
         return lambda listed, sources: (
             not any(
@@ -175,65 +177,53 @@ def suggest_options(  # noqa: C901 (step by step)
 
     inside = sorted(folder.glob("[!.]*"))
     around = [*inside, *sorted(folder.resolve().parent.glob("[!.]*"))]
-    tables: list[Options]
     tables = [{"features_table": p.name} for p in inside if p.suffix in TABLE_SUFFIXES]
-    folders: list[Options]
-    folders = [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
+    folders: list[Options] = [{}]
+    folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
     data_sets = [p for p in around if p != folder.resolve() and any(p.glob("sub-*"))]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
-    unlabelled = {"label": None, "classes": None}
-    people = fitting([{}, *tables], lambda *_: True, where | unlabelled)
-    if not people:
+    if not adopt([{}, *tables], lambda *_: True):
         return []
-    anybody, where = where | people[0] | unlabelled, where | people[0]
-    listed, _ = open_study(folder, **anybody)
+    listed, _ = open_study(folder, **where | change | anybody)
     labels: list[Options]
     labels = [{"label": name} for name in _class_columns(listed.table, asked)]
-    more: dict[str, Options] = {}
-    for name in _FEATURES:
-        found = fitting([{}, *folders], has([name]), anybody)
-        if found and name not in features:
-            more[name] = found[0] | {"feature": [name]}
+    labels = [one for one in labels if fits(one, lambda one, _: not one.faults, {})]
     if check.is_sound:
-        together = Options()
-        for change in more.values():
-            together |= change
-        together["feature"] = [*features, *more]
-        is_more = more and check_cohort(folder, **asked | together).is_sound
-        labels = fitting(labels, lambda listed, _: not listed.faults, where)
-        return [*[together] * bool(is_more), *labels[:_MOST_SUGGESTIONS]]
+        more = [n for n in _FEATURES if n not in features and adopt(folders, has(n))]
+        change |= {"feature": [*features, *more]}
+        is_more = more and check_cohort(folder, **asked | change).is_sound
+        return [*[change] * bool(is_more), *labels[:_MOST_SUGGESTIONS]]
 
-    with suppress(BrainlsapError):
-        classes = open_study(folder, **where)[0].classes
-        labels.insert(0, {"classes": list(classes)})
-    labels = fitting([{}, *labels], lambda listed, _: not listed.faults, where)
+    is_there = adopt([*folders, *tables], has(*features))
+    others = [] if is_there else [n for n in _FEATURES if adopt(folders, has(n))][:1]
     connectomes: list[Options] = [{}]
     if "connectome" not in asked:
-        patterns = ({"pattern": one} for one in _patterns(folder, listed.scans))
+        connectomes += [{"pattern": one} for one in _patterns(folder, listed.scans)]
+        connectomes = [one for one in connectomes if fits(one, _has_connectomes)]
+    if {} not in connectomes:
         files = (p.name for p in inside if p.suffix in FORMATS)
-        connectomes = fitting(
-            [{}, *patterns],
-            lambda listed, sources: all(
-                sources.files.connectome(scan, sources.atlas) for scan in listed.scans
-            ),
-            anybody,
-        )
-        if {} not in connectomes:
-            connectomes += [{"connectome": name} for name in (*files, "none")]
-    known = fitting([{}, *folders, *tables], has(features), anybody)
-    sound = list[Options]()
-    for parts in product(labels[:2], connectomes, (known or [*more.values()])[:2]):
-        if sound and "connectome" in parts[1]:
-            break
-        change = people[0] | parts[0] | parts[1] | parts[2]
-        faults = check_cohort(folder, **asked | change).faults
+        connectomes += [{"connectome": name} for name in (*files, "none")]
+    with suppress(BrainlsapError):
+        classes = open_study(folder, **where | change)[0].classes
+        labels.insert(0, {"classes": list(classes)})
+    adopt([{}, *labels], lambda listed, _: not listed.faults, {})
+    if others:
+        change["feature"] = others
+    for way in connectomes:
+        tried = change | way
+        faults = check_cohort(folder, **asked | tried).faults
         other = re.search(r"those of (\w+), not of", " ".join(faults))
         if other is not None:
-            change |= {"atlas": other[1]}
-            faults = check_cohort(folder, **asked | change).faults
-        if not faults and len(sound) < _MOST_SUGGESTIONS:
-            sound.append(change)
-    return sound
+            tried |= {"atlas": other[1]}
+            faults = check_cohort(folder, **asked | tried).faults
+        if not faults:
+            return [tried]
+    return []
+
+
+def _has_connectomes(listed: ScanList, sources: FeatureSources) -> bool:
+    find, atlas = sources.files.connectome, sources.atlas
+    return all(find(scan, atlas) for scan in listed.scans)
 
 
 def _class_columns(table: pd.DataFrame, asked: Options) -> list[str]:

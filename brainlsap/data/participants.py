@@ -190,9 +190,8 @@ def list_scans(  # noqa: C901 (one question after the other)
                 "label= (--label)"
             )
         label = same[0]
-    scans, names, rows = list[Scan](), list[ScanName](), list[Facts]()
+    rows: list[tuple[Scan, str, str, Facts, str]] = []
     n_unscanned = n_without_baseline = n_differ = 0
-    unlisted: dict[str, str] = {}
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
         listed = {visit: name.session for visit, (name, _) in visits.items() if visit}
@@ -200,7 +199,7 @@ def list_scans(  # noqa: C901 (one question after the other)
         if not scanned and (person, "") not in files.files:
             scanned = sources.sessions.get(person, {})
         n_unscanned += len(listed.keys() - scanned.keys()) if scanned else 0
-        sessions = dict(scanned or listed or {"": ""})
+        sessions = scanned or listed or {"": ""}
         chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))
         if which == "baseline":
             if listed:
@@ -212,22 +211,20 @@ def list_scans(  # noqa: C901 (one question after the other)
             chosen = chosen[:1]
         # what visits say one by one is not taken from the person for another visit:
         # it may be listed under another name
-        of_person: Facts = visits[""][1] if "" in visits else {}
+        of_person = visits[""][1] if "" in visits else {}
         by_visit = {head for visit in listed for head in visits[visit][1]}
         common = {head: of_person[head] for head in of_person.keys() - by_visit}
         for visit in chosen:
-            own = visits[visit][1] if visit in listed else None
-            rows.append(common if own is None else of_person | own)
-            both = {of_person.get(label), own.get(label)} if own and label else {None}
+            own = visits[visit][1] if visit in listed else common
+            both = {of_person.get(label), own.get(label)} if label else {None}
             n_differ += None not in both and len(both) > 1
-            name = ScanName(written, sessions[visit])
-            scan = f"{written}_{name.session}".rstrip("_")
-            if listed and own is None:
-                unlisted[scan] = ", ".join(listed.values())
-            is_only = len(sessions) == 1
-            key = person, visit
-            scans.append(Scan(scan, key, is_only, files.of_scan(key, is_only)))
-            names.append(name)
+            name = f"{written}_{sessions[visit]}".rstrip("_")
+            key, is_only = (person, visit), len(sessions) == 1
+            scan = Scan(name, key, is_only, files.of_scan(key, is_only))
+            said = common if own is common else of_person | own
+            hint = f"; its visits are listed as {', '.join(listed.values())}"
+            hint = hint if listed and own is common else ""
+            rows.append((scan, written, sessions[visit], said, hint))
     noted = (
         (n_unscanned, "listed visits have no folder ses-...: left out"),
         (n_without_baseline, "people without a scan at baseline: left out"),
@@ -238,80 +235,68 @@ def list_scans(  # noqa: C901 (one question after the other)
         ),
     )
     notes = [f"{count} {what}" for count, what in noted if count]
-    columns = [*heads, *([] if label is None or label in heads else [label])]
-    facts = pd.DataFrame(rows, columns=columns, dtype=object)
-    facts = facts.astype(object).where(facts.notna(), None)
-    table = pd.DataFrame(
-        {
-            "scan": [scan.name for scan in scans],
-            "participant": [name.participant for name in names],
-            "session": [name.session for name in names],
-            "label": UNLABELLED if label is None else facts.pop(label).tolist(),
-        }
-    )
+    if not rows:
+        what = "; ".join([f"{source} lists none", *notes])
+        raise CohortError(f"{files.folder}: no scan is left; {what}")
+    scans, participants, visited, facts, hints = map(list, zip(*rows, strict=True))
+    covariates = pd.DataFrame(facts, columns=[*heads], dtype=object)
+    covariates = covariates.where(covariates.notna(), None)
+    labels = UNLABELLED if label is None else covariates.pop(label).tolist()
+    keys = ([scan.name for scan in scans], participants, visited, labels)
+    table = pd.DataFrame(dict(zip(KEY_COLUMNS, keys, strict=True)))
     order: tuple[str, ...] = (UNLABELLED,)
     ordered, faults = False, list[str]()
     if label is not None:
-        kept, order, ordered, faults = _choose_by_label(table, label, classes, unlisted)
+        order, ordered, faults = _order_labels(table["label"], label, classes)
+        kept = table["label"].isin(order).to_numpy()
         others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
-        if len(others) and classes is not None:
-            counted = ", ".join(f"{name} ({n})" for name, n in others.items())
+        counted = ", ".join(f"{name} ({n})" for name, n in others.items())
+        if counted and classes is not None:
             notes.append(f"left out, {label} is not among the classes: {counted}")
-        table, facts = table[kept].reset_index(drop=True), facts[kept.to_numpy()]
-        scans = [scan for scan, keep in zip(scans, kept, strict=True) if keep]
-    if not scans and not faults:
-        raise CohortError(
-            f"{files.folder}: no scan is left; {source} lists none"
-            + ("".join(f"; {note}" for note in notes))
-        )
-    for head, column in facts.items():
-        said = column.dropna()
-        commas = said[said.str.contains(",")]
-        if len(commas) and said.str.fullmatch(r"-?\d+([.,]\d+)?").all():
+        faults[:0] = [
+            f"{scan.name}: no {label} (n/a{hint}); give one, leave the scan out, or "
+            "keep those with a label by classes= (--classes)"
+            for scan, hint, is_known in zip(scans, hints, kept, strict=True)
+            if classes is None and not is_known
+        ]
+        table, covariates = table[kept].reset_index(drop=True), covariates[kept]
+        scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
+    for head, column in covariates.items():
+        known = column.dropna()
+        commas = known[known.str.contains(",")]
+        if len(commas) and known.str.fullmatch(r"-?\d+([.,]\d+)?").all():
             # every such number would count as a word of its own
             raise CohortError(
                 f"{head} is written with decimal commas, such as {commas.iloc[0]!r}; "
                 "expected points. Replace them"
             )
-        column_name = f"{head}_given" if head in KEY_COLUMNS else head
-        table[column_name] = as_covariate(column.reset_index(drop=True))
+        name = f"{head}_given" if head in KEY_COLUMNS else head
+        table[name] = as_covariate(column.reset_index(drop=True))
     return ScanList(scans, table, label, order, ordered, notes, faults)
 
 
-def _choose_by_label(
-    table: pd.DataFrame,
-    label: str,
-    classes: Sequence[str] | None,
-    unlisted: Mapping[str, str],
-) -> tuple[pd.Series, tuple[str, ...], bool, list[str]]:
-    """Return which rows are of the classes, the classes, whether ordered, and faults.
-
-    `unlisted` says which visits are listed of people whose scan is none of them.
-    """
-    found = table["label"].value_counts().sort_index()
+def _order_labels(
+    labels: pd.Series, label: str, classes: Sequence[str] | None
+) -> tuple[tuple[str, ...], bool, list[str]]:
+    """Return the classes, whether they are ordered, and those that no scan has."""
+    found = labels.value_counts().sort_index()
     numbers = pd.to_numeric(found.index.to_series(), errors="coerce")
-    whole = (numbers == numbers.round()).all()
-    many = not whole or len(found) > _MOST_NUMBERS or label.lower() == "age"
+    is_whole = (numbers == numbers.round()).all() and label.lower() != "age"
+    many = not is_whole or len(found) > _MOST_NUMBERS
     if classes is None and len(found) and numbers.notna().all() and many:
         raise CohortError(
             f"{label} is continuous ({len(found)} values from {numbers.min():g} to "
-            f"{numbers.max():g} in {len(table)} scans), and labels are classes. Name a "
-            "column of classes by label= (--label), or say which values are classes by "
-            "classes= (--classes)"
+            f"{numbers.max():g} in {len(labels)} scans), and labels are classes. Name "
+            "a column of classes by label= (--label), or say which values are classes "
+            "by classes= (--classes)"
         )
     order, ordered = order_classes(list(found.index), classes)
-    faults = []
-    for scan in table.loc[table["label"].isna(), "scan"] if classes is None else ():
-        but = f"; its visits are listed as {unlisted[scan]}" if scan in unlisted else ""
-        faults.append(
-            f"{scan}: no {label} (n/a{but}); give one, leave the scan out, or keep "
-            "those with a label by classes= (--classes)"
-        )
     counted = ", ".join(f"{name} ({n})" for name, n in found.items()) or "none"
-    for name in (name for name in order if name not in found):
-        meant = [known for known in found.index if known.lower() == name.lower()]
-        hint = f". Did you mean {meant[0]!r}?" if meant else ""
-        faults.append(
-            f"no scan has the {label} {name!r} of classes; found {counted}{hint}"
-        )
-    return table["label"].isin(order), order, ordered, faults
+    lower = {known.lower(): known for known in found.index}
+    faults = [
+        f"no scan has the {label} {name!r} of classes; found {counted}"
+        + (f". Did you mean {lower[name.lower()]!r}?" if name.lower() in lower else "")
+        for name in order
+        if name not in found
+    ]
+    return order, ordered, faults

@@ -46,7 +46,10 @@ _HEAD_SIZES = (
 _NAME_COLUMNS = (
     *("region", "name", "label_name", "label", "structname", "structure", "roi"),
 )
-_PERSON_COLUMNS = ("participant_id", "subject_id", "subject", "ptid", "rid", "scan_id")
+_SCAN_COLUMNS = (
+    *("participant_id", "subject_id", "subject", "ptid", "rid", "scan_id"),
+    *SESSION_COLUMNS,
+)
 _SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 _SIDE_OF_FILE = re.compile(
     r"(?:^|_)hemi-(l|r)(?:eft|ight|h)?(?:_|$)|^([lr])h\.", re.IGNORECASE
@@ -234,7 +237,8 @@ def read_region_values(
     heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
     kept = np.array(cells, dtype=object)[rows[places]]
     # one block of cells: a column each would cost ten times as much
-    values[places] = parse_numbers(path, pd.DataFrame(kept[None], columns=heads))[0]
+    block = pd.DataFrame(kept[None], columns=heads, dtype=object)
+    values[places] = parse_numbers(path, block)[0]
     if (
         atlas.cortex[places].all()
         and not atlas.cortex.all()
@@ -270,11 +274,9 @@ def _read_plain(
                 f"{path}: no column headed {', '.join(wanted)}; found "
                 f"{', '.join(table)}."
             )
-    for head in table:
-        lower = head.lower()
+    for head in table.columns[table.columns.str.lower().isin(_SCAN_COLUMNS)]:
         said = table[head].dropna().unique()
-        if len(said) > 1 and lower in (*SESSION_COLUMNS, *_PERSON_COLUMNS):
-            # a second visit could pass for the other side
+        if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(
                 f"{path}: the column {head!r} has {len(said)} values, such as "
                 f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
