@@ -165,12 +165,6 @@ class StudyFiles:
     ) -> None:
         patterns = {"connectome": pattern} if isinstance(pattern, str) else pattern
         self.patterns = dict(patterns or {})
-        for name, glob in self.patterns.items():
-            if not isinstance(glob, str):
-                raise ParameterError(
-                    f"pattern of {name!r} must be text such as '*_connectivity.csv', "
-                    f"got {glob!r}."
-                )
         self.folder, self.people = folder, set(people)
         self.subjects_dir = None if subjects_dir is None else Path(subjects_dir)
         given = [Path(one) for one in derivatives]
@@ -329,13 +323,15 @@ class StudyFiles:
             and "_ref-" not in path.name
             and (given or not wrong_tracer(path.name, feature))
         ]
-        right = {
-            other_side(path)
-            for path in files
-            if (side := _SIDE.search(path.name)) and side[1][0] in "lL"
-        }
+        right = {other_side(path) for path in files if side_of_file(path) == "L"}
         files = [path for path in files if path not in right]
         return pick(files, get_measure(feature).files, feature, given, atlas)
+
+
+def side_of_file(path: Path) -> str | None:
+    """Return the hemisphere that a file's name says, "L" or "R"."""
+    found = _SIDE.search(path.name)
+    return found[1][0].upper() if found else None
 
 
 def other_side(path: Path) -> Path | None:

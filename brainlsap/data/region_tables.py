@@ -18,7 +18,12 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
-from brainlsap.data.find_files import ScanName, other_side, parse_scan_name
+from brainlsap.data.find_files import (
+    ScanName,
+    other_side,
+    parse_scan_name,
+    side_of_file,
+)
 from brainlsap.data.measures import WORDS, Measure
 from brainlsap.data.pet_tables import (
     average_frames,
@@ -51,9 +56,6 @@ _SCAN_COLUMNS = (
     *SESSION_COLUMNS,
 )
 _SIDE_COLUMNS = ("hemisphere", "hemi", "side")
-_SIDE_OF_FILE = re.compile(
-    r"(?:^|_)hemi-(l|r)(?:eft|ight|h)?(?:_|$)|^([lr])h\.", re.IGNORECASE
-)
 _SUFFIX = re.compile(rf"(.+?)[-_. ]({'|'.join(WORDS)})", re.IGNORECASE)
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
@@ -87,13 +89,17 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
     table = read_table(path)
     heads = list(table)
     id_column, session_column = find_id(path, heads)
-    sessions = table[session_column] if session_column else [None] * len(table)
-    names = [parse_scan_name(name or "") for name in table[id_column]]
-    wrong = [
-        f"row {number} ({said!r})"
-        for number, (name, said) in enumerate(
-            zip(names, table[id_column], strict=True), 1
+    sessions = table.pop(session_column) if session_column else [None] * len(table)
+    ids = table.pop(id_column)
+    names = [
+        name._replace(session=session or name.session)
+        for name, session in zip(
+            map(parse_scan_name, ids.fillna("")), sessions, strict=True
         )
+    ]
+    wrong = [
+        f"row {row} ({said!r})"
+        for row, (name, said) in enumerate(zip(names, ids, strict=True), 1)
         if name.participant[:1] in ("", ".")
     ]
     if wrong:
@@ -102,18 +108,14 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
             f"of letters, digits, '_', '-' and '.'; not so below the header: "
             f"{listed(wrong)}."
         )
-    found = FREESURFER_HEAD.fullmatch(heads[0])
-    side, said = (found[1] or "").upper() or None if found else None, ""
-    if found:
+    side, said = None, ""
+    if found := FREESURFER_HEAD.fullmatch(heads[0]):
+        side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
     else:
-        words = re.split(r"[^a-z0-9]+", path.stem.lower())
-        of_file = {WORDS[word] for word in words if word in WORDS}
-        said = of_file.pop() if len(of_file) == 1 else ""
-    columns = table.drop(
-        columns=[one for one in (id_column, session_column) if one is not None]
-    )
-    values, kinds, notes = _read_columns(path, columns, atlas, side, said)
+        words = set(re.split(r"[^a-z0-9]+", path.stem.lower())) & set(WORDS)
+        said = WORDS[words.pop()] if len(words) == 1 else ""
+    values, kinds, notes = _read_columns(path, table, atlas, side, said)
     empty = [
         atlas.names[place]
         for (_, place), column in values.items()
@@ -127,10 +129,7 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
     facts = kinds["others"] + kinds["strangers"] + kinds["outside"] * (not values)
     return ScanTable(
         path,
-        [
-            name._replace(session=session or name.session)
-            for name, session in zip(names, sessions, strict=True)
-        ],
+        names,
         table[facts],
         values,
         tuple(_split_head(head, atlas)[1] for head in kinds["strangers"]),
@@ -156,11 +155,8 @@ def _read_columns(
     }
     for head in table:
         original = copies.get(head, head)
-        place = atlas.find(original, side)
-        measure, name = (
-            _split_head(original, atlas) if place is None else ("", original)
-        )
-        place = atlas.find(name, side) if place is None else place
+        measure, name = _split_head(original, atlas, side)
+        place = atlas.find(name, side)
         if place is not None:
             found.setdefault((measure or said, place), []).append(head)
         elif original.lower() not in _HEAD_SIZES and (
@@ -256,8 +252,7 @@ def _read_plain(
     path: Path, table: pd.DataFrame, measure: Measure, atlas: Atlas
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
-    found = _SIDE_OF_FILE.search(path.name)
-    side = (found[1] or found[2]).upper() if found else None
+    side = side_of_file(path)
     name_column = find_column(table, _NAME_COLUMNS)
     if len(table) == 1 and name_column is None:
         values, kinds, _ = _read_columns(path, table, atlas, side)
@@ -302,8 +297,10 @@ def _read_plain(
     return names, table[column].tolist()
 
 
-def _split_head(head: str, atlas: Atlas) -> tuple[str, str]:
+def _split_head(head: str, atlas: Atlas, side: str | None = None) -> tuple[str, str]:
     """Return the measure that a column's head says, and the name of its region."""
+    if atlas.find(head, side) is not None:
+        return "", head
     structures = atlas.settings.get("ucsf_structures", {})
     found = _UCSF.fullmatch(head)
     if found and found[1].upper() in structures:

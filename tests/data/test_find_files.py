@@ -99,8 +99,6 @@ def test_folders_refused(tmp_path):
     with refused("folders that were named do not e") as error:
         StudyFiles(tmp_path, (), [tmp_path / "a"], tmp_path / "b")
     assert [f.split(": ")[1] for f in error.value.faults] == ["no such folder"] * 2
-    with pytest.raises(ParameterError, match=r"pattern of 'fdg' must be text .* got 5"):
-        StudyFiles(tmp_path, pattern={"fdg": 5})
 
 
 @pytest.mark.parametrize("end", ["connectivity.tsv", "x_connectome.csv", "sc.npy"])
