@@ -205,11 +205,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
 
     # who is in the study, and which files are whose
     listed, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
-    files, n_scans, label_name = (
-        sources.files,
-        len(listed.scans),
-        listed.label or "none",
-    )
+    n_scans, label_name = len(listed.scans), listed.label or "none"
     log.notes += listed.notes
     log.faults += listed.faults
 
@@ -237,7 +233,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
                 if stack is None:
                     W[0], notes = read_connectome(path, atlas, **how)
             if stack is None:
-                log.notes.append("one connectome for everybody")
+                log.notes += ["one connectome for everybody"] if W.any() else []
                 log.notes += [f"the connectome: {note}" for note in notes]
         except BrainlsapError as error:
             log.fault(error)

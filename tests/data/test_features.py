@@ -5,7 +5,7 @@ import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import load_cohort, read_feature
-from brainlsap.data.measures import TRACERS, check_structures, finish, get_measure
+from brainlsap.data.measures import check_structures, finish, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from brainlsap.simulation.study_folder import aparc_text, aseg_text
 from tests.data.conftest import refused
@@ -68,15 +68,6 @@ def test_freesurfer_is_found(people, subject, where):
     assert cohort.features[:, 3, 0].tolist() == [2, 3, 4]
     assert np.isnan(cohort.features[:, 70]).all()
     assert "FreeSurfer: stats of cross-sectional runs" in cohort.notes
-
-
-def test_policies_of_the_subcortex(people, subject):
-    for number, person in enumerate(PEOPLE):
-        subject(person, 2 + number)
-    assert people(subcortex="mean").features[:, 70, 0].tolist() == [2, 3, 4]
-    assert people(subcortex="volume").features[:, 70, 0].tolist() == [2e3, 3e3, 4e3]
-    both = people(["volume", "thickness"])
-    assert both.features[1, [3, 70], 0].tolist() == [3e3, 3e3]
 
 
 def test_sessions_of_freesurfer_are_the_visits(people, subject):
@@ -414,14 +405,3 @@ def test_an_atlas_goes_by_its_name(shared):
     ):
         values = read_feature(folder, feature, "destrieux160").values
         np.testing.assert_array_equal(values[[0, -1]], [first, last])
-
-
-def test_every_tracer_is_one_row():
-    assert {tracer.feature for tracer in TRACERS} == {"fdg", "amyloid", "tau"}
-    entities = [one.lower() for tracer in TRACERS for one in tracer.entities]
-    assert len(set(entities)) == len(entities)
-    for tracer in TRACERS:
-        assert any(
-            tracer.entities[0].lower() in glob
-            for glob in get_measure(tracer.feature).files
-        )

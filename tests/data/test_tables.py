@@ -255,17 +255,6 @@ def test_adni_s_tables(scans):
     np.testing.assert_array_equal(wide(table, 82)["suvr"][0], np.arange(82))
 
 
-def test_real_tables_of_the_1000_connectomes(shared):
-    folder = shared / "fcon1000_destrieux"
-    table = read_scan_table(folder / "fcon1000_destrieux148_aseg12.csv", ATLAS)
-    assert list(table.facts) == ["age", "sex", "site", "eTIV"]
-    raw = read_scan_table(folder / "fcon1000_raw.csv", ATLAS)
-    assert not raw.strangers
-    one, other = wide(table, 160)[""], wide(raw, 160)["thickness"]
-    assert one.shape == (1078, 160)
-    np.testing.assert_allclose(one[:, :148], other[:, :148])
-
-
 # ---- one scan's table ---------------------------------------------------------------
 
 REGIONS = (*CORTEX, "Left-Amygdala")
