@@ -104,9 +104,9 @@ def test_scores_on_cora_are_those_of_the_first_version():
     if not (folder / "planetoid").is_dir():
         pytest.skip("no data here")
     cora, asked = load_nodes("cora", folder), {"n_seeds": 1, "n_epochs": 12}
-    plain = {"hidden_units": 64, "n_views": 2}  # settings of then
+    then = {"hidden_units": 64, "n_views": 2, "initial_scale": 4.0}
     heat = run_nodes(
-        cora, ["lsap-c", "lsap-l"], variant="global", options=plain, **asked
+        cora, ["lsap-c", "lsap-l"], variant="global", options=then, **asked
     )
     runs = pd.concat([heat, run_nodes(cora, ["mlp"], **asked)]).round(1)
     assert runs["test"].tolist() == [77.6, 77.6, 44.9]
