@@ -8,7 +8,6 @@ import torch
 from scipy import sparse
 from sklearn.base import clone
 
-from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
 from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
 from brainlsap.nodes.networks import (
@@ -19,13 +18,8 @@ from brainlsap.nodes.networks import (
 )
 from brainlsap.nodes.settings import VARIANTS, resolve_node_settings
 
-N_NODES = 42
-TRAIN, VALIDATION, TEST = np.arange(12), np.arange(12, 24), np.arange(24, N_NODES)
-
-
-@pytest.fixture
-def graph(draw_nodes):
-    return draw_nodes(N_NODES, 11, together=0.4)
+N_NODES = 60
+TRAIN, VALIDATION, TEST = np.arange(18), np.arange(18, 30), np.arange(30, N_NODES)
 
 
 def walk(graph):
@@ -53,7 +47,7 @@ def test_every_model_learns_and_reads_no_test_label(graph, name, variant):
     model = LSAPNodeClassifier(name, variant=variant, n_epochs=20)
     one, other = (clone(model).fit(g, TRAIN, VALIDATION) for g in (graph, noisy))
     # chance is a third; settings are those of large graphs
-    lowest = 0.4 if name in {"mlp", "dagnn", "gat", "appnp"} else 0.5
+    lowest = 0.4 if name in {"mlp", "dagnn", "gat", "appnp", "gdc"} else 0.5
     assert one.score(graph, np.arange(N_NODES)) > lowest
     assert one.history_ == other.history_
     assert one.classes_.tolist() == other.classes_.tolist()
@@ -144,12 +138,6 @@ def test_heat_against_the_slow_truth(graph, model, self_loops):
     truth = exact_heat_kernel(normalized_laplacian(W), scale) @ H.flatten(1)
     found = NodeNetwork(graph, 3, settings).propagate(H.float(), scale.float())
     assert torch.allclose(found.double(), truth.view(H.shape), atol=2e-5)
-
-
-def test_exact_above_its_limit_names_the_way_out(graph):
-    model = LSAPNodeClassifier("exact", options={"max_exact_nodes": 41})
-    with pytest.raises(ParameterError, match=r"42 nodes, .*=41.*lsap-c.*1e-6"):
-        model.fit(graph, TRAIN)
 
 
 def test_adc_learns_its_scale_and_graphheat_does_not(graph):
