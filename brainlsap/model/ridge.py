@@ -52,7 +52,7 @@ _LEAST_SCALE = 0.01
 # Spreads of log scales that are tried, each from the solution of the one before.
 _SPREADS = (0.2, 0.4, 0.8, 1.6)
 _TOLERANCE = 1e-5
-_N_GRID = 24
+_N_GRID = 36
 _AT_ONCE = 64
 
 
@@ -324,13 +324,28 @@ def sample_scales(
             step[block] = -np.eye(n_features)
             solved = np.linalg.solve(schur[a], step.T)
             inverse = dgemm(1.0, step, solved, 1.0, inverse, overwrite_c=True)
-        log_scale = grid[state]
+        # scales are anywhere in their cells; else a small spread could never grow
+        log_scale = grid[state] + (rng.random(n_rois) - 0.5) * (grid[1] - grid[0])
         precision = n_rois / spread**2 + 1 / _COMMON_SD**2
         mean = log_scale.sum() / spread**2 / precision
         common = mean + rng.normal() / np.sqrt(precision)
         squares = ((log_scale - common) ** 2).sum()
         log_density = (1 - n_rois) * np.log(spreads) - (squares / spreads**2) / 2
         spread = spreads[pick(log_density - spreads**2 / 2)[0]]
+        # shifting and stretching all scales at once mixes where data say little
+        shift, stretch = rng.normal(scale=0.2), np.exp(rng.normal(scale=0.5))
+        moved = common + shift + stretch * (log_scale - common)
+        moved = np.abs(grid - moved[:, None]).argmin(axis=1)
+        values = [-evidence(np.exp(grid[one]), ridge)[0] for one in (state, moved)]
+        gain = values[1] - values[0] + np.log(stretch)
+        gain -= (stretch**2 - 1) * spread**2 / 2
+        gain -= ((common + shift) ** 2 - common**2) / (2 * _COMMON_SD**2)
+        if np.log(rng.random()) < gain:
+            state, common, spread = moved, common + shift, stretch * spread
+            now = np.concatenate(
+                [candidates[p][state[p]] for p in range(n_rois)], axis=1
+            )
+            A, _, b, _, _ = evidence.moments(np.exp(grid[state]))
         if number >= 0:
             log_ridges.append(log_ridge)
             kept_spreads.append(spread)

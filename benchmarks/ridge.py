@@ -1,0 +1,199 @@
+"""Scales by evidence: time, coverage of intervals, false claims, a small cohort.
+
+`coverage`: networks, features and scales are drawn, targets from the model itself; the
+share of true log scales within their 95 % intervals, 500 scales.
+`null`: labels permuted between people; how often a rung of the ladder is claimed.
+`bnu1`: 49 people with two scans each, sex from strength: AUC over 20 repeats of 5 folds
+by person, beside logistic regression.
+`time`: one fit at 1,323 scans (terms given), 5 folds with everything, 20,000 scans, and
+LSAP in the same run.
+
+    python benchmarks/ridge.py coverage null bnu1 time
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from measuring import forget_peak, keep, load, open_cohort, peak, resident, table
+from scipy.stats import binomtest
+from sklearn.metrics import roc_auc_score
+
+from brainlsap.arrays import pack
+from brainlsap.evaluation import make_models, make_splits
+from brainlsap.graph import Preparation
+from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
+from brainlsap.model.ridge import (
+    Evidence,
+    _basis,
+    climb,
+    diffusion_terms,
+    sample_scales,
+)
+from brainlsap.simulation import make_benchmark_cohort
+
+MAX_SCALE = 10.0
+
+
+def share(count: int, total: int) -> str:
+    low, high = binomtest(count, total).proportion_ci(method="wilson")
+    return f"{count} of {total} ({100 * low:.1f} to {100 * high:.1f} %)"
+
+
+def draw_terms(rng: np.random.Generator, n_scans: int, n_rois: int) -> np.ndarray:
+    shape = (n_scans, n_rois, n_rois)
+    W = rng.gamma(0.3, size=shape) * (rng.random(shape) < 0.3)
+    X = rng.normal(size=(n_scans, n_rois, 1))
+    return diffusion_terms(W, X, Preparation(), _basis(MAX_SCALE))
+
+
+def coverage(_: argparse.Namespace) -> tuple[str, str]:
+    rows = []
+    for n_scans, noise, spread in ((400, 0.5, 0.5), (800, 0.3, 1.0), (400, 1.0, 0.5)):
+        inside = {"curvature": 0, "sampled": 0}
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            terms = draw_terms(rng, n_scans, 50)
+            truth = np.clip(
+                0.3 + spread * rng.normal(size=50), np.log(0.01), np.log(MAX_SCALE)
+            )
+            u = np.ones(n_scans)
+            blank = Evidence(terms, u[:, None], u, 1, _basis(MAX_SCALE), by_scans=True)
+            signal = blank.columns(np.exp(truth))[0] @ rng.normal(size=50)
+            t = signal / signal.std() + noise * rng.normal(size=n_scans)
+            evidence = Evidence(terms, t[:, None], u, 1, _basis(MAX_SCALE))
+            fit = climb(evidence, "regions", MAX_SCALE)["regions"]
+            drawn = sample_scales(evidence, fit, 200, MAX_SCALE, rng)
+            for name, one in (("curvature", fit), ("sampled", drawn)):
+                low, high = np.log(one.interval).T
+                inside[name] += int(((low <= truth) & (truth <= high)).sum())
+        told = [share(count, 500) for count in inside.values()]
+        rows.append([n_scans, noise, spread, *told])
+    heads = ["scans", "noise", "spread of log scales", "by curvature", "sampled"]
+    return "95 % intervals of scales that hold the truth, 50 regions", table(
+        heads, rows
+    )
+
+
+def null(_: argparse.Namespace) -> tuple[str, str]:
+    rows = []
+    for name in ("normalized", "bnu1"):
+        cohort = (
+            open_cohort("bnu1")
+            if name == "bnu1"
+            else make_benchmark_cohort(name, noise="high", n_people=400, random_state=0)
+        )
+        X = pack(cohort.connectomes, cohort.features)
+        people, first, inverse = np.unique(
+            cohort.groups, return_index=True, return_inverse=True
+        )
+        order = cohort.classes if len(cohort.classes) > 2 else None
+        claims = {"one": 0, "regions": 0}
+        for seed in range(100):
+            shuffled = np.random.default_rng(seed).permutation(cohort.y[first])
+            model = LSAPRidgeClassifier(classes=order, n_draws=0)
+            model.fit(X, shuffled[inverse], groups=cohort.groups)
+            for rung in claims:
+                claims[rung] += model.chosen_ == rung
+        helps = claims["one"] + claims["regions"]
+        rows.append(
+            [name, len(people), share(helps, 100), share(claims["regions"], 100)]
+        )
+    heads = ["cohort, labels permuted", "people", "network helps", "regions differ"]
+    return "False claims", table(heads, rows)
+
+
+def bnu1(_: argparse.Namespace) -> tuple[str, str]:
+    cohort = open_cohort("bnu1")
+    X, y, groups = pack(cohort.connectomes, cohort.features), cohort.y, cohort.groups
+    found: dict[str, list[float]] = {}
+    for seed in range(20):
+        (linear, _), *_ = make_models(
+            ["logistic regression"], random_state=seed
+        ).values()
+        models = {"logistic regression": linear} | {
+            f"ridge, {rung}": LSAPRidgeClassifier(rung, random_state=seed)
+            for rung in ("none", "one", "regions", "auto")
+        }
+        for train, test in make_splits(y, groups, 5, seed):
+            for name, model in models.items():
+                model.fit(X[train], y[train], groups=groups[train])
+                p = model.predict_proba(X[test])[:, 1]
+                found.setdefault(name, []).append(
+                    roc_auc_score(y[test] == model.classes_[1], p)
+                )
+    rows = [[name, f"{np.mean(auc):.3f}"] for name, auc in found.items()]
+    title = "BNU_1, sex from strength, 20 repeats of 5 folds by person"
+    return title, table(["model", "AUC, mean of folds"], rows)
+
+
+def times(options: argparse.Namespace) -> tuple[str, str]:
+    rng, rows = np.random.default_rng(0), []
+    cohort = make_benchmark_cohort("normalized", noise="high", n_people=400)
+    again = np.resize(np.arange(400), options.scans)
+    noisy = cohort.features[again] + 0.1 * rng.normal(size=(len(again), 160, 1))
+    X, y = pack(cohort.connectomes[again], noisy), cohort.y[again]
+    groups = np.arange(len(again))
+    terms = diffusion_terms(
+        X[:, :, :160], noisy - noisy.mean(0), Preparation(), _basis(MAX_SCALE)
+    )
+    codes = np.searchsorted(cohort.classes, y)[:, None].astype(float)
+
+    def clock(name: str, call) -> None:
+        wall, used = time.perf_counter(), time.process_time()
+        call()
+        wall, used = time.perf_counter() - wall, time.process_time() - used
+        rows.append([name, f"{wall:.1f}", f"{used:.1f}"])
+
+    def ladder(n_draws: int) -> None:
+        evidence = Evidence(terms, codes, np.ones(len(y)), 1, _basis(MAX_SCALE))
+        fit = climb(evidence, "regions", MAX_SCALE)["regions"]
+        if n_draws:
+            sample_scales(evidence, fit, n_draws, MAX_SCALE, rng)
+
+    def folds(model) -> None:
+        for train, test in make_splits(y, groups, 5):
+            model.fit(X[train], y[train], groups=groups[train])
+            model.predict_proba(X[test])
+
+    clock(f"the ladder by evidence, {len(y)} scans, terms given", lambda: ladder(0))
+    clock("the same and 60 draws of all scales", lambda: ladder(60))
+    clock("LSAP-R, 5 folds", lambda: folds(LSAPRidgeClassifier(classes=cohort.classes)))
+    clock("LSAP-C, 5 folds", lambda: folds(LSAPClassifier()))
+    again = np.resize(np.arange(400), options.large)
+    large = np.empty((len(again), 160, 161), dtype=np.float32)
+    for start in range(0, len(again), 400):
+        part = again[start : start + 400]
+        large[start : start + 400] = X[part]
+    large[:, :, 160] += 0.1 * rng.normal(size=(len(again), 160))
+    before = resident()
+    forget_peak()
+    model = LSAPRidgeClassifier(classes=cohort.classes)
+    given = {"groups": np.arange(len(again))}
+    clock(f"LSAP-R, {len(again)} scans", lambda: model.fit(large, y[again], **given))
+    text = table(["what", "wall, s", "processor, s"], rows)
+    text += (
+        f"\n\nPeak {peak() / 1e9:.1f} GB; {before / 1e9:.1f} GB before the large fit."
+    )
+    return "Times, one thread", f"{text}\n\n{load()}"
+
+
+PARTS = {"coverage": coverage, "null": null, "bnu1": bnu1, "time": times}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("--scans", type=int, default=1323)
+    parser.add_argument("--large", type=int, default=20_000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in options.parts:
+        start = time.perf_counter()
+        title, text = PARTS[name](options)
+        keep("ridge", title, f"{text}\n\n{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
