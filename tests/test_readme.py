@@ -37,7 +37,7 @@ def test_python_runs(text, tmp_path, monkeypatch):
         exec(compile(block, str(README), "exec"), {"__name__": "readme"})
     plt.close("all")
     assert len(blocks) == 1
-    assert (tmp_path / "scales.png").stat().st_size > 5000
+    assert (tmp_path / "scales.pdf").stat().st_size > 5000
 
 
 def test_table_of_commands_has_all_of_them(text, commands):
@@ -56,6 +56,6 @@ def test_commands_shown_can_be_parsed(text):
     shell = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     lines = shell.replace("\\\n", " ").splitlines()
     shown = [line for line in lines if line.startswith("brainlsap ")]
-    assert len(shown) == 5
+    assert len(shown) == 6
     for line in shown:
         build_parser().parse_args(line.partition("#")[0].split()[1:])
