@@ -41,9 +41,9 @@ from brainlsap.evaluation import (
     cross_validate,
     make_models,
     make_splits,
-    permute_labels,
 )
 from brainlsap.evaluation.models import read_features, standardizer
+from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.model import LSAPClassifier
 
 LIMIT = 18

@@ -29,7 +29,7 @@ EXIT_CODES = """exit codes:
 
 RUN_EXAMPLES = """examples:
   brainlsap run study --feature fdg --out results
-  brainlsap run study --models all --harmonize site --permutations 99 --out results
+  brainlsap run study --models all --harmonize site --out results
   brainlsap run study --config study.toml --jobs 2 --out results"""
 
 # Options of several commands: flag, what stands for its value (READ_AS says how that
@@ -72,7 +72,7 @@ FOLDS = """
 --folds N  by person (default: 5)
 --repeats N  how often folds are drawn anew (default: 1)
 --leave-out COLUMN  such as site: each of its values is a test fold once
---permutations N  fits to permuted labels, for p-values (default: 0)"""
+--permutations N  of labels, for p-values of regions (default: 200)"""
 SPLITS = """
 --splits FILE  folds of your own: scan, repeat, fold"""
 CONFIG = """

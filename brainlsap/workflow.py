@@ -13,13 +13,14 @@ from brainlsap.data import Cohort, quality_table
 from brainlsap.evaluation import (
     Evaluation,
     cross_validate,
-    find_column,
     leave_one_out_splits,
     make_models,
     permutation_null,
     rank_regions,
     region_properties,
 )
+from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.models import LADDER
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
@@ -49,7 +50,7 @@ def run_study(
     harmonize: str | None = None,
     regress_out: Sequence[str] = (),
     handle_unknown: str = "keep",
-    n_permutations: int = 0,
+    n_permutations: int = 200,
     preset: str = "default",
     fast: bool = False,
     n_jobs: int | None = None,
@@ -74,8 +75,9 @@ def run_study(
         or classifiers of your own by name. The first is the one that is ranked and
         that the others are compared with (named ones stand in the order of MODELS).
     baselines : bool
-        Whether majority class, logistic regression, linear SVM and diffused logistic
-        regression run through the same folds.
+        Whether majority class, logistic regression, linear SVM and the ladder of
+        ridges (no network, one scale, a scale per region, the choice among them as
+        "LSAP-R") run through the same folds.
     cv : int, splitter, or iterable of (train, test)
         As in :func:`brainlsap.cross_validate`; folds never share a person.
     n_repeats : int
@@ -96,7 +98,8 @@ def run_study(
         Whether scans of a site without training scans are left as they are, with a
         warning, or refused.
     n_permutations : int
-        Fits to permuted labels, for the p-values of the ranking; 0 for none.
+        Fits of the ridge to permuted labels, for the p-values of the ranking; 0 for
+        none.
     preset : {"default", "paper"}
         Settings of the LSAP models.
     fast : bool
@@ -156,21 +159,27 @@ def run_study(
         "harmonize": harmonize,
         "regress_out": tuple(regress_out),
         "handle_unknown": handle_unknown,
-        "n_jobs": n_jobs,
-        "verbose": verbose,
-        "memory": folds,
     }
     with lock_folder(results):
         try:
             # the baselines are among the models already
             evaluation = cross_validate(
-                asked, cohort, cv, baselines=False, n_repeats=n_repeats, **how
+                asked,
+                cohort,
+                cv,
+                baselines=False,
+                n_repeats=n_repeats,
+                n_jobs=n_jobs,
+                verbose=verbose,
+                memory=folds,
+                **how,
             )
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation, truth=cohort.truth)
                 if n_permutations:
+                    model, _ = asked.get(LADDER[-1], (None, ""))
                     ranking = permutation_null(
-                        ranking, asked, cohort, n_permutations, **how
+                        ranking, cohort, n_permutations, model=model, **how
                     )
                 ranking = ranking.merge(
                     region_properties(cohort), on="region", how="left"

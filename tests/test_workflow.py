@@ -8,7 +8,7 @@ from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import ParameterError
 from brainlsap.workflow import merge_classes
 
-BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
+BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0, "fast": True}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_a_study_returns_what_it_has_written(cohort, tmp_path):
     stored = Evaluation.load(tmp_path / "results" / "private" / "evaluation")
     assert stored.scores().equals(found.scores())
     assert found.models[0] == "LSAP-C"
-    assert len(found.baselines) == 4
+    assert len(found.baselines) == 6
     assert found.settings["steps"]["harmonize"] == "site"
     assert found.ranking["rank"].notna().sum() == cohort.n_rois
     assert not list((tmp_path / "results" / "private").glob("folds/*.partial*"))

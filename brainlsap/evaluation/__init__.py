@@ -7,43 +7,23 @@ from brainlsap.evaluation.comparison import (
     corrected_t_test,
     ladder_table,
 )
-from brainlsap.evaluation.confounds import (
-    CombatHarmonizer,
-    ConfoundRegressor,
-    Deconfounder,
-    find_column,
-)
+from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
-from brainlsap.evaluation.metrics import (
-    INTERVAL_SCORES,
-    LOWER_IS_BETTER,
-    ORDINAL_SCORES,
-    SCORES,
-    confusion_counts,
-    score_predictions,
-)
-from brainlsap.evaluation.models import (
-    MODELS,
-    ConfoundsOnlyClassifier,
-    ShuffledEdges,
-    TunedLinearClassifier,
-    make_models,
-)
+from brainlsap.evaluation.metrics import SCORES
+from brainlsap.evaluation.models import MODELS, make_models
 from brainlsap.evaluation.ranking import (
-    NULL_HEADING,
     agreement_table,
     common_regions,
     confound_table,
     permutation_null,
-    permute_labels,
     rank_regions,
     ranking_auc,
     ranking_verdict,
     region_properties,
 )
-from brainlsap.evaluation.results import CohortSummary, Evaluation
-from brainlsap.evaluation.spin import SpinTest, spin_test
+from brainlsap.evaluation.results import Evaluation
+from brainlsap.evaluation.spin import spin_test
 from brainlsap.evaluation.splits import (
     join_groups,
     leave_one_out_splits,
@@ -53,21 +33,10 @@ from brainlsap.evaluation.splits import (
 )
 
 __all__ = [
-    "INTERVAL_SCORES",
-    "LOWER_IS_BETTER",
     "MODELS",
-    "NULL_HEADING",
-    "ORDINAL_SCORES",
     "SCORES",
-    "CohortSummary",
-    "CombatHarmonizer",
-    "ConfoundRegressor",
-    "ConfoundsOnlyClassifier",
     "Deconfounder",
     "Evaluation",
-    "ShuffledEdges",
-    "SpinTest",
-    "TunedLinearClassifier",
     "agreement_table",
     "audit",
     "bootstrap_scores",
@@ -75,23 +44,19 @@ __all__ = [
     "common_regions",
     "compare_models",
     "confound_table",
-    "confusion_counts",
     "corrected_t_test",
     "cross_validate",
-    "find_column",
     "join_groups",
     "ladder_table",
     "leave_one_out_splits",
     "make_models",
     "make_splits",
     "permutation_null",
-    "permute_labels",
     "rank_regions",
     "ranking_auc",
     "ranking_verdict",
     "read_splits",
     "region_properties",
-    "score_predictions",
     "spin_test",
     "write_splits",
 ]

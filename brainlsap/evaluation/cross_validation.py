@@ -98,8 +98,9 @@ def cross_validate(
     people_may_be_shared : bool
         Whether given folds may have one person on both sides; the settings tell it.
     n_jobs : int, optional
-        Processes; by default those of the user's `joblib.parallel_config`, with any
-        backend but `multiprocessing`. The result does not depend on it.
+        Processes; by default those of the user's `joblib.parallel_config` (any backend
+        but `multiprocessing`), else one a core from 300 scans on. The result does not
+        depend on it.
     verbose : bool
         Whether to show a bar, with the time left, on standard error.
     memory : str or Path, optional
@@ -385,10 +386,13 @@ def _scales_of(model: Any, n_rois: int) -> list[tuple[str, float, list[float]]]:
     if getattr(model, "scales_", None) is None:
         return []
     starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
+    interval = getattr(model, "scales_interval_", None)
+    bounds = zip(("low", "high"), () if interval is None else interval.T, strict=False)
     earlier = zip(EARLIER, getattr(model, "scale_path_", ()), strict=False)
     parts = [("mean", 1.0, model.scales_)]
     parts += [(str(number), 1.0, one) for number, one in starts]
     parts += [("mean", share, one) for share, one in earlier]
+    parts += [(name, 1.0, one) for name, one in bounds]
     return [
         (start, share, np.broadcast_to(np.asarray(one, float), n_rois).tolist())
         for start, share, one in parts

@@ -335,6 +335,17 @@ def _diffused(seed: int, _: bool, given: dict[str, Any]) -> Any:
     return DiffusedLogisticRegression(random_state=seed, **asked)
 
 
+def _ridge(ladder: str) -> Callable:
+    def make(seed: int, fast: bool, given: dict[str, Any]) -> Any:
+        from brainlsap.model import LSAPRidgeClassifier
+
+        asked = _pick(given, "threshold", "weights", "preparation", "max_scale")
+        asked |= {"n_draws": 0} if fast else {}
+        return LSAPRidgeClassifier(ladder, random_state=seed, **asked)
+
+    return make
+
+
 def _forest(seed: int, *_: Any) -> Any:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
@@ -351,9 +362,13 @@ MODELS: dict[str, Entry] = {
     "LSAP-H": Entry(_lsap("hermite"), "model"),
     "LSAP-L": Entry(_lsap("laguerre"), "model"),
     "Exact": Entry(_lsap("exact"), "model"),
+    "LSAP-R": Entry(_ridge("auto"), "model"),
     "majority class": Entry(lambda *_: DummyClassifier(strategy="prior"), "baseline"),
     "logistic regression": Entry(_linear(kind="logistic"), "baseline"),
     "linear SVM": Entry(_linear(kind="svm"), "baseline"),
+    "ridge without network": Entry(_ridge("none"), "baseline"),
+    "ridge with one scale": Entry(_ridge("one"), "baseline"),
+    "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
     "diffused logistic regression": Entry(_diffused, "baseline"),
     "random forest": Entry(_forest, "baseline"),
     "MLP": _network("mlp"),
@@ -386,7 +401,8 @@ BASELINES = (
     "majority class",
     "logistic regression",
     "linear SVM",
-    "diffused logistic regression",
+    "LSAP-R",
+    *LADDER,
 )
 """Those that every study runs beside its models."""
 
@@ -423,7 +439,8 @@ def make_models(
         One start and fewer epochs, for a first look.
     **settings
         Further settings of LSAP; the other networks take n_epochs, n_starts, threshold
-        and weights of them, the diffused logistic regression what prepares a network.
+        and weights of them, ridges and the diffused logistic regression what prepares a
+        network.
 
     Returns
     -------

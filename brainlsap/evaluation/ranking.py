@@ -1,9 +1,7 @@
 """Regions ranked by learned scale, and what such a ranking is held against."""
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,18 +10,20 @@ from scipy.stats import rankdata, spearmanr
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.arrays import check_at_least, check_choice, pack
 from brainlsap.data import Cohort
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
-from brainlsap.evaluation.cross_validation import run_fits
+from brainlsap.evaluation.cross_validation import order_classes
+from brainlsap.evaluation.metrics import class_codes
+from brainlsap.evaluation.models import LADDER, make_models
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.exceptions import ParameterError
 
 NULL_HEADING = (
-    "p: one network fitted to all scans, held against the same fit to labels permuted "
-    "between people; scale relative to the median of its fit, corrected for the number "
-    "of regions by the largest of all (the ranks are of the folds' models)"
+    "p: how much the evidence of all scans asks for a smaller scale in a region than "
+    "in the others, held against labels permuted between people and corrected for the "
+    "number of regions by the largest of all (the ranks are of the folds' models)"
 )
 """What stands above the p-values of :func:`permutation_null`."""
 
@@ -36,8 +36,6 @@ INTERVAL = (2.5, 97.5)
 LOWEST_MEDIAN = 0.05
 # A scale that ends within this part of its start was not learned.
 MOVED = 0.05
-# The start of a single refit where a model tries several.
-REFIT_START = {"default": 1.0, "paper": 2.0}
 STRONG = 0.3
 
 
@@ -65,7 +63,8 @@ def rank_regions(
     evaluation : Evaluation
         With a model that has scales.
     model : str, optional
-        Which; by default the first that has scales.
+        Which; by default the ridge with a scale per region, or where there is none
+        the first that has scales.
     truth : DataFrame, optional
         Planted regions (region, seed); by default those of the cohort.
 
@@ -85,16 +84,15 @@ def rank_regions(
     ParameterError
         Where no model has scales, or not the one asked for.
     """
-    name, final, starts, begun = _scales_of(evaluation, model)
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
+    name, final, starts, begun = _scales_of(evaluation, model)
     relative = _relative(final, measured)
     by_start = [_relative(one, measured) for one in starts]
     fits = np.vstack(by_start or [relative])
     within = [one.var(axis=0, ddof=1) for one in by_start if len(one) > 1]
-    none = np.full(len(measured), np.nan)
     low, high = np.percentile(fits, INTERVAL, axis=0)
     rank_low, rank_high = np.percentile(_ranks(fits, measured), INTERVAL, axis=0)
-    moved = np.abs(final - begun) > MOVED * begun if len(begun) else none[None]
+    moved = np.abs(final - begun) > MOVED * begun if len(begun) else None
     table = pd.DataFrame(
         {
             "model": name,
@@ -102,13 +100,13 @@ def rank_regions(
             "rank": _ranks(relative.mean(axis=0)[None], measured)[0],
             "relative_scale": relative.mean(axis=0),
             "scale": np.median(final, axis=0),
-            "spread_folds": relative.std(axis=0, ddof=1) if len(final) > 1 else none,
-            "spread_starts": np.sqrt(np.mean(within, axis=0)) if within else none,
+            "spread_folds": relative.std(axis=0, ddof=1) if len(final) > 1 else np.nan,
+            "spread_starts": np.sqrt(np.mean(within, axis=0)) if within else np.nan,
             "relative_low": low,
             "relative_high": high,
             "rank_low": rank_low,
             "rank_high": rank_high,
-            "moved": moved.mean(axis=0),
+            "moved": np.nan if moved is None else moved.mean(axis=0),
         }
     )
     table.loc[~measured, table.columns[2:]] = np.nan
@@ -178,28 +176,25 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
 
 def permutation_null(
     ranking: pd.DataFrame,
-    models: Any,
     cohort: Cohort,
-    n_permutations: int = 99,
+    n_permutations: int = 200,
     *,
+    model: Any = None,
     random_state: int = 0,
     harmonize: str | None = None,
-    regress_out: tuple[str, ...] = (),
+    regress_out: Sequence[str] = (),
     handle_unknown: str = "keep",
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    memory: str | Path | None = None,
 ) -> pd.DataFrame:
-    r"""Hold a ranking against fits to labels that were permuted between people.
+    r"""Hold regions against labels that were permuted between people.
 
-    Observed and null are of one estimator: one network, one start, fitted to all scans
-    (:data:`NULL_HEADING` says so above the table). With :math:`x_{bp}` the relative
-    scale in fit b (b = 0 is the observed one) and z its deviation below the
-    mean over all fits in their standard deviations, region by region,
+    For every labelling b (b = 0 are the labels) a ridge with one scale is fitted to all
+    scans; :math:`x_{bp}` is the slope of its evidence towards a smaller scale of region
+    p, which is the first step of a fit with a scale per region, and z what exceeds its
+    mean over all labellings, in their standard deviations, region by region:
 
     .. math:: p_p = \frac{\#\{b : \max_q z_{bq} \ge z_{0p}\}}{B + 1}
 
-    where the observed fit counts as reaching itself. Under exchangeable labels the
+    where the labels count as reaching themselves. Under exchangeable labels the
     smallest p of all regions is below 0.05 in at most 5% of cohorts; there is one such
     test, and no other p-value.
 
@@ -207,69 +202,62 @@ def permutation_null(
     ----------
     ranking : DataFrame
         Of :func:`rank_regions`.
-    models : classifier, or mapping of str to classifier or (classifier, role)
-        The ranked model, or what holds it under the ranking's name.
     cohort : Cohort
         The scans.
     n_permutations : int
-        Fits; at least 20 for a p below 0.05.
+        Labellings; at least 20 for a p below 0.05.
+    model : LSAPRidgeClassifier, optional
+        How networks are prepared; by default as they are.
     random_state : int
-        Seed of permutations and fits.
+        Seed of the permutations.
     harmonize, regress_out, handle_unknown
-        As of :func:`cross_validate`: every permuted fit goes through the same steps.
-    n_jobs, verbose, memory
-        As of :func:`cross_validate`.
+        As of :func:`cross_validate`, learned from all scans.
 
     Returns
     -------
     DataFrame
-        The ranking with the columns p and n_permutations.
+        The ranking with p and n_permutations, and with fit_scale, fit_low and fit_high:
+        each region's scale by evidence in one fit to all scans, with its 95% interval.
     """
+    from brainlsap.model.ridge import region_slopes
+
     check_at_least("n_permutations", n_permutations, 1)
-    model = models[ranking["model"].iloc[0]] if isinstance(models, Mapping) else models
-    model = clone(model[0] if isinstance(model, tuple) else model)
-    given = model.get_params()
-    start = given["initial_scale"]
-    if start is None or isinstance(start, str):
-        start = REFIT_START[given["preset"]]
-    if given.get("head") == "ordinal" and given.get("classes") is None:
-        model.set_params(classes=cohort.classes)
-    model.set_params(
-        n_starts=1, initial_scale=float(start), random_state=int(random_state)
-    )
+    model = clone(model or make_models(LADDER[-1])[LADDER[-1]][0])
+    model = order_classes(model.set_params(n_draws=0), cohort)
     rng = np.random.default_rng(random_state)
     labels = [cohort.y] + [
         permute_labels(cohort.y, cohort.groups, rng) for _ in range(n_permutations)
     ]
-    steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
-    rows = np.arange(cohort.n_scans)
-    tasks = {
-        f"permutation {number}": (
-            model,
-            (rows, rows[:1]),
-            int(random_state),
-            cohort.table.assign(label=label),
-        )
-        for number, label in enumerate(labels)
-    }
-    work: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "memory": memory}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fits = run_fits(tasks, cohort, steps, **work)
-    scales = np.array([one["scales"][0][2] for one in fits])  # the mean of starts
+    features, steps = (
+        cohort.features,
+        Deconfounder(harmonize, regress_out, handle_unknown),
+    )
+    if steps:
+        features = steps.fit(features, cohort.table).transform(features, cohort.table)
+    X = pack(cohort.connectomes, features)
+    evidence = model.learn_evidence(X, cohort.groups)
+    codes = np.array([class_codes(one, cohort.classes) for one in labels])
+    slopes = region_slopes(evidence, codes, cohort.classes_ordered, model.max_scale)
+    model.fit(X, cohort.y, groups=cohort.groups)
+    scales = np.column_stack([model.scales_, model.scales_interval_])
     measured = ranking["measured"].to_numpy(dtype=bool)
-    p = family_wise_p(scales[0], scales[1:], measured)
-    return ranking.assign(p=p, n_permutations=n_permutations)
+    table = ranking.assign(
+        p=family_wise_p(slopes[0], slopes[1:], measured), n_permutations=n_permutations
+    )
+    table[["fit_scale", "fit_low", "fit_high"]] = np.where(
+        measured[:, None], scales, np.nan
+    )
+    return table
 
 
 def family_wise_p(
     observed: np.ndarray, null: np.ndarray, measured: np.ndarray
 ) -> np.ndarray:
-    """Return the p-values of :func:`permutation_null` of scales (n_fits, n_rois)."""
-    x = _relative(np.vstack([observed, null]), measured)
+    """Return the p-values of :func:`permutation_null` of slopes (n_fits, n_rois)."""
+    x = np.vstack([observed, null])
     deviation = x.std(axis=0)
     still = deviation <= 1e-9 * (1 + np.abs(x).max(axis=0))
-    z = np.where(still, 0.0, x.mean(axis=0) - x) / np.where(still, 1.0, deviation)
+    z = np.where(still, 0.0, x - x.mean(axis=0)) / np.where(still, 1.0, deviation)
     highest = z[1:, measured].max(axis=1)
     p = (1 + (highest[:, None] >= z[0] - 1e-9).sum(axis=0)) / len(z)
     return np.where(measured, p, np.nan)
@@ -309,17 +297,18 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
         variance of every feature over scans.
     """
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
-    degree, strength = np.zeros(cohort.n_rois), np.zeros(cohort.n_rois)
-    for one in W:
-        kept = one * (1 - np.eye(cohort.n_rois, dtype=one.dtype))
-        degree += (kept > 0).sum(axis=1) / len(W)
-        strength += kept.sum(axis=1, dtype=float) / len(W)
+    loops = np.einsum("nii->ni", W)
     table = pd.DataFrame(
-        {"region": list(cohort.region_names), "degree": degree, "strength": strength}
+        {
+            "region": list(cohort.region_names),
+            "degree": ((W > 0).sum(axis=2) - (loops > 0)).mean(axis=0),
+            "strength": (W.sum(axis=2, dtype=float) - loops).mean(axis=0),
+        }
     )
     for place, name in enumerate(cohort.feature_names):
-        columns = [one[np.isfinite(one)] for one in cohort.features[:, :, place].T]
-        table[f"variance_{name}"] = [x.var() if len(x) else np.nan for x in columns]
+        table[f"variance_{name}"] = pd.DataFrame(cohort.features[:, :, place]).var(
+            ddof=0
+        )
     return table
 
 
@@ -341,15 +330,13 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
         network or the measure.
     """
     rows = properties.set_index("region").loc[list(ranking["region"])]
-    scale = ranking["relative_scale"].to_numpy(dtype=float)
     found = []
-    for name in rows:
-        values = rows[name].to_numpy(dtype=float)
-        known = np.isfinite(scale) & np.isfinite(values)
-        rho = p = np.nan
-        if known.sum() > 3 and np.ptp(values[known]) > 0 and np.ptp(scale[known]) > 0:
-            rho, p = map(float, spearmanr(scale[known], values[known]))
-        found.append((name, int(known.sum()), rho, p))
+    for name, values in rows.items():
+        pair = np.stack([ranking["relative_scale"], values]).astype(float)
+        pair = pair[:, np.isfinite(pair).all(axis=0)]
+        told = pair.shape[1] > 3 and (np.ptp(pair, axis=1) > 0).all()
+        rho, p = spearmanr(*pair) if told else (np.nan, np.nan)
+        found.append((name, pair.shape[1], float(rho), float(p)))
     table = pd.DataFrame(found, columns=["property", "n_regions", "spearman", "p_holm"])
     table["p_holm"] = adjust_p_values(table["p_holm"])
     table["flagged"] = (table["spearman"].abs() >= STRONG) & (table["p_holm"] < ALPHA)
@@ -378,19 +365,21 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
         name: _relative(_scales_of(evaluation, name)[1], measured)[:, measured]
         for name in evaluation.scales["model"].unique()
     }
-    pairs = [(name, name, one) for name, one in maps.items()]
+    # a map that is flat has no order
+    maps = {name: one for name, one in maps.items() if (np.ptp(one, axis=1) > 0).all()}
     means = {name: one.mean(axis=0) for name, one in maps.items()}
+    pairs = [(name, name, one) for name, one in maps.items()]
     pairs += [(a, b, np.stack([means[a], means[b]])) for a, b in combinations(means, 2)]
     rows = []
     for first, second, each in pairs:
-        ranks = rankdata(each, axis=1)
-        tops = rankdata(each, "min", axis=1) <= n_smallest
+        n, tops = len(each), rankdata(each, "min", axis=1) <= n_smallest
         jaccard = [(a & b).sum() / (a | b).sum() for a, b in combinations(tops, 2)]
-        rho = np.nan
-        if first != second and (ranks.std(axis=1) > 0).all():
-            rho = float(np.corrcoef(ranks)[0, 1])
-        overlap = float(np.mean(jaccard)) if jaccard else np.nan
-        rows.append((first, second, _kendall_w(ranks), rho, overlap))
+        rho = w = overlap = np.nan
+        if n > 1:
+            off = np.triu_indices(n, 1)
+            rho = float(np.corrcoef(rankdata(each, axis=1))[off].mean())
+            w, overlap = (1 + (n - 1) * rho) / n, float(np.mean(jaccard))
+        rows.append((first, second, w, rho if first != second else np.nan, overlap))
     columns = ["first", "second", "kendall_w", "spearman", "jaccard"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -459,7 +448,7 @@ def _scales_of(
             f"model {model or evaluation.models[0]!r} has no scales to rank regions "
             f"by; those that have: {', '.join(names) or 'none'}."
         )
-    name = model or names[0]
+    name = model or (LADDER[-1] if LADDER[-1] in names else names[0])
     rows = evaluation.scales[evaluation.scales["model"] == name]
     n_rois = len(evaluation.cohort.region_names)
 
@@ -467,7 +456,9 @@ def _scales_of(
         return part["scale"].to_numpy(dtype=float).reshape(-1, n_rois)
 
     mean, final = rows["start"] == "mean", rows["share"] == 1
-    starts = rows[final & ~mean].groupby(["repeat", "fold"], sort=False)
+    starts = rows[final & rows["start"].str.isdigit()].groupby(
+        ["repeat", "fold"], sort=False
+    )
     return (
         name,
         stacked(rows[mean & final]),
@@ -485,16 +476,3 @@ def _relative(scales: np.ndarray, measured: np.ndarray) -> np.ndarray:
 def _ranks(values: np.ndarray, measured: np.ndarray) -> np.ndarray:
     """Return ranks from 1 along the last axis; what is not measured comes last."""
     return rankdata(np.where(measured, values, np.inf), "min", axis=1).astype(float)
-
-
-def _kendall_w(ranks: np.ndarray) -> float:
-    """Return Kendall's W of ranks (n_raters, n_regions), corrected for ties."""
-    m, n = ranks.shape
-    if m < 2 or n < 2:
-        return float("nan")
-    sums = ranks.sum(axis=0)
-    counts = [np.unique(one, return_counts=True)[1] for one in ranks]
-    ties = sum(float((one**3 - one).sum()) for one in counts)
-    most = m**2 * (n**3 - n) - m * ties
-    spread = 12 * float(((sums - sums.mean()) ** 2).sum())
-    return spread / most if most > 0 else float("nan")

@@ -135,8 +135,9 @@ class Evaluation:
         models that give no probabilities, and `d_` with the decision values of those
         that give these. A fit that failed has no rows.
     scales : DataFrame
-        model, repeat, fold, start ("mean", "1", "2" ...), share (of the training: 1
-        is the end; 0, 0.25, 0.5 and 0.75 for "mean" only), region, scale.
+        model, repeat, fold, start ("mean", "1", "2" ...; "low" and "high": the 95%
+        interval), share (of the training: 1 is the end; 0, 0.25, 0.5 and 0.75 for
+        "mean" only), region, scale.
     fits : DataFrame
         model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test,
         seconds_fit, seconds_predict, seed, epochs, failed (why, "" where it did not),

@@ -141,20 +141,24 @@ class Evidence:
         self.n_rois = self.n_columns // n_features
         self.by_scans = n_scans < self.n_columns if by_scans is None else by_scans
         self.total = float(weights.sum())
-        self.n_free, self.n_targets = self.total - 1.0, targets.shape[1]
-        root = np.sqrt(weights)
-        self.center = targets.T @ weights / self.total
+        self.n_free = self.total - 1.0
         self.term_means = np.einsum("rnd,n->rd", terms, weights) / self.total
-        self.t = (targets - self.center) * root[:, None]
-        self.X = (terms - self.term_means[:, None]) * root[:, None]
-        self.squares = float((self.t**2).sum())
-        self.h = np.matmul(self.X.transpose(0, 2, 1), self.t)
+        self.X = (terms - self.term_means[:, None]) * np.sqrt(weights)[:, None]
+        self.aim(targets)
         self.gram = None
         if not self.by_scans:
             flat = self.X.transpose(1, 0, 2).reshape(n_scans, -1)
             # (column, its term, term, column): blocks of a region lie together
             G = (flat.T @ flat).reshape(n_terms, self.n_columns, n_terms, -1)
             self.gram = np.ascontiguousarray(G.transpose(1, 0, 2, 3))
+
+    def aim(self, targets: np.ndarray) -> None:
+        """Take these targets (n_scans, k); all else stays."""
+        self.n_targets = targets.shape[1]
+        self.center = targets.T @ self.weights / self.total
+        self.t = (targets - self.center) * np.sqrt(self.weights)[:, None]
+        self.squares = float((self.t**2).sum())
+        self.h = np.matmul(self.X.transpose(0, 2, 1), self.t)
 
     def per_column(self, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and slopes of every column, (n_terms, n_columns)."""
@@ -557,25 +561,11 @@ class LSAPRidgeClassifier(PackedClassifier):
         check_choice("ladder", self.ladder, ("auto", *RUNGS))
         check_at_least("n_draws", self.n_draws, 0)
         check_at_least("max_scale", self.max_scale, 0.1)
-        connectomes, features = check_packed(X)
-        n_scans, self.n_rois_, self.n_features_ = features.shape
-        self.classes_, codes = order_labels(y, n_scans, self.classes)
-        people = check_groups(groups, n_scans, "the left-out scores")
-        self.scaler_ = InputScaler.learn(features)
-        self.measured_ = self.scaler_.measured
-        options = {"threshold": self.threshold, "weights": self.weights}
-        preparation = Preparation.of(**options | (self.preparation or {}))
-        self.preparation_ = preparation.learn(connectomes, features, people)
-        self.shared_connectome_ = None
-        if all_equal(connectomes):
-            self.shared_connectome_ = np.array(connectomes[0], dtype=np.float64)
-        B = _basis(self.max_scale)
-        signals = self.scaler_.apply(features)
-        terms = diffusion_terms(connectomes, signals, self.preparation_, B)
-
+        self.classes_, codes = order_labels(y, len(X), self.classes)
+        people = check_groups(groups, len(X), "the left-out scores")
+        terms, B = self._learn_terms(X, people)
         ordered = self.classes is not None or np.asarray(y).dtype.kind in "biuf"
-        one_column = ordered or len(self.classes_) == 2
-        targets = codes[:, None] if one_column else codes[:, None] == np.unique(codes)
+        targets = _targets(codes, ordered)
         _, person, visits = np.unique(people, return_inverse=True, return_counts=True)
         weights = 1 / (visits[person] * np.bincount(codes, 1 / visits[person])[codes])
         weights *= len(visits) / weights.sum()
@@ -607,6 +597,35 @@ class LSAPRidgeClassifier(PackedClassifier):
         self.means_, self.precision_ = _calibrate(scores, codes, weights)
         return self
 
+    def _learn_terms(
+        self, X: np.ndarray, people: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn what prepares scans; return their terms, and the terms' basis."""
+        connectomes, features = check_packed(X)
+        _, self.n_rois_, self.n_features_ = features.shape
+        self.scaler_ = InputScaler.learn(features)
+        self.measured_ = self.scaler_.measured
+        options = {"threshold": self.threshold, "weights": self.weights}
+        preparation = Preparation.of(**options | (self.preparation or {}))
+        self.preparation_ = preparation.learn(connectomes, features, people)
+        self.shared_connectome_ = None
+        if all_equal(connectomes):
+            self.shared_connectome_ = np.array(connectomes[0], dtype=np.float64)
+        B = _basis(self.max_scale)
+        signals = self.scaler_.apply(features)
+        return diffusion_terms(connectomes, signals, self.preparation_, B), B
+
+    @threadpool_limits.wrap(limits=1)
+    def learn_evidence(self, X: np.ndarray, groups: np.ndarray) -> Evidence:
+        """Return the evidence of packed scans for :func:`region_slopes`.
+
+        Every person counts the same, so that it fits any labels.
+        """
+        terms, B = self._learn_terms(X, groups)
+        visits = pd.Series(groups).map(pd.Series(groups).value_counts())
+        targets = np.arange(len(X))[:, None].astype(float)
+        return Evidence(terms, targets, 1 / visits.to_numpy(), self.n_features_, B)
+
     @threadpool_limits.wrap(limits=1)
     def decision_scores(self, X: np.ndarray) -> np.ndarray:
         """Return the predicted targets, shape (n_scans, n_targets).
@@ -627,6 +646,53 @@ class LSAPRidgeClassifier(PackedClassifier):
         apart = self.decision_scores(X)[:, None] - self.means_
         logits = -np.einsum("nck,kl,ncl->nc", apart, self.precision_, apart) / 2
         return softmax(logits, axis=1)
+
+
+@threadpool_limits.wrap(limits=1)
+def region_slopes(
+    evidence: Evidence, codes: np.ndarray, ordered: bool, max_scale: float
+) -> np.ndarray:
+    """Return how much the evidence asks of each region for a smaller scale.
+
+    For every row of `codes` (n_labellings, n_scans): slopes in log scales where all
+    regions have the likeliest common scale and ridge of a grid, in standard deviations
+    of their expected curvature, (n_labellings, n_rois). That is the first step of a
+    fit of a scale per region, at a hundredth of its price.
+    """
+    targets = [_targets(one, ordered) for one in codes]
+    k, root = targets[0].shape[1], np.sqrt(evidence.weights)[:, None]
+    t = np.hstack(targets)
+    t = (t - evidence.weights @ t / evidence.total) * root
+    squares = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
+    ridges = evidence.total * np.exp(np.linspace(-6, 10, 33))
+    scales = np.geomspace(0.05, max_scale, 16)
+    found = []  # log evidence of every scale, ridge and labelling
+    for scale in scales:
+        Z, _ = evidence.columns(np.full(evidence.n_rois, scale))
+        values, vectors = np.linalg.eigh(Z.T @ Z)
+        energy = (((Z @ vectors).T @ t) ** 2).reshape(len(values), -1, k).sum(axis=2)
+        values = np.maximum(values, 0) + ridges[:, None]
+        log_det = (np.log(values) - np.log(ridges)[:, None]).sum(axis=1)
+        left = squares - (1 / values) @ energy
+        found.append(-evidence.n_free * np.log(left) - log_det[:, None])
+    best = np.argmax(np.concatenate(found), axis=0)
+    slopes, sizes = [], {}
+    for one, place in zip(targets, best, strict=True):
+        scale = np.full(evidence.n_rois, scales[place // len(ridges)])
+        ridge = ridges[place % len(ridges)]
+        evidence.aim(one)
+        if place not in sizes:
+            curvature = np.diag(evidence.information(scale, ridge))
+            sizes[place] = scale * _inverse(curvature)
+        slopes.append(evidence(scale, ridge)[1] * sizes[place])
+    return np.array(slopes)
+
+
+def _targets(codes: np.ndarray, ordered: bool) -> np.ndarray:
+    """Return the number of the class, or a column a class without an order."""
+    if ordered or codes.max() == 1:
+        return codes[:, None].astype(float)
+    return (codes[:, None] == np.unique(codes)).astype(float)
 
 
 def _regress(

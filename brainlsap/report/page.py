@@ -14,13 +14,8 @@ from matplotlib.figure import Figure
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import (
-    NULL_HEADING,
-    Evaluation,
-    rank_regions,
-    ranking_auc,
-    ranking_verdict,
-)
+from brainlsap.evaluation import Evaluation, rank_regions, ranking_auc, ranking_verdict
+from brainlsap.evaluation.ranking import NULL_HEADING
 from brainlsap.report import plots
 from brainlsap.report import tables as made
 from brainlsap.report.brain import is_located, plot_regions, plot_scales_at_quarters

@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import SCORES, Evaluation, confusion_counts
+from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.evaluation.metrics import confusion_counts
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.figures import (
     FULL_WIDTH,

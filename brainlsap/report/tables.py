@@ -10,9 +10,6 @@ import pandas as pd
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import (
-    INTERVAL_SCORES,
-    LOWER_IS_BETTER,
-    ORDINAL_SCORES,
     SCORES,
     Evaluation,
     agreement_table,
@@ -22,6 +19,11 @@ from brainlsap.evaluation import (
     compare_models,
     confound_table,
     ladder_table,
+)
+from brainlsap.evaluation.metrics import (
+    INTERVAL_SCORES,
+    LOWER_IS_BETTER,
+    ORDINAL_SCORES,
 )
 from brainlsap.exceptions import ParameterError
 

@@ -1,5 +1,6 @@
 """Tests and intervals against slow truth; intervals hold their estimates."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -132,4 +133,7 @@ def test_steps_of_the_ladder_are_judged_by_exchanging_people(example_evaluation)
     same = pd.concat([below, below.assign(model=LADDER[1])])
     step = ladder_table(replace(two, predictions=same), 200).iloc[0]
     assert (step["difference"], step["p_value"], step["adds"]) == (0, 1, "not shown")
-    assert ladder_table(example_evaluation).empty
+    steps = ladder_table(example_evaluation)
+    assert list(zip(steps["below"], steps["above"], strict=True)) == [
+        *itertools.pairwise(LADDER)
+    ]

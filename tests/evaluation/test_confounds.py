@@ -9,14 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from brainlsap.evaluation import (
-    CombatHarmonizer,
-    ConfoundRegressor,
-    Deconfounder,
-    cross_validate,
-    make_models,
-    make_splits,
-)
+from brainlsap.evaluation import Deconfounder, cross_validate, make_models, make_splits
+from brainlsap.evaluation.confounds import CombatHarmonizer, ConfoundRegressor
 from brainlsap.exceptions import ParameterError
 
 REFERENCE = Path(__file__).parent / "reference" / "combat.npz"

@@ -14,13 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap.arrays import pack, unpack
-from brainlsap.evaluation import (
-    Evaluation,
-    cross_validate,
-    make_models,
-    make_splits,
-    permute_labels,
-)
+from brainlsap.evaluation import Evaluation, cross_validate, make_models, make_splits
+from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 
 LINEAR = make_models("logistic regression")
@@ -80,9 +75,10 @@ def test_every_scan_is_tested_once_by_every_model_in_every_repeat(example_evalua
     assert (counts == cohort.n_scans).all()
     assert len(table) == len(counts) * cohort.n_scans
     assert example_evaluation.models[0] == "LSAP-C"
-    assert example_evaluation.baselines == example_evaluation.models[1:]
+    assert example_evaluation.models[1] == "LSAP-R"
+    assert example_evaluation.baselines == example_evaluation.models[2:]
     scales = example_evaluation.scales
-    assert set(scales["start"]) == {"mean", "1", "2"}
+    assert set(scales["start"]) == {"mean", "1", "2", "low", "high"}
     assert set(scales.query("start == 'mean'")["share"]) == {0, 0.25, 0.5, 0.75, 1}
     begun = scales.query("start == 'mean' and share == 0")["scale"]
     assert set(begun) == {1.0}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from brainlsap.evaluation import SCORES, confusion_counts, score_predictions
+from brainlsap.evaluation import SCORES
+from brainlsap.evaluation.metrics import confusion_counts, score_predictions
 from brainlsap.exceptions import ParameterError
 
 CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")

@@ -9,12 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from brainlsap.arrays import pack, unpack
-from brainlsap.evaluation import (
-    MODELS,
+from brainlsap.evaluation import MODELS, make_models
+from brainlsap.evaluation.models import (
     ConfoundsOnlyClassifier,
     ShuffledEdges,
     TunedLinearClassifier,
-    make_models,
 )
 from brainlsap.exceptions import ParameterError
 
@@ -48,10 +47,11 @@ def test_every_model_is_made_by_its_name_or_a_group():
 
 
 def test_the_diffused_regression_prepares_networks_as_the_models_do():
-    made = make_models("default", threshold=3.0, weights="log")
+    names = ["default", "diffused logistic regression"]
+    made = make_models(names, threshold=3.0, weights="log")
     diffused, _ = made["diffused logistic regression"]
     assert (diffused.threshold, diffused.weights) == (3.0, "log")
-    assert made["LSAP-C"][0].threshold == 3.0
+    assert made["LSAP-C"][0].threshold == 3.0 == made["LSAP-R"][0].threshold
 
 
 @pytest.mark.parametrize("kind", ["logistic", "svm"])

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from brainlsap.evaluation import (
     agreement_table,
@@ -14,36 +13,15 @@ from brainlsap.evaluation import (
     cross_validate,
     make_models,
     permutation_null,
-    permute_labels,
     rank_regions,
     ranking_auc,
     ranking_verdict,
     region_properties,
 )
-from brainlsap.evaluation.ranking import family_wise_p
+from brainlsap.evaluation.ranking import family_wise_p, permute_labels
 from brainlsap.exceptions import ParameterError
+from brainlsap.model.ridge import LSAPRidgeClassifier, climb, region_slopes
 from brainlsap.simulation import make_cohort
-
-
-class Scaled(ClassifierMixin, BaseEstimator):
-    """Its scales are the spread of classes' means: small where they differ much."""
-
-    def __init__(self, n_starts=1, initial_scale=1.0, random_state=0):
-        self.n_starts = n_starts
-        self.initial_scale = initial_scale
-        self.random_state = random_state
-
-    def fit(self, X, y, groups=None):
-        self.classes_ = np.unique(y.astype(str))
-        values = X[..., X.shape[1] :].mean(axis=2)
-        values = (values - values.mean(0)) / values.std(0)
-        means = np.stack([values[y == one].mean(0) for one in self.classes_])
-        self.scales_ = self.initial_scale / (0.1 + means.std(0))
-        self.people_ = groups
-        return self
-
-    def predict_proba(self, X):
-        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
 
 
 def with_scales(evaluation, scales, starts=()):
@@ -162,11 +140,10 @@ def test_labels_move_between_people_with_all_visits():
 def test_family_wise_p_values_are_those_of_the_largest_of_all():
     rng = np.random.default_rng(0)
     measured = np.arange(12) != 4
-    scales = rng.uniform(0.5, 2, (40, 12))
-    scales[0, 3] = 0.01
-    p = family_wise_p(scales[0], scales[1:], measured)
-    relative = scales / np.median(scales[:, measured], axis=1)[:, None]
-    z = (relative.mean(0) - relative) / relative.std(0)
+    slopes = rng.normal(size=(40, 12))
+    slopes[0, 3] = 4.0
+    p = family_wise_p(slopes[0], slopes[1:], measured)
+    z = (slopes - slopes.mean(0)) / slopes.std(0)
     for region in np.flatnonzero(measured):
         beaten = sum(z[b, measured].max() >= z[0, region] for b in range(1, 40))
         assert p[region] == pytest.approx((1 + beaten) / 40)
@@ -176,40 +153,63 @@ def test_family_wise_p_values_are_those_of_the_largest_of_all():
 def test_the_null_is_kept_in_at_most_five_of_a_hundred_cohorts_without_effect():
     rng, rejected = np.random.default_rng(0), 0
     for _ in range(400):
-        scales = rng.gamma(2.0, size=(25, 30)) * rng.uniform(0.5, 2, (25, 1))
-        found = family_wise_p(scales[0], scales[1:], np.ones(30, bool))
+        slopes = rng.gamma(2.0, size=(25, 30)) * rng.uniform(0.5, 2, (25, 1))
+        found = family_wise_p(slopes[0], slopes[1:], np.ones(30, bool))
         rejected += found.min() < 0.05
     assert rejected / 400 < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
 
 
+def test_slopes_are_those_of_the_evidence_where_its_common_scale_is_best(small_cohort):
+    model = LSAPRidgeClassifier()
+    evidence = model.learn_evidence(small_cohort.to_array(), small_cohort.groups)
+    codes = np.array([small_cohort.classes.index(one) for one in small_cohort.y])
+    found = region_slopes(evidence, codes[None], True, 10.0)[0]
+    evidence.aim(codes[:, None].astype(float))
+    fit = climb(evidence, "one", 10.0)["one"]
+    size = np.sqrt(np.diag(evidence.information(fit.scales, fit.ridge)))
+    wanted = evidence(fit.scales, fit.ridge)[1] * fit.scales / size
+    assert np.corrcoef(found, wanted)[0, 1] > 0.99  # the grid is near the best
+    np.testing.assert_allclose(found, wanted, atol=0.3)
+
+
 @pytest.fixture(scope="module")
-def ranked(small_cohort):
-    evaluation = cross_validate({"it": Scaled()}, small_cohort, 2, baselines=False)
-    return rank_regions(evaluation)
+def ranked(example_evaluation):
+    return rank_regions(example_evaluation)
 
 
-def test_permuted_fits_go_through_the_same_steps(ranked, small_cohort, tmp_path):
-    plain = permutation_null(ranked, Scaled(), small_cohort, 20)
+def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
+    found = permutation_null(ranked, small_cohort, 40)
+    assert found.query("planted")["p"].min() < 0.05
+    assert "the ranking as a whole is more than chance" in ranking_verdict(found)
+    assert (found["fit_low"] <= found["fit_scale"]).all()
+    assert (found["fit_scale"] <= found["fit_high"]).all()
+    moved = small_cohort.table.assign(
+        label=permute_labels(
+            small_cohort.y, small_cohort.groups, np.random.default_rng(5)
+        )
+    )
+    null = permutation_null(ranked, replace(small_cohort, table=moved), 40)
+    assert null["p"].min() > 0.05
+
+
+def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
     site = small_cohort.table["site"]
     shift = 9.0 * (site == site[0]).to_numpy()[:, None, None]
     other = replace(small_cohort, features=small_cohort.features + shift)
-    steps = {"harmonize": "site", "regress_out": ("age",)}
-    raw = permutation_null(ranked, Scaled(), other, 20)
-    clean = permutation_null(ranked, Scaled(), other, 20, **steps, memory=tmp_path)
-    again = permutation_null(
-        ranked, {"it": (Scaled(), "model")}, other, 20, **steps, memory=tmp_path
+    raw, clean, shifted = (
+        permutation_null(ranked, one, 20, **steps)["p"]
+        for one, steps in (
+            (other, {}),
+            (other, {"harmonize": "site", "regress_out": ("age",)}),
+            (small_cohort, {"harmonize": "site", "regress_out": ("age",)}),
+        )
     )
-    pd.testing.assert_frame_equal(clean, again)
-    assert len(list(tmp_path.iterdir())) == 21
-    assert not np.array_equal(raw["p"], clean["p"], equal_nan=True)
-    found = plain.query("planted")["p"].min()
-    assert found < 0.05
-    assert "the ranking as a whole is more than chance" in ranking_verdict(plain)
+    assert np.abs(clean - shifted).mean() < 0.5 * np.abs(raw - shifted).mean()
 
 
 def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
     assert "not held against permuted labels" in ranking_verdict(ranked)
-    few = permutation_null(ranked, Scaled(), small_cohort, 9)
+    few = permutation_null(ranked, small_cohort, 9)
     words = ranking_verdict(few)
     assert "9 permutations are too few" in words
     assert "smallest possible p-value is 0.10. At least 20 are needed" in words

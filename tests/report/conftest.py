@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.evaluation import CohortSummary, Evaluation
+from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.results import CohortSummary
 
 CLASSES = ("CN", "R&D_<50%>", "AD")
 SETTINGS = {"kernel": "chebyshev", "degree": 20, "initial_scale": 2.0, "head": None}

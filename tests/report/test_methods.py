@@ -109,7 +109,7 @@ TOLD = {
     "harmonize": ("site", "values of site were removed from the features by ComBat"),
     "regress_out": (["age"], "Linear effects of age"),
     "handle_unknown": ("error", "without training scans were refused"),
-    "n_permutations": (1, "those of 1 fits, by the same steps"),
+    "n_permutations": (1, "compared with 1 permutations of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
     "fast": (True, "one start and fewer epochs"),
 }
@@ -165,8 +165,8 @@ def test_settings_chosen_in_folds_are_told_so(evaluation):
 def test_a_null_of_the_ranking_is_told(evaluation):
     ranking = rank_regions(evaluation).assign(p=0.5, n_permutations=99)
     text = text_of(evaluation, ranking=ranking)
-    assert "one network fitted to all scans" in text
-    assert "99 fits, by the same steps, to labels permuted" in text
+    assert "a ridge with one scale, fitted to all scans" in text
+    assert "compared with 99 permutations of the labels" in text
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
     assert "9 permutations are too few" in headline(few)[-1]
     assert "At least 20 are needed" in headline(few)[-1]

@@ -12,12 +12,8 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.evaluation import (
-    NULL_HEADING,
-    Evaluation,
-    rank_regions,
-    ranking_verdict,
-)
+from brainlsap.evaluation import Evaluation, rank_regions, ranking_verdict
+from brainlsap.evaluation.ranking import NULL_HEADING
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import (
