@@ -177,7 +177,8 @@ class Atlas:
         sides = self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
         names = self.regions["long_name"].str.replace(r"\s*\([^)]*\)", "", regex=True)
         return tuple(
-            side + re.sub("^[A-Z](?=[a-z])", lambda first: first[0].lower(), name)
+            side
+            + re.sub("^[A-Z](?=[a-z][^A-Z]*$)", lambda first: first[0].lower(), name)
             for side, name in zip(sides, names, strict=True)
         )
 

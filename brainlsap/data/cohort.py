@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import LARGEST, check_choice, pack
+from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.data.connectomes import NEGATIVE, NEGATIVE_ADVICE, settle_negative
+from brainlsap.data.connectomes import settle_negative
 from brainlsap.data.participants import KEY_COLUMNS, order_classes
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from brainlsap.files import replace_when_whole
@@ -114,7 +114,7 @@ class Cohort:
         *,
         groups: Sequence[Any] | None = None,
         covariates: pd.DataFrame | Mapping[str, Sequence[Any]] | None = None,
-        feature_names: Sequence[str] | None = None,
+        feature_names: str | Sequence[str] | None = None,
         atlas: str | Path | Atlas | Sequence[str] = "destrieux160",
         classes: Sequence[str] | None = None,
         label_name: str = "diagnosis",
@@ -134,7 +134,7 @@ class Cohort:
             Person of every scan; by default everybody has one.
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan.
-        feature_names : sequence of str, optional
+        feature_names : str or sequence of str, optional
             By default `feature`, or `feature1`, `feature2` ...
         atlas : str, Path, Atlas or sequence of str
             As :func:`.load_atlas` takes it, or the names of the regions.
@@ -164,7 +164,6 @@ class Cohort:
         >>> cohort
         Cohort(4 scans of 4 people, 3 regions of own, feature, diagnosis)
         """
-        check_choice("negative", negative, NEGATIVE)
         if not isinstance(atlas, str | Path | Atlas):
             atlas = Atlas.from_names(atlas)
         W, notes = settle_negative(np.asarray(connectomes), negative)
@@ -173,20 +172,20 @@ class Cohort:
         if W.ndim == 2:
             W = np.broadcast_to(W, (len(X), *W.shape))
         if feature_names is None:
-            n_features = X.shape[-1]
-            numbered = [f"feature{i}" for i in range(1, n_features + 1)]
-            feature_names = numbered if n_features > 1 else ["feature"]
-        names = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        people = names if groups is None else list(map(str, groups))
+            numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
+            feature_names = numbered if len(numbered) > 1 else "feature"
+        if isinstance(feature_names, str):
+            feature_names = [feature_names]
+        scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
+        people = scans if groups is None else list(map(str, groups))
         text = [str(label) for label in labels]
-        more = pd.DataFrame(covariates, index=None if covariates is not None else names)
-        lengths = [len(X), len(text), len(people), len(more)]
-        if len(set(lengths)) > 1:
-            raise ParameterError(
-                "features, labels, groups and covariates must have one entry per scan, "
-                f"got {', '.join(map(str, lengths))}."
-            )
-        columns = {"scan": names, "participant": people, "session": "", "label": text}
+        more = pd.DataFrame(covariates, index=None if covariates is not None else scans)
+        sizes = {"features": len(X), "labels": len(text), "groups": len(people)}
+        sizes["covariates"] = len(more)
+        if len(set(sizes.values())) > 1:
+            given = ", ".join(f"{what} {n}" for what, n in sizes.items())
+            raise ParameterError(f"Every scan needs one entry in each; got {given}.")
+        columns = {"scan": scans, "participant": people, "session": "", "label": text}
         table = pd.concat([pd.DataFrame(columns), more.reset_index(drop=True)], axis=1)
         order, ordered = order_classes(text, classes)
         return Cohort(
@@ -400,7 +399,7 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     }
 
 
-def _find_faults(cohort: Cohort) -> list[str]:  # noqa: C901 (one check after another)
+def _find_faults(cohort: Cohort) -> list[str]:
     """List where the parts do not fit each other, and values that cannot be."""
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
     W, X, regions = cohort.connectomes, cohort.features, cohort.atlas.names
@@ -445,7 +444,7 @@ def _find_faults(cohort: Cohort) -> list[str]:  # noqa: C901 (one check after an
         faults.append(f"provenance must be expressible as JSON: {error}")
     if faults:  # values are only worth reading where the axes agree
         return faults
-    advice, shared = f". {NEGATIVE_ADVICE}", cohort.shares_connectome
+    shared = cohort.shares_connectome
     for scan, one in zip(keys["scan"], W[:1] if shared else W, strict=False):
         where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
         if not (one.min() >= 0 and one.max() <= LARGEST):
@@ -454,8 +453,6 @@ def _find_faults(cohort: Cohort) -> list[str]:  # noqa: C901 (one check after an
                 f"{where} must be finite and not negative, and at most {LARGEST:g}; "
                 f"got {one[i, j]} between {regions[i]} and {regions[j]}"
             )
-            if one[i, j] < 0:  # said once
-                faults[-1], advice = faults[-1] + advice, ""
             continue
         gap = np.abs(one - one.T)
         i, j = np.unravel_index(gap.argmax(), gap.shape)

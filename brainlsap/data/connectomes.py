@@ -26,14 +26,10 @@ from brainlsap.data.tables import (
     sniff_delimiter,
     split_cells,
 )
-from brainlsap.exceptions import FileFormatError, RegionNameError
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
-NEGATIVE_ADVICE = (
-    "Of correlations, say by negative= what becomes of negative ones: 'drop' sets them "
-    "to 0, 'absolute' takes their size"
-)
 # Of several measures in one file, these are taken unless another is asked for.
 USUAL_MEASURES = ("sift_radius2_count", "radius2_count", "count")
 # Larger than the file of any connectome.
@@ -123,7 +119,9 @@ def read_connectome(
     ------
     FileFormatError
         Where the file is no connectome of this atlas: another format, a size without
-        a known order, NaN, infinite or negative weights, or two triangles that differ.
+        a known order, NaN or infinite weights, or two triangles that differ.
+    ParameterError
+        Where weights are negative and `negative` does not say what becomes of them.
     RegionNameError
         Where a name is unknown or stands twice, or a region is missing.
 
@@ -138,7 +136,6 @@ def read_connectome(
     ((82, 82), 6642)
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
-    check_choice("negative", negative, NEGATIVE)
     atlas, notes = load_atlas(atlas), list[str]()
     if isinstance(source, str | Path):
         path = Path(source)
@@ -260,10 +257,22 @@ def _in_atlas_order(
     return values, notes
 
 
-def settle_negative(W: np.ndarray, how: str) -> tuple[np.ndarray, list[str]]:
-    """Return weights with negative ones dropped or by their size, and what was done."""
-    if how == "refuse" or not (W < 0).any():
+def settle_negative(
+    W: np.ndarray, how: str, where: str | Path = "connectomes="
+) -> tuple[np.ndarray, list[str]]:
+    """Return weights without negative ones and what was done; raise unless `how` says.
+
+    NaN stays.
+    """
+    check_choice("negative", how, NEGATIVE)
+    if not (W < 0).any():
         return W, []
+    if how == "refuse":
+        raise ParameterError(
+            f"{where}: {int((W < 0).sum())} weights are negative, down to "
+            f"{np.nanmin(W):.3g}. Of correlations, say by negative= what becomes of "
+            "them: 'drop' sets them to 0, 'absolute' takes their size."
+        )
     if how == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
     return np.abs(W), ["negative weights were taken by their size"]
@@ -274,17 +283,16 @@ def _check_weights(
 ) -> tuple[np.ndarray, list[str]]:
     """Return a matrix with both triangles, and what was done; the only place for it.
 
-    Raises where weights are NaN, infinite or negative, all 0, or differ both ways.
+    Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    values, notes = settle_negative(values, negative)
-    bad = ~(values >= 0) | np.isinf(values)
+    values, notes = settle_negative(values, negative, path)
+    bad = ~np.isfinite(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]
-        advice = NEGATIVE_ADVICE if (values < 0).any() else "Make the connectome again"
         raise FileFormatError(
-            f"{path}: {int(bad.sum())} weights are NaN, infinite or negative, first "
-            f"{values[i, j]} between {names[i]} and {names[j]}. {advice}, or write 0 "
-            "for no connection."
+            f"{path}: {int(bad.sum())} weights are NaN or infinite, first "
+            f"{values[i, j]} between {names[i]} and {names[j]}. Make the connectome "
+            "again, or write 0 for no connection."
         )
     if np.count_nonzero(values) == np.count_nonzero(np.diagonal(values)):
         raise FileFormatError(

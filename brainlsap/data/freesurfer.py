@@ -8,12 +8,13 @@ around it, without those outside `?h.cortex.label`.
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.atlas.atlas import read_annotation
 from brainlsap.data.measures import Measure
 from brainlsap.data.tables import listed, read_lines, reading
 from brainlsap.exceptions import FileFormatError, RegionNameError
@@ -27,9 +28,6 @@ _HEADER = {
     "# hemi ": "side",
     "# Measure Cortex, NumVert": "vertices",
 }
-# FreeSurfer leaves out a region that a surface lacks. More than these, or a table
-# that does not reach its last region, is a file that was cut.
-_MOST_ABSENT = 4
 # Share of the vertices that may be in no region of the table (measured: 1e-4).
 _UNLABELLED = 5e-4
 _OVERLAYS = ("", ".mgh", ".mgz")
@@ -58,9 +56,8 @@ def read_stats(
         stats / f"{side}.{annotation}.stats": letter
         for side, letter in HEMISPHERES.items()
     }
-    on_surface = measure.on_surface
+    on_surface, notes = measure.on_surface, tuple[str, ...]()
     values = np.full(len(atlas), np.nan)
-    notes: tuple[str, ...] = ()
     if name not in CORTEX_COLUMNS or not all(map(Path.is_file, files)):
         subject = stats.parent if stats.name == "stats" else stats
         averaged = _vertex_means(subject, name, atlas, annotation)
@@ -83,9 +80,7 @@ def read_stats(
     return values, notes
 
 
-def _read_column(  # noqa: C901 (one check after the other)
-    path: Path, column: str, atlas: Atlas, side: str | None
-) -> np.ndarray:
+def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.ndarray:
     """Return a column of a stats file in the order of an atlas."""
     rows, header = [], dict[str, str]()
     for line in read_lines(path, comments=True):
@@ -124,18 +119,15 @@ def _read_column(  # noqa: C901 (one check after the other)
     except RegionNameError as error:
         raise RegionNameError(f"{path}: {error}") from error
     missing = np.flatnonzero(expected & (places < 0))
-    if missing.size:
-        is_cut = missing.size > _MOST_ABSENT or not expected[missing[-1] + 1 :].any()
-        if side and not is_cut and "vertices" in header:
-            n_vertices = float(header["vertices"].split(",")[-2])
-            found = np.array(cells["NumVert"], dtype=float).sum()
-            is_cut = found < n_vertices * (1 - _UNLABELLED)
-        if side is None or is_cut:
-            raise FileFormatError(
-                f"{path}: {missing.size} of {expected.sum()} regions have no row "
-                f"({listed((atlas.names[i] for i in missing), 5)}). The file may be "
-                "cut short; run mris_anatomical_stats or mri_segstats again."
-            )
+    # FreeSurfer leaves out a region that a surface lacks: its vertices are in others
+    n_known = np.array(cells.get("NumVert", ()), dtype=float).sum()
+    n_vertices = float(header.get("vertices", ",inf,").split(",")[-2])
+    if missing.size and n_known < n_vertices * (1 - _UNLABELLED):
+        raise FileFormatError(
+            f"{path}: {missing.size} of {expected.sum()} regions have no row "
+            f"({listed((atlas.names[i] for i in missing), 5)}). The file may be cut "
+            "short; run mris_anatomical_stats or mri_segstats again."
+        )
     return np.where(expected & (places >= 0), numbers[places], np.nan)
 
 
@@ -166,33 +158,25 @@ def _vertex_means(
         with reading(path, "one value a vertex"):
             if path.suffix in _OVERLAYS[1:]:
                 with (gzip.open if path.suffix == ".mgz" else open)(path, "rb") as file:
-                    image = MGHImage.from_bytes(file.read())
+                    image: Any = MGHImage.from_bytes(file.read())
                 per_vertex = np.asarray(image.dataobj)
             else:
                 per_vertex = read_morph_data(path)
             per_vertex = per_vertex.astype(np.float64).ravel()
         annot = subject / "label" / f"{side}.{annotation}.annot"
-        labels, names = read_annotation(annot)
-        if len(labels) != len(per_vertex):
+        regions = atlas.vertex_labels(HEMISPHERES[side], annot)
+        if len(regions) != len(per_vertex):
             raise FileFormatError(
                 f"{path}: {len(per_vertex)} vertices, but {annot.name} has "
-                f"{len(labels)}; they are not of one surface, or one was cut short."
+                f"{len(regions)}; they are not of one surface, or one was cut short."
             )
-        try:
-            rows, _ = atlas.rows(names, HEMISPHERES[side])
-        except RegionNameError as error:
-            raise RegionNameError(f"{annot}: {error}") from error
-        # a last place for vertices without a label, and for labels of no region
-        place = np.full(len(names) + 1, len(atlas))
-        place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-        regions = place[labels]
+        counted = regions >= 0
         cortex = subject / "label" / f"{side}.cortex.label"
         if cortex.is_file():
             outside = np.ones(len(regions), dtype=bool)
             with reading(cortex, "a FreeSurfer label"):
                 outside[np.loadtxt(cortex, int, skiprows=2, usecols=0, ndmin=1)] = False
-            regions[outside] = len(atlas)
-        counts = np.bincount(regions, minlength=len(atlas) + 1)[:-1]
-        sums = np.bincount(regions, per_vertex, len(atlas) + 1)[:-1]
-        values[counts > 0] = sums[counts > 0] / counts[counts > 0]
+            counted &= ~outside
+        means = pd.Series(per_vertex[counted]).groupby(regions[counted]).mean()
+        values[means.index] = means
     return values

@@ -336,6 +336,6 @@ def test_names_and_coordinates_for_readers(atlas):
     # fsaverage lies a little behind and below MNI152
     moved = atlas.coordinates - atlas.regions[["x", "y", "z"]].to_numpy()
     assert ((moved.mean(axis=0) > [-1, 0, 0]) & (moved.mean(axis=0) < 3)).all()
-    own = Atlas.from_names(["Precentral_L", "V1_R", "Brain_Stem"])
-    assert own.full_names == ("left precentral", "right V1", "brain Stem")
+    own = Atlas.from_names(["Precentral_L", "V1_R", "Frontal_Sup_L"])
+    assert own.full_names == ("left precentral", "right V1", "left Frontal Sup")
     assert np.isnan(own.coordinates).all()

@@ -27,7 +27,7 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
         str(tmp_path / "out"),
     ]
     assert main(command) == 2
-    assert "say by --negative what becomes of negative" in capsys.readouterr().err
+    assert "say by --negative what becomes of them" in capsys.readouterr().err
     assert main([*command, "--negative", "drop"]) == 0
     page = (tmp_path / "out/report/report.html").read_text()
     assert "no surfaces" not in page
