@@ -129,17 +129,15 @@ class Atlas:
         names = list(map(as_text, names))
         if hemispheres is None:
             hemispheres = [split_name(one)[0] or "M" for one in names]
-        places = (
-            np.full((len(names), 3), np.nan) if coordinates is None else coordinates
-        )
-        if len(hemispheres) != len(names) or np.shape(places) != (len(names), 3):
+        if coordinates is None:
+            coordinates = np.full((len(names), 3), np.nan)
+        if np.shape(coordinates) != (len(names), 3) or len(hemispheres) != len(names):
             raise ParameterError(
-                f"hemispheres must have length {len(names)} and coordinates shape "
-                f"({len(names)}, 3), as names; got {len(hemispheres)} and "
-                f"{np.shape(places)}."
+                f"There are {len(names)} names, but {len(hemispheres)} hemispheres and "
+                f"coordinates of shape {np.shape(coordinates)}."
             )
-        table = pd.DataFrame({"name": names, "hemisphere": list(hemispheres)})
-        table[["x", "y", "z"]] = np.asarray(places, dtype=float)
+        table = pd.DataFrame(coordinates, columns=[*"xyz"], dtype=float)
+        table = table.assign(name=names, hemisphere=list(hemispheres))
         return Atlas(name, _complete(table, "names"))
 
     def __len__(self) -> int:
@@ -149,14 +147,9 @@ class Atlas:
         return f"Atlas({self.name!r}, {len(self)} regions)"
 
     def _repr_html_(self) -> str:
-        known = np.isfinite(self.coordinates).all(axis=1).sum()
         facts = {
-            "regions": len(self),
-            "cortical": self.cortex.sum(),
-            "left, right, midline": ", ".join(
-                str((self.regions["hemisphere"] == side).sum()) for side in "LRM"
-            ),
-            "with coordinates": known,
+            "regions": f"{len(self)}, {self.cortex.sum()} of them cortical",
+            "coordinates": f"of {np.isfinite(self.coordinates).all(axis=1).sum()}",
             "surfaces": "yes" if self.has_surfaces else "no",
         }
         return pd.Series(facts, dtype=object).to_frame(f"Atlas {self.name}").to_html()

@@ -16,19 +16,6 @@ HEMISPHERE_WORDS = {"l": "L", "lh": "L", "left": "L", "r": "R", "rh": "R", "righ
 # One word of a name -> the word that FreeSurfer uses. "ortibal" stands in the
 # paper's tables for the orbital sulcus.
 _WORD_ALIASES = {"ortibal": "orbital"}
-# One whole core -> FreeSurfer's core; the left-hand sides are no region's name.
-_CORE_ALIASES = {
-    "thalamusproper": "thalamus",
-    "accumbensarea": "accumbens",
-    "nucleusaccumbens": "accumbens",
-    **dict.fromkeys(("subthal", "thal"), "thalamus"),
-    **dict.fromkeys(("subcaud", "caud"), "caudate"),
-    **dict.fromkeys(("subput", "put"), "putamen"),
-    **dict.fromkeys(("subpal", "pal"), "pallidum"),
-    **dict.fromkeys(("subhip", "hippo"), "hippocampus"),
-    **dict.fromkeys(("subamyg", "amyg"), "amygdala"),
-    **dict.fromkeys(("subacc", "accumb"), "accumbens"),
-}
 SUBCORTEX_SHORT = {
     "thalamus": "Sub.thal",
     "caudate": "Sub.caud",
@@ -38,13 +25,21 @@ SUBCORTEX_SHORT = {
     "amygdala": "Sub.amyg",
     "accumbens": "Sub.acc",
 }
+# One whole core -> FreeSurfer's core; the left-hand sides are no region's name. ENIGMA
+# writes `Laccumb`, the paper's tables `Sub.acc`.
+_ENIGMA = ("accumb", "amyg", "caud", "hippo", "pal", "put", "thal")
+_CORE_ALIASES = {
+    "thalamusproper": "thalamus",
+    **dict.fromkeys(("accumbensarea", "nucleusaccumbens"), "accumbens"),
+    **dict(zip(_ENIGMA, sorted(SUBCORTEX_SHORT), strict=True)),
+    **{name.replace(".", "").lower(): core for core, name in SUBCORTEX_SHORT.items()},
+}
+_ENIGMA_NAME = re.compile(f"([lr])({'|'.join(_ENIGMA)})")
 # Atlases put before the side what names of regions need not say (`7Networks_LH_Vis_1`).
 _PREFIX = re.compile(
     r"^(ctx[^a-z0-9]+)?(([lr]h[^a-z0-9]+)?\d+networks[^a-z0-9]+(?=[lr]h[^a-z0-9]))?",
     re.IGNORECASE,
 )
-# ENIGMA writes `Laccumb`.
-_ENIGMA = re.compile("([lr])(accumb|amyg|caud|hippo|pal|put|thal)")
 # Cores of what FreeSurfer, MRtrix and their tables name beside the regions:
 # label 0, the medial wall, cerebellum, brain stem, white matter, fluid, and sums.
 _OUTSIDE_WORDS = """
@@ -87,7 +82,7 @@ def split_name(name: str | bytes) -> tuple[str | None, str]:
         for word in re.split(r"[^a-z0-9]+", _PREFIX.sub("", as_text(name)).lower())
         if word and word != "and"
     ]
-    if len(words) == 1 and (parts := _ENIGMA.fullmatch(words[0])):
+    if len(words) == 1 and (parts := _ENIGMA_NAME.fullmatch(words[0])):
         words = list(parts.groups())
     hemisphere = None
     if len(words) > 1 and words[0] in HEMISPHERE_WORDS:
@@ -106,7 +101,7 @@ def bare_name(name: str) -> str:
     """
     side = "|".join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))
     text = _PREFIX.sub("", as_text(name))
-    if _ENIGMA.fullmatch(text.lower()):
+    if _ENIGMA_NAME.fullmatch(text.lower()):
         return text[1:]
     bare = re.sub(rf"^\(?({side})[^a-z0-9]+", "", text, flags=re.IGNORECASE)
     if bare == text:

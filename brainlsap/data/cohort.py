@@ -291,16 +291,12 @@ class Cohort:
             raise ParameterError("rows must select at least one scan.")
         if self.shares_connectome:
             shape = (len(index), self.n_rois, self.n_rois)
-            connectomes = np.broadcast_to(self.connectomes[0], shape)
+            W = np.broadcast_to(self.connectomes[0], shape)
         else:
-            connectomes = self.connectomes[index]
-            connectomes.flags.writeable = False  # else the new cohort copies it
-        return replace(
-            self,
-            connectomes=connectomes,
-            features=self.features[index],
-            table=self.table.iloc[index],
-        )
+            W = self.connectomes[index]
+            W.flags.writeable = False  # else the new cohort copies it
+        features, table = self.features[index], self.table.iloc[index]
+        return replace(self, connectomes=W, features=features, table=table)
 
     def to_array(self) -> np.ndarray:
         """Pack connectomes and features for scikit-learn.

@@ -67,18 +67,13 @@ def make_atlas(
         table = read_labels(labels)
         table = table[table["index"] != "0"].reset_index(drop=True)
     else:
-        named = [
-            (name, side)
+        rows = [
+            (name if split_name(name)[0] else f"{side.lower()}h_{name}", side, name)
             for side, (_, names) in sides.items()
             for name in names
             if not is_outside(name)
         ]
-        table = pd.DataFrame(named, columns=["annot_name", "hemisphere"])
-        table.insert(
-            0,
-            "name",
-            [n if split_name(n)[0] else f"{side.lower()}h_{n}" for n, side in named],
-        )
+        table = pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
     if "hemisphere" not in table:
         table["hemisphere"] = [split_name(name)[0] or "M" for name in table["name"]]
     if "index" in table and (table["index"] != "").all():
