@@ -176,7 +176,12 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
             "label 'diagnosis' is no column of .*dx",
         ),
         ("participants.tsv", "sub-02\t", "sub-07\t", "sub-07: no files; expected them"),
-        (CONNECTOME.format("sub-03", "ses-M00"), ",5,", ",-5,", "weights are negative, down to -5"),
+        (
+            CONNECTOME.format("sub-03", "ses-M00"),
+            ",5,",
+            ",-5,",
+            "weights are negative, down to -5",
+        ),
     ],
 )
 def test_one_fault_is_refused(study, tiny, name, old, new, message):
