@@ -352,7 +352,10 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
         if names["columns"] and len(names["columns"]) == len(lines) + 1:
             del names["columns"][0]
     flat = "\n".join(lines).replace(delimiter or " ", "\n")
-    widths = {len(line.split(delimiter)) for line in lines}
+    between = delimiter or ""
+    widths = {
+        line.count(between) + 1 if between else len(line.split()) for line in lines
+    }
     try:
         if not flat.encode().translate(None, b"0123456789\n "):  # counts: fastest
             values = np.fromstring(flat, np.int64, sep="\n").astype(float)
@@ -380,13 +383,13 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 def _commented_names(lines: Sequence[str], n: int) -> list[str] | None:
     """Return names of all columns from a comment, as NumPy's savetxt(header=...)."""
-    for line in lines:
+    for line in (line for line in lines if line[0] == "#"):  # few of many
         text = line.lstrip("#").strip(" ")
         cells = split_cells(text, sniff_delimiter(text))
         if len(cells) == n + 1 and cells[0].lower() in _CORNER:
             cells = cells[1:]
         named = not _are_numbers([text]) or all(map(str.isdecimal, cells))
-        if line[0] == "#" and len(cells) == n and named:
+        if len(cells) == n and named:
             return cells
     return None
 

@@ -221,7 +221,7 @@ class FeatureSources:
                     for scan, one in zip(scans, found, strict=True)
                 ], [f"{feature}: read from a table of regions for every scan"]
             if pattern is not None:
-                raise CohortError(fits_nothing(feature, pattern, scans))
+                raise CohortError(self.files.fits_nothing(feature, scans))
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._choose_runs(scans, subjects)
@@ -357,13 +357,3 @@ class FeatureSources:
                 "subcortex='volume' takes them as volumes"
             )
         return [faults.get(i, row) for i, row in enumerate(values)], notes
-
-
-def fits_nothing(what: str, pattern: str, scans: Sequence[Scan]) -> str:
-    """Say that a pattern fits no file of any scan, and what there is."""
-    names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
-    return (
-        f"{what}: the pattern {pattern!r} (pattern=, --pattern) fits no file of any "
-        f"of {len(scans)} scans; their files are "
-        f"{', '.join(names[:5]) or 'none'}{' ...' * (len(names) > 5)}"
-    )

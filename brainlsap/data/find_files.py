@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.measures import get_measure, wrong_tracer
-from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.data.tables import TABLE_SUFFIXES, listed
 from brainlsap.exceptions import CohortError, ParameterError
 
 CONNECTOME_PATTERNS = (
@@ -210,11 +210,11 @@ class StudyFiles:
     def _walk(self, root: Path) -> None:
         """List a root's people, FreeSurfer subjects and tables, six levels deep."""
         glob = self.patterns.get("freesurfer", "*")
-        for place, folders, listed in os.walk(root, followlinks=True):
+        for place, folders, inside in os.walk(root, followlinks=True):
             path = Path(place)
             parts = path.parts[len(root.parts) :]
             folders[:] = sorted(name for name in folders if name[0] != ".")
-            names = sorted(name for name in listed if name[0] != ".")
+            names = sorted(name for name in inside if name[0] != ".")
             if not parts:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
@@ -327,6 +327,14 @@ class StudyFiles:
         files = [path for path in files if path not in right]
         return pick(files, get_measure(feature).files, feature, given, atlas)
 
+    def fits_nothing(self, what: str, scans: Sequence[Scan]) -> str:
+        """Say that a pattern fits no file of any scan, and what there is."""
+        names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
+        return (
+            f"{what}: the pattern {self.patterns[what]!r} (pattern=) fits no file of "
+            f"any of {len(scans)} scans; their files are {listed(names, 5) or 'none'}"
+        )
+
 
 def side_of_file(path: Path) -> str | None:
     """Return the hemisphere that a file's name says, "L" or "R"."""
@@ -378,9 +386,9 @@ def pick(
             # micapipe writes parts of its matrix beside the whole
             found = [p for p in found if "full-connectome" in p.name] or found
         if len(found) > 1:
-            listed = ", ".join(path.name for path in found)
+            names = ", ".join(path.name for path in found)
             raise CohortError(
-                f"{len(found)} files could be its {what}: {listed}; choose by "
+                f"{len(found)} files could be its {what}: {names}; choose by "
                 f"pattern={{{what!r}: ...}} ({flag})"
             )
         if found:

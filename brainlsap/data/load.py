@@ -31,7 +31,6 @@ from brainlsap.data.features import (
     TRUTH_FILE,
     FeatureSources,
     Source,
-    fits_nothing,
     read_feature,
 )
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
@@ -376,7 +375,7 @@ def _read_connectomes(
             "everybody is given by connectome= (--connectome FILE); 'none' reads none, "
             "for models that make one of the features"
         )
-        missing = [fits_nothing("connectome", given, scans) if given else one]
+        missing = [files.fits_nothing("connectome", scans) if given else one]
     log.faults += missing + wrong.faults
     return W
 

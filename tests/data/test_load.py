@@ -81,10 +81,8 @@ def test_classes_choose_and_order(study, tiny):
 
 def test_classes_in_another_case_are_one_fault_each(study, tiny):
     _, faults = faults_of(study, tiny, classes=["cn", "ad"])
-    assert [fault.rpartition(". ")[2] for fault in faults] == [
-        "Did you mean 'CN'?",
-        "Did you mean 'AD'?",
-    ]
+    hints = [fault.rpartition(". ")[2] for fault in faults]
+    assert hints == ["Did you mean 'CN'?", "Did you mean 'AD'?"]
 
 
 def test_visits_have_their_own_labels(study, tiny, write):
@@ -236,17 +234,11 @@ def test_a_feature_that_is_nowhere(study, tiny):
             load_cohort(study, tiny, wrong)
 
 
-def test_a_pattern_that_finds_nothing_is_a_fault(study, tiny):
-    _, faults = faults_of(study, tiny, pattern={"fdg": "*PiB*"})
-    assert faults == [
-        "fdg: the pattern '*PiB*' (pattern=, --pattern) fits no file of any of 7 "
-        "scans; their files are sub-01_ses-M00_connectivity.csv, "
-        "sub-01_ses-M00_trc-18FFDG_regions.tsv, sub-01_ses-M12_connectivity.csv, "
-        "sub-01_ses-M12_trc-18FFDG_regions.tsv, sub-02_ses-M00_connectivity.csv ..."
-    ]
-    _, faults = faults_of(study, tiny, pattern="*_sift2.csv")
-    assert len(faults) == 1
-    assert "the pattern '*_sift2.csv' (pattern=, --pattern) fits no file" in faults[0]
+@pytest.mark.parametrize("pattern", [{"fdg": "*PiB*"}, "*_sift2.csv"])
+def test_a_pattern_that_finds_nothing_is_a_fault(study, tiny, pattern):
+    _, (fault,) = faults_of(study, tiny, pattern=pattern)
+    assert "(pattern=) fits no file of any of 7 scans; their files are sub-01" in fault
+    assert fault.endswith("sub-02_ses-M00_connectivity.csv and 9 more")
 
 
 def test_bars_are_shown_on_terminals_alone(study, tiny, capsys):
