@@ -221,7 +221,16 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
 def test_every_option_is_explained_and_run_has_few(monkeypatch):
     commands = build_parser()._subparsers._group_actions[0].choices
     assert set(commands) == {
-        *("demo", "simulate", "atlas", "import-adni", "build", "check", "run", "report"),
+        *(
+            "demo",
+            "simulate",
+            "atlas",
+            "import-adni",
+            "build",
+            "check",
+            "run",
+            "report",
+        ),
         *("fit", "predict", "nodes"),
     }
     options = [one for one in commands["run"]._actions if one.option_strings]
