@@ -269,11 +269,11 @@ def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
     assert main(["demo", *brief, "--jobs", "1"]) == 0
     printed, told = capsys.readouterr()
     fitted = [line for line in told.splitlines() if line.startswith("fitted ")]
-    assert len(fitted) == 12  # a line a fold and no bars, where no terminal is
     assert "%|" not in told
     table = [line for line in printed.splitlines() if ": " not in line]
-    assert len(table) == 7
     assert max(map(len, table)) <= 100
+    n_models = len(table) - 1
+    assert len(fitted) == 2 * n_models > 10  # a line a fold, no bars: no terminal is
     page = re.search(r"Report: (.*)", printed)[1]
     assert Path(page).is_file()
     assert "LSAP-C" in printed
