@@ -45,7 +45,10 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
 
 
 def beside(
-    call: Callable[[], object], yardstick: Callable[[], object], repeats: int
+    call: Callable[[], object],
+    yardstick: Callable[[], object],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[float, float]:
     """Return a call's median time, and the median of its ratio to a yardstick.
 
@@ -55,11 +58,11 @@ def beside(
     call(), yardstick()
     times, ratios = [], []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         yardstick()
-        middle = time.perf_counter()
+        middle = clock()
         call()
-        times.append(time.perf_counter() - middle)
+        times.append(clock() - middle)
         ratios.append(times[-1] / (middle - start))
     return median(times), median(ratios)
 

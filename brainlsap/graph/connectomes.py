@@ -12,7 +12,6 @@ from brainlsap.arrays import check_at_least, check_choice, check_features
 from brainlsap.exceptions import ParameterError
 
 _CHOICES = {
-    "threshold_unit": ("weight", "density"),
     "weights": ("weighted", "log", "binary"),
     "connectome": ("own", "mean", "covariance"),
 }
@@ -31,12 +30,8 @@ class Preparation:
     Parameters
     ----------
     threshold : float
-        Links below it become 0; the paper drops those of fewer than 10 streamlines.
-        0 is none.
-    threshold_unit : {"weight", "density"}
-        `weight`: in the connectome's unit. `density`: only the strongest links stay, so
-        many that they are this share of all pairs of regions (equals of the weakest
-        stay too).
+        Links below it become 0, in the connectome's unit; the paper drops those of
+        fewer than 10 streamlines. 0 is none.
     weights : {"weighted", "log", "binary"}
         Keep weights, take log(1 + w), or set every link to 1 (the paper).
     consensus : float
@@ -58,7 +53,6 @@ class Preparation:
     """
 
     threshold: float = 0.0
-    threshold_unit: str = "weight"
     weights: str = "weighted"
     consensus: float = 0.0
     connectome: str = "own"
@@ -68,20 +62,20 @@ class Preparation:
     @classmethod
     def of(cls, **options: Any) -> "Preparation":
         """Return the preparation of named options; raise where one cannot be used."""
-        known = [field.name for field in fields(cls)][:5]
+        known = [field.name for field in fields(cls)][:4]
         for name in options:
             check_choice("option of preparation", name, known)
         made = cls(**options)
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(made, name), choices)
         check_at_least("threshold", made.threshold, 0.0)
+        check_at_least("consensus", made.consensus, 0.0)
         covariance = made.connectome == "covariance"
-        shares = {"consensus": made.consensus}
-        if covariance or made.threshold_unit == "density":
-            shares["threshold (a density, or of correlations)"] = made.threshold
-        for name, share in shares.items():
-            if not 0 <= share <= 1:
-                raise ParameterError(f"{name} must lie between 0 and 1, got {share!r}.")
+        if made.consensus > 1 or (covariance and made.threshold > 1):
+            raise ParameterError(
+                "consensus, a share of people, and the threshold of correlations must "
+                f"be at most 1, got {made.consensus!r} and {made.threshold!r}."
+            )
         if covariance and made.consensus:
             raise ParameterError("consensus is for connectomes of people only.")
         return made
@@ -150,22 +144,8 @@ class Preparation:
         edges = (W + np.swapaxes(W, -1, -2)) / 2
         diagonal = np.arange(W.shape[-1])
         edges[..., diagonal, diagonal] = 0.0
-        if self.threshold > 0 and self.threshold_unit == "weight":
-            edges[edges < self.threshold] = 0.0
-        elif self.threshold > 0:
-            for one in edges:
-                one[~_strongest(one, self.threshold)] = 0.0
+        edges[edges < self.threshold] = 0.0
         return edges
-
-
-def _strongest(W: np.ndarray, density: float) -> np.ndarray:
-    """Return which links are the strongest, this share of all pairs, with equals."""
-    links = W[np.triu_indices(len(W), 1)]
-    n_kept = round(density * links.size)
-    if n_kept == 0:
-        return np.zeros(W.shape, dtype=bool)
-    place = links.size - n_kept
-    return (np.partition(links, place)[place] <= W) & (W > 0)
 
 
 def _blocks(groups: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

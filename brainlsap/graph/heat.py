@@ -167,10 +167,19 @@ def diffuse(
     if not bool(torch.isfinite(X).all()):
         raise ParameterError("X must be finite; it holds NaN or infinite values.")
     largest = float(scale.detach().max())
-    degree = _check_degree(kernel, largest, degree, tolerance)
+    check_choice("kernel", kernel, KERNELS)
+    if kernel != "exact" and degree is None:
+        degree = choose_degree(kernel, largest, tolerance)
+    bound = error_bound(kernel, largest, degree)
+    if bound > _REFUSED_ERROR:
+        raise ParameterError(
+            f"the {kernel} kernel of degree {degree} can be wrong by {bound:.2g} at "
+            f"scale {largest:g} (its true values never exceed 1). Use a higher "
+            "degree, smaller scales, or the chebyshev kernel."
+        )
     check_symmetric(L)
     check_spectrum(L)
-    if degree is None:
+    if degree is None or kernel == "exact":
         return exact_heat_kernel(L, scale).to(dtype) @ X
     limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
     if largest > limit:
@@ -200,21 +209,3 @@ def _check(
             f"{float(scale.detach().min()):g}."
         )
     return L, scale
-
-
-def _check_degree(
-    kernel: str, largest: float, degree: int | None, tolerance: float
-) -> int | None:
-    check_choice("kernel", kernel, KERNELS)
-    if kernel == "exact":
-        return None
-    if degree is None:
-        return choose_degree(kernel, largest, tolerance)
-    bound = error_bound(kernel, largest, degree)
-    if bound > _REFUSED_ERROR:
-        raise ParameterError(
-            f"the {kernel} kernel of degree {degree} can be wrong by {bound:.2g} at "
-            f"scale {largest:g} (its true values never exceed 1). Use a higher "
-            "degree, smaller scales, or the chebyshev kernel."
-        )
-    return degree

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,33 @@ from brainlsap.model.inputs import (
     threads,
 )
 from brainlsap.model.propagation import NETWORKS
+from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
+    AUTO,
+    EVIDENCE,
     OPTIONS,
     Settings,
     check_settings,
     resolve_settings,
     settle_kernel,
 )
-from brainlsap.model.training import Starts, usable_runs
+from brainlsap.model.training import (
+    Run,
+    inner_splits,
+    learn_temperature,
+    train_starts,
+    usable_runs,
+)
 
 # Scales that stay this close to their start, in its unit, were not learned.
 _UNMOVED = 0.05
 # Of the way from chance to 1, on the training scans: with five classes, 0.36.
 _LEAST_LEARNED = 0.2
 _QUARTERS = np.linspace(0, 1, 5)
+# Where scales start, and how a linear path is held, if the evidence is against the
+# network. From larger scales they cannot come down in time, and a linear path helps (it
+# is logistic regression); elsewhere it overfits before the rest.
+_NO_NETWORK, _LINEAR = 0.2, 0.1
 
 
 class GraphClassifier(PackedClassifier):
@@ -101,14 +115,20 @@ class GraphClassifier(PackedClassifier):
         preparing = settings.preparing()
         self.preparation_ = preparing.learn(connectomes, features, groups)
         with threads(self.n_threads):
-            batch = self._batch(connectomes, features)
-            seed = self.random_state or 0
-            starts = Starts(batch, codes, groups, self.measured_, seed, settings)
-            starts.train()
-            self.networks_ = [run.network for run in usable_runs(starts.runs)]
-            self.history_ = [run.history for run in starts.runs]
-            self.fit_report_ = self._report(starts)
-            self._keep(starts)
+            batch, seed = self._batch(connectomes, features), self.random_state or 0
+            settings, scales = self._first_scales(X, y, groups, settings)
+            splits = inner_splits(codes, groups, settings, seed)
+            runs = train_starts(
+                batch, codes, splits, self.measured_, scales, settings, seed
+            )
+            self.networks_ = [run.network for run in usable_runs(runs)]
+            self.history_ = [run.history for run in runs]
+            self.fit_report_ = self._report(runs, settings)
+            if settings.network == "heat":
+                self._keep_scales(runs, scales)
+            if settings.calibration == "temperature":
+                self.temperature_ = learn_temperature(runs, batch, codes, splits)
+                self.fit_report_["temperature"] = self.temperature_
         for sentence in self.fit_report_["warnings"]:
             warnings.warn(sentence, UserWarning, stacklevel=2)
         return self
@@ -143,9 +163,32 @@ class GraphClassifier(PackedClassifier):
         how = self.settings_, self.preparation_, device
         return make_batch(connectomes, scaled, *how)
 
-    def _report(self, starts: Starts) -> dict[str, Any]:
+    def _first_scales(
+        self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
+    ) -> tuple[Settings, np.ndarray]:
+        """Return where scales start, and the settings with what depends on it."""
+        if settings.initial_scale != EVIDENCE:
+            penalty = settings.linear_penalty
+            penalty = 0.0 if penalty == AUTO else penalty
+            scales = np.full(self.n_rois_, float(settings.initial_scale))
+            return replace(settings, linear_penalty=penalty), scales
+        ridge = LSAPRidgeClassifier(
+            "auto" if settings.scale_mode == "region" else "one",
+            classes=getattr(self, "classes", None),
+            max_scale=float(settings.max_scale or 0.0),
+            n_draws=0,
+            threshold=settings.threshold,
+            weights=settings.weights,
+            preparation=settings.preparation,
+        ).fit(X, y, groups)
+        helps = ridge.chosen_ != "none"
+        scales = ridge.scales_ if helps else np.full(self.n_rois_, _NO_NETWORK)
+        if settings.linear_penalty == AUTO:
+            settings = replace(settings, linear_penalty=0.0 if helps else _LINEAR)
+        return settings, scales
+
+    def _report(self, runs: list[Run], settings: Settings) -> dict[str, Any]:
         """Return how the fit went, so that it can be written as JSON."""
-        runs = starts.runs
         best = min(runs, key=lambda run: run.best_loss).history
         faults = [run.fault for run in runs if run.fault]
         failed, messages = None, []
@@ -162,7 +205,6 @@ class GraphClassifier(PackedClassifier):
             "best_losses": [
                 run.best_loss if np.isfinite(run.best_loss) else None for run in runs
             ],
-            "start_losses": starts.start_losses,
             "losses": {
                 "epoch": best.epoch,
                 "training": np.round(best.train_loss, 5).tolist(),
@@ -173,11 +215,43 @@ class GraphClassifier(PackedClassifier):
             "failed": failed,
             "warnings": messages,
             "n_parameters": sum(p.numel() for p in self.networks_[0].parameters()),
-            "settings": starts.settings.to_dict(),
+            "settings": settings.to_dict(),
         }
 
-    def _keep(self, starts: Starts) -> None:
-        """Keep what this kind of model alone has."""
+    def _keep_scales(self, runs: list[Run], start: np.ndarray) -> None:
+        settings, heats = self.settings_, [run.network.heat for run in runs]
+        used: list[Any] = usable_runs(runs)
+        each = [run.network.heat().detach().cpu().numpy() for run in used]
+        self.scales_by_start_ = np.array(each, dtype=np.float64)
+        self.scales_ = self.scales_by_start_.mean(0)
+        self.scales_start_, self.temperature_ = start, 1.0
+        paths = [
+            run.history.scales_at(_QUARTERS, run.best_epoch)
+            for run in used
+            if run.history.epoch  # none where it diverged at once
+        ]
+        self.scale_path_ = np.mean(paths or [np.tile(self.scales_, (5, 1))], axis=0)
+        self.scale_path_[0], self.scale_path_[-1] = start, self.scales_
+        highest, wide = float(self.scales_by_start_.max()), torch.float64
+        bound = error_bound(settings.kernel, highest, settings.degree, dtype=wide)
+        moved = np.abs(self.scales_ - start) > _UNMOVED * np.maximum(start, 1e-12)
+        self.fit_report_ |= {
+            "kernel": settings.kernel,
+            "degree": settings.degree,
+            "largest_scale": settings.max_scale,
+            "highest_learned_scale": highest,
+            "error_bound": bound,
+            "start_scale": float(start.mean()),
+            "scales_learned": bool(moved.any()),
+            "scales_by_start": np.round(self.scales_by_start_, 6).tolist(),
+            "n_projected": int(sum(heat.n_projected for heat in heats if heat)),
+        }
+        if self.fit_report_["n_projected"]:
+            self.fit_report_["warnings"].append(
+                f"scales came to {settings.max_scale:.3g}, the largest at which the "
+                f"{settings.kernel} kernel is trusted here, and were kept there. Raise "
+                "max_scale, or the degree, to let them grow."
+            )
 
 
 class LSAPClassifier(GraphClassifier):
@@ -201,9 +275,10 @@ class LSAPClassifier(GraphClassifier):
     preset : {"default", "paper"}
     scale_mode : {"region", "global", "frozen"}, optional
         A scale for each region, one for all, or the start for ever.
-    initial_scale : float or "auto", optional
-        Where scales start (paper 2). "auto" tries 0.2, 1 and 2 on three slices and
-        keeps the start of lowest validation loss.
+    initial_scale : float or "evidence", optional
+        Where scales start (paper 2): by default at those of highest evidence in
+        :class:`LSAPRidgeClassifier`, which is fitted to the same scans first; at 0.2
+        where the evidence is against the network.
     max_scale : float, optional
         Scales are kept at or below it, and below what kernel and degree are
         trusted at (default 10; 5 for Hermite).
@@ -253,7 +328,7 @@ class LSAPClassifier(GraphClassifier):
         - `learning_rate`, `weight_decay`: of Adam.
         - `readout_penalty`: weight of the perceptron's squared first-layer weights.
         - `linear_penalty`: of a linear path beside it; 0 leaves it out, "auto" is 0.1
-          with start 0.2 and 0 otherwise.
+          where the evidence is against the network, and 0 otherwise.
         - `patience`: epochs without better validation loss (0: never stop early).
         - `validation_fraction`: share of the training people that each start watches.
         - `batch_size`: scans a step (0: all).
@@ -347,47 +422,6 @@ class LSAPClassifier(GraphClassifier):
             check_choice("option", name, OPTIONS)
         given = self.get_params(deep=False) | options
         return settle_kernel(resolve_settings(self.preset, given))
-
-    def _keep(self, starts: Starts) -> None:
-        settings = starts.settings
-        used: list[Any] = usable_runs(starts.runs)
-        each = [run.network.heat().detach().cpu().numpy() for run in used]
-        self.scales_by_start_ = np.array(each, dtype=np.float64)
-        self.scales_ = self.scales_by_start_.mean(0)
-        start = float(settings.initial_scale)
-        self.scales_start_ = np.full(self.n_rois_, settings.initial_scale)
-        paths = [
-            run.history.scales_at(_QUARTERS, run.best_epoch)
-            for run in used
-            if run.history.epoch  # none where it diverged at once
-        ]
-        self.scale_path_ = np.mean(paths or [np.tile(self.scales_, (5, 1))], axis=0)
-        self.scale_path_[0], self.scale_path_[-1] = start, self.scales_
-        runs: list[Any] = starts.runs
-        highest, wide = float(self.scales_by_start_.max()), torch.float64
-        bound = error_bound(settings.kernel, highest, settings.degree, dtype=wide)
-        moved = np.abs(self.scales_ - start) > _UNMOVED * max(start, 1e-12)
-        self.fit_report_ |= {
-            "kernel": settings.kernel,
-            "degree": settings.degree,
-            "largest_scale": settings.max_scale,
-            "highest_learned_scale": highest,
-            "error_bound": bound,
-            "start_scale": start,
-            "scales_learned": bool(moved.any()),
-            "scales_by_start": np.round(self.scales_by_start_, 6).tolist(),
-            "n_projected": int(sum(run.network.heat.n_projected for run in runs)),
-        }
-        if self.fit_report_["n_projected"]:
-            self.fit_report_["warnings"].append(
-                f"scales came to {settings.max_scale:.3g}, the largest at which the "
-                f"{settings.kernel} kernel is trusted here, and were kept there. Raise "
-                "max_scale, or the degree, to let them grow."
-            )
-        self.temperature_ = 1.0
-        if settings.calibration == "temperature":
-            self.temperature_ = starts.temperature()
-            self.fit_report_["temperature"] = self.temperature_
 
 
 class NetworkClassifier(GraphClassifier):

@@ -90,14 +90,11 @@ class DiffusedLogisticRegression(PackedClassifier):
         connectomes, features = check_packed(X)
         self.classes_, codes = order_labels(y, len(features))
         y, people = self.classes_[codes], check_groups(groups, len(features), None)
+        names = ("threshold", "weights", "preparation")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        largest = max(*self.scales, 1e-6)
         self.settings_ = settle_kernel(
-            Settings(
-                initial_scale=0.0,
-                max_scale=max(*self.scales, 1e-6),
-                threshold=self.threshold,
-                weights=self.weights,
-                preparation=self.preparation,
-            )
+            Settings(initial_scale=0.0, max_scale=largest, **given)
         )
         self.n_rois_, self.n_features_ = features.shape[1:]
         tried = self._tune(connectomes, features, y, people)
@@ -105,11 +102,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         score, self.scale_, self.C_ = max(
             tried, key=lambda one: (round(one[0], 9), -one[1], -one[2])
         )
-        self.scaler_ = InputScaler.learn(features)
-        options = self.settings_.preparing()
-        self.preparation_ = options.learn(connectomes, features, people)
-        scaled = self.scaler_.apply(features)
-        found = self._diffused(connectomes, scaled, self.preparation_, [self.scale_])
+        self.inputs_ = self._learn(connectomes, features, people)
+        found = self._diffused(connectomes, features, self.inputs_, [self.scale_])
         diffused = found[self.scale_]
         self.after_ = InputScaler.learn(diffused)
         self.model_ = _linear(self.C_).fit(_flat(self.after_.apply(diffused)), y)
@@ -122,10 +116,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         """Return the probability of every class, shape (n_scans, n_classes)."""
         check_is_fitted(self, "model_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        scaled = self.scaler_.apply(features)
-        found = self._diffused(connectomes, scaled, self.preparation_, [self.scale_])
-        diffused = found[self.scale_]
-        return self.model_.predict_proba(_flat(self.after_.apply(diffused)))
+        found = self._diffused(connectomes, features, self.inputs_, [self.scale_])
+        return self.model_.predict_proba(_flat(self.after_.apply(found[self.scale_])))
 
     def _tune(
         self,
@@ -145,11 +137,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
         scores: dict[tuple[float, float], list[float]] = {}
         for learn, watch in splitter.split(features[:, :, 0], y, people):
-            before = InputScaler.learn(features[learn])
-            known = connectomes[learn], features[learn], people[learn]
-            prepared = self.settings_.preparing().learn(*known)
-            inputs = before.apply(features)
-            each = self._diffused(connectomes, inputs, prepared, self.scales)
+            inputs = self._learn(connectomes[learn], features[learn], people[learn])
+            each = self._diffused(connectomes, features, inputs, self.scales)
             for scale, diffused in each.items():
                 Z = _flat(InputScaler.learn(diffused[learn]).apply(diffused))
                 model = _linear(PENALTIES[0])
@@ -159,19 +148,23 @@ class DiffusedLogisticRegression(PackedClassifier):
                     scores.setdefault((scale, C), []).append(score)
         return [(float(np.mean(found)), *key) for key, found in scores.items()]
 
+    def _learn(self, *training: np.ndarray) -> tuple[InputScaler, Preparation]:
+        """Return what connectomes, features and people of a training fold teach."""
+        preparing = self.settings_.preparing()
+        return InputScaler.learn(training[1]), preparing.learn(*training)
+
     def _diffused(
         self,
         connectomes: np.ndarray,
-        scaled: np.ndarray,
-        preparation: Preparation,
+        features: np.ndarray,
+        inputs: tuple[InputScaler, Preparation],
         scales: Iterable[float],
     ) -> dict[float, np.ndarray]:
         """Return the features diffused at every given scale, float64."""
-        settings, dtype, found = self.settings_, torch.float64, {}
-        cpu = torch.device("cpu")
+        (scaler, preparation), dtype, found = inputs, torch.float64, {}
+        how = self.settings_, preparation, torch.device("cpu"), dtype
         with threads(1):
-            how = settings, preparation, cpu, dtype
-            batch: Any = make_batch(connectomes, scaled, *how)
+            batch: Any = make_batch(connectomes, scaler.apply(features), *how)
             for scale in map(float, scales):
                 same = torch.full((self.n_rois_,), scale, dtype=dtype)
                 signals = batch.diffuse(same).numpy()

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from brainlsap.model.propagation import NETWORKS, DenseGraphs, GraphBatch, HeatScale
-from brainlsap.model.settings import Settings
+from brainlsap.model.settings import EVIDENCE, Settings
 
 # What a few scans hold between the last layer and the read-out: it stays in cache.
 _PART_BYTES = 1 << 19
@@ -188,7 +188,7 @@ class GraphNetwork(nn.Module):
         if settings.network == "heat":
             self.heat = HeatScale(
                 n_rois,
-                float(settings.initial_scale),
+                1.0 if settings.initial_scale == EVIDENCE else settings.initial_scale,
                 settings.max_scale or float("inf"),
                 settings.scale_mode,
             )

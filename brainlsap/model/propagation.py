@@ -53,15 +53,21 @@ class HeatScale(nn.Module):
     """
 
     def __init__(
-        self, n_rois: int, initial_scale: float, largest: float, mode: str = "region"
+        self, n_rois: int, initial_scale: Any, largest: float, mode: str = "region"
     ) -> None:
         super().__init__()
         self.n_rois, self.initial_scale = n_rois, initial_scale
         self.largest, self.mode = largest, mode
         size = n_rois if mode == "region" else 1
-        start = torch.full((size,), initial_scale)
+        start = torch.full((size,), float(initial_scale))
         self.raw_scale = nn.Parameter(start, mode != "frozen")
         self.n_projected: int | Tensor = 0
+
+    @torch.no_grad()
+    def begin(self, scales: Tensor) -> None:
+        """Start from the scale of every region, or their mean where all share one."""
+        alone = len(self.raw_scale) == 1
+        self.raw_scale[:] = scales.mean() if alone else scales
 
     def forward(self) -> Tensor:
         """Return the scale of every region, shape `(n_rois,)`."""

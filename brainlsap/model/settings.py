@@ -17,12 +17,8 @@ from brainlsap.graph import (
     largest_scale,
 )
 
+EVIDENCE = "evidence"
 AUTO = "auto"
-
-# What "auto" tries, as start: linear penalty; validation loss decides. From 2, scales
-# cannot come down in time where the network does not help. There a linear path helps
-# too (it is logistic regression); where it does, the path overfits before the rest.
-CANDIDATES = {0.2: 0.1, 1.0: 0.0, 2.0: 0.0}
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Settings:
     tolerance: float = 1e-4
     max_scale: float | None = None
     scale_mode: str = "region"
-    initial_scale: float | str = AUTO
+    initial_scale: float | str = EVIDENCE
     scale_step: float = 10.0
     scale_clip: float = 0.1
     scale_penalty: str = "none"
@@ -176,7 +172,9 @@ def check_settings(settings: Settings) -> None:
     settings.preparing()
     for name, (lowest, highest) in LIMITS.items():
         value = getattr(settings, name)
-        if value == AUTO == getattr(Settings, name) or value is None:
+        if value is None or (
+            isinstance(value, str) and value == getattr(Settings, name)
+        ):
             continue
         if not (isinstance(value, Real) and lowest <= float(value) <= highest):
             raise ParameterError(
@@ -189,30 +187,6 @@ def check_settings(settings: Settings) -> None:
         )
 
 
-def _highest(settings: Settings) -> float:
-    if settings.max_scale is not None:
-        return settings.max_scale
-    return MAX_SCALES.get(settings.kernel, DEFAULT_MAX_SCALE)
-
-
-def candidates(settings: Settings) -> tuple[Settings, ...]:
-    """Return the settings to choose from: without "auto", the one that was given."""
-    highest = _highest(settings)
-    if settings.initial_scale == AUTO:
-        scales = [scale for scale in CANDIDATES if scale <= highest] or [highest]
-    else:
-        scales = [float(settings.initial_scale)]
-    penalty = settings.linear_penalty
-    return tuple(
-        replace(
-            settings,
-            initial_scale=scale,
-            linear_penalty=CANDIDATES.get(scale, 0.0) if penalty == AUTO else penalty,
-        )
-        for scale in scales
-    )
-
-
 def settle_kernel(settings: Settings) -> Settings:
     """Fill in degree and largest scale, so that each is known and trusted.
 
@@ -222,8 +196,11 @@ def settle_kernel(settings: Settings) -> Settings:
     where the start cannot be trusted, or lies above `max_scale`.
     """
     kernel = settings.kernel
-    start = max(float(one.initial_scale) for one in candidates(settings))
-    wanted = _highest(settings)
+    given = settings.initial_scale != EVIDENCE  # which is kept where it is trusted
+    start = float(settings.initial_scale) if given else 0.0
+    wanted = MAX_SCALES.get(kernel, DEFAULT_MAX_SCALE)
+    if settings.max_scale is not None:
+        wanted = settings.max_scale
     if wanted < start:
         raise ParameterError(
             f"initial_scale {start:g} lies above max_scale {wanted:g}; raise max_scale."

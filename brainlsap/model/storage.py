@@ -141,11 +141,7 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
 
     about = {
         "format_version": FORMAT_VERSION,
-        "versions": {
-            "brainlsap": brainlsap.__version__,
-            "torch": str(torch.__version__),
-            "numpy": np.__version__,
-        },
+        "version": brainlsap.__version__,
         "origin": vars(origin),
         "kind": type(model).__name__,
         "parameters": model.get_params(deep=False),
@@ -230,7 +226,7 @@ def _check_version(path: Path, about: dict[str, Any]) -> None:
             f"{path}: a model file of version {about['format_version']}; this "
             f"brainlsap reads version {FORMAT_VERSION}. Fit the model again."
         )
-    theirs, ours = str(about["versions"]["brainlsap"]), brainlsap.__version__
+    theirs, ours = str(about["version"]), brainlsap.__version__
     # what a number means may change with the second part, before 1.0 too
     if theirs.split(".")[:2] != ours.split(".")[:2]:
         raise FileFormatError(

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.model.network import GraphNetwork
-from brainlsap.model.settings import Settings, candidates
+from brainlsap.model.settings import Settings
 
 # Validation is looked at every few epochs: each look costs a forward pass.
 _LOOK_EVERY = 2
@@ -32,8 +32,6 @@ _DEAD_SPREAD = 1e-6
 _DIVERGED = "training diverged"
 # With fewer people a validation slice is noise and is not cut.
 FEWEST_PEOPLE = 20
-# "auto" compares starting scales on so many slices of the training people.
-_PILOTS = 3
 _LARGEST_TEMPERATURE = 20.0
 
 Scans = tuple[Any, Tensor]
@@ -118,12 +116,13 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def inner_splits(
-    codes: np.ndarray, groups: np.ndarray, fraction: float, n_starts: int, seed: int
+    codes: np.ndarray, groups: np.ndarray, settings: Settings, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Divide training scans into those to learn from and those to watch, by person.
 
     Starts of one fit watch different slices, so together they learn from everybody.
-    Nobody is watched with fewer than 20 people, or where a class has fewer than two.
+    Nobody is watched with fewer than 20 people, where a class has fewer than two, or
+    without patience.
 
     Parameters
     ----------
@@ -131,9 +130,8 @@ def inner_splits(
         Class of every scan.
     groups : array of shape (n_scans,)
         Participant of every scan.
-    fraction : float
-        Share of the people to watch.
-    n_starts : int
+    settings : Settings
+        Number of starts, share of the people to watch, and patience.
     seed : int
 
     Returns
@@ -147,9 +145,10 @@ def inner_splits(
     whole = everybody, everybody[:0]
     _, people = np.unique(groups, return_inverse=True)
     sizes = [len(set(people[codes == code])) for code in set(codes)]
-    if people.max() + 1 < FEWEST_PEOPLE or min(sizes) < 2:
+    n_people, n_starts = people.max() + 1, settings.n_starts
+    if not settings.patience or n_people < FEWEST_PEOPLE or min(sizes) < 2:
         return [whole] * n_starts
-    n_slices = min(max(2, round(1 / fraction)), max(sizes))
+    n_slices = min(max(2, round(1 / settings.validation_fraction)), max(sizes))
     splits: list = []
     with warnings.catch_warnings():
         # a class with fewer people than slices is missing from some; that is fine
@@ -331,108 +330,79 @@ def _loss_of(
     return nn.CrossEntropyLoss(weight=weight)
 
 
-class Starts:
-    """Several networks of one fit, each watching other people of the training scans.
+def train_starts(
+    batch: Any,
+    codes: np.ndarray,
+    splits: list[tuple[np.ndarray, np.ndarray]],
+    measured: np.ndarray,
+    scales: np.ndarray,
+    settings: Settings,
+    seed: int,
+) -> list[Run]:
+    """Train several networks, each watching other people of the training scans.
 
     Parameters
     ----------
     batch : GraphBatch or DenseGraphs
         All training scans.
     codes : int array of shape (n_items,)
-    groups : array of shape (n_items,)
-        Participant of every scan.
+    splits : list of (learn, watch)
+        Rows, for every start; from :func:`inner_splits`.
     measured : bool array of shape (n_rois,)
         Regions to read out.
-    seed : int
+    scales : array of shape (n_rois,)
+        Where heat scales start.
     settings : Settings
-        With kernel and degree settled; after :meth:`train`, those of the start that
-        was chosen.
-
-    Attributes
-    ----------
-    runs : list of Run
-        Every start from the chosen scale.
-    start_losses : dict of str to list of float
-        Validation loss by starting scale, where several were tried.
+        With kernel and degree settled.
+    seed : int
     """
+    n_rois, n_channels = batch.signal.shape[-2:]
+    sizes = n_rois, n_channels, int(codes.max()) + 1
 
-    def __init__(
-        self,
-        batch: Any,
-        codes: np.ndarray,
-        groups: np.ndarray,
-        measured: np.ndarray,
-        seed: int,
-        settings: Settings,
-    ) -> None:
-        self.batch, self.codes = batch, codes
-        self.measured, self.seed, self.settings = measured, seed, settings
-        fraction, n_starts = settings.validation_fraction, settings.n_starts
-        everybody = np.arange(len(codes))
-        self.splits = [(everybody, everybody[:0])] * n_starts
-        if settings.patience:
-            self.splits = inner_splits(codes, groups, fraction, n_starts, seed)
-        self.runs: list[Run] = []
-        self.start_losses: dict[str, list[float]] = {}
+    def make_network() -> GraphNetwork:
+        network = GraphNetwork(*sizes, settings, torch.from_numpy(measured))
+        if network.heat is not None:
+            network.heat.begin(torch.from_numpy(scales))
+        return network.to(batch.signal.device)
 
-    def train(self) -> "Starts":
-        """Choose the starting scale if asked to, then train every start."""
-        choices, n_starts = candidates(self.settings), self.settings.n_starts
-        if len(self.splits[0][1]) == 0:
-            # nobody is left to choose by, and training loss favours memorising
-            choices = choices[-1:]
-        n_pilots = min(_PILOTS, n_starts) if len(choices) > 1 else 0
-        best = np.inf
-        for choice in choices:
-            runs = [self._run(choice, k) for k in range(n_pilots)]
-            losses = [run.best_loss for run in runs if np.isfinite(run.best_loss)]
-            mean = float(np.mean(losses)) if losses else np.inf
-            if losses:
-                self.start_losses[f"{choice.initial_scale:g}"] = losses
-            if mean < best or choice is choices[0]:
-                best, self.settings, self.runs = mean, choice, runs
-        self.runs += [self._run(self.settings, k) for k in range(n_pilots, n_starts)]
-        return self
-
-    def _run(self, settings: Settings, number: int) -> Run:
-        """Train one network, watching its own slice of the people."""
-        learn, watch = (self._some(rows) for rows in self.splits[number])
-        n_rois, n_channels = self.batch.signal.shape[-2:]
-        sizes = n_rois, n_channels, int(self.codes.max()) + 1
-
-        def make_network() -> GraphNetwork:
-            measured = torch.from_numpy(self.measured)
-            return GraphNetwork(*sizes, settings, measured).to(learn[1].device)
-
+    runs = []
+    for number, rows in enumerate(splits):
+        learn, watch = (pick(batch, codes, some) for some in rows)
         watched = watch if len(watch[1]) else None
-        seed = self.seed + 7919 * number
-        run = train_network(make_network, learn, watched, settings, seed)
+        run = train_network(
+            make_network, learn, watched, settings, seed + 7919 * number
+        )
         # prediction uses the statistics of everybody that was given
-        run.network.remember_statistics(self.batch)
-        return run
+        run.network.remember_statistics(batch)
+        runs.append(run)
+    return runs
 
-    def _some(self, rows: np.ndarray) -> Scans:
-        items = torch.from_numpy(rows).to(self.batch.signal.device)
-        codes = torch.from_numpy(self.codes[rows]).to(items.device)
-        return self.batch.select(items), codes
 
-    @torch.no_grad()
-    def temperature(self) -> float:
-        """Learn the number that logits are divided by, on the slices watched.
+def pick(batch: Any, codes: np.ndarray, rows: np.ndarray) -> Scans:
+    """Return some scans of a batch with their codes, on its device."""
+    items = torch.from_numpy(rows).to(batch.signal.device)
+    return batch.select(items), torch.from_numpy(codes[rows]).to(items.device)
 
-        Each network is asked about its own slice only, which it did not learn from;
-        1 where nobody was left to watch.
-        """
-        told = [
-            (run.network(batch).double().cpu().numpy(), codes.cpu().numpy())
-            for number, run in enumerate(self.runs)
-            for batch, codes in [self._some(self.splits[number][1])]
-            if len(codes) and not run.fault
-        ]
-        if not told:
-            return 1.0
-        logits, codes = zip(*told, strict=True)
-        return fit_temperature(np.concatenate(logits), np.concatenate(codes))
+
+@torch.no_grad()
+def learn_temperature(
+    runs: list[Run], batch: Any, codes: np.ndarray, splits: list
+) -> float:
+    """Learn the number that logits are divided by, on the slices watched.
+
+    Each network is asked about its own slice only, which it did not learn from; 1
+    where nobody was left to watch.
+    """
+    told = [
+        (run.network(some).double().cpu().numpy(), known.cpu().numpy())
+        for run, (_, watch) in zip(runs, splits, strict=True)
+        for some, known in [pick(batch, codes, watch)]
+        if len(watch) and not run.fault
+    ]
+    if not told:
+        return 1.0
+    logits, known = zip(*told, strict=True)
+    return fit_temperature(np.concatenate(logits), np.concatenate(known))
 
 
 def fit_temperature(logits: np.ndarray, codes: np.ndarray) -> float:

@@ -197,10 +197,6 @@ def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
             asked[key] = chosen(" or ".join(values))
         elif asked.get(key) is None:
             asked[key] = of_fits[0][key]
-    start = as_text(asked.get("initial_scale"))
-    tried = any(len(one.get("start_losses") or ()) > 1 for one in reports)
-    if tried and "chosen" not in start:
-        asked["initial_scale"] = chosen(start)
     if asked.get("scale_penalty") == "none":
         asked.pop("penalty_weight", None)
     return asked

@@ -25,19 +25,14 @@ def people():
     return np.array(["a", "a", "a", "b", "c", "c", "d", "e", "f"])
 
 
-def slow_edges(W, threshold, unit):
+def slow_edges(W, threshold):
     """Return steps 1 and 2, one pair of regions at a time."""
     n = len(W)
-    links = {(i, j): (W[i, j] + W[j, i]) / 2 for i in range(n) for j in range(i + 1, n)}
-    lowest = threshold
-    if unit == "density":
-        ranked = sorted(links.values(), reverse=True)
-        n_kept = round(threshold * len(ranked))
-        lowest = ranked[n_kept - 1] if n_kept else np.inf
     made = np.zeros((n, n))
-    for (i, j), weight in links.items():
-        if weight >= lowest:
-            made[i, j] = made[j, i] = weight
+    for i, j in np.ndindex(n, n):
+        weight = (W[i, j] + W[j, i]) / 2
+        if i != j and weight >= threshold:
+            made[i, j] = weight
     return made
 
 
@@ -47,25 +42,14 @@ def slow_weights(made, weights):
 
 
 @pytest.mark.parametrize("weights", ["weighted", "log", "binary"])
-@pytest.mark.parametrize(
-    ("threshold", "unit"), [(0.0, "weight"), (4.0, "weight"), (0.4, "density")]
-)
-def test_steps_are_those_of_a_slow_loop(W, threshold, unit, weights):
+@pytest.mark.parametrize("threshold", [0.0, 4.0])
+def test_steps_are_those_of_a_slow_loop(W, threshold, weights):
     before = W.copy()
-    got = Preparation.of(
-        threshold=threshold, threshold_unit=unit, weights=weights
-    ).apply(W)
+    got = Preparation.of(threshold=threshold, weights=weights).apply(W)
     for one, raw in zip(got, W, strict=True):
-        edges = slow_edges(raw, threshold, unit)
-        assert_allclose(one, slow_weights(edges, weights), rtol=1e-14)
+        expected = slow_weights(slow_edges(raw, threshold), weights)
+        assert_allclose(one, expected, rtol=1e-14)
     assert_array_equal(W, before)
-
-
-def test_density_never_makes_links_of_zeros():
-    W = np.zeros((1, 5, 5))
-    W[0, 0, 1] = 3.0
-    got = Preparation.of(threshold=0.9, threshold_unit="density").apply(W)
-    assert (got > 0).sum() == 2
 
 
 def slow_presence(edges, people):
@@ -138,7 +122,7 @@ def test_covariance_is_correlation_over_people(features, people):
 
 
 def test_covariance_of_training_people_serves_everybody(W, features, people):
-    options = {"threshold": 0.4, "threshold_unit": "density"}
+    options = {"threshold": 0.4}
     learned = Preparation.of(connectome="covariance", **options).learn(
         W[:7], features[:7], people[:7]
     )
@@ -152,10 +136,9 @@ def test_covariance_of_training_people_serves_everybody(W, features, people):
     [
         ({"thresh": 1}, r"option of preparation must be one of .*'thresh'"),
         ({"mask": None}, r"option of preparation must be one of .*'mask'"),
-        ({"threshold_unit": "mm"}, r"threshold_unit must be one of 'density'"),
-        ({"threshold": 10.0, "threshold_unit": "density"}, "0 and 1, got 10"),
-        ({"threshold": 10.0, "connectome": "covariance"}, "between 0 and 1, got 10"),
-        ({"consensus": 1.2}, "consensus must lie between 0 and 1"),
+        ({"weights": "mm"}, r"weights must be one of 'binary'"),
+        ({"threshold": 10.0, "connectome": "covariance"}, "at most 1, got 0.0 and 10"),
+        ({"consensus": 1.2}, "consensus, a share .* at most 1, got 1.2"),
         (
             {"consensus": 0.5, "connectome": "covariance"},
             "for connectomes of",

@@ -22,7 +22,14 @@ from brainlsap.graph import (
     heat_kernel,
     normalized_laplacian,
 )
-from brainlsap.model import NETWORKS, LSAPClassifier, NetworkClassifier, training
+from brainlsap.model import (
+    NETWORKS,
+    LSAPClassifier,
+    LSAPRidgeClassifier,
+    NetworkClassifier,
+    classifier,
+    training,
+)
 from brainlsap.model.network import GraphNetwork
 
 PLANTED, UNMEASURED = 3, 5
@@ -143,13 +150,13 @@ def test_it_is_cloned_and_set_without_what_it_learned(scans):
 
 
 def test_grid_search_finds_rare_options_and_hands_people_on(scans, monkeypatch):
-    seen, split = [], training.inner_splits
+    seen, split = [], classifier.inner_splits
 
     def watching(codes, groups, *given):
         seen.append(len(groups))
         return split(codes, groups, *given)
 
-    monkeypatch.setattr(training, "inner_splits", watching)
+    monkeypatch.setattr(classifier, "inner_splits", watching)
     grid = {"scale_mode": ["region", "frozen"], "dropout": [0.1, 0.3]}
     with sklearn.config_context(enable_metadata_routing=True):
         model = make(n_starts=1, n_epochs=4).set_fit_request(groups=True)
@@ -245,6 +252,20 @@ def test_scale_path_leads_from_the_start_to_what_was_learned(scans):
     seen = np.mean([run.scales for run in model.history_], axis=0)
     assert_allclose(path[1], seen[1] + (4.75 - 3) / 2 * (seen[2] - seen[1]), rtol=1e-5)
     assert_allclose(path[2], seen[3] + (8.5 - 7) / 2 * (seen[4] - seen[3]), rtol=1e-5)
+
+
+def test_scales_start_at_those_of_highest_evidence(draw_scans):
+    scans = draw_scans(n_people=40)
+    given = {"initial_scale": None, "linear_penalty": "auto", "n_epochs": 2}
+    for mode in ("region", "global", "frozen"):
+        model = fit(scans, scale_mode=mode, **given)
+        ridge = LSAPRidgeClassifier(
+            "auto" if mode == "region" else "one", max_scale=4.5, n_draws=0
+        ).fit(scans.X, scans.y, groups=scans.people)
+        found = ridge.scales_ if ridge.chosen_ != "none" else np.full(7, 0.2)
+        assert_allclose(model.scales_start_, found, rtol=1e-6)
+        linear = model.networks_[0].linear is not None
+        assert linear == (ridge.chosen_ == "none")
 
 
 def test_scale_modes(scans):

@@ -9,11 +9,12 @@ from torch import nn
 from brainlsap.model import training
 from brainlsap.model.inputs import InputScaler, make_batch
 from brainlsap.model.network import GraphNetwork
+from brainlsap.model.settings import Settings
 from brainlsap.model.training import (
-    Starts,
     fit_temperature,
     inner_splits,
     train_network,
+    train_starts,
 )
 
 N_ROIS = 7
@@ -186,7 +187,7 @@ def draw_people(n_people=31, n_classes=3, seed=0):
 
 def test_people_stay_whole_and_starts_watch_everybody_once():
     codes, people = draw_people()
-    splits = inner_splits(codes, people, 0.2, 6, seed=3)
+    splits = inner_splits(codes, people, Settings(n_starts=6), seed=3)
     for learn, watch in splits:
         assert not set(people[learn]) & set(people[watch])
         assert sorted([*learn, *watch]) == list(range(len(codes)))
@@ -198,10 +199,10 @@ def test_people_stay_whole_and_starts_watch_everybody_once():
 
 def test_few_people_are_not_divided():
     codes, people = draw_people(19)
-    assert len(inner_splits(codes, people, 0.2, 1, 0)[0][1]) == 0
+    assert len(inner_splits(codes, people, Settings(), 0)[0][1]) == 0
     codes, people = draw_people()
     codes = np.where(people == "sub-7", 3, codes)  # a class of one person
-    assert len(inner_splits(codes, people, 0.2, 1, 0)[0][1]) == 0
+    assert len(inner_splits(codes, people, Settings(), 0)[0][1]) == 0
 
 
 # --- starts ---------------------------------------------------------------------
@@ -212,13 +213,9 @@ def starts_of(scans, settings):
     how = settings, settings.preparing(), torch.device("cpu")
     batch = make_batch(scans.connectomes, task.scaled, *how)
     codes = np.unique(scans.y, return_inverse=True)[1]
-    measured = task.measured.numpy()
-    return Starts(batch, codes, scans.people, measured, 5, settings)
-
-
-def same(one, other):
-    states = one.network.state_dict(), other.network.state_dict()
-    return all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+    splits = inner_splits(codes, scans.people, settings, 5)
+    given = splits, task.measured.numpy(), np.linspace(0.1, 1.9, N_ROIS), settings
+    return batch, train_starts(batch, codes, *given, seed=5)
 
 
 def test_every_start_has_its_own_seed_and_slice(scans, settle, monkeypatch):
@@ -230,30 +227,27 @@ def test_every_start_has_its_own_seed_and_slice(scans, settle, monkeypatch):
         return train(make_network, learn, watch, settings, seed)
 
     monkeypatch.setattr(training, "train_network", watching)
-    found = starts_of(scans, settle(n_starts=3)).train()
+    batch, runs = starts_of(scans, settle(n_starts=3))
     assert len({seed for seed, *_ in seen}) == 3
     assert all(learn + watch == 32 and watch > 0 for _, learn, watch in seen)
-    assert not same(*found.runs[:2])
+    one, other = (run.network.state_dict() for run in runs[:2])
+    assert not all(torch.equal(value, other[name]) for name, value in one.items())
     # prediction uses the statistics of everybody
-    network = found.runs[1].network
+    network = runs[1].network
     with torch.no_grad():
-        Z = found.batch.diffuse(network.heat())
+        Z = batch.diffuse(network.heat())
     assert_allclose(network.standardize[0].mean, Z.mean(0), atol=1e-6)
     seen.clear()
-    starts_of(scans, settle(n_starts=2, patience=0)).train()
+    starts_of(scans, settle(n_starts=2, patience=0))
     assert [one[1:] for one in seen] == [(32, 0), (32, 0)]
 
 
-def test_auto_takes_the_start_of_lowest_validation_loss(scans, settle):
-    given = {"linear_penalty": "auto", "n_starts": 4}
-    found = starts_of(scans, settle(initial_scale="auto", **given)).train()
-    means = {float(scale): np.mean(loss) for scale, loss in found.start_losses.items()}
-    chosen = found.settings.initial_scale
-    assert len(means) == 3
-    assert chosen == min(means, key=means.get)
-    again = starts_of(scans, found.settings).train()
-    assert len(found.runs) == 4
-    assert all(same(*pair) for pair in zip(found.runs, again.runs, strict=True))
+@pytest.mark.parametrize("mode", ["region", "global", "frozen"])
+def test_scales_start_where_they_are_told_to(scans, settle, mode):
+    settings = settle(scale_mode=mode, scale_step=0.0, n_starts=1, n_epochs=1)
+    _, (run,) = starts_of(scans, settings)
+    expected = np.linspace(0.1, 1.9, N_ROIS) if mode == "region" else [1.0] * N_ROIS
+    assert_allclose(run.network.heat().detach(), expected, rtol=1e-6)
 
 
 def test_temperature_is_what_logits_were_multiplied_by():
