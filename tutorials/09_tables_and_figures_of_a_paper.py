@@ -13,7 +13,6 @@ from brainlsap.report import (
     common_region_table,
     comparison_table,
     demographics_table,
-    demographics_tests,
     methods_text,
     plot_confusion,
     score_table,
@@ -27,9 +26,8 @@ tables.mkdir(exist_ok=True)
 
 def keep(name, table):
     """Write a table as LaTeX and CSV, and show it."""
-    for style, ending in (("latex", "tex"), ("csv", "csv")):
-        path = tables / f"{name}.{ending}"
-        path.write_text(table_text(table, style), encoding="utf-8")
+    (tables / f"{name}.tex").write_text(table_text(table, "latex"), encoding="utf-8")
+    table.to_csv(tables / f"{name}.csv", index=False)
     print(table_text(table, "markdown"))
 
 
@@ -39,7 +37,6 @@ def keep(name, table):
 # %%
 cohort = make_cohort(30, atlas="desikan82", random_state=0)
 keep("demographics", demographics_table(cohort.table, cohort.classes))
-print(demographics_tests(cohort.table, cohort.classes).round(3).to_string(index=False))
 
 # %% [markdown]
 # ## Scores

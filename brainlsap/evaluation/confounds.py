@@ -15,6 +15,8 @@ from brainlsap.exceptions import ParameterError
 ALIASES = (
     {"etiv", "icv", "tiv", "estimatedtotalintracranialvol", "intracranialvolume"},
     {"sex", "gender", "ptgender"},
+    {"age", "ageyears", "ageatscan"},
+    {"site", "siteid", "center", "centre"},
 )
 """Names of one thing; case, blanks and underscores do not count."""
 

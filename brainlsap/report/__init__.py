@@ -14,7 +14,7 @@ _NAMES = {
     "plot_scores plot_training",
     "report": "check_results_folder read_results write_report write_tables",
     "tables": "audit_table class_differences class_rate_table common_region_table "
-    "comparison_table demographics_table demographics_tests direction_table fit_table "
+    "comparison_table demographics_table direction_table fit_table "
     "interval_table region_table score_table table_text unusual_scans_table",
 }
 _MODULES = {name: module for module, some in _NAMES.items() for name in some.split()}

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, Normalize, to_rgba
 from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.pyplot import get_cmap
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from brainlsap.arrays import check_choice
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from brainlsap.evaluation import Evaluation
+
+Maps = Mapping[str, np.ndarray]
+"""A value for each region, by title."""
+
+Texts = tuple[str, str]
+"""Title, and label of the colour bar."""
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial")
@@ -103,34 +110,28 @@ def plot_regions(
     """
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
-    scale, extend = color_scale(maps, cmap, vmin, vmax)
+    scale = color_scale(maps, cmap, vmin, vmax)
     with styled(**{"text.parse_math": False}):  # names are printed as they are
+        texts = (title or "", colorbar_label or "")
         if not atlas.has_surfaces:
             draw = _plot_markers if is_located(atlas) else _plot_bars
-            texts = (title or "", colorbar_label or "", "")
             return draw(maps, atlas, scale, texts, width, figure)
         marked = dict.fromkeys(atlas.match(list(outline)).tolist(), "")
         if isinstance(outline, Mapping):
             marked = dict(zip(marked, outline.values(), strict=True))
-        note = _missing_note(maps, atlas) if views == "all" else ""
-        texts = (title or "", colorbar_label or "", note)
         shown = _views(views, atlas)
-        return _plot_surfaces(
-            maps, atlas, shown, scale, extend, texts, marked, width, figure
-        )
+        return _plot_surfaces(maps, atlas, scale, texts, width, figure, shown, marked)
 
 
 def _views(asked: str | Sequence[str], atlas: Atlas) -> list[str]:
     """Return views by their full names."""
     seen = [one for one in VIEWS if one != "subcortex" or subcortical_meshes(atlas)]
     groups = {"all": seen, **{one: [one] for one in seen}}
-    for one in SIDEWAYS:
-        groups[one] = [f"{one} left", f"{one} right"]
-    shown: list[str] = []
-    for view in [asked] if isinstance(asked, str) else asked:
+    groups |= {one: [f"{one} left", f"{one} right"] for one in SIDEWAYS}
+    views = [asked] if isinstance(asked, str) else asked
+    for view in views:
         check_choice("views", view, groups)
-        shown += groups[view]
-    return shown
+    return [one for view in views for one in groups[view]]
 
 
 def plot_scales_at_quarters(
@@ -168,13 +169,9 @@ def plot_scales_at_quarters(
         If the model is unknown or has no scales during training.
     """
     having = list(evaluation.scales.query("share < 1")["model"].unique())
-    model = having[0] if model is None and having else model
-    if model not in having:
-        told = ", ".join(having) or "none"
-        raise ParameterError(
-            f"model must be one with scales during training ({told}), got {model!r}."
-        )
-    table = scales_in_training(evaluation, str(model))
+    model = model or next(iter(having), "none")
+    check_choice("model with scales during training", model, having)
+    table = scales_in_training(evaluation, model)
     maps = {QUARTERS.get(share, f"{share:.0%}"): table[share] for share in table}
     options = {"colorbar_label": "relative scale (median 1)", **options}
     atlas = atlas or find_atlas(evaluation) or evaluation.cohort.atlas_name
@@ -202,16 +199,14 @@ def is_located(atlas: Atlas) -> bool:
 
 def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
     """Return each map by title ("" for a single one) in atlas order, NaN if absent."""
-    if isinstance(values, pd.DataFrame):
-        values = dict(values.items())
-    if not isinstance(values, Mapping | pd.Series):
+    if not isinstance(values, Mapping | pd.Series | pd.DataFrame):
         raise ParameterError(
             "values must give each value by the region's name: a Series, a mapping, "
             f"or a DataFrame or mapping of several, got {type(values).__name__}."
         )
-    parts = [values] if isinstance(values, pd.Series) else list(values.values())
-    several = all(isinstance(part, Mapping | pd.Series) for part in parts)
-    maps = values if several and isinstance(values, Mapping) else {"": values}
+    maps = {"": values} if isinstance(values, pd.Series) else dict(values.items())
+    if not all(isinstance(part, Mapping | pd.Series) for part in maps.values()):
+        maps = {"": values}
     found = {}
     for title, part in maps.items():
         # Before anything becomes a dict: an index may hold a name twice.
@@ -229,30 +224,32 @@ def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
 
 
 def color_scale(
-    maps: Mapping[str, np.ndarray],
-    cmap: str | Colormap | None,
-    vmin: float | None,
-    vmax: float | None,
-) -> tuple[ScalarMappable, str]:
-    """Return the colours of all maps, and which ends of the bar have values beyond."""
+    maps: Maps, cmap: Any, vmin: float | None, vmax: float | None
+) -> ScalarMappable:
+    """Return the colours of all maps; their bar says where values are beyond it."""
     values = np.concatenate(list(maps.values()))
-    lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
-    low, high = lowest, highest
+    low, high = lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
     if low == high:
-        half = 0.5 * (abs(low) or 1.0)
-        low, high = low - half, high + half
+        low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(low) or 1.0)
     if cmap is None and lowest < 0 < highest:
         cmap, high = "RdBu_r", max(-lowest, highest)
         low = -high
     low, high = low if vmin is None else float(vmin), high if vmax is None else vmax
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
-    ends = {(True, True): "both", (True, False): "min", (False, True): "max"}
-    extend = ends.get((lowest < low, highest > high), "neither")
-    return ScalarMappable(Normalize(low, high, clip=True), cmap or "viridis"), extend
+    colors: Any = get_cmap(cmap or "viridis").with_extremes(bad=NO_VALUE)
+    ends = [["neither", "max"], ["min", "both"]]
+    colors.colorbar_extend = ends[lowest < low][highest > high]
+    return ScalarMappable(Normalize(low, high, clip=True), colors)
 
 
-def _missing_note(maps: Mapping[str, np.ndarray], atlas: Atlas) -> str:
+def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
+    """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
+    colors = scale.to_rgba(np.ma.masked_invalid(values))
+    return np.vstack([colors, to_rgba(NO_REGION)])
+
+
+def _missing_note(maps: Maps, atlas: Atlas) -> str:
     """Say which regions have a value and no surface to draw it on."""
     known = ~np.all([np.isnan(one) for one in maps.values()], axis=0)
     drawn = [region_mesh(atlas, side, below=False).region for side in "LR"]
@@ -263,18 +260,17 @@ def _missing_note(maps: Mapping[str, np.ndarray], atlas: Atlas) -> str:
 
 
 def _plot_surfaces(
-    maps: Mapping[str, np.ndarray],
+    maps: Maps,
     atlas: Atlas,
-    views: list[str],
-    scale: ScalarMappable,
-    extend: str,
-    texts: tuple[str, str, str],
-    marked: Mapping[int, str],
+    scale: Any,
+    texts: Texts,
     width: float,
     figure: Any,
+    views: list[str],
+    marked: dict[int, str],
 ) -> Any:
     """Draw one row a map and one column a view, laid out in mm."""
-    title, bar_label, note = texts
+    title, bar_label = texts
     pictures = {view: region_picture(atlas, view) for view in views}
     tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
     wide = {view: tall[view] * one.width / one.height for view, one in pictures.items()}
@@ -291,6 +287,7 @@ def _plot_surfaces(
         for row, (name, values) in enumerate(zip(names, maps.values(), strict=True))
         for line in lines
     ]
+    note = _missing_note(maps, atlas) if len(views) > 5 else ""
     note = _wrap(note, width - left)
     fixed = sum(row[-1] for row in rows) + 5 * bool(title) + 2
     fixed += 3 * len(note.splitlines()) + 2 * ("subcortex" in views)
@@ -312,8 +309,7 @@ def _plot_surfaces(
     y = (height + needed) / 2 - 5 * bool(title)
     top, end = y - head, 0.0
     for name, values, line, above in rows:
-        colors = scale.to_rgba(np.nan_to_num(values))
-        colors[np.isnan(values)] = to_rgba(NO_VALUE)
+        colors = region_colors(values, scale)
         y, x = y - above - unit * row_tall, left
         for view in line:
             x += GAP + 3 * (view == "subcortex")
@@ -321,7 +317,8 @@ def _plot_surfaces(
             box = np.array([x, below, unit * wide[view], unit * tall[view]])
             axes = figure.add_axes(box / size, label=view)
             identity = f"{name}.{view}".strip(".").replace(" ", "-")
-            _draw_view(axes, view, pictures[view], colors, atlas.names, identity)
+            ids = [f"{identity}.{one}" for one in (*atlas.names, "brain")]
+            _draw_view(axes, view, pictures[view], colors, ids)
             _mark(axes, view, pictures, marked)
             if above >= HEAD:
                 high, points = (row_tall / tall[view] + 1) / 2, 72 * MM * (head - HEAD)
@@ -339,8 +336,7 @@ def _plot_surfaces(
     numbers = ScalarFormatter()
     numbers.set_powerlimits((-2, 4))
     ticks = MaxNLocator(int(np.clip(long / 5, 2, 6)), steps=[1, 2, 2.5, 5, 10])
-    style = {"extend": extend, "format": numbers, "ticks": ticks, "label": bar_label}
-    figure.colorbar(scale, cax=cax, **style)
+    figure.colorbar(scale, cax=cax, format=numbers, ticks=ticks, label=bar_label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         at: Any = {"transform": cax.transAxes, "clip_on": False}
@@ -353,19 +349,12 @@ def _plot_surfaces(
 
 
 def _draw_view(
-    axes: Any,
-    view: str,
-    picture: RegionPicture,
-    colors: np.ndarray,
-    names: Sequence[str],
-    identity: str,
+    axes: Any, view: str, picture: RegionPicture, colors: np.ndarray, ids: list[str]
 ) -> None:
     """Draw the regions of one view, each with its id, and say which side is which."""
-    for place, shape in picture.shapes.items():
-        style: Any = {"facecolor": NO_REGION, "gid": f"{identity}.brain"}
-        if place >= 0:
-            style = {"facecolor": colors[place], "gid": f"{identity}.{names[place]}"}
-        axes.add_artist(PathPatch(shape, edgecolor=LINE, linewidth=0.25, **style))
+    for place, shape in picture.shapes.items():  # -1: all of the brain, below them
+        style: Any = {"facecolor": colors[place], "edgecolor": LINE}
+        axes.add_artist(PathPatch(shape, linewidth=0.25, gid=ids[place], **style))
     width, height = picture.width, picture.height
     if picture.shade is not None:
         axes.imshow(picture.shade, extent=(0, width, 0, height), zorder=2)
@@ -377,44 +366,33 @@ def _draw_view(
         y = 0 if below else height  # clear of the caudates
         axes.text(0, y, one, ha="left", va="top")
         axes.text(width, y, other, ha="right", va="top")
-    for share, name in zip(
-        picture.line_centres, SIDEWAYS if below else "", strict=False
-    ):
-        at: Any = {"ha": "right", "va": "center", "rotation": 90}
-        letters = min(6.0, 8.6 * axes.bbox.height / axes.figure.dpi)
-        axes.text(-1, (1 - share) * height, name, fontsize=letters, **at)
+    style = {"ha": "right", "va": "center", "rotation": 90}
+    style["fontsize"] = min(6.0, 8.6 * axes.bbox.height / axes.figure.dpi)
+    for share, name in zip((0.75, 0.25), SIDEWAYS if below else (), strict=False):
+        axes.text(-1, share * height, name, **style)
 
 
 def _mark(
-    axes: Any,
-    view: str,
-    pictures: Mapping[str, RegionPicture],
-    marked: Mapping[int, str],
+    axes: Any, view: str, pictures: dict[str, RegionPicture], marked: dict[int, str]
 ) -> None:
     """Outline regions, and label each in the view that shows most of it."""
-    for place, label in marked.items():
-        shape = pictures[view].shapes.get(place)
-        if shape is None:
-            continue
+    height = pictures[view].height
+    for place in marked.keys() & pictures[view].shapes.keys():
+        shape: Any = pictures[view].shapes[place]
         axes.add_artist(PathPatch(shape, fill=False, ec="black", lw=1, zorder=3))
         shown = {  # views from the side are known best
             one: part.areas.get(place, 0) * (2 if one.startswith(SIDEWAYS) else 1)
             for one, part in pictures.items()
         }
-        if label and shown[view] == max(shown.values()):
-            parts: Any = shape.to_polygons()  # of the large ones, the highest
+        if marked[place] and shown[view] == max(shown.values()):
+            parts = shape.to_polygons()  # of the large ones, the highest
             part = max(parts, key=lambda one: (len(one) > 15, one[:, 1].mean()))
             x, y = part.mean(axis=0)
-            is_high = y > pictures[view].height / 2 or view == "subcortex"
-            axes.annotate(
-                label,
-                (x, y),
-                (x, pictures[view].height if is_high else 0),
-                ha="center",
-                va="bottom" if is_high else "top",
-                arrowprops={"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0},
-                zorder=4,
-            )
+            above = y > height / 2 or view == "subcortex"
+            style: Any = {"ha": "center", "va": "bottom" if above else "top"}
+            style["arrowprops"] = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0}
+            at = (x, height if above else 0)
+            axes.annotate(marked[place], (x, y), at, zorder=4, **style)
 
 
 def _wrap(text: str, width: float) -> str:
@@ -423,17 +401,12 @@ def _wrap(text: str, width: float) -> str:
 
 
 def _plot_markers(
-    maps: Mapping[str, np.ndarray],
-    atlas: Atlas,
-    scale: ScalarMappable,
-    texts: tuple[str, str, str],
-    width: float,
-    figure: Any,
+    maps: Maps, atlas: Atlas, scale: Any, texts: Texts, width: float, figure: Any
 ) -> Any:
     """Draw markers at the centres of the regions, one row a map."""
     from nilearn.plotting import plot_markers
 
-    title, label, _ = texts
+    title, label = texts
     centres, height = atlas.coordinates, 15 + 37 * len(maps)
     low, high = scale.get_clim()
     style: Any = {"node_cmap": scale.get_cmap(), "node_vmin": low, "node_vmax": high}
@@ -462,15 +435,10 @@ def _plot_markers(
 
 
 def _plot_bars(
-    maps: Mapping[str, np.ndarray],
-    atlas: Atlas,
-    scale: ScalarMappable,
-    texts: tuple[str, str, str],
-    width: float,
-    figure: Any,
+    maps: Maps, atlas: Atlas, scale: Any, texts: Texts, width: float, figure: Any
 ) -> Any:
     """Draw bars in the order of the first map, one column a map."""
-    title, label, _ = texts
+    title, label = texts
     names = atlas.full_names if width > NARROW else atlas.short_names
     table = pd.DataFrame(maps, index=list(names)).dropna(how="all")
     table = table.sort_values(table.columns[0], kind="stable")

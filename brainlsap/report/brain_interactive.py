@@ -11,13 +11,7 @@ from matplotlib.colors import Colormap, to_hex
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
-from brainlsap.report.brain import (
-    NO_REGION,
-    NO_VALUE,
-    color_scale,
-    is_located,
-    region_maps,
-)
+from brainlsap.report.brain import color_scale, is_located, region_colors, region_maps
 from brainlsap.report.brain_raster import VIEWS, region_mesh, subcortical_meshes
 
 # Where the viewer stands, and what is up.
@@ -72,39 +66,28 @@ def interactive_brain(
             "plot_regions draws bars."
         )
     values = region_maps(maps, atlas)
-    scale, _ = color_scale(values, cmap, vmin, vmax)
+    scale = color_scale(values, cmap, vmin, vmax)
     on_surface = atlas.has_surfaces
     parts = _surface_parts(atlas) if on_surface else _marker_parts(atlas)
-    looks = []
-    for one in values.values():
-        known = zip(scale.to_rgba(np.nan_to_num(one)), np.isnan(one), strict=True)
-        colors = [NO_VALUE if missing else to_hex(color) for color, missing in known]
-        texts = [_describe(atlas, place, value) for place, value in enumerate(one)]
-        colors, texts = [*colors, NO_REGION], [*texts, "no region"]  # the last is -1
-        look: dict[str, Any] = {
-            "color" if on_surface else "marker.color": [colors[p[0]] for p in parts],
-            "hovertext": [texts[part[0]] for part in parts],
-        }
-        looks.append(look)
+    regions = [region for region, *_ in parts]
     figure = go.Figure([trace for *_, trace in parts])
-    for place, trace in enumerate(figure.data):
-        trace.update({key: shown[place] for key, shown in looks[0].items()})
-    maps_menu = [
-        {
-            "label": _plain(name),
-            "method": "restyle",
-            "args": [look, [*range(len(parts))]],
+    menus: list[list[dict[str, Any]]] = [[], _views_menu(parts)]
+    for name, one in values.items():
+        colors = [to_hex(color) for color in region_colors(one, scale)]
+        texts = [_describe(atlas, place, value) for place, value in enumerate(one)]
+        texts.append("no region")  # -1
+        look: dict[str, Any] = {
+            "color" if on_surface else "marker.color": [colors[k] for k in regions],
+            "hovertext": [texts[k] for k in regions],
         }
-        for name, look in zip(values, looks, strict=True)
-    ]
-    views_menu = _views_menu(parts) if on_surface else []
-    if views_menu:
-        visible, camera = views_menu[0]["args"]
-        for trace, on in zip(figure.data, visible["visible"], strict=False):
-            trace.visible = on
-        figure.update_layout(camera)
+        button = {"label": _plain(name), "method": "restyle"}
+        menus[0].append(button | {"args": [look, [*range(len(parts))]]})
+    first, view = menus[0][0]["args"][0], menus[1][0]["args"] if on_surface else None
+    for place, trace in enumerate(figure.data):
+        trace.update({key: shown[place] for key, shown in first.items()})
+        trace.visible = view[0]["visible"][place] if view else True
     figure.add_trace(_color_bar(scale, _plain(colorbar_label)))
-    menus = [maps_menu if len(maps_menu) > 1 else [], views_menu]
+    at = {"x": 0.01, "xanchor": "left", "yanchor": "top"}
     figure.update_layout(
         title={"text": _plain(title)},
         scene={f"{axis}axis": {"visible": False} for axis in "xyz"},
@@ -112,10 +95,11 @@ def interactive_brain(
         showlegend=False,
         margin={"l": 0, "r": 0, "b": 0, "t": 40 if title else 0},
         updatemenus=[
-            {"buttons": menu, "x": 0.01, "y": y, "xanchor": "left", "yanchor": "top"}
+            {"buttons": menu, "y": y, **at}
             for menu, y in zip(menus, (0.99, 0.88), strict=True)
-            if menu
+            if len(menu) > 1
         ],
+        **(view[1] if view else {}),
     )
     return figure
 
@@ -196,14 +180,9 @@ def _views_menu(parts: list[Part]) -> list[dict[str, Any]]:
         sides = {side for line in lines for side, _ in line}
         below = view == "subcortex"
         seen = [side in sides and sub == below for _, side, sub, _ in parts]
+        eye, up = (dict(zip("xyz", v, strict=True)) for v in _CAMERAS[lines[0][0][1]])
+        args = [{"visible": [*seen, True]}, {"scene.camera": {"eye": eye, "up": up}}]
         if any(seen):
-            eye, up = (
-                dict(zip("xyz", v, strict=True)) for v in _CAMERAS[lines[0][0][1]]
-            )
-            args = [
-                {"visible": [*seen, True]},
-                {"scene.camera": {"eye": eye, "up": up}},
-            ]
             menu.append({"label": view.capitalize(), "method": "update", "args": args})
     return menu
 

@@ -29,10 +29,7 @@ VIEWS: dict[str, tuple[tuple[tuple[str, str], ...], ...]] = {
     "lateral right": ((("R", "right"),),),
     "medial left": ((("L", "right"),),),
     "medial right": ((("R", "left"),),),
-    "subcortex": (
-        (("L", "left"), ("R", "right")),
-        (("L", "right"), ("R", "left")),
-    ),
+    "subcortex": ((("L", "left"), ("R", "right")), (("L", "right"), ("R", "left"))),
 }
 # Viewer -> axes of the picture in RAS coordinates: to the right, up, to the viewer.
 _CAMERAS = {
@@ -63,7 +60,6 @@ class RegionPicture(NamedTuple):
     `shapes` are the outlines of all regions that are seen, by position in the atlas,
     the whole brain's first under NO_REGION; `areas` are in mm². `shade`
     (height, width, 4) darkens what turns away from the viewer; None for the cortex.
-    `line_centres` are the heights of the lines of drawings, as shares from the top.
     """
 
     width: float
@@ -71,12 +67,6 @@ class RegionPicture(NamedTuple):
     shapes: dict[int, Path]
     areas: dict[int, float]
     shade: np.ndarray | None
-    line_centres: list[float]
-
-
-@lru_cache(maxsize=1)
-def _fsaverage() -> Any:
-    return load_fsaverage("fsaverage5")["inflated"].parts
 
 
 @lru_cache(maxsize=8)  # an atlas is hashed by identity
@@ -96,7 +86,8 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
             if sides[name] in (hemisphere, "M")
         ]
         return _join(structures)
-    mesh = _fsaverage()[{"L": "left", "R": "right"}[hemisphere]]
+    parts = load_fsaverage("fsaverage5")["inflated"].parts
+    mesh = parts[{"L": "left", "R": "right"}[hemisphere]]
     points, faces = np.asarray(mesh.coordinates, float), np.asarray(mesh.faces, int)
     labels = atlas.vertex_labels(hemisphere)
     if len(labels) != len(points):
@@ -104,9 +95,8 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
             f"Atlas {atlas.name} labels {len(labels)} vertices of hemisphere "
             f"{hemisphere}; figures are drawn on fsaverage5, which has {len(points)}."
         )
-    kinds, column = np.unique(
-        np.where(labels < 0, NO_REGION, labels), return_inverse=True
-    )
+    labels = np.where(labels < 0, NO_REGION, labels)
+    kinds, column = np.unique(labels, return_inverse=True)
     membership = _smooth_membership(column, len(kinds), faces)
     points, faces, column = cut_at_borders(points, faces, membership)
     return RegionMesh(points, faces, kinds[column])
@@ -175,7 +165,7 @@ def cut_at_borders(
 def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     """Draw the regions of an atlas in one view: its drawings side by side."""
     below = view == "subcortex"
-    parts, centres, top = [], [], 0.0
+    parts, top = [], 0.0
     for line in VIEWS[view]:
         left, bottom = 0.0, top
         for hemisphere, viewer in line:
@@ -186,7 +176,6 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
             parts.append(mesh._replace(points=points))
             left += high[0] - low[0] + _GAP
             bottom = min(bottom, top - high[1] + low[1])
-        centres.append((top + bottom) / 2)
         top = bottom - _GAP
     mesh = _join(parts)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
@@ -211,8 +200,7 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
         shade = np.zeros((*region.shape, 4), dtype=np.float32)
         shade[shown, 3] = _SHADE * (1 - np.clip(facing, 0, 1)) ** 2
     height, width = np.array(region.shape) / resolution
-    lines = [centre / bottom for centre in centres]
-    return RegionPicture(width, height, shapes, areas, shade, lines)
+    return RegionPicture(width, height, shapes, areas, shade)
 
 
 def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:

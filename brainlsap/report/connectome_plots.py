@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.colors import LogNorm, Normalize
@@ -13,6 +12,7 @@ from nilearn import plotting
 from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
+from brainlsap.report.figures import FULL_WIDTH, new_axes, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,14 +57,15 @@ def plot_connectome(
         If there is no edge, a region has no coordinates, or the connectome's shape is
         not that of the names.
     """
-    weights, regions = _named_connectome(connectome, region_names, atlas)
+    atlas = load_atlas(atlas)
+    weights, places = _named_connectome(connectome, region_names, atlas)
     check_at_least("n_edges", n_edges, 1)
-    centres = regions[["x", "y", "z"]].to_numpy(float)
+    centres = atlas.coordinates[places]
     lacking = np.isnan(centres).any(axis=1)
     if lacking.any():
         raise ParameterError(
             f"{lacking.sum()} regions have no coordinates, "
-            f"{regions['name'].iloc[lacking.argmax()]} first; plot_matrix needs none."
+            f"{atlas.names[places[lacking.argmax()]]} first; plot_matrix needs none."
         )
     size = np.sort(np.abs(weights[np.triu_indices(len(weights), 1)]))
     weights = np.where(np.abs(weights) >= size[-n_edges:][0], weights, 0.0)
@@ -84,6 +85,7 @@ def plot_connectome(
     return display
 
 
+@styled()
 def plot_matrix(
     connectome: np.ndarray | pd.DataFrame,
     region_names: Sequence[str] | None = None,
@@ -91,6 +93,7 @@ def plot_matrix(
     *,
     label: str = "weight",
     log: bool = True,
+    axes: "Axes | None" = None,
 ) -> "Axes":
     """Draw a connectome as a matrix, ordered by hemisphere and lobe.
 
@@ -102,6 +105,8 @@ def plot_matrix(
         As for :func:`plot_connectome`.
     log : bool
         Logarithmic colours; pairs without an edge are blank.
+    axes : Axes, optional
+        Where to draw; by default a new figure.
 
     Returns
     -------
@@ -112,10 +117,13 @@ def plot_matrix(
     ParameterError
         As for :func:`plot_connectome`.
     """
-    weights, regions = _named_connectome(connectome, region_names, atlas)
-    lobes = regions["lobe"].fillna("").to_numpy(str)
-    of_lobe = [_LOBES.index(one) if one in _LOBES else len(_LOBES) for one in lobes]
-    order = np.lexsort((lobes, of_lobe, regions["hemisphere"]))
+    atlas = load_atlas(atlas)
+    weights, places = _named_connectome(connectome, region_names, atlas)
+    regions = atlas.regions.iloc[places]
+    of_lobe = regions["lobe"].map({name: k for k, name in enumerate(_LOBES)})
+    lobe = regions["lobe"].fillna("").replace("", "no lobe")
+    sides = regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
+    order = np.lexsort((lobe, of_lobe.fillna(len(_LOBES)), regions["hemisphere"]))
     weights = weights[np.ix_(order, order)]
     np.fill_diagonal(weights, np.nan)
     if log:
@@ -124,18 +132,15 @@ def plot_matrix(
             raise ParameterError("No weight is above 0; log=False draws others.")
     low, high = np.nanmin(weights), np.nanmax(weights)
     norm = LogNorm(low, max(high, 1.01 * low)) if log else Normalize(low, high)
-    axes = plt.figure(figsize=(6.5, 5.6), layout="compressed").add_subplot()
-    image = plotting.plot_matrix(
-        weights, axes=axes, colorbar=False, cmap="viridis", norm=norm
-    )
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, label=label)
-    bar.ax.tick_params(labelsize=8)
-    sides = regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
-    names = (sides + np.where(lobes == "", "no lobe", lobes)).to_numpy(str)[order]
+    axes = axes or new_axes(FULL_WIDTH * 0.8, 120)
+    style: Any = {"cmap": "viridis", "norm": norm, "colorbar": False}
+    image = plotting.plot_matrix(weights, axes=axes, **style)
+    axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, label=label)
+    names = (sides + lobe).to_numpy(str)[order]
     starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
     ends = np.append(starts[1:], len(names))
-    for line in (axes.axhline, axes.axvline):
-        for end in ends:
+    for end in ends:
+        for line in (axes.axhline, axes.axvline):
             line(end - 0.5, color="#777777", linewidth=0.4)
     middles = (starts + ends - 1) / 2
     axes.set_yticks(middles, names[starts], fontsize=7)
@@ -145,20 +150,15 @@ def plot_matrix(
 
 
 def _named_connectome(
-    connectome: np.ndarray | pd.DataFrame,
-    region_names: Sequence[str] | None,
-    atlas: str | Path | Atlas,
-) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return weights without self-connections, and the atlas' region of each row."""
-    atlas = load_atlas(atlas)
-    if isinstance(connectome, pd.DataFrame) and region_names is None:
-        region_names = list(connectome.index)
-        connectome = connectome.reindex(columns=region_names)
-    regions = atlas.regions
-    if region_names is not None:
-        regions = regions.iloc[atlas.match(region_names)]
+    connectome: np.ndarray | pd.DataFrame, names: Sequence[str] | None, atlas: Atlas
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return weights without self-connections, and each row's position in the atlas."""
+    if isinstance(connectome, pd.DataFrame) and names is None:
+        names = list(connectome.index)
+        connectome = connectome.reindex(columns=names)
+    places = np.arange(len(atlas)) if names is None else atlas.match(names)
     W = np.array(connectome, dtype=float)
-    shape = (len(regions), len(regions))
+    shape = (len(places), len(places))
     if W.shape != shape or not np.isfinite(W).all() or not np.allclose(W, W.T):
         raise ParameterError(
             f"connectome must be finite, symmetric and of shape {shape}, as its region "
@@ -167,4 +167,4 @@ def _named_connectome(
     np.fill_diagonal(W, 0.0)
     if not W.any():
         raise ParameterError("connectome joins no two regions; nothing to draw.")
-    return W, regions
+    return W, places

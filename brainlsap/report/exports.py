@@ -98,15 +98,21 @@ def export_maps(
             f"of {', '.join(_COLUMNS)}; got {', '.join(map(repr, values))}."
         )
     about = {"Description": measure, "Units": units}
-    written = _write_tables(values, folder, atlas, about)
-    if atlas.has_surfaces:
-        written += _write_surfaces(values, folder, atlas)
+    write_tsv(_named_regions(atlas).assign(**values), folder / "regions.tsv")
+    described: dict[str, Any] = {k: {"Description": v} for k, v in _COLUMNS.items()}
+    described |= dict.fromkeys(values, about)
+    with replace_when_whole(folder / "regions.json") as partial:
+        partial.write_text(json.dumps(described, indent=1), "utf-8")
+    images = _surfaces(values, atlas) if atlas.has_surfaces else {}
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = own if own.is_file() else None
     if parcellation is not None:
-        written += _write_volumes(values, folder, atlas, Path(parcellation))
-    return written
+        images |= _volumes(values, atlas, Path(parcellation))
+    for name, image in images.items():
+        with replace_when_whole(folder / name) as partial:
+            image.to_filename(partial)
+    return [folder / name for name in ("regions.tsv", "regions.json", *images)]
 
 
 def relative_scales(evaluation: Evaluation) -> dict[str, pd.Series]:
@@ -117,64 +123,51 @@ def relative_scales(evaluation: Evaluation) -> dict[str, pd.Series]:
     }
 
 
-def _write_tables(
-    values: Mapping[str, np.ndarray], folder: Path, atlas: Atlas, about: dict[str, str]
-) -> list[Path]:
-    rows = []
-    for region in atlas.regions.to_dict("records"):
-        name, side, annotated = (
-            region[one] for one in ("name", "hemisphere", "annot_name")
-        )
-        if region["structure"] == "cortex" and isinstance(annotated, str) and annotated:
-            label, structure = f"{side.lower()}h_{annotated}", f"{side}_{annotated}"
-        else:
-            # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
-            label = re.sub("Thalamus$", "Thalamus-Proper", name)
-            short = [one for part, one in _ENIGMA.items() if part in name.lower()]
-            structure = f"{side}{short[0]}" if short else name
-        hemi = {"L": "left", "R": "right"}.get(side, "midline")
-        own = (name, label, hemi, structure, region["lobe"], region["freesurfer_id"])
-        rows.append(own)
-    write_tsv(
-        pd.DataFrame(rows, columns=list(_COLUMNS)).assign(**values),
-        folder / "regions.tsv",
+def _named_regions(atlas: Atlas) -> pd.DataFrame:
+    """Return the regions by the names of other programs: the columns of _COLUMNS."""
+    regions, side = atlas.regions, atlas.regions["hemisphere"]
+    names, cortical = regions["name"], regions["structure"] == "cortex"
+    annotated = regions["annot_name"].where(cortical, "").fillna("")
+    below = names.str.lower().str.extract(f"({'|'.join(_ENIGMA)})")[0].map(_ENIGMA)
+    # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
+    label = names.str.replace("Thalamus$", "Thalamus-Proper", regex=True)
+    structure = (side + below).fillna(names)
+    has_label = annotated != ""
+    return pd.DataFrame(
+        {
+            "name": names,
+            "label": label.mask(has_label, side.str.lower() + "h_" + annotated),
+            "hemi": side.map({"L": "left", "R": "right"}).fillna("midline"),
+            "Structure": structure.mask(has_label, side + "_" + annotated),
+            "lobe": regions["lobe"],
+            "freesurfer_id": regions["freesurfer_id"],
+        }
     )
-    described: dict[str, dict] = {
-        name: {"Description": text} for name, text in _COLUMNS.items()
-    }
-    described |= dict.fromkeys(values, about)
-    with replace_when_whole(folder / "regions.json") as partial:
-        partial.write_text(json.dumps(described, indent=1), "utf-8")
-    return [folder / "regions.tsv", folder / "regions.json"]
 
 
-def _write_surfaces(
-    values: Mapping[str, np.ndarray], folder: Path, atlas: Atlas
-) -> list[Path]:
+def _surfaces(values: Mapping[str, np.ndarray], atlas: Atlas) -> dict[str, Any]:
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
-    written = []
+    kind: Any = {"intent": "NIFTI_INTENT_SHAPE", "datatype": "NIFTI_TYPE_FLOAT32"}
+    images = {}
     for side, structure in (("L", "CortexLeft"), ("R", "CortexRight")):
         labels = atlas.vertex_labels(side)  # -1, where there is none, finds the NaN
-        arrays = [
+        arrays = [np.append(one, np.nan)[labels] for one in values.values()]
+        parts = [
             GiftiDataArray(
-                np.append(one, np.nan)[labels].astype(np.float32),
-                intent="NIFTI_INTENT_SHAPE",
-                datatype="NIFTI_TYPE_FLOAT32",
-                meta=GiftiMetaData({"Name": name}),
+                one.astype(np.float32), meta=GiftiMetaData({"Name": name}), **kind
             )
-            for name, one in values.items()
+            for name, one in zip(values, arrays, strict=True)
         ]
         meta = GiftiMetaData({"AnatomicalStructurePrimary": structure})
-        written.append(folder / f"hemi-{side}_space-fsaverage5_regions.shape.gii")
-        with replace_when_whole(written[-1]) as partial:
-            GiftiImage(darrays=arrays, meta=meta).to_filename(partial)
-    return written
+        name = f"hemi-{side}_space-fsaverage5_regions.shape.gii"
+        images[name] = GiftiImage(darrays=parts, meta=meta)
+    return images
 
 
-def _write_volumes(
-    values: Mapping[str, np.ndarray], folder: Path, atlas: Atlas, parcellation: Path
-) -> list[Path]:
+def _volumes(
+    values: Mapping[str, np.ndarray], atlas: Atlas, parcellation: Path
+) -> dict[str, Any]:
     from nibabel import Nifti1Image
 
     from brainlsap.images.parcellation import read_label_image
@@ -182,15 +175,13 @@ def _write_volumes(
     image = read_label_image(parcellation, atlas)
     place_of = np.full(int(image.values.max()) + 1, -1)
     place_of[list(image.positions)] = list(image.positions.values())
-    written = []
+    images = {}
     for name, one in values.items():
         data = np.append(one, np.nan)[place_of[image.values]].astype(np.float32)
         volume = Nifti1Image(data, image.affine)
         volume.header.set_xyzt_units("mm")
-        written.append(folder / f"desc-{_slug(name)}_regions.nii.gz")
-        with replace_when_whole(written[-1]) as partial:
-            volume.to_filename(partial)
-    return written
+        images[f"desc-{_slug(name)}_regions.nii.gz"] = volume
+    return images
 
 
 def _slug(name: str) -> str:

@@ -23,6 +23,7 @@ STYLE: Any = {
     **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
     **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), 7),
     **dict.fromkeys(("legend.fontsize", "axes.labelsize"), 7),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
     "axes.titlesize": 8,
     "legend.frameon": False,
 }

@@ -12,11 +12,9 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, compare_models, ranking_verdict
 from brainlsap.report.tables import (
-    FEATURES,
-    class_differences,
     covariate,
+    direction_table,
     feature_text,
-    interval_text,
     listed,
     p_text,
     ranked_regions,
@@ -25,7 +23,6 @@ from brainlsap.report.tables import (
     summary_of,
 )
 
-ALPHA = 0.05
 N_NAMED = 3
 """So many regions are named in the headline."""
 
@@ -90,9 +87,9 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     if audit is not None:
         errors = list(audit.loc[audit["severity"] == "error", "check"])
     if ranking is not None:
-        top = list(ranked_regions(ranking)["region"].head(N_NAMED))
+        top = list(ranked_regions(ranking, N_NAMED)["region"])
         regions = listed(region_labels(top, atlas))
-        direction = _direction(evaluation, top[0])
+        direction = direction_table(evaluation, ranking, atlas, 1).iloc[0]
     return _paragraphs(
         "headline",
         evaluation,
@@ -107,19 +104,6 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         direction=direction,
         verdict="" if ranking is None else ranking_verdict(ranking),
     )
-
-
-def _direction(evaluation: Evaluation, region: str) -> dict[str, Any] | None:
-    """Return the class in which a region's first feature differs most."""
-    found = class_differences(evaluation)
-    feature = evaluation.cohort.feature_names[0]
-    found = found[(found["region"] == region) & (found["feature"] == feature)]
-    size = found["difference"].abs()
-    if not size.any():
-        return None
-    most = found.loc[size.idxmax()]
-    told = interval_text(*most.filter(regex="^difference"), digits=2)
-    return most.to_dict() | {"told": told, "feature": FEATURES.get(feature, feature)}
 
 
 def methods_text(evaluation: Evaluation) -> list[str]:
@@ -145,16 +129,13 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     reading |= reading.pop("asked", None) or {}
     if not {"thickness", "area"} & set(cohort.feature_names):
         reading.pop("subcortex", None)
-    roles = evaluation.fits.drop_duplicates("model").set_index("model")["role"]
+    others = evaluation.fits.query("role != 'model'")["model"].unique()
     named = {"balanced_accuracy": "a balanced accuracy of ", "auc": "an AUC of "}
-    reached: dict[str, list[str]] = {name: [] for name in evaluation.models}
-    for score, begin in named.items():
-        for name, row in summary_of(evaluation, score).iterrows():
-            if np.isfinite(row["mean"]):
-                reached[name].append(begin + spread_text(row["mean"], row["sd"]))
-    ranking, n_permutations = evaluation.ranking, 0
-    if ranking is not None and "p" in ranking:
-        n_permutations = ranking["n_permutations"].iloc[0]
+    found = evaluation.summary().query("score in @named and mean.notna()")
+    told = [
+        named[row.score] + spread_text(row.mean, row.sd) for row in found.itertuples()
+    ]
+    reached = found.assign(told=told).groupby("model")["told"].agg(" and ".join)
     return _paragraphs(
         "methods",
         evaluation,
@@ -163,9 +144,8 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         reading=Settings(reading),
         lsap=_lsap_models(evaluation),
         study=Settings((settings.get("steps") or {}) | settings),
-        others=listed(roles.index[roles != "model"]) if "model" in set(roles) else "",
-        n_permutations=n_permutations,
-        reached=[(name, " and ".join(told)) for name, told in reached.items()],
+        others=listed(others) if 0 < len(others) < len(evaluation.models) else "",
+        reached=[(name, reached.get(name)) for name in evaluation.models],
     )
 
 
@@ -240,14 +220,9 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def _word(number: int) -> str:
-    small = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
-    return small[number] if number < len(small) else str(number)
-
-
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=select_autoescape(["html.j2"]),
 )
 """The page, and the texts on it."""
-TEMPLATES.filters |= {"count": count, "word": _word, "p": p_text}
+TEMPLATES.filters |= {"count": count, "p": p_text}

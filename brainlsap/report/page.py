@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, rank_regions, ranking_auc, ranking_verdict
+from brainlsap.evaluation import Evaluation, ranking_auc, ranking_verdict
 from brainlsap.evaluation.ranking import NULL_HEADING
 from brainlsap.report import plots
 from brainlsap.report import tables as made
@@ -25,56 +25,36 @@ from brainlsap.report.figures import FULL_WIDTH, new_figure, styled
 from brainlsap.report.methods import TEMPLATES, headline, methods_text
 
 MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
-NUMBER = r"(?:n/a|failed|-|)|(?:[<+-] ?)?\d[\d.,%]*(?:e-?\d+)?(?: .*\d\]?\*?)?\*?"
-"""Cells that stand to the right."""
 
 
 def report_tables(
     evaluation: Evaluation,
-    atlas: Atlas | None = None,
-    codes: Mapping[str, str] | None = None,
+    atlas: Atlas | None,
+    codes: Mapping[str, str],
+    clean: Callable[[str], str],
 ) -> dict[str, pd.DataFrame]:
     """Return every table of a report that has rows, by name, as text for a paper.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What is reported.
-    atlas : Atlas, optional
-        Regions of the cohort; without it regions go by their names.
-    codes : mapping of str to str, optional
-        What tables call every scan; by default scans are named.
-
-    Returns
-    -------
-    dict of str to DataFrame
-        In the order of the page.
+    Without an atlas regions go by their names; scans go by `codes`, and `clean` takes
+    other names out of free text.
     """
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
     scores = made.score_table(evaluation, MAIN_SCORES)
     compared = made.comparison_table(evaluation).iloc[:, :3]
     against = f"{evaluation.models[0]} minus it [95%]"
     compared.columns = pd.Index(["model", against, "Holm p"])
-    people = made.demographics_table(cohort.table, cohort.classes).astype(object)
-    tests = made.demographics_tests(cohort.table, cohort.classes)
-    p = tests.set_index("variable")["p"].rename({"site": "sites"})
-    if len(p):
-        people = pd.concat(
-            [people, p.to_frame("p").T.rename_axis("class").reset_index()]
-        )
     tables = {
         "scores": scores.merge(compared, how="left", on="model").fillna(""),
         "ladder": made.ladder_text(evaluation),
         "intervals": made.interval_table(evaluation),
         "classes": made.class_rate_table(evaluation, models[0]) if models else None,
-        "demographics": people.fillna(""),
-        "audit": made.audit_table(evaluation, codes),
+        "demographics": made.demographics_table(cohort.table, cohort.classes),
+        "audit": made.audit_table(evaluation, codes).map(clean),
         "fits": made.fit_table(evaluation),
     }
     if "quality" in cohort.table:
-        tables["quality"] = made.unusual_scans_table(evaluation, codes)
-    if not evaluation.scales.empty:
-        ranking = ranking_of(evaluation)
+        tables["quality"] = made.unusual_scans_table(evaluation, codes).map(clean)
+    if (ranking := evaluation.ranking) is not None:
         tables["regions"] = made.region_table(ranking, atlas)
         tables["directions"] = made.direction_table(evaluation, ranking, atlas)
         tables["agreement"] = made.agreement_text(evaluation)
@@ -84,18 +64,12 @@ def report_tables(
     return {k: one for k, one in tables.items() if one is not None and len(one)}
 
 
-def ranking_of(evaluation: Evaluation) -> pd.DataFrame:
-    """Return the ranking of an evaluation; one is made where it has none."""
-    ranking = evaluation.ranking
-    return rank_regions(evaluation) if ranking is None else ranking
-
-
 def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Figure]:
     """Draw every figure of a report, by name."""
-    figures: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
+    figures = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
         figures["classes"] = _class_panels(evaluation)
-    if not evaluation.scales.empty:
+    if evaluation.ranking is not None:
         figures["regions"] = _region_panels(evaluation, atlas)
         if atlas is not None:
             label = "relative heat scale"
@@ -110,37 +84,40 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Fig
 
 
 @styled()
+def _panels(number: int, height: float) -> Any:
+    """Return axes side by side, with letters."""
+    figure = new_figure(FULL_WIDTH, height, layout="constrained")
+    panels = figure.subplots(1, number, squeeze=False)[0]
+    for axes, letter in zip(panels, "abc", strict=False):
+        axes.set_title(letter, loc="left", weight="bold")
+    return panels
+
+
 def _class_panels(evaluation: Evaluation) -> Figure:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
-    told = evaluation.predictions
-    model, first = told["model"].iloc[0], evaluation.cohort.classes[0]
+    told, first = evaluation.predictions, evaluation.cohort.classes[0]
+    model = told["model"].iloc[0]
     known = told[told["model"] == model][[f"p_{first}", f"d_{first}"]].notna().all()
     draw = [plots.plot_confusion, plots.plot_roc, plots.plot_calibration]
-    draw = draw[: 3 if known.iloc[0] else 2 if known.iloc[1] else 1]
-    figure = new_figure(FULL_WIDTH / 3 * len(draw), 62, layout="constrained")
-    panels = figure.subplots(1, len(draw), squeeze=False)[0]
-    for one, axes, letter in zip(draw, panels, "abc", strict=False):
+    number = 3 if known.iloc[0] else 2 if known.iloc[1] else 1
+    panels = _panels(3, 62)
+    for one, axes in zip(draw[:number], panels, strict=False):
         one(evaluation, model, axes=axes)
-        axes.set_title(letter, loc="left", weight="bold")
-    return figure
+    for axes in panels[number:]:
+        axes.remove()
+    return panels[0].figure
 
 
-@styled()
 def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Figure:
     """Draw scales and directions of the same regions side by side."""
-    ranking = ranking_of(evaluation)
-    both = evaluation.cohort.class_features is not None
+    ranking, features = evaluation.ranking, evaluation.cohort.class_features
     n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
-    size = (FULL_WIDTH, 22 + 6 * n_rows)
-    figure = new_figure(*size, layout="constrained")
-    left, *right = figure.subplots(1, 1 + both, squeeze=False)[0]
+    left, *right = _panels(1 if features is None else 2, 22 + 6 * n_rows)
     plots.plot_scales(ranking, atlas, axes=left)
-    left.set_title("a", loc="left", weight="bold")
     for axes in right:
         plots.plot_directions(evaluation, ranking, atlas, axes=axes)
         axes.set_yticklabels([])
-        axes.set_title("b", loc="left", weight="bold")
-    return figure
+    return left.figure
 
 
 def write_page(
@@ -155,29 +132,24 @@ def write_page(
     `codes` has what the page calls every scan; `clean` takes names out of free text;
     without an atlas, regions go by their names and no brain is drawn.
     """
-    tables = report_tables(evaluation, atlas, codes)
-    for name in ("audit", "quality"):
-        if name in tables:
-            tables[name] = tables[name].map(lambda cell: clean(str(cell)))
+    tables = report_tables(evaluation, atlas, codes, clean)
     for name, frame in tables.items():
         write_tsv(frame, folder / "tables" / f"{name}.tsv")
     write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
-    texts: dict[str, Any] = {}
-    if not evaluation.scales.empty:
-        ranking = ranking_of(evaluation)
+    ranking: Any = evaluation.ranking
+    has_scales = ranking is not None
+    if has_scales:
         _write_ranking(evaluation, ranking, folder / "tables", atlas)
-        texts = {"ranked": ranking["model"].iloc[0], "null": ranking_verdict(ranking)}
-        if "planted" in ranking and ranking["planted"].any():
-            texts["planted"] = int(ranking["planted"].sum())
-            texts["planted_auc"] = ranking_auc(ranking)
-        if "p" in ranking:
-            texts["null_heading"] = NULL_HEADING
+    planted = None
+    if has_scales and "planted" in ranking and ranking["planted"].any():
+        planted = ranking_auc(ranking)
     figures = {
         name: _saved(figure, folder / "figures" / f"{name}.png")
         for name, figure in report_figures(evaluation, atlas).items()
     }
-    if atlas is not None and is_located(atlas) and not evaluation.scales.empty:
-        texts["interactive"] = "brain.html"
+    interactive = False
+    if has_scales and atlas is not None and is_located(atlas):
+        interactive = True
         write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
     methods = [clean(one) for one in methods_text(evaluation)]
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
@@ -189,16 +161,20 @@ def write_page(
     audit = evaluation.audit
     found = {} if audit is None else dict(audit[["check", "severity"]].to_numpy()[::-1])
     page = TEMPLATES.get_template("report.html.j2").render(
-        **texts,
         evaluation=evaluation,
         cohort=evaluation.cohort,
+        ranking=ranking,
+        null=ranking_verdict(ranking) if has_scales else "",
+        null_heading=NULL_HEADING,
+        planted_auc=planted,
+        interactive=interactive,
         settings=evaluation.settings,
         title=clean(evaluation.settings["title"]),
         identified=all(scan == code for scan, code in codes.items()),
         headline=[clean(one) for one in headline(evaluation, atlas)],
         features=made.feature_text(evaluation.cohort.feature_names),
         notes=[clean(one) for one in evaluation.cohort.notes],
-        tables={name: _cells(frame) for name, frame in tables.items()},
+        tables=tables,
         figures=figures,
         methods=methods,
         warned=warned.items(),
@@ -234,19 +210,5 @@ def _saved(figure: Figure, path: Path) -> dict[str, Any]:
     png = file.getvalue()
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(png)
-    width = int.from_bytes(png[16:20], "big") / 300 * 25.4  # mm
-    return {"png": base64.b64encode(png).decode("ascii"), "width": round(width)}
-
-
-def _cells(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return what the page shows of a table: heads, rows, and a class a column."""
-    cells = frame.astype(str)
-    kinds = [
-        "number"
-        if cells[one].str.fullmatch(NUMBER).all()
-        else "long"
-        if cells[one].map(len).max() > 40
-        else ""
-        for one in cells
-    ]
-    return {"heads": list(frame), "rows": cells.to_numpy().tolist(), "kinds": kinds}
+    width = round(figure.get_size_inches()[0] * 25.4)  # mm
+    return {"png": base64.b64encode(png).decode("ascii"), "width": width}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.evaluation.comparison import wilson_interval
@@ -39,7 +39,7 @@ from brainlsap.report.tables import (
 BLUE, ORANGE = "#0072B2", "#D55E00"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 0.8}
-N_SHOWN = 10
+N_SHOWN, N_BINS = 10, 8
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
 BARS: dict[str, Any] = {
     "fmt": "o",
@@ -203,25 +203,18 @@ def plot_roc(
             continue
         areas = [auc(*curve) for curve in curves]
         mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
-        told = spread_text(
-            np.mean(areas), np.std(areas, ddof=min(1, len(areas) - 1)), 2
-        )
-        label = f"{_verbatim(name)} {told}"
+        area = pd.Series(areas)
+        label = f"{_verbatim(name)} {spread_text(area.mean(), area.std(), 2)}"
         axes.plot([0, *grid], [0, *mean], color=colors[name], label=label)
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set(xlabel="1 \N{MINUS SIGN} specificity", ylabel="sensitivity")
     axes.legend(title="class, AUC", loc="lower right", handlelength=1.2)
-    axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
 @styled()
 def plot_calibration(
-    evaluation: Evaluation,
-    model: str | None = None,
-    n_bins: int = 8,
-    *,
-    axes: Axes | None = None,
+    evaluation: Evaluation, model: str | None = None, *, axes: Axes | None = None
 ) -> Axes:
     """Draw how often predictions are correct against how confident the model was.
 
@@ -231,15 +224,15 @@ def plot_calibration(
         What was evaluated.
     model : str, optional
         Which, of those that give probabilities; by default the first.
-    n_bins : int
-        Groups of equally many test scans, by the probability of the predicted class.
     axes : Axes, optional
         Where to draw; by default a new figure.
 
     Returns
     -------
     Axes
-        Points on the dashed line are calibrated; below it the model is overconfident.
+        Points hold equally many test scans, by the probability of the predicted
+        class; those on the dashed line are calibrated, below it the model is
+        overconfident.
         Bars are 95% Wilson intervals, which take scans for independent.
 
     Raises
@@ -247,7 +240,6 @@ def plot_calibration(
     ParameterError
         Where the model gives no probabilities.
     """
-    check_at_least("n_bins", n_bins, 1)
     predictions = _predictions(evaluation, model)
     columns = [f"p_{name}" for name in evaluation.cohort.classes]
     probability = predictions[columns].max(axis=1, skipna=False).to_numpy()
@@ -258,7 +250,7 @@ def plot_calibration(
     order = np.argsort(probability, kind="stable")
     axes = axes or new_axes(SINGLE_COLUMN, 70)
     axes.plot([0, 1], [0, 1], **DASHES)
-    for rows in np.array_split(order, min(n_bins, len(order))):
+    for rows in np.array_split(order, min(N_BINS, len(order))):
         hits, share = int(correct[rows].sum()), correct[rows].mean()
         low, high = wilson_interval(hits, len(rows))
         bar = [[max(share - low, 0)], [max(high - share, 0)]]
@@ -266,7 +258,6 @@ def plot_calibration(
         axes.errorbar(at, share, yerr=bar, color=BLUE, **BARS)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.set(xlabel="probability of the predicted class", ylabel="accuracy")
-    axes.spines[["top", "right"]].set_visible(False)
     return axes
 
 
@@ -434,7 +425,6 @@ def plot_training(
     for one in (left, right):
         lines = {line.get_label(): line for line in one.lines}  # each label once
         one.legend(handles=list(lines.values()))
-        one.spines[["top", "right"]].set_visible(False)
     return np.array([left, right], dtype=object)
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import SCORES, Evaluation
+from brainlsap.evaluation import SCORES, Evaluation, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder, lock_folder
 from brainlsap.report.tables import audit_table, feature_text, table_text
@@ -150,10 +150,7 @@ def check_results_folder(folder: str | Path) -> Path:
         (folder.is_file(), "is a file; the results need a folder"),
         (folder.is_mount(), "is where a disk is mounted; name a folder in it"),
         (above.is_file(), f"cannot be made: {above} is a file"),
-        (
-            not os.access(above, os.W_OK),
-            f"cannot be made: {above} may not be written to",
-        ),
+        (not os.access(above, os.W_OK), f"cannot be made: {above} is read-only"),
     )
     for holds, reason in reasons:
         if holds:
@@ -172,12 +169,9 @@ def check_results_folder(folder: str | Path) -> Path:
 
 def _files_in(folder: Path) -> set[str]:
     """Return files and empty folders, relative, but for finished folds."""
-    found = (
-        one for one in folder.rglob("*") if not one.is_dir() or not any(one.iterdir())
-    )
-    names = {one.relative_to(folder).as_posix() for one in found}
-    kept = f"{PRIVATE}/{FOLDS}"
-    return {one for one in names - {PRIVATE, kept} if not one.startswith(f"{kept}/")}
+    whole = (x for x in folder.rglob("*") if not x.is_dir() or not any(x.iterdir()))
+    names = {one.relative_to(folder).as_posix() for one in whole} - {PRIVATE}
+    return {one for one in names if not f"{one}/".startswith(f"{PRIVATE}/{FOLDS}/")}
 
 
 def _own_files(folder: Path) -> set[str]:
@@ -191,7 +185,7 @@ def _own_files(folder: Path) -> set[str]:
 def _completed(
     evaluation: Evaluation, title: str | None, quality: pd.DataFrame | None
 ) -> Evaluation:
-    """Add what a remade report must have alike: date, title, versions, codes."""
+    """Add what a remade report must have alike, such as date and codes."""
     cohort, settings = evaluation.cohort, dict(evaluation.settings)
     features = feature_text(cohort.feature_names)
     usual = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
@@ -201,13 +195,14 @@ def _completed(
     settings.setdefault("versions", {"python": platform.python_version(), **versions})
     table = cohort.table.copy()
     if "code" not in table:
-        numbers = list(range(1, len(table) + 1))
-        secrets.SystemRandom().shuffle(numbers)
+        numbers = secrets.SystemRandom().sample(range(len(table)), len(table))
         width = max(4, len(str(len(table))))
-        table["code"] = [f"S{number:0{width}d}" for number in numbers]
+        table["code"] = [f"S{number + 1:0{width}d}" for number in numbers]
     if quality is not None:
         flags = quality.set_index("scan")["flags"]
         table["quality"] = table["scan"].map(flags).fillna("")
+    if evaluation.ranking is None and not evaluation.scales.empty:
+        evaluation = replace(evaluation, ranking=rank_regions(evaluation))
     return replace(evaluation, cohort=replace(cohort, table=table), settings=settings)
 
 
@@ -256,13 +251,12 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     evaluation = _completed(evaluation, None, None)
-    codes = evaluation.cohort.table.set_index("scan")["code"].to_dict()
-    written = []
-    tables = report_tables(evaluation, find_atlas(evaluation), codes)
+    scans, written = evaluation.cohort.table, []
+    codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)
+    tables = report_tables(evaluation, find_atlas(evaluation), codes, clean)
     for (name, frame), style in product(tables.items(), ("latex", "markdown")):
-        path = folder / f"{name}.{'tex' if style == 'latex' else 'md'}"
-        path.write_text(table_text(frame, style), "utf-8")
-        written.append(path)
+        written.append(folder / f"{name}.{'tex' if style == 'latex' else 'md'}")
+        written[-1].write_text(table_text(frame, style), "utf-8")
     return written
 
 
@@ -285,14 +279,13 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
     Names shorter than four letters ("1", "b") stand in any text by chance; they are
     taken out only behind a word such as "sub-".
     """
-    names = {str(one) for name in ("scan", "participant") for one in table[name]}
-    sessions = {str(one) for one in table.get("session", ())}
-    names |= {one.removeprefix("sub-") for one in names}
-    sessions |= {one.removeprefix("ses-") for one in sessions}
+    columns = table.filter(["scan", "participant", "session"])
+    names = {str(one) for one in columns.to_numpy().ravel()}
+    names |= {re.sub("^(sub|ses)-", "", one) for one in names}
     before = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
     patterns = {
         one.lower(): re.escape(one) if len(one) > 3 else before + re.escape(one)
-        for one in sorted((names | sessions) - {""}, key=lambda one: (-len(one), one))
+        for one in sorted(names - {""}, key=lambda one: (-len(one), one))
     }
     day = re.compile(
         r"(?<![0-9A-Za-z])(?:19|20)\d{2}([-/.]?)(?:0[1-9]|1[0-2])\1"
@@ -349,9 +342,8 @@ def _write_shareable(
 
 def _log(evaluation: Evaluation) -> str:
     """Return versions, notes, and seconds and warnings of every fit, line by line."""
-    versions = evaluation.settings["versions"].items()
-    lines = [f"version: {name} {one}" for name, one in versions]
-    lines += [f"machine: {os.cpu_count()} cores"]
+    versions = evaluation.settings["versions"]
+    lines = [f"version: {name} {one}" for name, one in versions.items()]
     lines += [f"note: {one}" for one in evaluation.cohort.notes]
     for fit in evaluation.fits.itertuples():
         told = "; ".join(filter(None, [fit.failed, *json.loads(fit.warnings)]))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from brainlsap.evaluation import (
     common_regions,
     compare_models,
     confound_table,
+    find_column,
     ladder_table,
 )
 from brainlsap.evaluation.metrics import (
@@ -38,18 +40,14 @@ FEATURES = {
 }
 """What text calls features; others go by their names."""
 
+Codes = Mapping[str, str] | None
+"""From scan to code."""
+
 N_DRAWS = 1000
 """Bootstrap draws of the intervals in tables."""
 
 FEWEST_PEOPLE = 3
 """Mean ages of fewer people are not shown: they would give away a person's age."""
-
-COVARIATES = {
-    "age": ("age", "age_years", "ageatscan"),
-    "sex": ("sex", "gender", "ptgender"),
-    "site": ("site", "siteid", "site_id", "scanner", "center", "centre"),
-}
-"""Names, in lower case, that a column of age, sex or site goes by."""
 
 _LATEX = str.maketrans(
     {
@@ -107,7 +105,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     ----------
     frame : DataFrame
         Its index is not printed.
-    style : {"csv", "latex", "markdown", "tsv"}
+    style : {"latex", "markdown"}
         LaTeX needs the package booktabs; everything special is escaped.
 
     Returns
@@ -132,10 +130,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     \bottomrule
     \end{tabular}
     """
-    check_choice("style", style, ("csv", "latex", "markdown", "tsv"))
-    if style in ("csv", "tsv"):
-        separator = "," if style == "csv" else "\t"
-        return frame.to_csv(sep=separator, index=False, lineterminator="\n")
+    check_choice("style", style, ("latex", "markdown"))
     cells = frame.astype(object).where(frame.notna(), "")
     cells = cells.map(lambda cell: " ".join(str(cell).split()))
     numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
@@ -152,13 +147,10 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def intervals(
-    frame: pd.DataFrame, columns: Sequence[str], digits: int = 3
-) -> list[str]:
+def intervals(frame: pd.DataFrame, columns: Sequence, digits: int = 3) -> list[str]:
     """Return "estimate [low, high]" of each row of three columns."""
-    return [
-        interval_text(*row, digits=digits) for row in frame[list(columns)].to_numpy()
-    ]
+    rows = frame[list(columns)].to_numpy()
+    return [interval_text(*row, digits=digits) for row in rows]
 
 
 def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
@@ -296,18 +288,18 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
 
 
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
-    """Return the column of age, sex or site, whatever its case, or None."""
-    known = {str(column).lower(): column for column in reversed(table.columns)}
-    column = next((known[one] for one in COVARIATES[name] if one in known), None)
-    if column is None:
+    """Return the column of age, sex or site, by any usual name of it, or None."""
+    try:
+        values = table[find_column(table, name)]
+    except ParameterError:
         return None
-    blank = table[column].astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
-    values = table[column].mask(blank)
+    blank = values.astype(str).str.strip().str.lower().isin(["", "n/a", "nan"])
+    values = values.mask(blank)
     return pd.to_numeric(values, errors="coerce") if name == "age" else values
 
 
 def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
-    """Return people, scans, age, sex and sites of every class.
+    """Return people, scans, age, sex and sites of every class, and whether they differ.
 
     Parameters
     ----------
@@ -322,90 +314,55 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     DataFrame
         One row per class: class, people, scans, age, sex, sites. A person counts once
         in each class, with the first scan in it. Age is mean ± s.d. over people in
-        years, not shown for fewer than three people; sexes are counts.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"participant": ["a", "a", "b"], "label": ["CN"] * 3})
-    >>> demographics_table(table.assign(SEX=["F", "F", "M"]), ["CN"])
-      class  people  scans       sex
-    0    CN       2      3  F 1, M 1
-    """
-    rows = []
-    for name in classes:
-        scans = table[table["label"].astype(str) == name]
-        people = scans.drop_duplicates("participant")
-        row: dict[str, Any] = {"class": name, "people": len(people)}
-        row["scans"] = len(scans)
-        if (ages := covariate(people, "age")) is not None:
-            few = ages.count() < FEWEST_PEOPLE
-            row["age"] = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
-        if (sexes := covariate(people, "sex")) is not None:
-            counts = sexes.dropna().astype(str).value_counts().sort_index()
-            row["sex"] = ", ".join(f"{sex} {n}" for sex, n in counts.items()) or "n/a"
-        if (sites := covariate(people, "site")) is not None:
-            row["sites"] = int(sites.nunique())
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def demographics_tests(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
-    """Return tests of whether classes differ in age, sex and site.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As for :func:`demographics_table`.
-    classes : sequence of str
-        Groups to compare.
-
-    Returns
-    -------
-    DataFrame
-        One row for each of age (Kruskal-Wallis), sex and site (chi-square of
-        independence) that is known: variable, test, people, statistic, df and p.
-        A person counts once, in the class of the first scan. "n/a" where a test
-        cannot be made; "*" behind p marks expected counts under 5.
+        years, not shown for fewer than three people; sexes are counts. The last row
+        has p-values: Kruskal-Wallis for age, chi-square of independence for sex and
+        site ("*": expected counts under 5), a person in the class of the first scan.
 
     Examples
     --------
     >>> table = pd.DataFrame({"participant": range(8), "label": ["CN", "AD"] * 4})
-    >>> table["AGE"] = [60, 70, 61, 71, 62, 72, 63, 73]
-    >>> demographics_tests(table, ["CN", "AD"])[["variable", "statistic", "p"]]
-      variable statistic      p
-    0      age      5.33  0.021
+    >>> table["SEX"] = ["F", "M", "F", "F", "M", "M", "F", "F"]
+    >>> demographics_table(table, ["CN", "AD"])
+      class people scans       sex
+    0    CN      4     4  F 3, M 1
+    1    AD      4     4  F 2, M 2
+    2     p                 0.465*
     """
-    from scipy.stats import chi2_contingency, kruskal
-
+    rows: list[dict[str, Any]] = []
+    for name in classes:
+        scans = table[table["label"].astype(str) == name]
+        people = scans.drop_duplicates("participant")
+        rows.append({"class": name, "people": len(people), "scans": len(scans)})
+        if (ages := covariate(people, "age")) is not None:
+            few = ages.count() < FEWEST_PEOPLE
+            rows[-1]["age"] = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
+        if (sexes := covariate(people, "sex")) is not None:
+            counts = sexes.dropna().astype(str).value_counts().sort_index()
+            told = ", ".join(f"{sex} {n}" for sex, n in counts.items())
+            rows[-1]["sex"] = told or "n/a"
+        if (sites := covariate(people, "site")) is not None:
+            rows[-1]["sites"] = int(sites.nunique())
     people = table.drop_duplicates("participant")
     people = people[people["label"].astype(str).isin(list(classes))]
-    rows = []
-    for name in COVARIATES:
-        if (values := covariate(people, name)) is None:
-            continue
-        values = values.dropna()
-        label = people.loc[values.index, "label"].astype(str)
-        counts = pd.crosstab(values.astype(str), label)
-        told = ("n/a", "n/a", "n/a")
-        if min(counts.shape) > 1 and name == "age":
-            found = kruskal(*(one.to_numpy() for _, one in values.groupby(label)))
-            told = (
-                f"{found.statistic:.2f}",
-                str(counts.shape[1] - 1),
-                p_text(found.pvalue),
-            )
-        elif min(counts.shape) > 1:
-            found = chi2_contingency(counts.to_numpy(), correction=False)
-            few = "*" if (found.expected_freq < 5).any() else ""
-            told = (
-                f"{found.statistic:.2f}",
-                str(found.dof),
-                p_text(found.pvalue) + few,
-            )
-        test = "Kruskal-Wallis" if name == "age" else "chi-square"
-        rows.append((name, test, len(values), *told))
-    columns = ["variable", "test", "people", "statistic", "df", "p"]
-    return pd.DataFrame(rows, columns=columns)
+    tests = {one: _difference_p(people, one.rstrip("s")) for one in list(rows[0])[3:]}
+    rows += [{"class": "p", **tests}] if tests else []
+    return pd.DataFrame(rows).astype(object).fillna("")
+
+
+def _difference_p(people: pd.DataFrame, name: str) -> str:
+    """Return the p-value of a covariate's difference between classes."""
+    from scipy.stats import chi2_contingency, kruskal
+
+    values = covariate(people, name)
+    values = people["label"].iloc[:0] if values is None else values.dropna()
+    label = people.loc[values.index, "label"].astype(str)
+    counts = pd.crosstab(values.astype(str), label)
+    if min(counts.shape) < 2:
+        return "n/a"
+    if name == "age":
+        return p_text(kruskal(*(one for _, one in values.groupby(label))).pvalue)
+    found = chi2_contingency(counts.to_numpy(), correction=False)
+    return p_text(found.pvalue) + "*" * bool((found.expected_freq < 5).any())
 
 
 def region_labels(
@@ -422,14 +379,13 @@ def region_labels(
     return [one.partition(", ")[0] for one in found] if kind == "brief" else found
 
 
-def ranked_regions(ranking: pd.DataFrame, n_regions: int | None = None) -> pd.DataFrame:
+def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; ties with the last are kept."""
-    if n_regions is not None:
-        check_at_least("n_regions", n_regions, 1)
+    check_at_least("n_regions", n_regions, 1)
     ranked = ranking.dropna(subset=["rank"]).sort_values("rank", kind="stable")
     if ranked.empty:
         raise ParameterError("ranking has no measured region.")
-    return ranked if n_regions is None else ranked[ranked["rank"] <= n_regions]
+    return ranked[ranked["rank"] <= n_regions]
 
 
 def region_table(
@@ -484,15 +440,11 @@ def region_table(
     columns["scale"] = [spread_text(one) for one in ranked["scale"]]
     if "p" in ranked:
         columns["p (family-wise)"] = [p_text(one) for one in ranked["p"]]
-    remarks = {
-        "planted": ranked.get("planted", pd.Series(False, index=ranked.index)),
-        "tied": ranked["rank"].duplicated(keep=False),
-        "not learned": ranked["moved"] < 0.5,
-    }
-    told = [
-        ", ".join(word for word, holds in zip(remarks, row, strict=True) if holds)
-        for row in zip(*remarks.values(), strict=True)
-    ]
+    planted = ranked.get("planted", pd.Series(False, index=ranked.index))
+    tied, still = ranked["rank"].duplicated(keep=False), ranked["moved"] < 0.5
+    kinds = zip(planted, tied, still, strict=True)
+    words = ("planted", "tied", "not learned")
+    told = [", ".join(compress(words, one)) for one in kinds]
     return pd.DataFrame(columns | ({"remark": told} if any(told) else {}))
 
 
@@ -559,30 +511,25 @@ def direction_table(
         :func:`class_differences`.
     """
     regions = list(ranked_regions(ranking, n_regions)["region"])
-    names = region_labels(regions, atlas, "full")
-    found = class_differences(evaluation).set_index(["region", "feature", "class"])
-    first, *others = evaluation.cohort.classes
-    rows = []
-    for region, name in zip(regions, names, strict=True):
-        for feature in evaluation.cohort.feature_names:
-            row = {"region": name, "feature": FEATURES.get(feature, feature)}
-            rows.append(row)
-            for one in (first, *others):
-                if (key := (region, feature, one)) in found.index:
-                    numbers = found.loc[key]
-                    row[one] = interval_text(*numbers[["mean", "low", "high"]])
-                    if one != first:
-                        told = interval_text(*numbers.iloc[-3:], digits=2)
-                        row[f"{one} \N{MINUS SIGN} {first} (s.d.)"] = told
-    return pd.DataFrame(rows).fillna("")
+    features, first = evaluation.cohort.feature_names, evaluation.cohort.classes[0]
+    rows = pd.MultiIndex.from_product([regions, features])
+    found = class_differences(evaluation).set_index(["region", "feature"])
+    table = pd.DataFrame(index=rows)
+    for name in evaluation.cohort.classes:
+        some = found[found["class"] == name].reindex(rows)
+        table[name] = intervals(some, ("mean", "low", "high"))
+        if name != first:
+            columns = ("difference", "difference_low", "difference_high")
+            title = f"{name} \N{MINUS SIGN} {first} (s.d.)"
+            table[title] = intervals(some, columns, 2)
+    names = np.repeat(region_labels(regions, atlas, "full"), len(features))
+    table.insert(0, "region", names)
+    table.insert(1, "feature", [FEATURES.get(one, one) for _, one in rows])
+    return table.reset_index(drop=True)
 
 
 def common_region_table(
-    evaluation: Evaluation,
-    atlas: Atlas | None = None,
-    n_smallest: int = 20,
-    *,
-    reference: str | None = None,
+    evaluation: Evaluation, atlas: Atlas | None = None, n_smallest: int = 20
 ) -> pd.DataFrame:
     """Return the regions whose scale is among the smallest in several models.
 
@@ -597,23 +544,22 @@ def common_region_table(
         Holds the names of the regions.
     n_smallest : int
         How many of each model count as smallest.
-    reference : str, optional
-        Model to compare with: by default "Exact", or the first where there is none.
 
     Returns
     -------
     DataFrame
-        Number of models, region, and one column for each model, the reference first:
+        Number of models, region, and one column for each model, first "Exact" (or the
+        first model, where there is none), the reference:
         its scale, "-" where the region is not among its smallest; the last row is the
         RMSE of every model to the reference over all measured regions.
 
     Raises
     ------
     ParameterError
-        Where fewer than two models have scales, or there is no such reference.
+        Where fewer than two models have scales.
     """
-    found, rmse = common_regions(evaluation, n_smallest, reference=reference)
-    first = reference or ("Exact" if "Exact" in rmse.index else rmse.index[0])
+    found, rmse = common_regions(evaluation, n_smallest)
+    first = "Exact" if "Exact" in rmse.index else rmse.index[0]
     rows = {
         "models": [*found["n_models"].astype(str), ""],
         "region": [*region_labels(list(found["region"]), atlas, "short"), "RMSE"],
@@ -627,15 +573,13 @@ def common_region_table(
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
     found = agreement_table(evaluation)
-    pairs = zip(found["first"], found["second"], strict=True)
-    table = {"what": [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]}
-    for name, title in {
-        "kendall_w": "Kendall's W",
-        "spearman": "Spearman",
-        "jaccard": "overlap of the ten smallest (Jaccard)",
-    }.items():
-        table[title] = [spread_text(one, digits=2) for one in found[name]]
-    return pd.DataFrame(table)
+    pairs = found[["first", "second"]].to_numpy()
+    titles = ("Kendall's W", "Spearman", "overlap of the ten smallest (Jaccard)")
+    table = found[["kendall_w", "spearman", "jaccard"]].set_axis(titles, axis=1)
+    table = table.map(lambda one: spread_text(one, digits=2))
+    what = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
+    table.insert(0, "what", what)
+    return table
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
@@ -675,9 +619,7 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def audit_table(
-    evaluation: Evaluation, codes: Mapping[str, str] | None = None
-) -> pd.DataFrame:
+def audit_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataFrame:
     """Return the findings of the leakage audit, gravest first.
 
     Parameters
@@ -694,23 +636,15 @@ def audit_table(
         severity, check, finding, what to do, scans.
     """
     columns = ["severity", "check", "finding", "what_to_do", "scans"]
-    if evaluation.audit is None:
-        return pd.DataFrame(columns=columns)
-    table = evaluation.audit.reindex(columns=columns, fill_value="")
-    if codes is not None:
-        table["scans"] = table["scans"].str.replace(
-            r"[^,;\s][^,;]*",
-            lambda one: codes.get(one[0], "[name withheld]"),
-            regex=True,
-        )
+    audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
+    table = audit.reindex(columns=columns, fill_value="")
+    table["scans"] = _coded(table["scans"], codes, "[name withheld]")
     if (table["scans"] == "").all():
         table = table.drop(columns="scans")
     return table.rename(columns={"what_to_do": "what to do"})
 
 
-def unusual_scans_table(
-    evaluation: Evaluation, codes: Mapping[str, str] | None = None
-) -> pd.DataFrame:
+def unusual_scans_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataFrame:
     """Return the scans that quality control flagged, under their codes and sorted so.
 
     Parameters
@@ -725,12 +659,15 @@ def unusual_scans_table(
     DataFrame
         scan, what is unusual; other scans that a flag names go by code as well.
     """
-    flagged = evaluation.cohort.table.query("quality != ''")
-    codes = codes or {}
-    told = {
-        "scan": flagged["scan"].map(lambda one: codes.get(one, one)),
-        "what is unusual": flagged["quality"].str.replace(
-            r"[^\s,;()]+", lambda word: codes.get(word[0], word[0]), regex=True
-        ),
-    }
-    return pd.DataFrame(told).sort_values("scan", ignore_index=True)
+    flagged = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
+    table = flagged.apply(_coded, codes=codes).sort_values("scan", ignore_index=True)
+    return table.rename(columns={"quality": "what is unusual"})
+
+
+def _coded(texts: pd.Series, codes: Codes, other: str | None = None) -> pd.Series:
+    """Put codes in the place of scans; `other` in that of any other word."""
+    if codes is None or texts.empty:
+        return texts
+    return texts.str.replace(
+        r"[^\s,;()]+", lambda word: codes.get(word[0], other or word[0]), regex=True
+    )

@@ -270,5 +270,5 @@ def test_scales_at_quarters_do_not_depend_on_where_folds_began(make_evaluation):
     (bar,) = axes_of(figures[0], "colour bar")
     assert bar.get_ylim()[1] == pytest.approx(highest)
     assert "no value" in words_of(figures[0])  # the region that was not measured
-    with pytest.raises(ParameterError, match=r"\(LSAP-C, Exact\), got 'SVM'"):
+    with pytest.raises(ParameterError, match="one of 'Exact', 'LSAP-C'; got 'SVM'"):
         plot_scales_at_quarters(one, model="SVM")

@@ -61,7 +61,7 @@ def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
     display = plot_connectome(weights, None, ATLAS, n_edges=1, label="streamlines")
     lines = lines_of(display)
     assert len(lines) == 2  # from the left and from above, not from the right
-    centres = ATLAS.regions[["x", "y", "z"]].to_numpy(float)
+    centres = ATLAS.coordinates
     above = sorted(lines[-1].get_xydata().round(3).tolist())
     assert above in [
         sorted(centres[[a, b]][:, axes].round(3).tolist()) for axes in ([0, 1], [1, 2])

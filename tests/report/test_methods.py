@@ -138,7 +138,7 @@ def test_words_for_paper(evaluation):
             evaluation, cohort=cohort, settings=evaluation.settings | {"steps": steps}
         )
     )
-    assert "54 scans of 36 participants in three groups by diagnosis" in people
+    assert "54 scans of 36 participants in 3 groups by diagnosis" in people
     assert "CN (n = 12, 18 scans)" in people
     assert "by cortical thickness, measured in 6 of them" in people
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]

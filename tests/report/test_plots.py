@@ -59,8 +59,8 @@ def test_confusion_counts_scans(evaluation):
 
 
 def test_calibration_is_of_probabilities(evaluation):
-    axes = plot_calibration(evaluation, n_bins=4)
-    assert len(axes.containers) == 4
+    axes = plot_calibration(evaluation)
+    assert len(axes.containers) == 8
     with pytest.raises(ParameterError, match="linear SVM gives no probabilities"):
         plot_calibration(evaluation, "linear SVM")
 
