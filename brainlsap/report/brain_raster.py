@@ -104,12 +104,11 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
 
 def _join(meshes: list[RegionMesh]) -> RegionMesh:
     starts = np.cumsum([0, *(len(one.points) for one in meshes)])
-    moved = [one.faces + start for one, start in zip(meshes, starts, strict=False)]
-    return RegionMesh(
-        np.concatenate([one.points for one in meshes]),
-        np.concatenate(moved),
-        np.concatenate([one.region for one in meshes]),
-    )
+    moved = [
+        one._replace(faces=one.faces + start)
+        for one, start in zip(meshes, starts, strict=False)
+    ]
+    return RegionMesh(*map(np.concatenate, zip(*moved, strict=True)))
 
 
 def _smooth_membership(column: np.ndarray, n_kinds: int, faces: np.ndarray) -> Any:

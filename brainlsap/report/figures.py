@@ -24,6 +24,8 @@ STYLE: Any = {
     **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), 7),
     **dict.fromkeys(("legend.fontsize", "axes.labelsize"), 7),
     **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("lines.linewidth", "lines.markeredgewidth"), 0.8),
+    "errorbar.capsize": 2,
     "axes.titlesize": 8,
     "legend.frameon": False,
 }

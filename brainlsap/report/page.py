@@ -3,14 +3,13 @@
 import base64
 import io
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
@@ -64,22 +63,20 @@ def report_tables(
     return {k: one for k, one in tables.items() if one is not None and len(one)}
 
 
-def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Figure]:
+def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
-    figures = {"scores": plots.plot_scores(evaluation).figure}
+    figures: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
         figures["classes"] = _class_panels(evaluation)
     if evaluation.ranking is not None:
         figures["regions"] = _region_panels(evaluation, atlas)
         if atlas is not None:
-            label = "relative heat scale"
-            maps = relative_scales(evaluation)
-            figures["brain"] = plot_regions(maps, atlas, colorbar_label=label)
+            label: Any = {"colorbar_label": "relative heat scale"}
+            figures["brain"] = plot_regions(relative_scales(evaluation), atlas, **label)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
             if atlas is not None:
-                quarters = plot_scales_at_quarters(evaluation, atlas)
-                figures["scales_at_quarters"] = quarters
+                figures["quarters"] = plot_scales_at_quarters(evaluation, atlas)
     return figures
 
 
@@ -93,7 +90,7 @@ def _panels(number: int, height: float) -> Any:
     return panels
 
 
-def _class_panels(evaluation: Evaluation) -> Figure:
+def _class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
     told, first = evaluation.predictions, evaluation.cohort.classes[0]
     model = told["model"].iloc[0]
@@ -108,7 +105,7 @@ def _class_panels(evaluation: Evaluation) -> Figure:
     return panels[0].figure
 
 
-def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Figure:
+def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     """Draw scales and directions of the same regions side by side."""
     ranking, features = evaluation.ranking, evaluation.cohort.class_features
     n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
@@ -153,11 +150,9 @@ def write_page(
         write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
     methods = [clean(one) for one in methods_text(evaluation)]
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
-    warned = Counter(
-        (name, clean(text))
-        for name, all_of in evaluation.fits[["model", "warnings"]].to_numpy()
-        for text in json.loads(all_of)
-    )
+    told = evaluation.fits["warnings"].map(json.loads)
+    told = evaluation.fits[["model"]].assign(text=told).explode("text").dropna()
+    warned = told.assign(text=told["text"].map(clean)).value_counts(sort=False)
     audit = evaluation.audit
     found = {} if audit is None else dict(audit[["check", "severity"]].to_numpy()[::-1])
     page = TEMPLATES.get_template("report.html.j2").render(
@@ -192,8 +187,7 @@ def _write_ranking(
     ranking = ranking.sort_values("rank", kind="stable")
     if atlas is not None:
         places = atlas.match(list(ranking["region"]))
-        full = [atlas.full_names[place] for place in places]
-        ranking.insert(2, "full_name", full)
+        ranking.insert(2, "full_name", np.array(atlas.full_names)[places])
         for axis, values in zip("xyz", atlas.coordinates[places].T, strict=True):
             ranking[axis] = values
     write_tsv(ranking, folder / "ranking.tsv")
@@ -202,7 +196,7 @@ def _write_ranking(
         write_tsv(differences, folder / "class_features.tsv")
 
 
-def _saved(figure: Figure, path: Path) -> dict[str, Any]:
+def _saved(figure: Any, path: Path) -> dict[str, Any]:
     """Save a figure as PNG and return what the page shows of it."""
     file = io.BytesIO()
     figure.savefig(file, format="png")

@@ -38,17 +38,10 @@ from brainlsap.report.tables import (
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 BLUE, ORANGE = "#0072B2", "#D55E00"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 0.8}
+DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 N_SHOWN, N_BINS = 10, 8
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
-BARS: dict[str, Any] = {
-    "fmt": "o",
-    "markersize": 4,
-    "elinewidth": 0.8,
-    "capsize": 2,
-    "capthick": 0.8,
-    "zorder": 3,
-}
+BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 
 
 @styled()
@@ -93,9 +86,8 @@ def plot_scores(
         height = place + np.linspace(-0.2, 0.2, len(values))
         axes.plot(values, height, ".", color=color, alpha=0.45, markersize=4)
         axes.errorbar(row["mean"], place, xerr=row["sd"], color=color, **BARS)
-        told = spread_text(row["mean"])
-        if row["n_failed"]:
-            told = f"failed: {row['n_failed']} of {row['n_folds']}"
+        failed = f"failed: {row['n_failed']} of {row['n_folds']}"
+        told = failed if row["n_failed"] else spread_text(row["mean"])
         axes.text(1.02, place, told, transform=beside, va="center")
     axes.set_yticks(range(len(summary)), [_verbatim(name) for name in summary.index])
     axes.set_ylim(len(summary) - 0.5, -0.5)
@@ -140,8 +132,7 @@ def plot_confusion(
     for (row, column), count in np.ndenumerate(counts):
         color = "white" if share[row, column] > 0.55 else INK
         text = f"{share[row, column]:.0%}\n{count}"
-        middle: Any = {"ha": "center", "va": "center"}
-        axes.text(column, row, text, color=color, **middle)
+        axes.text(column, row, text, color=color, ha="center", va="center")
     names = [_verbatim(name) for name in classes]
     turn = 45 if max(map(len, names)) > 7 else 0
     axes.set_xticks(range(len(names)), names, rotation=turn)
@@ -314,7 +305,8 @@ def plot_scales(
     axes.set_xlim(left=0)
     axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
     if planted.any() or not learned.all():
-        axes.legend(loc="upper right")  # values rise downwards
+        style = {"frameon": True, "framealpha": 1, "edgecolor": "white"}
+        axes.legend(loc="upper right", **style)  # values rise downwards
     return axes
 
 
@@ -404,15 +396,14 @@ def plot_training(
     model = model or evaluation.models[0]
     check_choice("model", model, evaluation.models)
     if axes is None:
-        figure = new_figure(FULL_WIDTH, 60, layout="constrained")
-        axes = figure.subplots(1, 2)
+        axes = new_figure(FULL_WIDTH, 60, layout="constrained").subplots(1, 2)
     left, right = axes
     reports = evaluation.fits.loc[evaluation.fits["model"] == model, "report"]
     kept = [(json.loads(text) or {}).get("losses") for text in reports]
     for one in filter(None, kept):
         for kind, color in (("training", GREY), ("validation", BLUE)):
             values = np.array(one[kind], dtype=float)
-            left.plot(one["epoch"], values, color=color, linewidth=0.8, label=kind)
+            left.plot(one["epoch"], values, color=color, label=kind)
     paths = scales_in_training(evaluation, model)
     small = paths.iloc[:, -1].rank() <= N_SHOWN if len(paths) else []
     kinds = (("other regions", "#c4c4c4"), (f"{N_SHOWN} smallest", BLUE))
@@ -455,7 +446,7 @@ def class_colors(evaluation: Evaluation) -> dict[str, Any]:
 
 def _name_rows(axes: Axes, names: list[str]) -> None:
     lines = [textwrap.fill(_verbatim(one), 36) for one in names]
-    axes.set_yticks(range(len(names)), lines, linespacing=1.0)
+    axes.set_yticks(range(len(names)), lines)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -49,16 +49,14 @@ N_DRAWS = 1000
 FEWEST_PEOPLE = 3
 """Mean ages of fewer people are not shown: they would give away a person's age."""
 
-_LATEX = str.maketrans(
-    {
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "±": r"$\pm$",
-        "\N{EN DASH}": "--",
-        "\N{MINUS SIGN}": "$-$",
-    }
-)
+_LATEX = {
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "\N{EN DASH}": "--",
+    "\N{MINUS SIGN}": "$-$",
+}
 """What pandas leaves as it is."""
 
 
@@ -137,7 +135,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     if style == "latex":
         columns = "".join("r" if one else "l" for one in numeric)
         text = cells.to_latex(index=False, escape=True, column_format=columns)
-        return text.translate(_LATEX)
+        return text.translate(str.maketrans(_LATEX))
     line = ["---:" if one else "---" for one in numeric]
     rows = [
         [one.replace("\\", r"\\").replace("|", r"\|") for one in row]
@@ -338,15 +336,15 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
             rows[-1]["age"] = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
         if (sexes := covariate(people, "sex")) is not None:
             counts = sexes.dropna().astype(str).value_counts().sort_index()
-            told = ", ".join(f"{sex} {n}" for sex, n in counts.items())
-            rows[-1]["sex"] = told or "n/a"
+            told = [f"{sex} {n}" for sex, n in counts.items()] or ["n/a"]
+            rows[-1]["sex"] = ", ".join(told)
         if (sites := covariate(people, "site")) is not None:
             rows[-1]["sites"] = int(sites.nunique())
     people = table.drop_duplicates("participant")
     people = people[people["label"].astype(str).isin(list(classes))]
     tests = {one: _difference_p(people, one.rstrip("s")) for one in list(rows[0])[3:]}
     rows += [{"class": "p", **tests}] if tests else []
-    return pd.DataFrame(rows).astype(object).fillna("")
+    return pd.DataFrame(rows, dtype=object).fillna("")
 
 
 def _difference_p(people: pd.DataFrame, name: str) -> str:

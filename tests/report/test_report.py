@@ -246,7 +246,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     assert ranking_verdict(ranking) in html.unescape(text)
     assert NULL_HEADING in html.unescape(text)
     assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
-        *("brain", "regions", "training", "scales_at_quarters", "scores", "classes"),
+        *("brain", "regions", "training", "quarters", "scores", "classes"),
     }
     assert "Plotly" in (page.parent / "brain.html").read_text("utf-8")
 
