@@ -19,9 +19,9 @@ from brainlsap.evaluation import (
     common_regions,
     compare_models,
     confound_table,
-    find_column,
     ladder_table,
 )
+from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.metrics import (
     INTERVAL_SCORES,
     LOWER_IS_BETTER,
