@@ -123,6 +123,16 @@ def read_label_image(
     return LabelImage(path, values, affine, names, positions, counts, (note, *gone))
 
 
+def as_parameters(given: Mapping[str, object]) -> dict[str, object]:
+    """Return arguments as JSON takes them, without those that change no result."""
+    plain = (bool, int, float, str, tuple, type(None))
+    return {
+        name: value if isinstance(value, plain) else f"{value!s:.200}"
+        for name, value in given.items()
+        if name != "n_threads"
+    }
+
+
 def _name_labels(
     path: Path, present: np.ndarray, atlas: Atlas, labels: Labels | None
 ) -> tuple[dict[int, str], str]:

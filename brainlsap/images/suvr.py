@@ -16,7 +16,12 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.pet_tables import REFERENCES, frame_weights
 from brainlsap.data.tables import reading
 from brainlsap.exceptions import FileFormatError, ParameterError
-from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
+from brainlsap.images.parcellation import (
+    LabelImage,
+    Labels,
+    as_parameters,
+    read_label_image,
+)
 from brainlsap.images.volumes import (
     interpolate,
     look_up,
@@ -155,6 +160,7 @@ def extract_suvr(
         Where an argument cannot be used, the frames are not said, or nothing says
         that the images share their space.
     """
+    given = dict(locals())
     atlas = load_atlas(atlas)
     check_choice("grid", grid, ("pet", "parcellation"))
     check_at_least("erosion", erosion, 0)
@@ -207,18 +213,7 @@ def extract_suvr(
         reference_coverage=share,
         overlap=overlap,
         shift_mm=shift,
-        parameters={
-            "pet": str(pet),
-            "parcellation": str(parcellation),
-            "atlas": atlas.name,
-            "reference": said,
-            "transform": None if transform is None else str(transform),
-            "same_space": bool(same_space),
-            "grid": grid,
-            "frames_s": None if frames is None else list(frames),
-            "erosion_voxels": int(erosion),
-            "min_voxels": int(min_voxels),
-        },
+        parameters=as_parameters(given | {"atlas": atlas.name, "reference": said}),
     )
 
 
@@ -359,17 +354,15 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     near = ndimage.binary_dilation(inside, iterations=_MARGIN)
     coarse = image.affine @ from_matvec(np.diag(every), -_MARGIN * every)
     points, classes = apply_affine(coarse, np.argwhere(near)), kind[near]
-    n_points = np.bincount(classes, minlength=6)
+    n_points = np.maximum(np.bincount(classes), 1)
     values, back = np.nan_to_num(scan.values), np.linalg.inv(scan.affine)
 
     def explained(move: np.ndarray) -> float:
         found = nearest(values, transform_points(back, (points + move).T))
+        means = np.bincount(classes, found) / n_points
+        left = ((found - means[classes]) ** 2).sum()
         total = ((found - found.mean()) ** 2).sum()
-        sums = np.bincount(classes, found, minlength=6)
-        between = (sums**2 / np.maximum(n_points, 1)).sum() - found.sum() ** 2 / len(
-            found
-        )
-        return float(between / total) if total > 0 else 0.0
+        return 1.0 - float(left / total) if total > 0 else 0.0
 
     here = np.zeros(3)
     best = unmoved = explained(here)

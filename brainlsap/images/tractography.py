@@ -30,7 +30,12 @@ from scipy.spatial import cKDTree
 from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError
-from brainlsap.images.parcellation import NODES_BESIDE, Labels, read_label_image
+from brainlsap.images.parcellation import (
+    NODES_BESIDE,
+    Labels,
+    as_parameters,
+    read_label_image,
+)
 from brainlsap.images.streamlines import (
     StreamlineBlock,
     read_streamline_weights,
@@ -154,6 +159,7 @@ def build_connectome(
     ParameterError
         Where an argument cannot be used.
     """
+    given = dict(locals())
     atlas = load_atlas(atlas)
     check_choice("assignment", assignment, ASSIGNMENTS)
     check_choice("weight", weight, WEIGHTS)
@@ -166,10 +172,8 @@ def build_connectome(
     codes = {label: code for code, label in enumerate(nodes, start=1)}
     node_image = NodeImage(image.recoded(codes), image.affine)
     find_ends = end_finder(node_image, assignment, float(radius))
-    factors = said = None
+    factors = None
     if streamline_weights is not None:
-        is_file = isinstance(streamline_weights, str | Path)
-        said = str(streamline_weights) if is_file else "given as an array"
         factors = read_streamline_weights(streamline_weights)
 
     def tally(block: StreamlineBlock, first: int) -> np.ndarray:
@@ -222,15 +226,7 @@ def build_connectome(
         n_kept=n_kept,
         n_unassigned=n_unassigned,
         n_outside=n_outside,
-        parameters={
-            "tractogram": str(tractogram),
-            "parcellation": str(parcellation),
-            "atlas": atlas.name,
-            "assignment": assignment,
-            "radius_mm": None if assignment == "end_voxels" else float(radius),
-            "weight": weight,
-            "streamline_weights": said,
-        },
+        parameters=as_parameters(given | {"atlas": atlas.name}),
     )
 
 
