@@ -386,10 +386,7 @@ def import_adni(
     what a streamline adds (default: count)""",
     SUVR="""
 --reference NAME  region or mask (default: cerebellar cortex)
---grid pet|parcellation  where voxels are averaged
 --frames START,END  in seconds
---erosion N  layers of voxels (default: 0)
---min-voxels N  of a region (default: 1)
 --same-space  the PET lies in the parcellation's space, whatever its name
 --accept-low-coverage  go on where the PET covers too few regions""",
 )
@@ -408,7 +405,7 @@ def build(study: str, **options: Any) -> None:
         ),
         connectome=some("assignment", "radius", "weight", "labels"),
         suvr=some(
-            *("reference", "grid", "frames", "erosion", "min_voxels", "labels"),
+            *("reference", "frames", "labels"),
             *("same_space", "accept_low_coverage"),
         ),
         verbose=True,

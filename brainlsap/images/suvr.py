@@ -11,7 +11,6 @@ import pandas as pd
 from nibabel.affines import apply_affine, from_matvec, voxel_sizes
 from scipy import ndimage
 
-from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.pet_tables import REFERENCES, frame_weights
 from brainlsap.data.tables import reading
@@ -23,7 +22,6 @@ from brainlsap.images.parcellation import (
     read_label_image,
 )
 from brainlsap.images.volumes import (
-    interpolate,
     look_up,
     nearest,
     read_transform,
@@ -93,16 +91,14 @@ def extract_suvr(
     labels: Labels | None = None,
     transform: str | Path | np.ndarray | None = None,
     same_space: bool = False,
-    grid: str = "pet",
     frames: tuple[float, float] | None = None,
-    erosion: int = 0,
-    min_voxels: int = 1,
     accept_low_coverage: bool = False,
 ) -> RegionalUptake:
     r"""Extract the standardised uptake value ratio of every region, by name.
 
-    A voxel that is 0, NaN or infinite in the image is not covered: it is in no mean,
-    and lowers the coverage of its region.
+    Labels go to the grid of the PET by nearest neighbour. A voxel that is 0, NaN or
+    infinite in the image is not covered: it is in no mean, and lowers the coverage of
+    its region.
 
     Parameters
     ----------
@@ -125,17 +121,9 @@ def extract_suvr(
         matrix from RAS of the PET to RAS of the parcellation.
     same_space : bool
         Your word that both images are in one space, where no name says so.
-    grid : {"pet", "parcellation"}
-        Where voxels are averaged: labels go to the PET by nearest neighbour, or the
-        PET to the labels by trilinear interpolation.
     frames : (float, float), optional
         Start and end in seconds of the frames to average, of images with time, whose
         BIDS `.json` lies beside.
-    erosion : int
-        Layers of voxels of the parcellation taken from the surface of every region,
-        and of the reference.
-    min_voxels : int
-        A region with fewer covered voxels is not measured.
     accept_low_coverage : bool
         Whether to go on where less than 90 % of the regions or 80 % of the reference
         is covered, or where the image seems to lie 8 mm or more beside the labels;
@@ -162,9 +150,6 @@ def extract_suvr(
     """
     given = dict(locals())
     atlas = load_atlas(atlas)
-    check_choice("grid", grid, ("pet", "parcellation"))
-    check_at_least("erosion", erosion, 0)
-    check_at_least("min_voxels", min_voxels, 1)
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
@@ -173,12 +158,9 @@ def extract_suvr(
     move = read_transform(transform, pet, parcellation)
     values, affine = read_pet(pet, frames)
     scan = Grid(values, move @ affine)
-    whole = _measure(scan, Grid(codes, image.affine), len(atlas), grid)
-    inner = Grid(_shrink(codes, erosion), image.affine)
-    table = _measure(scan, inner, len(atlas), grid) if erosion else whole
-    mask = mask._replace(values=_shrink(mask.values, erosion))
-    level, _, covered, _, share = _measure(scan, mask, 1, grid).iloc[0].tolist()
-    overlap = float(whole["n_covered"].sum() / max(whole["n_labelled"].sum(), 1))
+    table = _measure(scan, Grid(codes, image.affine), len(atlas))
+    level, _, covered, _, share = _measure(scan, mask, 1).iloc[0].tolist()
+    overlap = float(table["n_covered"].sum() / max(table["n_labelled"].sum(), 1))
     shift = measure_shift(scan, image, atlas)
     faults = [
         f"covers {found:.0%} of {what}, less than {least:.0%}"
@@ -200,12 +182,10 @@ def extract_suvr(
             f"{pet}: the mean of the reference {said} is {level}; expected more than 0."
         )
     table.index = pd.Index(atlas.names, name="region")
-    table["mean"] = table["mean"].where(table["n_voxels"] >= min_voxels)
     table.insert(0, "suvr", table["mean"] / level)
     notes = [*image.notes, *(f"accepted: the image {fault}" for fault in faults)]
     if lost := table.index[table["suvr"].isna()].tolist():
-        few = f"fewer than {min_voxels} covered voxels"
-        notes.append(f"not measured, {few}: {', '.join(lost)}")
+        notes.append(f"not measured, no covered voxel: {', '.join(lost)}")
     return RegionalUptake(
         table=table[["suvr", "mean", "n_voxels", "coverage"]],
         notes=tuple(notes),
@@ -294,7 +274,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
     return Grid(inside.astype(np.int32), affine), str(path)
 
 
-def _measure(scan: Grid, labels: Grid, n: int, grid: str) -> pd.DataFrame:
+def _measure(scan: Grid, labels: Grid, n: int) -> pd.DataFrame:
     """Average a scan (NaN where not covered) over the regions 1 to n.
 
     The coverage is the share of a region's voxels that the scan covers.
@@ -304,31 +284,17 @@ def _measure(scan: Grid, labels: Grid, n: int, grid: str) -> pd.DataFrame:
     steps = np.linalg.inv(scan.affine) @ labels.affine
     coordinates = transform_points(steps, labelled)
     is_covered = nearest(~np.isnan(scan.values), coordinates)
-    if grid == "pet":
-        shape = scan.values.shape
-        values, codes = scan.values, look_up(*labels, shape, scan.affine)
-    else:
-        values, codes = interpolate(scan.values, coordinates), regions
-    used = (codes > 0) & ~np.isnan(values)
+    codes = look_up(*labels, scan.values.shape, scan.affine)
+    used = (codes > 0) & ~np.isnan(scan.values)
     n_voxels, n_covered, n_labelled = (
         np.bincount(which, minlength=n + 1)[1:]
         for which in (codes[used], regions[is_covered], regions)
     )
-    sums = np.bincount(codes[used], values[used], n + 1)[1:]
+    sums = np.bincount(codes[used], scan.values[used], n + 1)[1:]
     with np.errstate(invalid="ignore"):  # NaN of no voxels
         mean, coverage = sums / n_voxels, n_covered / n_labelled
     columns = {"mean": mean, "n_voxels": n_voxels, "n_covered": n_covered}
     return pd.DataFrame(columns | {"n_labelled": n_labelled, "coverage": coverage})
-
-
-def _shrink(codes: np.ndarray, layers: int) -> np.ndarray:
-    """Take voxels off every region that have a neighbour of another, `layers` times."""
-    cross = ndimage.generate_binary_structure(3, 1)
-    for _ in range(layers):
-        lowest = ndimage.minimum_filter(codes, footprint=cross, mode="constant")
-        highest = ndimage.maximum_filter(codes, footprint=cross, mode="constant")
-        codes = np.where(lowest == highest, codes, 0)
-    return codes
 
 
 def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:

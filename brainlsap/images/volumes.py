@@ -122,18 +122,3 @@ def look_up(
         here = np.full_like(j, i), j, k
         found[i] = nearest(values, transform_points(steps, here))
     return found
-
-
-def interpolate(values: np.ndarray, coordinates: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the trilinear values at coordinates in voxels (one array an axis).
-
-    NaN is not covered: it does not count among the neighbours, and is the result where
-    the nearest voxel is NaN or there is none.
-    """
-    covered = ~np.isnan(values)
-    sums, shares = (
-        map_coordinates(part, coordinates, order=1, mode="nearest")
-        for part in (np.where(covered, values, 0.0), covered.astype(np.float64))
-    )
-    is_near = nearest(covered, coordinates) & (shares > 0)
-    return np.divide(sums, shares, np.full(len(sums), np.nan), where=is_near)
