@@ -70,19 +70,6 @@ def test_benchmark_cohorts_are_read_back_and_have_no_session_folder(tmp_path):
     assert_same_cohort(load_cohort(folder, cohort.atlas, "value"), cohort)
 
 
-def test_every_scan_has_its_files(cohort, folder):
-    for row, scan in cohort.table.iterrows():
-        name = scan["scan"]
-        place = folder / scan["participant"] / scan["session"]
-        path = place / "dwi" / f"{name}_atlas-destrieux_connectivity.csv"
-        matrix = np.loadtxt(path, delimiter=",")
-        assert matrix.shape == (164, 164)
-        cortex = cohort.connectomes[row][:74, :74]
-        assert np.array_equal(matrix[:74, :74], np.triu(cortex, 1))
-        table = read_tsv(place / "pet" / f"{name}_trc-18FFDG_desc-suvr_regions.tsv")
-        assert tuple(table["region"]) == cohort.region_names
-
-
 def test_tables_of_people_and_sessions(cohort, folder):
     table = read_tsv(folder / "participants.tsv")
     assert list(table.columns) == ["participant_id", "diagnosis", "age", "sex", "site"]
