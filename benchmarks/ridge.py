@@ -158,7 +158,7 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
             model.predict_proba(X[test])
 
     clock(f"the ladder by evidence, {len(y)} scans, terms given", lambda: ladder(0))
-    clock("the same and 60 draws of all scales", lambda: ladder(60))
+    clock("the same and 30 draws of all scales", lambda: ladder(30))
     clock("LSAP-R, 5 folds", lambda: folds(LSAPRidgeClassifier(classes=cohort.classes)))
     clock("LSAP-C, 5 folds", lambda: folds(LSAPClassifier()))
     again = np.resize(np.arange(400), options.large)

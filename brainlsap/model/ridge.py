@@ -273,7 +273,7 @@ def sample_scales(
     A, _, b, _, _ = evidence.moments(np.exp(grid[state]))
     spreads = np.geomspace(0.03, 3.0, 60)
     ridges = np.log(evidence.total / 10) + np.linspace(-4, 10, 80)
-    half = 0.5 * k * evidence.n_free
+    half, identity = 0.5 * k * evidence.n_free, np.eye(n_features)
     density, log_ridges, kept_spreads = np.zeros((n_rois, _N_GRID)), [], []
 
     def pick(log_density: np.ndarray) -> tuple[int, np.ndarray]:
@@ -306,7 +306,7 @@ def sample_scales(
             rest[block] = 0.0
             reached = rows @ inverse
             inner = np.tensordot(reached, rows, axes=(2, 2))
-            schur = own[p] + ridge * np.eye(n_features)
+            schur = own[p] + ridge * identity
             schur = schur - np.einsum("arf,frme,aem->afm", one, inner, one)
             h = evidence.h[:, block].transpose(1, 0, 2) - reached @ rest
             pull = np.einsum("arf,frk->afk", one, h)
@@ -325,7 +325,7 @@ def sample_scales(
             b[block] = np.einsum("rf,rfk->fk", one[a], evidence.h[:, block])
             row[:, block] = 0.0
             step = inverse @ row.T
-            step[block] = -np.eye(n_features)
+            step[block] = -identity
             solved = np.linalg.solve(schur[a], step.T)
             inverse = dgemm(1.0, step, solved, 1.0, inverse, overwrite_c=True)
         # scales are anywhere in their cells; else a small spread could never grow
@@ -539,7 +539,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         *,
         classes: Sequence | None = None,
         max_scale: float = 10.0,
-        n_draws: int = 60,
+        n_draws: int = 30,
         threshold: float = 0.0,
         weights: str = "weighted",
         preparation: dict[str, Any] | None = None,
