@@ -253,7 +253,7 @@ class SpectrumCache:
         Yields
         ------
         Spectrum
-            Of :data:`SPECTRA_AT_ONCE` graphs; eigenvalues in float64.
+            Of `SPECTRA_AT_ONCE` graphs; eigenvalues in float64.
         """
         how = (dtype, *(_as_key(one) for one in vars(preparation).values()))
         starts = range(0, len(W), SPECTRA_AT_ONCE)
