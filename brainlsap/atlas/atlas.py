@@ -361,7 +361,7 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        return _find_rows(self, tuple(map(as_text, names)), hemisphere)
+        return _find_rows(self, tuple(names), hemisphere)
 
     def vertex_labels(
         self, hemisphere: str, path: str | Path | None = None
@@ -436,8 +436,9 @@ class Atlas:
 
 @lru_cache(maxsize=64)  # files of a cohort repeat one list of names
 def _find_rows(
-    atlas: Atlas, names: tuple[str, ...], hemisphere: str | None
+    atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
+    names = [as_text(name) for name in given]
     are_labels = bool(names) and all(map(str.isdecimal, names))
     labels = dict(
         zip(atlas.regions["freesurfer_id"].astype(str), range(len(atlas)), strict=True)

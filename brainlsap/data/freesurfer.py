@@ -120,7 +120,8 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
         raise RegionNameError(f"{path}: {error}") from error
     missing = np.flatnonzero(expected & (places < 0))
     # FreeSurfer leaves out a region that a surface lacks: its vertices are in others
-    n_known = np.array(cells.get("NumVert", ()), dtype=float).sum()
+    counts = cells.get("NumVert", ()) if missing.size else ()
+    n_known = np.array(counts, dtype=float).sum()
     n_vertices = float(header.get("vertices", ",inf,").split(",")[-2])
     if missing.size and n_known < n_vertices * (1 - _UNLABELLED):
         raise FileFormatError(
