@@ -247,9 +247,9 @@ def _in_atlas_order(
         notes.append(f"left out, not in {atlas.name}: {few}")
     values = np.asarray(raw.values[np.ix_(to_row, to_column)], dtype=np.float64)
     if raw.leaves_out:
+        values[missing], values[:, missing] = np.nan, np.nan
         empty = np.isnan(values)
-        empty[missing], empty[:, missing] = True, True
-        absent = (empty.sum(0) >= len(atlas) - 1) & (empty.sum(1) >= len(atlas) - 1)
+        absent = np.minimum(empty.sum(0), empty.sum(1)) >= len(atlas) - 1
         if 0 < absent.sum() <= _MOST_ABSENT:
             values[absent], values[:, absent] = 0, 0
             names = ", ".join(np.array(atlas.names)[absent])

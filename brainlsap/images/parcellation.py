@@ -12,8 +12,8 @@ from nibabel.affines import from_matvec
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import as_text, split_name
-from brainlsap.data.row_order import row_orders
-from brainlsap.data.tables import listed, read_lines, sniff_delimiter, split_cells
+from brainlsap.data.row_order import read_labels, row_orders
+from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume, read_voxels
 
@@ -183,9 +183,8 @@ def known_labels(
 def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
     """Return the name of every label.
 
-    `labels` is a file of FreeSurfer's or MRtrix's lookup tables (number, one or more
-    names, colour; the name that the atlas knows counts) or with the columns `index`
-    and `name` (BIDS); or names by number.
+    `labels` is a file as :func:`.read_labels` reads it: a lookup table of FreeSurfer or
+    MRtrix, or with the columns `index` and `name` (BIDS); or names by number.
     """
     if isinstance(labels, Mapping):
         return {index(number): as_text(name) for number, name in labels.items()}
@@ -194,26 +193,17 @@ def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
             "labels must be a table or names by number, such as "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    rows = [split_cells(line, sniff_delimiter(line)) for line in read_lines(labels)]
-    heads = [cell.lower() for cell in rows[0]] if rows else []
-    if {"index", "name"} <= set(heads):
-        columns = heads.index("index"), heads.index("name")
-        rows = [
-            [row[i] for i in columns] for row in rows[1:] if len(row) > max(columns)
-        ]
-    table: dict[int, str] = {}
-    for number, *cells in rows:
-        names = [cell for cell in cells if cell and not cell.isdecimal()]
-        if not number.isdecimal() or not names:
+    rows, table = read_labels(labels), dict[int, str]()
+    for number, name in zip(rows["index"], rows["name"], strict=True):
+        if not number.isdecimal():
             raise FileFormatError(
                 f"{labels}: expected a label's number and its name in every line, or "
-                f"the columns index and name; got {' '.join([number, *cells])!r:.60}."
+                f"the columns index and name; got {f'{number} {name}'.strip()!r:.60}."
             )
-        best = next((n for n in names[::-1] if atlas.find(n) is not None), names[-1])
-        first = table.setdefault(int(number), best)
-        if first != best and {atlas.find(first), atlas.find(best)} != {None}:
+        first = table.setdefault(int(number), name)
+        if first != name and {atlas.find(first), atlas.find(name)} != {None}:
             raise FileFormatError(
-                f"{labels}: the label {number} is {first} and {best}; expected one "
+                f"{labels}: the label {number} is {first} and {name}; expected one "
                 "name for each number. Keep the one that the image means."
             )
     return table
