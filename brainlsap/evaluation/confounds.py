@@ -35,21 +35,32 @@ MOST_GROUPS = 5
 
 
 class Deconfounder(BaseEstimator):
-    """ComBat, then a regression on confounds, as far as they are asked for.
+    r"""ComBat, then a regression on confounds, as far as they are asked for.
+
+    ComBat (Johnson et al. 2007, Biostatistics 8:118; Fortin et al. 2018, NeuroImage
+    167:104) takes out what sites add to features and how much they spread them: value
+    :math:`y = \alpha + x\beta + \gamma_{site} + \delta_{site}\varepsilon`, the
+    sites' :math:`\gamma, \delta` shrunken by empirical Bayes over all values. Unlike
+    the reference code it is learned from training scans and applied to others, and
+    values that are missing are left out by their pattern. The regression takes out of
+    every feature what covariates explain of it linearly.
 
     Parameters
     ----------
     harmonize : str, optional
-        Column, such as a site, for :class:`CombatHarmonizer`; age and sex are
-        preserved where the table has them.
+        Column, such as a site, for ComBat; age and sex are preserved where the table
+        has them, never the label: test scans would then need it.
     regress_out : sequence of str
-        Columns for :class:`ConfoundRegressor`.
+        Columns, numbers or groups.
     handle_unknown : {"keep", "error"}
-        What to do with scans of sites that were not learned.
+        What to do with scans of sites that were not learned: leave them, or refuse.
 
     Attributes
     ----------
-    harmonizer_, regressor_ : fitted steps or None
+    sites_ : list of str
+        Learned sites.
+    combat_, confounds_ : dict or None
+        What was learned for either step, by name.
     """
 
     def __init__(
@@ -58,8 +69,7 @@ class Deconfounder(BaseEstimator):
         regress_out: Sequence[str] = (),
         handle_unknown: str = "keep",
     ) -> None:
-        self.harmonize = harmonize
-        self.regress_out = regress_out
+        self.harmonize, self.regress_out = harmonize, regress_out
         self.handle_unknown = handle_unknown
 
     def __bool__(self) -> bool:
@@ -127,91 +137,47 @@ class Deconfounder(BaseEstimator):
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
         """Learn every step from training scans, each from what the one before left."""
-        self.harmonizer_ = self.regressor_ = None
+        self.combat_ = self.confounds_ = None
+        values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
         if self.harmonize:
-            self.harmonizer_ = CombatHarmonizer(
-                self.harmonize, _preserved(table), self.handle_unknown
-            ).fit(features, table)
-            features = self.harmonizer_.transform(features, table)
+            self.combat_ = self._learn_combat(values, table)
+            values = self._harmonize(values, table)
         if self.regress_out:
-            self.regressor_ = ConfoundRegressor(tuple(self.regress_out))
-            self.regressor_.fit(features, table)
+            design = learn_design(self.regress_out, table)
+            C = np.hstack([np.ones((len(table), 1)), apply_design(design, table)])
+            slope = np.nan_to_num(_regress(C, values, C.shape[1] + 1)[1:])
+            self.confounds_ = {"design": design, "slope": slope}
         return self
 
     def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Return features (n_scans, n_rois, n_features) after every step, float64."""
-        for step in (self.harmonizer_, self.regressor_):
-            features = features if step is None else step.transform(features, table)
-        return features
+        values = np.array(features, dtype=np.float64).reshape(len(features), -1)
+        if self.combat_:
+            values = self._harmonize(values, table)
+        if self.confounds_:
+            design = apply_design(self.confounds_["design"], table)
+            values = values - design @ _slopes(self.confounds_, design, values)
+        return values.reshape(features.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted steps as JSON takes them; they hold no scan."""
-        steps = {"harmonizer_": self.harmonizer_, "regressor_": self.regressor_}
-        fitted = {name: step and vars(step) for name, step in steps.items()}
-        return plain({"parameters": self.get_params(), **fitted})
+        return plain(vars(self))
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Deconfounder":
         """Return what :meth:`to_dict` kept."""
-        found = cls(**kept["parameters"])
-        found.harmonizer_ = found.regressor_ = None
-        if kept["harmonizer_"]:
-            found.harmonizer_ = CombatHarmonizer()
-            found.harmonizer_.__dict__.update(kept["harmonizer_"])
-        if kept["regressor_"]:
-            found.regressor_ = ConfoundRegressor()
-            found.regressor_.__dict__.update(kept["regressor_"])
+        found = cls()
+        found.__dict__.update(kept)
         return found
 
-
-class CombatHarmonizer(BaseEstimator):
-    r"""Take out what sites add to features and how much they spread them (ComBat).
-
-    Johnson et al. 2007 (Biostatistics 8:118), Fortin et al. 2018 (NeuroImage 167:104):
-    value :math:`y = \alpha + x\beta + \gamma_{site} + \delta_{site}\varepsilon`, the
-    sites' :math:`\gamma, \delta` shrunken by empirical Bayes over all values. Unlike
-    the reference code it is learned from training scans and applied to others, and
-    values that are missing are left out by their pattern.
-
-    Parameters
-    ----------
-    site : str
-        Column.
-    preserve : sequence of str
-        Columns whose effect stays, such as age and sex. The label must not be among
-        them: test scans would then need it.
-    handle_unknown : {"keep", "error"}
-        What to do with scans of sites that were not learned: leave them, or refuse.
-
-    Attributes
-    ----------
-    sites_ : tuple of str
-    mean_, deviation_ : arrays of shape (n_values,)
-    slope_ : array of shape (n_columns, n_values)
-    gamma_, delta_ : arrays of shape (n_sites, n_values)
-    """
-
-    def __init__(
-        self,
-        site: str = "site",
-        preserve: Sequence[str] = (),
-        handle_unknown: str = "keep",
-    ) -> None:
-        self.site = site
-        self.preserve = preserve
-        self.handle_unknown = handle_unknown
-
-    def fit(self, features: np.ndarray, table: pd.DataFrame) -> "CombatHarmonizer":
-        """Learn from features (n_scans, n_rois, n_features) of training scans."""
-        values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
-        site = table[find_column(table, self.site)].astype(str).to_numpy()
+    def _learn_combat(self, values: np.ndarray, table: pd.DataFrame) -> dict[str, Any]:
+        site = table[find_column(table, str(self.harmonize))].astype(str).to_numpy()
         names, counts = np.unique(site, return_counts=True)
-        self.sites_ = tuple(map(str, names[counts >= FEWEST]))
-        self.design_ = learn_design(self.preserve, table)
-        place = pd.Index(self.sites_).get_indexer(site)
-        rows, n_sites = place >= 0, len(self.sites_)
+        self.sites_ = [str(name) for name in names[counts >= FEWEST]]
+        place, n_sites = pd.Index(self.sites_).get_indexer(site), len(self.sites_)
+        rows, preserved = place >= 0, learn_design(_preserved(table), table)
         values, sites = values[rows], np.eye(n_sites)[place[rows]]
-        design = apply_design(self.design_, table)[rows]
+        design = apply_design(preserved, table)[rows]
         count = sites.T @ ~np.isnan(values)
         beta = _regress(np.hstack([sites, design]), values)
         of_site, slope = beta[:n_sites], beta[n_sites:]
@@ -224,73 +190,46 @@ class CombatHarmonizer(BaseEstimator):
         still = sd <= 1e-10 * np.maximum(np.abs(mean), 1e-300)
         still |= ((count >= FEWEST).sum(axis=0) < 2) | np.isnan(sd)
         z = np.where(still, np.nan, z) / np.where(still, 1, sd)
-        self.mean_, self.slope_ = np.where(still, 0, mean), np.where(still, 0, slope)
-        self.deviation_ = np.where(still, 1, sd)
-        self.gamma_, self.delta_ = np.zeros_like(of_site), np.ones_like(of_site)
+        gamma, delta = np.zeros_like(of_site), np.ones_like(of_site)
         for one in range(n_sites):
             mine = z[sites[:, one] > 0]
             told = np.flatnonzero((~np.isnan(mine)).sum(axis=0) >= FEWEST)
             told = told[np.nanvar(mine[:, told], axis=0, ddof=1) > 0]
             if len(told):
-                shrunken = _shrink(mine[:, told])
-                self.gamma_[one, told], self.delta_[one, told] = shrunken
-        return self
+                gamma[one, told], delta[one, told] = _shrink(mine[:, told])
+        return {
+            "design": preserved,
+            "mean": np.where(still, 0, mean),
+            "slope": np.where(still, 0, slope),
+            "deviation": np.where(still, 1, sd),
+            "gamma": gamma,
+            "delta": delta,
+        }
 
-    def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
-        """Return features as if they were from one site; unknown sites as they are."""
-        values = np.array(features, dtype=np.float64).reshape(len(features), -1)
-        site = table[find_column(table, self.site)].astype(str).to_numpy()
+    def _harmonize(self, values: np.ndarray, table: pd.DataFrame) -> np.ndarray:
+        """Return values as if they were from one site; unknown sites as they are."""
+        site = table[find_column(table, str(self.harmonize))].astype(str).to_numpy()
         place = pd.Index(self.sites_).get_indexer(site)
-        if (place < 0).any():
+        known, values, learned = place >= 0, values.copy(), self.combat_ or {}
+        if not known.all():
             told = (
-                f"{(place < 0).sum()} scans are of sites that were not learned "
-                f"({', '.join(sorted(set(site[place < 0])))}); "
+                f"{(~known).sum()} scans are of sites that were not learned "
+                f"({', '.join(sorted(set(site[~known])))}); "
             )
             if self.handle_unknown == "error":
                 raise ParameterError(f"{told}handle_unknown='keep' leaves them alone.")
-            warnings.warn(f"{told}they are left as they are.", stacklevel=2)
-        known = np.flatnonzero(place >= 0)
-        gamma, delta = (
-            np.array(one)[place[known]] for one in (self.gamma_, self.delta_)
-        )
-        design = apply_design(self.design_, table.iloc[known])
-        slope = np.reshape(self.slope_, (design.shape[1], values.shape[1]))
-        centre, deviation = self.mean_ + design @ slope, np.array(self.deviation_)
+            warnings.warn(f"{told}they are left as they are.", stacklevel=3)
+        design = apply_design(learned["design"], table[known])
+        centre = np.array(learned["mean"]) + design @ _slopes(learned, design, values)
+        deviation = np.array(learned["deviation"])
+        gamma, delta = (np.array(learned[n])[place[known]] for n in ("gamma", "delta"))
         z = (values[known] - centre) / deviation - gamma
         values[known] = z / np.sqrt(delta) * deviation + centre
-        return values.reshape(features.shape)
+        return values
 
 
-class ConfoundRegressor(BaseEstimator):
-    """Take out of every feature what covariates explain of it linearly.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Columns, numbers or groups.
-
-    Attributes
-    ----------
-    slope_ : array of shape (n_columns, n_values)
-    """
-
-    def __init__(self, columns: Sequence[str] = PRESERVED) -> None:
-        self.columns = columns
-
-    def fit(self, features: np.ndarray, table: pd.DataFrame) -> "ConfoundRegressor":
-        """Learn slopes from training scans; the label is not looked at."""
-        self.design_ = learn_design(self.columns, table)
-        C = apply_design(self.design_, table)
-        values = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
-        whole = np.hstack([np.ones((len(C), 1)), C])
-        self.slope_ = np.nan_to_num(_regress(whole, values, whole.shape[1] + 1)[1:])
-        return self
-
-    def transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
-        """Return features without what the covariates explain."""
-        design, n_values = apply_design(self.design_, table), features[0].size
-        explained = design @ np.reshape(self.slope_, (design.shape[1], n_values))
-        return np.asarray(features, float) - explained.reshape(features.shape)
+def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return np.reshape(learned["slope"], (design.shape[1], values.shape[1]))
 
 
 def find_column(table: pd.DataFrame, name: str) -> str:

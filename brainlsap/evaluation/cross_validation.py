@@ -158,7 +158,7 @@ def cross_validate(
     ):
         repeat, place = divmod(fold, n_folds)
         key = {"model": name, "repeat": repeat + 1, "fold": place + 1}
-        fits.append(key | _fit_row(models[name][1], result, splits[fold]))
+        fits.append({**key, "role": models[name][1], **result["row"]})
         if not fits[-1]["failed"]:
             predictions.append(_prediction_table(key, result, splits[fold][1], summary))
             scales += [
@@ -247,7 +247,7 @@ def run_fits(
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
     scans = (cohort.connectomes[:n_matrices], cohort.features, tuple(cohort.classes))
     calls = [
-        delayed(_fit_named)(name, *task, steps, *scans)
+        delayed(fit_fold)(name, *task, steps, *scans)
         for name, task in tasks.items()
         if name not in results
     ]
@@ -268,12 +268,8 @@ def run_fits(
     return [results[name] for name in tasks]
 
 
-def _fit_named(name: str, *arguments: Any) -> tuple[str, dict[str, Any]]:
-    with _ALONE:
-        return name, fit_fold(*arguments)
-
-
 def fit_fold(
+    name: str,
     model: Any,
     split: Split,
     seed: int,
@@ -282,19 +278,19 @@ def fit_fold(
     connectomes: np.ndarray,
     features: np.ndarray,
     classes: tuple[str, ...],
-) -> dict[str, Any]:
+) -> tuple[str, dict[str, Any]]:
     """Learn steps and model from the training scans, predict the test scans.
 
-    The result is what JSON can hold.
+    Returns the name and what JSON can hold.
     """
     model = clone(model)
-    for name, value in model.get_params().items():
-        if value is None and name.rsplit("__")[-1] == "random_state":
-            model.set_params(**{name: seed})
+    for key, value in model.get_params().items():
+        if value is None and key.rsplit("__")[-1] == "random_state":
+            model.set_params(**{key: seed})
     connectomes = np.broadcast_to(connectomes, (len(table), *connectomes.shape[1:]))
     (train, test), y = split, table["label"].to_numpy(dtype=object)
     covariates = [table.iloc[rows] for rows in split]
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+    with _ALONE, warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         started = time.perf_counter()
         if steps:
@@ -312,15 +308,21 @@ def fit_fold(
     inner = _inner_model(model)
     report = plain(getattr(inner, "fit_report_", {}))
     report.pop("scales_by_start", None)  # they have a table
-    return {
-        **{name: value.tolist() for name, value in answers.items()},
+    return name, {
+        **{key: value.tolist() for key, value in answers.items()},
         "scales": _scales_of(inner, features.shape[1]),
-        "seconds_fit": after_fit - started,
-        "seconds_predict": finished - after_fit,
-        "seed": seed,
-        "settings": plain(model.get_params(deep=False)),
-        "warnings": sorted({str(one.message) for one in caught}),
-        "report": report,
+        "row": {
+            "n_train": len(train),
+            "n_test": len(test),
+            "seconds_fit": after_fit - started,
+            "seconds_predict": finished - after_fit,
+            "seed": seed,
+            "epochs": float(np.mean(report.get("epochs") or np.nan)),
+            "failed": str(report.get("failed") or ""),
+            "settings": json.dumps(plain(model.get_params(deep=False))),
+            "warnings": json.dumps(sorted({str(one.message) for one in caught})),
+            "report": json.dumps(report),
+        },
     }
 
 
@@ -370,8 +372,11 @@ def _class_answers(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    answers = {"probability": probability, "decision": decision}
-    return {"predicted": best.argmax(1), **answers}
+    return {
+        "predicted": best.argmax(1),
+        "probability": probability,
+        "decision": decision,
+    }
 
 
 def _inner_model(model: Any) -> Any:
@@ -397,20 +402,6 @@ def _scales_of(model: Any, n_rois: int) -> list[tuple[str, float, list[float]]]:
         (start, share, np.broadcast_to(np.asarray(one, float), n_rois).tolist())
         for start, share, one in parts
     ]
-
-
-def _fit_row(role: str, result: dict[str, Any], split: Split) -> dict[str, Any]:
-    """Return what the table of fits says of one."""
-    report = result["report"]
-    return {
-        "role": role,
-        "n_train": len(split[0]),
-        "n_test": len(split[1]),
-        **{n: result[n] for n in ("seconds_fit", "seconds_predict", "seed")},
-        "epochs": float(np.mean(report.get("epochs") or np.nan)),
-        "failed": str(report.get("failed") or ""),
-        **{n: json.dumps(result[n]) for n in ("settings", "warnings", "report")},
-    }
 
 
 def _prediction_table(
@@ -450,11 +441,8 @@ def _task_keys(
 
 @cache
 def _code_version() -> str:
-    """Return a hash of the code that fits, and of the versions of what it rests on."""
-    package = Path(__file__).parents[1]
-    sources = [package / "arrays.py"]
-    for folder in ("evaluation", "graph", "model"):
-        sources += sorted((package / folder).glob("*.py"))
+    """Return a hash of the package's code and the versions of what it rests on."""
+    sources = sorted(Path(brainlsap.__file__).parent.rglob("*.py"))
     told = [one.read_text(encoding="utf-8") for one in sources]
     told += [version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")]
     return hashlib.sha256("\x00".join(told).encode()).hexdigest()

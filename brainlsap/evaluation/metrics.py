@@ -122,47 +122,6 @@ def confusion_counts(
     return weighted_counts(told, np.ones((1, len(told.actual))))[0].astype(np.int64)
 
 
-def score_predictions(
-    truth: Iterable,
-    predicted: Iterable,
-    classes: Sequence[str],
-    *,
-    probability: np.ndarray | None = None,
-    decision: np.ndarray | None = None,
-    ordered: bool = True,
-) -> dict[str, float]:
-    r"""Score the predictions of one test fold.
-
-    Averages over classes (balanced accuracy, precision, F1, AUC of each class against
-    the rest) count the classes that the fold holds; a class that is never predicted
-    has precision 0. With p the probabilities and e the true class as 0 and 1, the
-    Brier score is the mean of :math:`\sum_c (p_c - e_c)^2`, 0 to 2.
-
-    Parameters
-    ----------
-    truth, predicted : sequences of length n_scans
-        Labels.
-    classes : sequence of str
-        In order of stage where `ordered`.
-    probability : array of shape (n_scans, n_classes), optional
-        Without it there is no Brier score.
-    decision : array of shape (n_scans, n_classes), optional
-        Stands in for probabilities in the AUC, as a softmax. Without both no AUC.
-    ordered : bool
-        Whether kappa and the errors in stages mean something; else they are NaN.
-
-    Returns
-    -------
-    dict of str to float
-        The names of :data:`SCORES`; NaN where a score does not exist.
-    """
-    told = Predictions.of(
-        truth, predicted, classes, probability, decision, ordered=ordered
-    )
-    scores = weighted_scores(told, np.ones((1, len(told.actual))))
-    return {name: float(scores[name][0]) for name in SCORES}
-
-
 def weighted_counts(told: Predictions, weight: np.ndarray) -> np.ndarray:
     """Return weighted confusion counts (n_draws, n_true, n_predicted)."""
     k = told.n_classes
@@ -170,7 +129,14 @@ def weighted_counts(told: Predictions, weight: np.ndarray) -> np.ndarray:
 
 
 def weighted_scores(told: Predictions, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """Return every interval score for each row of weights (n_draws, n_rows)."""
+    r"""Return every interval score for each row of weights (n_draws, n_rows).
+
+    Averages over classes (balanced accuracy, precision, F1, AUC of each class against
+    the rest) count the classes that the rows hold; a class that is never predicted has
+    precision 0. With p the probabilities and e the true class as 0 and 1, the Brier
+    score is the mean of :math:`\sum_c (p_c - e_c)^2`, 0 to 2. NaN where a score does
+    not exist: without probabilities, or without an order of the classes.
+    """
     counts = weighted_counts(told, weight)
     total = counts.sum(axis=(1, 2))
     hits, true = np.einsum("bii->bi", counts), counts.sum(axis=2)

@@ -1,6 +1,5 @@
 """Every model that is compared, by name: LSAP, baselines, and controls."""
 
-import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -106,10 +105,8 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         random_state: int = 0,
         reads: str = "features",
     ) -> None:
-        self.kind = kind
-        self.n_inner_folds = n_inner_folds
-        self.random_state = random_state
-        self.reads = reads
+        self.kind, self.n_inner_folds = kind, n_inner_folds
+        self.random_state, self.reads = random_state, reads
 
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
@@ -248,8 +245,7 @@ class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
 class ShuffledEdges(ClassifierMixin, BaseEstimator):
     """A model on networks whose edges were moved to other pairs of regions at random.
 
-    Every network keeps its weights; the order is drawn from the seed and the network
-    itself, so that a scan is shuffled alike in training and test.
+    Every network keeps its weights; all are shuffled alike.
 
     Parameters
     ----------
@@ -260,8 +256,7 @@ class ShuffledEdges(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(self, model: Any, random_state: int = 0) -> None:
-        self.model = model
-        self.random_state = random_state
+        self.model, self.random_state = model, random_state
 
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
@@ -281,18 +276,15 @@ class ShuffledEdges(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _shuffled(self, X: np.ndarray) -> np.ndarray:
-        connectomes, features = unpack(np.array(X, dtype=np.float64))
-        check_connectomes(connectomes)
+        W, features = unpack(np.array(X))
+        check_connectomes(W)
         check_features(features)
-        for W in connectomes:
-            symmetric = np.ascontiguousarray((W + W.T) / 2)
-            digest = hashlib.blake2b(symmetric.tobytes(), digest_size=8).digest()
-            seeds = [self.random_state, int.from_bytes(digest, "little")]
-            row, column = np.triu_indices(len(W), 1)
-            order = np.random.default_rng(seeds).permutation(len(row))
-            W[:] = 0
-            W[row, column] = W[column, row] = symmetric[row, column][order]
-        return pack(connectomes, features)
+        row, column = np.triu_indices(W.shape[1], 1)
+        order = np.random.default_rng(self.random_state).permutation(len(row))
+        edges = ((W + W.transpose(0, 2, 1)) / 2)[:, row, column][:, order]
+        W[:] = 0
+        W[:, row, column] = W[:, column, row] = edges
+        return pack(W, features)
 
 
 class Entry(NamedTuple):

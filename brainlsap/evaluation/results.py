@@ -82,8 +82,8 @@ class CohortSummary:
         names = {one.name for one in fields(cls)} & set(dir(cohort))
         kept = {name: getattr(cohort, name) for name in names}
         kept["measured"] = np.asarray(cohort.measured.any(axis=(0, 2)))
-        atlas_name, data_hash = cohort.atlas.name, digest.hexdigest()
-        return cls(**kept, atlas_name=atlas_name, data_hash=data_hash)
+        kept["atlas_name"], kept["data_hash"] = cohort.atlas.name, digest.hexdigest()
+        return cls(**kept, class_features=_class_features(cohort))
 
     def __repr__(self) -> str:
         return (
@@ -191,17 +191,13 @@ class Evaluation:
     @cached_property
     def _scores(self) -> pd.DataFrame:
         keys = ["model", "repeat", "fold"]
-        of_fold = dict(list(self.predictions.groupby(keys)))
-        rows = []
-        for key in self.fits[[*keys, "n_test"]].to_dict("records"):
-            scores = dict.fromkeys(SCORES, np.nan)
-            found = of_fold.get(tuple(key[name] for name in keys))
-            if found is not None:
-                told = self.as_predictions(found)
-                each = weighted_scores(told, np.ones((1, len(found))))
-                scores = {name: each[name].item() for name in SCORES}
-            rows.append(key | scores)
-        return pd.DataFrame(rows)
+        found = {}
+        for key, rows in self.predictions.groupby(keys):
+            each = weighted_scores(self.as_predictions(rows), np.ones((1, len(rows))))
+            found[key] = {name: each[name].item() for name in SCORES}
+        index = pd.MultiIndex.from_tuples(found, names=keys) if found else None
+        scores = pd.DataFrame(list(found.values()), index, list(SCORES), dtype=float)
+        return self.fits[[*keys, "n_test"]].join(scores, on=keys)
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays."""
@@ -243,29 +239,23 @@ class Evaluation:
 
     def _overview(self) -> tuple[str, pd.DataFrame]:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
-        rows = self._summary[self._summary["score"].isin(SHOWN)]
-        text = [
-            f"{m:.3f} ± {s:.3f}" for m, s in zip(rows["mean"], rows["sd"], strict=True)
-        ]
-        table = rows.assign(text=text).pivot(
-            index="model", columns="score", values="text"
-        )
-        table = table.reindex(self.models)[list(SHOWN)].rename(columns=SCORES)
+        rows = self._summary.set_index(["model", "score"])[["mean", "sd"]]
+        text = rows.apply(lambda one: "{:.3f} ± {:.3f}".format(*one), axis=1).unstack()
+        table = text.reindex(self.models)[list(SHOWN)].rename(columns=SCORES)
+        table = table.rename_axis(index=None, columns=None)
         n_folds, n_repeats = (self.settings[f"n_{one}"] for one in ("folds", "repeats"))
         times = f", {n_repeats} times" if n_repeats > 1 else ""
-        return f"{self.cohort!r}; {n_folds} folds{times}", table.rename_axis(
-            None, axis=1
-        )
+        return f"{self.cohort!r}; {n_folds} folds{times}", table
 
     def __repr__(self) -> str:
         told, table = self._overview()
-        more = len(table) - MOST_SHOWN
-        lines = [told, table.head(MOST_SHOWN).rename_axis(None).to_string()]
-        return "\n".join([*lines, f"and {more} more models"][: 3 if more > 0 else 2])
+        more = f"\nand {len(table) - MOST_SHOWN} more models"
+        shown = table.head(MOST_SHOWN).to_string()
+        return f"{told}\n{shown}{more if len(table) > MOST_SHOWN else ''}"
 
     def _repr_html_(self) -> str:
         told, table = self._overview()
-        return f"<p>{escape(told)}</p>{table.rename_axis(None).to_html(border=0)}"
+        return f"<p>{escape(told)}</p>{table.to_html(border=0)}"
 
     def save(self, folder: str | Path) -> Path:
         """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.
@@ -281,22 +271,18 @@ class Evaluation:
         """
         folder = Path(folder)
         tables = {name: getattr(self, name) for name in TABLES}
-        tables |= {"cohort": self.cohort.table}
         tables |= {name: getattr(self.cohort, name) for name in COHORT_TABLES}
-        kept = {
-            "columns": {
-                name: {str(key): str(kind) for key, kind in table.dtypes.items()}
-                for name, table in tables.items()
-                if table is not None
-            },
-            "cohort": plain(
-                vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
-            ),
-            "settings": plain(self.settings),
+        tables["cohort"] = self.cohort.table
+        columns = {
+            name: {str(key): str(kind) for key, kind in table.dtypes.items()}
+            for name, table in tables.items()
+            if table is not None
         }
+        facts = vars(self.cohort) | dict.fromkeys(("table", *COHORT_TABLES))
+        kept = plain({"columns": columns, "cohort": facts, "settings": self.settings})
         is_older = (folder / "evaluation.json").is_file()
         with fill_folder(folder, replace=is_older) as partial:
-            for name in kept["columns"]:
+            for name in columns:
                 tables[name].to_csv(
                     partial / f"{name}.tsv",
                     sep="\t",

@@ -91,22 +91,8 @@ def spin_test(
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     """Return Spearman's correlation; NaN where a map is constant or too short."""
-    from scipy.stats import rankdata
-
-    known = np.isfinite(first) & np.isfinite(second)
-    if known.sum() < 3:
-        return float("nan")
-    ranks = np.stack([rankdata(one[known]) for one in (first, second)])
-    if (ranks.std(axis=1) == 0).any():
-        return float("nan")
-    return float(np.corrcoef(ranks)[0, 1].round(12))
-
-
-def random_rotation(rng: np.random.Generator) -> np.ndarray:
-    """Return a rotation (3, 3), every one as likely as any other."""
-    Q, R = np.linalg.qr(rng.normal(size=(3, 3)))
-    Q = Q * np.sign(np.diag(R))
-    return Q if np.linalg.det(Q) > 0 else Q[:, [1, 0, 2]]
+    both = pd.DataFrame({"first": first, "second": second})
+    return float(both.corr("spearman", min_periods=3).iloc[0, 1])
 
 
 def sphere_points(hemisphere: str) -> np.ndarray:
@@ -127,6 +113,7 @@ def _spun_maps(
 ) -> np.ndarray:
     """Return the map after each rotation (n_spins, n_rois); NaN where none is known."""
     from scipy.spatial import cKDTree
+    from scipy.spatial.transform import Rotation
 
     n_rois = len(atlas)
     sides = {side: (sphere_points(side), atlas.vertex_labels(side)) for side in "LR"}
@@ -138,7 +125,7 @@ def _spun_maps(
     mirror = np.diag([-1.0, 1.0, 1.0])
     maps = np.full((n_spins, n_rois), np.nan)
     for spun in maps:
-        turn = random_rotation(rng)
+        turn = Rotation.random(random_state=rng).as_matrix()
         for side, (points, labels) in sides.items():
             rotation = turn if side == "L" else mirror @ turn @ mirror
             _, nearest = trees[side].query(points @ rotation)

@@ -232,7 +232,7 @@ def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
     loaded = Evaluation.load(folder)
     for name in ("predictions", "scales", "fits", "audit", "ranking"):
         pd.testing.assert_frame_equal(getattr(loaded, name), getattr(ranked, name))
-    for name in ("table", "truth"):
+    for name in ("table", "truth", "class_features"):
         pd.testing.assert_frame_equal(
             getattr(loaded.cohort, name), getattr(ranked.cohort, name)
         )

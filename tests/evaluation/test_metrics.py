@@ -5,10 +5,16 @@ import pytest
 from sklearn import metrics
 
 from brainlsap.evaluation import SCORES
-from brainlsap.evaluation.metrics import confusion_counts, score_predictions
+from brainlsap.evaluation.metrics import Predictions, confusion_counts, weighted_scores
 from brainlsap.exceptions import ParameterError
 
 CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
+
+
+def score(truth, predicted, **given):
+    told = Predictions.of(truth, predicted, CLASSES, **given)
+    found = weighted_scores(told, np.ones((1, len(truth))))
+    return {name: found[name].item() for name in SCORES}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +27,7 @@ def drawn():
 
 def test_scores_are_those_of_scikit_learn(drawn):
     truth, probability, predicted = drawn
-    found = score_predictions(truth, predicted, CLASSES, probability=probability)
+    found = score(truth, predicted, probability=probability)
     seen = {"labels": CLASSES[:4], "average": "macro", "zero_division": 0}
     code = {name: place for place, name in enumerate(CLASSES)}
     a, b = ([code[one] for one in labels] for labels in (truth, predicted))
@@ -47,14 +53,14 @@ def test_scores_are_those_of_scikit_learn(drawn):
 
 def test_no_order_no_score_in_stages(drawn):
     truth, _, predicted = drawn
-    found = score_predictions(truth, predicted, CLASSES, ordered=False)
+    found = score(truth, predicted, ordered=False)
     known = {name for name, value in found.items() if np.isfinite(value)}
     assert known == {"balanced_accuracy", "accuracy", "precision", "f1"}
 
 
 def test_decision_values_give_an_auc_and_no_brier_score(drawn):
     truth, probability, predicted = drawn
-    found = score_predictions(truth, predicted, CLASSES, decision=np.log1p(probability))
+    found = score(truth, predicted, decision=np.log1p(probability))
     assert 0 < found["auc"] < 1
     assert np.isnan(found["brier"])
 
