@@ -77,12 +77,8 @@ class Deconfounder(BaseEstimator):
 
     def describe(self, table: pd.DataFrame) -> dict[str, Any]:
         """Return what the steps do to a cohort, as JSON takes it."""
-        return {
-            "harmonize": self.harmonize,
-            "preserve": list(_preserved(table)) if self.harmonize else [],
-            "regress_out": list(self.regress_out),
-            "handle_unknown": self.handle_unknown,
-        }
+        preserved = _preserved(table) if self.harmonize else ()
+        return plain(self.get_params() | {"preserve": preserved})
 
     def check(
         self, table: pd.DataFrame, splits: Sequence[tuple] = ((slice(None), []),)

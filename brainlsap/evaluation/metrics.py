@@ -1,12 +1,8 @@
 """Scores of predictions; those of ordered stages only where an order is known."""
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-
-from brainlsap.exceptions import ParameterError
 
 SCORES = {
     "balanced_accuracy": "balanced accuracy",
@@ -48,78 +44,6 @@ class Predictions(NamedTuple):
     fold: np.ndarray
     n_classes: int
     ordered: bool
-
-    @classmethod
-    def of(
-        cls,
-        truth: Iterable,
-        predicted: Iterable,
-        classes: Sequence[str],
-        probability: np.ndarray | None = None,
-        decision: np.ndarray | None = None,
-        fold: np.ndarray | None = None,
-        *,
-        ordered: bool = True,
-    ) -> "Predictions":
-        """Make them of labels; arrays that hold NaN count as not given."""
-        from scipy.special import softmax
-
-        given = [
-            None if one is None or np.isnan(one).any() else one
-            for one in (probability, decision)
-        ]
-        actual = class_codes(truth, classes)
-        return cls(
-            actual,
-            class_codes(predicted, classes),
-            given[0],
-            softmax(given[1], axis=1)
-            if given[0] is None and given[1] is not None
-            else given[0],
-            np.zeros_like(actual) if fold is None else fold,
-            len(classes),
-            ordered,
-        )
-
-
-def class_codes(labels: Iterable, classes: Sequence[str]) -> np.ndarray:
-    """Return the place of every label among `classes`."""
-    labels = list(labels)
-    codes = pd.Index(classes).get_indexer(labels)
-    if (codes < 0).any():
-        unknown = {
-            str(label) for label, code in zip(labels, codes, strict=True) if code < 0
-        }
-        raise ParameterError(
-            f"classes must name every label; {', '.join(sorted(unknown))} not in "
-            f"{', '.join(map(str, classes))}."
-        )
-    return codes
-
-
-def confusion_counts(
-    truth: Iterable, predicted: Iterable, classes: Sequence[str]
-) -> np.ndarray:
-    """Count scans by true class (rows) and predicted class (columns).
-
-    Parameters
-    ----------
-    truth, predicted : sequences of length n_scans
-        Labels.
-    classes : sequence of str
-        Order of rows and columns.
-
-    Returns
-    -------
-    int array of shape (n_classes, n_classes)
-
-    Raises
-    ------
-    ParameterError
-        For a label that is not among `classes`.
-    """
-    told = Predictions.of(truth, predicted, classes)
-    return weighted_counts(told, np.ones((1, len(told.actual))))[0].astype(np.int64)
 
 
 def weighted_counts(told: Predictions, weight: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from brainlsap.arrays import check_connectomes, check_features, pack, unpack
 from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.confounds import apply_design, learn_design
 from brainlsap.evaluation.splits import Split, make_splits
-from brainlsap.exceptions import ParameterError, SplitError
+from brainlsap.exceptions import ParameterError
 
 PENALTIES = {
     "logistic": tuple(10.0**power for power in range(-4, 2)),
@@ -165,12 +166,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
             groups = np.arange(len(y))
         people = pd.Series(np.asarray(groups).astype(str))
         n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
-        try:
-            return make_splits(y, people, n_folds, random_state=self.random_state)
-        except SplitError:
-            if len(set(y)) < 2:
-                raise
-            return ()
+        return make_splits(y, people, n_folds, self.random_state) if n_folds > 1 else ()
 
     def _linear(self, C: float, class_weight: str | None) -> Any:
         given: dict[str, Any] = {"C": C, "class_weight": class_weight}
@@ -203,16 +199,22 @@ class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
         covariates: pd.DataFrame | None = None,
     ) -> "ConfoundsOnlyClassifier":
         """Learn columns and levels from training scans, then tune and fit."""
+        covariates = (
+            pd.DataFrame(index=range(len(y))) if covariates is None else covariates
+        )
         names = []
-        for name, values in ({} if covariates is None else covariates).items():
+        for name, values in covariates.items():
             pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
             is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
-            text = pd.to_numeric(values, errors="coerce").isna() & values.notna()
-            if text.any() and not 1 < values.nunique() <= MOST_LEVELS:
-                continue
-            if name not in KEY_COLUMNS and not is_label and values.notna().any():
+            text = (
+                pd.to_numeric(values, errors="coerce").isna() & values.notna()
+            ).any()
+            few = values.notna().any() and (
+                not text or 1 < values.nunique() <= MOST_LEVELS
+            )
+            if name not in KEY_COLUMNS and few and not is_label:
                 names.append(str(name))
-        self.design_ = {} if covariates is None else learn_design(names, covariates)
+        self.design_ = learn_design(names, covariates)
         linear = TunedLinearClassifier(random_state=self.random_state)
         self.model_ = linear.fit(self._inputs(X, covariates), y, groups)
         self.classes_, self.fit_report_ = self.model_.classes_, self.model_.fit_report_
@@ -294,59 +296,52 @@ class Entry(NamedTuple):
     role: str
 
 
-def _lsap(kernel: str = "chebyshev", **fixed: Any) -> Callable:
-    def make(seed: int, fast: bool, given: dict[str, Any]) -> Any:
-        from brainlsap.model import LSAPClassifier
+def _made(
+    kind: str,
+    *given: Any,
+    fast: dict[str, Any] | None = None,
+    usual: dict[str, Any] | None = None,
+    takes: Sequence[str] | None = None,
+    **fixed: Any,
+) -> Callable:
+    """Return what makes a model of `brainlsap.model`; `takes` None is all settings."""
 
-        usual = FAST if fast else {}
-        model = LSAPClassifier(kernel, random_state=seed)
-        return model.set_params(**(usual | given | fixed))
+    def make(seed: int, is_fast: bool, settings: dict[str, Any]) -> Any:
+        import brainlsap.model
+
+        asked = settings
+        if takes is not None:
+            told = settings | (settings.get("options") or {})
+            asked = {k: told[k] for k in takes if told.get(k) is not None}
+        start = (fast if is_fast else usual) or {}
+        model = getattr(brainlsap.model, kind)(*given, random_state=seed)
+        return model.set_params(**(start | asked | fixed))
 
     return make
 
 
-def _network(name: str) -> Entry:
-    def make(seed: int, fast: bool, given: dict[str, Any]) -> Any:
-        from brainlsap.model import NetworkClassifier
-
-        usual = FAST_NETWORK if fast else {"n_starts": 4}
-        asked = _pick(given, "n_epochs", "n_starts", "threshold", "weights")
-        return NetworkClassifier(name, random_state=seed, **(usual | asked))
-
-    return Entry(make, "baseline")
+PREPARING = ("threshold", "weights", "preparation")
+_lsap = partial(_made, "LSAPClassifier", fast=FAST)
+_ridge = partial(
+    _made, "LSAPRidgeClassifier", fast={"n_draws": 0}, takes=(*PREPARING, "max_scale")
+)
+_network = partial(
+    _made,
+    "NetworkClassifier",
+    fast=FAST_NETWORK,
+    usual={"n_starts": 4},
+    takes=("n_epochs", "n_starts", "threshold", "weights"),
+)
+_diffused = _made("DiffusedLogisticRegression", takes=PREPARING)
 
 
 def _linear(**given: Any) -> Callable:
     return lambda seed, *_: TunedLinearClassifier(random_state=seed, **given)
 
 
-def _diffused(seed: int, _: bool, given: dict[str, Any]) -> Any:
-    from brainlsap.model import DiffusedLogisticRegression
-
-    asked = _pick(given, "threshold", "weights", "preparation")
-    return DiffusedLogisticRegression(random_state=seed, **asked)
-
-
-def _ridge(ladder: str) -> Callable:
-    def make(seed: int, fast: bool, given: dict[str, Any]) -> Any:
-        from brainlsap.model import LSAPRidgeClassifier
-
-        asked = _pick(given, "threshold", "weights", "preparation", "max_scale")
-        asked |= {"n_draws": 0} if fast else {}
-        return LSAPRidgeClassifier(ladder, random_state=seed, **asked)
-
-    return make
-
-
 def _forest(seed: int, *_: Any) -> Any:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
-
-
-def _pick(given: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return those of the settings that were given and are not None."""
-    given = given | (given.get("options") or {})
-    return {name: given[name] for name in names if given.get(name) is not None}
 
 
 MODELS: dict[str, Entry] = {
@@ -363,12 +358,12 @@ MODELS: dict[str, Entry] = {
     "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
     "diffused logistic regression": Entry(_diffused, "baseline"),
     "random forest": Entry(_forest, "baseline"),
-    "MLP": _network("mlp"),
-    "GCN": _network("gcn"),
-    "GAT": _network("gat"),
-    "GDC": _network("gdc"),
-    "GraphHeat": _network("graphheat"),
-    "ADC": _network("adc"),
+    "MLP": Entry(_network("mlp"), "baseline"),
+    "GCN": Entry(_network("gcn"), "baseline"),
+    "GAT": Entry(_network("gat"), "baseline"),
+    "GDC": Entry(_network("gdc"), "baseline"),
+    "GraphHeat": Entry(_network("graphheat"), "baseline"),
+    "ADC": Entry(_network("adc"), "baseline"),
     # the read-out of LSAP without any diffusion
     "features only": Entry(_lsap(scale_mode="frozen", initial_scale=0.0), "control"),
     "edges only": Entry(_linear(reads="edges"), "control"),

@@ -15,7 +15,6 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
-from brainlsap.evaluation.metrics import class_codes
 from brainlsap.evaluation.models import LADDER, make_models
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.exceptions import ParameterError
@@ -236,7 +235,7 @@ def permutation_null(
         features = steps.fit(features, cohort.table).transform(features, cohort.table)
     X = pack(cohort.connectomes, features)
     evidence = model.learn_evidence(X, cohort.groups)
-    codes = np.array([class_codes(one, cohort.classes) for one in labels])
+    codes = np.array([pd.Index(cohort.classes).get_indexer(one) for one in labels])
     slopes = region_slopes(evidence, codes, cohort.classes_ordered, model.max_scale)
     model.fit(X, cohort.y, groups=cohort.groups)
     scales = np.column_stack([model.scales_, model.scales_interval_])

@@ -201,18 +201,22 @@ class Evaluation:
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays."""
-        names = self.cohort.classes
-        probability, decision = (
+        from scipy.special import softmax
+
+        names = pd.Index(self.cohort.classes)
+        both = (
             rows[[f"{kind}_{name}" for name in names]].to_numpy(float) for kind in "pd"
         )
-        return Predictions.of(
-            rows["truth"],
-            rows["predicted"],
-            names,
+        probability, decision = (None if np.isnan(one).any() else one for one in both)
+        ranking = None if decision is None else softmax(decision, axis=1)
+        return Predictions(
+            names.get_indexer(rows["truth"]),
+            names.get_indexer(rows["predicted"]),
             probability,
-            decision,
+            ranking if probability is None else probability,
             rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
-            ordered=self.cohort.classes_ordered,
+            len(names),
+            self.cohort.classes_ordered,
         )
 
     def summary(self) -> pd.DataFrame:

@@ -9,12 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from sklearn.metrics import confusion_matrix
 
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.evaluation.metrics import confusion_counts
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.figures import (
     FULL_WIDTH,
@@ -124,7 +124,8 @@ def plot_confusion(
         Where no such model was evaluated.
     """
     predictions, classes = _predictions(evaluation, model), evaluation.cohort.classes
-    counts = confusion_counts(predictions["truth"], predictions["predicted"], classes)
+    truth, predicted = predictions["truth"], predictions["predicted"]
+    counts = confusion_matrix(truth, predicted, labels=list(classes))
     totals = counts.sum(axis=1)
     share = counts / np.maximum(totals[:, None], 1)
     axes = axes or new_axes(SINGLE_COLUMN, 70)

@@ -5,14 +5,25 @@ import pytest
 from sklearn import metrics
 
 from brainlsap.evaluation import SCORES
-from brainlsap.evaluation.metrics import Predictions, confusion_counts, weighted_scores
-from brainlsap.exceptions import ParameterError
+from brainlsap.evaluation.metrics import Predictions, weighted_scores
 
 CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 
 
-def score(truth, predicted, **given):
-    told = Predictions.of(truth, predicted, CLASSES, **given)
+def score(truth, predicted, probability=None, decision=None, ordered=True):
+    actual, given = (
+        [CLASSES.index(one) for one in each] for each in (truth, predicted)
+    )
+    ranking = decision if probability is None else probability
+    told = Predictions(
+        np.array(actual),
+        np.array(given),
+        probability,
+        ranking,
+        np.zeros(60),
+        5,
+        ordered,
+    )
     found = weighted_scores(told, np.ones((1, len(truth))))
     return {name: found[name].item() for name in SCORES}
 
@@ -63,13 +74,6 @@ def test_decision_values_give_an_auc_and_no_brier_score(drawn):
     found = score(truth, predicted, decision=np.log1p(probability))
     assert 0 < found["auc"] < 1
     assert np.isnan(found["brier"])
-
-
-def test_confusions_are_counted_and_unknown_labels_named():
-    counts = confusion_counts(["a", "b", "b"], ["a", "a", "b"], ("a", "b"))
-    assert counts.tolist() == [[1, 0], [1, 1]]
-    with pytest.raises(ParameterError, match="c not in a, b"):
-        confusion_counts(["c"], ["a"], ("a", "b"))
 
 
 def test_no_score_is_another_one_by_a_second_name():
