@@ -372,11 +372,8 @@ def _class_answers(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    return {
-        "predicted": best.argmax(1),
-        "probability": probability,
-        "decision": decision,
-    }
+    answers = {"probability": probability, "decision": decision}
+    return {"predicted": best.argmax(1), **answers}
 
 
 def _inner_model(model: Any) -> Any:
@@ -387,8 +384,11 @@ def _inner_model(model: Any) -> Any:
 
 
 def _scales_of(model: Any, n_rois: int) -> list[tuple[str, float, list[float]]]:
-    """Return a fitted model's scales as (start, share, values), the mean first."""
-    if getattr(model, "scales_", None) is None:
+    """Return a fitted model's scales as (start, share, values), the mean first.
+
+    A model whose regions all have one scale has none to compare.
+    """
+    if np.ptp(getattr(model, "scales_", 0.0)) == 0:
         return []
     starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
     interval = getattr(model, "scales_interval_", None)

@@ -364,8 +364,6 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
         name: _relative(_scales_of(evaluation, name)[1], measured)[:, measured]
         for name in evaluation.scales["model"].unique()
     }
-    # a map that is flat has no order
-    maps = {name: one for name, one in maps.items() if (np.ptp(one, axis=1) > 0).all()}
     means = {name: one.mean(axis=0) for name, one in maps.items()}
     pairs = [(name, name, one) for name, one in maps.items()]
     pairs += [(a, b, np.stack([means[a], means[b]])) for a, b in combinations(means, 2)]

@@ -190,14 +190,14 @@ class Evaluation:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        keys = ["model", "repeat", "fold"]
-        found = {}
+        keys, found = ["model", "repeat", "fold"], {}
         for key, rows in self.predictions.groupby(keys):
             each = weighted_scores(self.as_predictions(rows), np.ones((1, len(rows))))
             found[key] = {name: each[name].item() for name in SCORES}
-        index = pd.MultiIndex.from_tuples(found, names=keys) if found else None
-        scores = pd.DataFrame(list(found.values()), index, list(SCORES), dtype=float)
-        return self.fits[[*keys, "n_test"]].join(scores, on=keys)
+        scores = self.fits[[*keys, "n_test"]].copy()
+        fits = scores[keys].itertuples(index=False, name=None)
+        of_fold = [found.get(key, {}) for key in fits]
+        return scores.join(pd.DataFrame(of_fold, columns=list(SCORES), dtype=float))
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays."""
