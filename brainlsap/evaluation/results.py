@@ -197,7 +197,7 @@ class Evaluation:
         scores = self.fits[[*keys, "n_test"]].copy()
         fits = scores[keys].itertuples(index=False, name=None)
         of_fold = [found.get(key, {}) for key in fits]
-        return scores.join(pd.DataFrame(of_fold, columns=list(SCORES), dtype=float))
+        return scores.join(pd.DataFrame(of_fold, scores.index, list(SCORES), float))
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays."""
