@@ -345,7 +345,7 @@ def _forest(seed: int, *_: Any) -> Any:
 
 
 MODELS: dict[str, Entry] = {
-    "LSAP-C": Entry(_lsap(), "model"),
+    "LSAP-C": Entry(_lsap("chebyshev"), "model"),
     "LSAP-H": Entry(_lsap("hermite"), "model"),
     "LSAP-L": Entry(_lsap("laguerre"), "model"),
     "Exact": Entry(_lsap("exact"), "model"),
@@ -365,14 +365,17 @@ MODELS: dict[str, Entry] = {
     "GraphHeat": Entry(_network("graphheat"), "baseline"),
     "ADC": Entry(_network("adc"), "baseline"),
     # the read-out of LSAP without any diffusion
-    "features only": Entry(_lsap(scale_mode="frozen", initial_scale=0.0), "control"),
+    "features only": Entry(
+        _lsap("chebyshev", scale_mode="frozen", initial_scale=0.0), "control"
+    ),
     "edges only": Entry(_linear(reads="edges"), "control"),
     "shuffled edges": Entry(
-        lambda seed, *asked: ShuffledEdges(_lsap()(seed, *asked), seed), "control"
+        lambda seed, *asked: ShuffledEdges(_lsap("chebyshev")(seed, *asked), seed),
+        "control",
     ),
-    "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
-    "one global scale": Entry(_lsap(scale_mode="global"), "control"),
-    "constant features": Entry(_lsap(inputs="constant"), "control"),
+    "frozen scales": Entry(_lsap("chebyshev", scale_mode="frozen"), "control"),
+    "one global scale": Entry(_lsap("chebyshev", scale_mode="global"), "control"),
+    "constant features": Entry(_lsap("chebyshev", inputs="constant"), "control"),
     "confounds only": Entry(lambda seed, *_: ConfoundsOnlyClassifier(seed), "control"),
 }
 """Every model, baseline and control by name."""
