@@ -30,8 +30,7 @@ STYLE: Any = {
     "legend.frameon": False,
 }
 _SAVED: Any = {
-    "pdf.fonttype": 42,
-    "ps.fonttype": 42,  # TrueType: letters can be edited
+    "pdf.fonttype": 42,  # TrueType: letters can be edited
     "svg.fonttype": "none",
     "svg.hashsalt": "brainlsap",
     "savefig.dpi": 300,

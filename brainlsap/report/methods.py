@@ -10,11 +10,17 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation, compare_models, ranking_verdict
+from brainlsap.evaluation import (
+    Evaluation,
+    compare_models,
+    ranking_auc,
+    ranking_verdict,
+)
 from brainlsap.report.tables import (
     covariate,
     direction_table,
     feature_text,
+    ladder_text,
     listed,
     p_text,
     ranked_regions,
@@ -102,7 +108,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         errors=errors,
         regions=regions,
         direction=direction,
-        verdict="" if ranking is None else ranking_verdict(ranking),
+        ladder=ladder_text(evaluation).to_dict("records"),
     )
 
 
@@ -226,3 +232,4 @@ TEMPLATES = Environment(
 )
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
+TEMPLATES.globals |= {"auc": ranking_auc, "verdict": ranking_verdict}

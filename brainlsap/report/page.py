@@ -13,7 +13,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation, ranking_auc, ranking_verdict
+from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.ranking import NULL_HEADING
 from brainlsap.report import plots
 from brainlsap.report import tables as made
@@ -122,7 +122,7 @@ def write_page(
     folder: Path,
     codes: Mapping[str, str],
     clean: Callable[[str], str],
-    atlas: Atlas | None,
+    atlas: Any,
 ) -> None:
     """Write the page, and its tables and figures as files.
 
@@ -133,36 +133,25 @@ def write_page(
     for name, frame in tables.items():
         write_tsv(frame, folder / "tables" / f"{name}.tsv")
     write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
-    ranking: Any = evaluation.ranking
-    has_scales = ranking is not None
-    if has_scales:
-        _write_ranking(evaluation, ranking, folder / "tables", atlas)
-    planted = None
-    if has_scales and "planted" in ranking and ranking["planted"].any():
-        planted = ranking_auc(ranking)
+    if evaluation.ranking is not None:
+        _write_ranking(evaluation, folder / "tables", atlas)
     figures = {
         name: _saved(figure, folder / "figures" / f"{name}.png")
         for name, figure in report_figures(evaluation, atlas).items()
     }
-    interactive = False
-    if has_scales and atlas is not None and is_located(atlas):
-        interactive = True
+    turns = evaluation.ranking is not None and atlas is not None and is_located(atlas)
+    if turns:
         write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
     methods = [clean(one) for one in methods_text(evaluation)]
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
     told = evaluation.fits["warnings"].map(json.loads)
     told = evaluation.fits[["model"]].assign(text=told).explode("text").dropna()
     warned = told.assign(text=told["text"].map(clean)).value_counts(sort=False)
-    audit = evaluation.audit
-    found = {} if audit is None else dict(audit[["check", "severity"]].to_numpy()[::-1])
     page = TEMPLATES.get_template("report.html.j2").render(
         evaluation=evaluation,
         cohort=evaluation.cohort,
-        ranking=ranking,
-        null=ranking_verdict(ranking) if has_scales else "",
         null_heading=NULL_HEADING,
-        planted_auc=planted,
-        interactive=interactive,
+        interactive=turns,
         settings=evaluation.settings,
         title=clean(evaluation.settings["title"]),
         identified=all(scan == code for scan, code in codes.items()),
@@ -173,17 +162,14 @@ def write_page(
         figures=figures,
         methods=methods,
         warned=warned.items(),
-        audited=audit is not None,
-        found=found,
-        citation=None if atlas is None else atlas.settings.get("citation"),
+        atlas=atlas,
     )
     (folder / "report.html").write_text(page, "utf-8")
 
 
-def _write_ranking(
-    evaluation: Evaluation, ranking: pd.DataFrame, folder: Path, atlas: Atlas | None
-) -> None:
+def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas | None) -> None:
     """Write ranking and features by class of all regions, as numbers."""
+    ranking: Any = evaluation.ranking
     ranking = ranking.sort_values("rank", kind="stable")
     if atlas is not None:
         places = atlas.match(list(ranking["region"]))

@@ -31,7 +31,6 @@ FOLDS = "folds"
 """Folder in `private/` of a run's finished fits; it outlives the report."""
 ABOUT = ("title", "date", "versions")
 """What a report adds to the settings of an evaluation."""
-TOLERANCE = 1e-9
 TOLD = (
     *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
     *("n_scans", "n_participants", "data_hash", "provenance"),
@@ -215,7 +214,7 @@ def _differences(evaluation: Evaluation, path: Path) -> list[str]:
     if not before[keys].astype(str).equals(now[keys].astype(str)):
         return ["the folds of the stored scores are not those of the predictions."]
     scores = [one for one in SCORES if one in before]
-    same = np.isclose(before[scores], now[scores], 0, TOLERANCE, equal_nan=True)
+    same = np.isclose(before[scores], now[scores], 0, 1e-9, equal_nan=True)
     found = [
         "{}, repeat {}, fold {}: ".format(*now.loc[row, keys])
         + f"{SCORES[scores[k]]} was stored as {before.loc[row, scores[k]]:.4f}, its "
