@@ -235,18 +235,13 @@ class SpectralEngine:
 
     def parts(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Yield vectors, -eigenvalues, T_n and signals of a few items at a time."""
-        n_items = len(signals[0])
         if len(self.vectors) == 1:  # for all
             yield self.vectors, self.rates, self.basis, *signals
             return
-        for start in range(0, n_items, self.chunk):
+        for start in range(0, len(signals[0]), self.chunk):
             part = slice(start, start + self.chunk)
             each = (self.vectors, self.rates, self.basis, *signals)
             yield tuple(one[part] for one in each)
-
-    def workspace(self) -> Tensor:
-        """Return memory for the rows of a few items: fresh one costs more than sums."""
-        return torch.empty_like(self.vectors[: self.chunk])
 
 
 class _Diffuse(torch.autograd.Function):
@@ -262,7 +257,8 @@ class _Diffuse(torch.autograd.Function):
         c, slopes = engine.series.at(scale)
         follows = wants_slope and engine.series.follows(scale)
         out, slope = torch.empty_like(H), torch.empty_like(H) if wants_slope else H
-        memory = engine.workspace()
+        # fresh memory for the rows of every part would cost more than the sums
+        memory = torch.empty_like(engine.vectors[: engine.chunk])
         for U, rates, basis, signal, diffused, sloped in engine.parts(H, out, slope):
             hat = U.mT @ signal
             rows = _weighted(c, U, basis, memory)
@@ -283,8 +279,9 @@ class _Diffuse(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_scale = _summed_product(grad, slope).to(scale.dtype)
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
-            grad_H, memory = torch.empty_like(grad), ctx.engine.workspace()
-            for U, _, basis, signal, found in ctx.engine.parts(grad, grad_H):
+            grad_H, engine = torch.empty_like(grad), ctx.engine
+            memory = torch.empty_like(engine.vectors[: engine.chunk])
+            for U, _, basis, signal, found in engine.parts(grad, grad_H):
                 rows = _weighted(c, U, basis, memory)
                 _multiply(U, rows.mT @ signal, found)
         return grad_H, grad_scale, None

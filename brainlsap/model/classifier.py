@@ -168,10 +168,9 @@ class GraphClassifier(PackedClassifier):
     ) -> tuple[Settings, np.ndarray]:
         """Return where scales start, and the settings with what depends on it."""
         if settings.initial_scale != EVIDENCE:
-            penalty = settings.linear_penalty
-            penalty = 0.0 if penalty == AUTO else penalty
+            settled = settings.linear_penalty != AUTO
             scales = np.full(self.n_rois_, float(settings.initial_scale))
-            return replace(settings, linear_penalty=penalty), scales
+            return settings if settled else replace(settings, linear_penalty=0), scales
         ridge = LSAPRidgeClassifier(
             "auto" if settings.scale_mode == "region" else "one",
             classes=getattr(self, "classes", None),
@@ -202,9 +201,6 @@ class GraphClassifier(PackedClassifier):
             failed = f"every start failed, also with other seeds: {faults[0]}"
         return {
             "epochs": [run.best_epoch for run in runs],
-            "best_losses": [
-                run.best_loss if np.isfinite(run.best_loss) else None for run in runs
-            ],
             "losses": {
                 "epoch": best.epoch,
                 "training": np.round(best.train_loss, 5).tolist(),
@@ -214,7 +210,6 @@ class GraphClassifier(PackedClassifier):
             "n_unhealthy": len(faults),
             "failed": failed,
             "warnings": messages,
-            "n_parameters": sum(p.numel() for p in self.networks_[0].parameters()),
             "settings": settings.to_dict(),
         }
 
@@ -239,9 +234,7 @@ class GraphClassifier(PackedClassifier):
             "kernel": settings.kernel,
             "degree": settings.degree,
             "largest_scale": settings.max_scale,
-            "highest_learned_scale": highest,
             "error_bound": bound,
-            "start_scale": float(start.mean()),
             "scales_learned": bool(moved.any()),
             "scales_by_start": np.round(self.scales_by_start_, 6).tolist(),
             "n_projected": int(sum(heat.n_projected for heat in heats if heat)),

@@ -56,8 +56,7 @@ class HeatScale(nn.Module):
         self, n_rois: int, initial_scale: Any, largest: float, mode: str = "region"
     ) -> None:
         super().__init__()
-        self.n_rois, self.initial_scale = n_rois, initial_scale
-        self.largest, self.mode = largest, mode
+        self.n_rois, self.largest = n_rois, largest
         size = n_rois if mode == "region" else 1
         start = torch.full((size,), float(initial_scale))
         self.raw_scale = nn.Parameter(start, mode != "frozen")

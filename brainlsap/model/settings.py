@@ -125,8 +125,7 @@ CHOICES = {
 
 # How far scales may go. On a brain network all regions look alike well before 10;
 # Hermite's terms cancel ever worse beyond 5.
-DEFAULT_MAX_SCALE = 10.0
-MAX_SCALES = {"hermite": 5.0}
+MAX_SCALES = {"exact": 10.0, "chebyshev": 10.0, "hermite": 5.0, "laguerre": 10.0}
 
 # A start that is wrong by more is refused.
 UNTRUSTED_ERROR = 1e-2
@@ -172,9 +171,7 @@ def check_settings(settings: Settings) -> None:
     settings.preparing()
     for name, (lowest, highest) in LIMITS.items():
         value = getattr(settings, name)
-        if value is None or (
-            isinstance(value, str) and value == getattr(Settings, name)
-        ):
+        if isinstance(value, str | None) and value == getattr(Settings, name):
             continue
         if not (isinstance(value, Real) and lowest <= float(value) <= highest):
             raise ParameterError(
@@ -198,9 +195,8 @@ def settle_kernel(settings: Settings) -> Settings:
     kernel = settings.kernel
     given = settings.initial_scale != EVIDENCE  # which is kept where it is trusted
     start = float(settings.initial_scale) if given else 0.0
-    wanted = MAX_SCALES.get(kernel, DEFAULT_MAX_SCALE)
-    if settings.max_scale is not None:
-        wanted = settings.max_scale
+    largest = settings.max_scale
+    wanted = MAX_SCALES[kernel] if largest is None else largest
     if wanted < start:
         raise ParameterError(
             f"initial_scale {start:g} lies above max_scale {wanted:g}; raise max_scale."

@@ -221,16 +221,13 @@ def load_model(path: str | Path) -> Any:
 
 
 def _check_version(path: Path, about: dict[str, Any]) -> None:
-    if about["format_version"] != FORMAT_VERSION:
-        raise FileFormatError(
-            f"{path}: a model file of version {about['format_version']}; this "
-            f"brainlsap reads version {FORMAT_VERSION}. Fit the model again."
-        )
     theirs, ours = str(about["version"]), brainlsap.__version__
     # what a number means may change with the second part, before 1.0 too
-    if theirs.split(".")[:2] != ours.split(".")[:2]:
+    alike = theirs.split(".")[:2] == ours.split(".")[:2]
+    if not alike or about["format_version"] != FORMAT_VERSION:
         raise FileFormatError(
-            f"{path}: fitted by brainlsap {theirs}, and this is {ours}; predictions "
+            f"{path}: fitted by brainlsap {theirs}, and this is {ours} (format "
+            f"{about['format_version']}, and {FORMAT_VERSION} is read); predictions "
             f"may differ. Install brainlsap {theirs}, or fit the model again."
         )
 
