@@ -92,10 +92,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         y, people = self.classes_[codes], check_groups(groups, len(features), None)
         names = ("threshold", "weights", "preparation")
         given: dict[str, Any] = {name: getattr(self, name) for name in names}
-        largest = max(*self.scales, 1e-6)
-        self.settings_ = settle_kernel(
-            Settings(initial_scale=0.0, max_scale=largest, **given)
-        )
+        given |= {"initial_scale": 0.0, "max_scale": max(*self.scales, 1e-6)}
+        self.settings_ = settle_kernel(Settings(**given))
         self.n_rois_, self.n_features_ = features.shape[1:]
         tried = self._tune(connectomes, features, y, people)
         # between equals the smaller scale, then the stronger penalty
@@ -107,8 +105,8 @@ class DiffusedLogisticRegression(PackedClassifier):
         diffused = found[self.scale_]
         self.after_ = InputScaler.learn(diffused)
         self.model_ = _linear(self.C_).fit(_flat(self.after_.apply(diffused)), y)
-        report = {"scale": self.scale_, "C": self.C_, "inner_balanced_accuracy": score}
-        self.fit_report_ = report
+        self.fit_report_ = {"scale": self.scale_, "C": self.C_}
+        self.fit_report_ |= {"inner_balanced_accuracy": score}
         return self
 
     @threadpool_limits.wrap(limits=1)

@@ -65,8 +65,7 @@ class HeatScale(nn.Module):
     @torch.no_grad()
     def begin(self, scales: Tensor) -> None:
         """Start from the scale of every region, or their mean where all share one."""
-        alone = len(self.raw_scale) == 1
-        self.raw_scale[:] = scales.mean() if alone else scales
+        self.raw_scale[:] = scales.mean() if len(self.raw_scale) == 1 else scales
 
     def forward(self) -> Tensor:
         """Return the scale of every region, shape `(n_rois,)`."""
