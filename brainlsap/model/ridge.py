@@ -340,8 +340,8 @@ def sample_scales(
         shift, stretch = rng.normal(scale=0.2), np.exp(rng.normal(scale=0.5))
         moved = common + shift + stretch * (log_scale - common)
         moved = np.abs(grid - moved[:, None]).argmin(axis=1)
-        values = [-evidence(np.exp(grid[one]), ridge)[0] for one in (state, moved)]
-        gain = values[1] - values[0] + np.log(stretch)
+        here, there = (evidence(np.exp(grid[one]), ridge)[0] for one in (state, moved))
+        gain = here - there + np.log(stretch)
         gain -= (stretch**2 - 1) * spread**2 / 2
         gain -= ((common + shift) ** 2 - common**2) / (2 * _COMMON_SD**2)
         if np.log(rng.random()) < gain:
