@@ -34,13 +34,18 @@ from brainlsap.simulation import make_benchmark_cohort
 CASES = ("normalized", "combinatorial", "planted", "permuted")
 MODES = {"LSAP": "region", "one global scale": "global", "frozen scale": "frozen"}
 LINEAR = ("logistic regression", "linear SVM")
-DIFFUSED = "diffused logistic regression"
+RIDGES = (
+    "ridge without network",
+    "ridge with one scale",
+    "ridge with a scale per region",
+    "LSAP-R",
+)
 
 
 def evaluate(
     models: dict, cohort, seed: int, options: argparse.Namespace
 ) -> Evaluation:
-    rivals = make_models([*LINEAR, DIFFUSED], random_state=seed)
+    rivals = make_models([*LINEAR, *RIDGES], random_state=seed)
     return cross_validate(
         models,
         cohort,
@@ -81,15 +86,19 @@ def cohorts(options: argparse.Namespace) -> tuple[str, list[str]]:
             scores = evaluation.scores().groupby("model")["balanced_accuracy"]
             rows.append(scores.mean()[list(evaluation.models)])
             if case == "planted":
-                ranking = rank_regions(evaluation)
-                found.append(int(ranking.nsmallest(10, "rank")["planted"].sum()))
+                counts = []
+                for name in ("LSAP", "ridge with a scale per region"):
+                    ranking = rank_regions(evaluation, name)
+                    top = ranking.nsmallest(10, "rank")["planted"]
+                    counts.append(int(top.sum()))
+                found.append(tuple(counts))
         scores = pd.DataFrame(rows)
-        best_linear = scores[list(LINEAR)].max(axis=1)
+        best_linear = scores[[*LINEAR, RIDGES[0]]].max(axis=1)
         means = [(name, f"{scores[name].mean():.3f}") for name in scores]
         head = ("model", "balanced accuracy, mean of cohorts")
         lines += [f"### {case}\n", table(head, means), ""]
-        rivals = {"best linear model": best_linear}
-        others = [name for name in (DIFFUSED, *MODES) if name in scores]
+        rivals = {"best model without a network": best_linear}
+        others = [name for name in (*RIDGES, *MODES) if name in scores]
         rivals |= {name: scores[name] for name in others if name != "LSAP"}
         ahead = [
             (name, interval((scores["LSAP"] - other).to_numpy()))
@@ -97,7 +106,9 @@ def cohorts(options: argparse.Namespace) -> tuple[str, list[str]]:
         ]
         lines.append(table(("LSAP minus", "points [95 % interval]"), ahead))
         if found:
-            lines.append(f"\nplanted regions among the ten smallest scales: {found}")
+            lines.append(
+                f"\nplanted regions among the ten smallest scales (LSAP, ridge): {found}"
+            )
         lines.append("")
         print("\n".join(lines[-14:]), flush=True)
     return title, lines

@@ -332,7 +332,6 @@ _network = partial(
     usual={"n_starts": 4},
     takes=("n_epochs", "n_starts", "threshold", "weights"),
 )
-_diffused = _made("DiffusedLogisticRegression", takes=PREPARING)
 
 
 def _linear(**given: Any) -> Callable:
@@ -356,7 +355,6 @@ MODELS: dict[str, Entry] = {
     "ridge without network": Entry(_ridge("none"), "baseline"),
     "ridge with one scale": Entry(_ridge("one"), "baseline"),
     "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
-    "diffused logistic regression": Entry(_diffused, "baseline"),
     "random forest": Entry(_forest, "baseline"),
     "MLP": Entry(_network("mlp"), "baseline"),
     "GCN": Entry(_network("gcn"), "baseline"),
@@ -429,8 +427,7 @@ def make_models(
         One start and fewer epochs, for a first look.
     **settings
         Further settings of LSAP; the other networks take n_epochs, n_starts, threshold
-        and weights of them, ridges and the diffused logistic regression what prepares a
-        network.
+        and weights of them, ridges what prepares a network.
 
     Returns
     -------

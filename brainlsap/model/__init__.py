@@ -7,12 +7,10 @@
 - `training`: the one loop, and the starts that are averaged.
 - `classifier`: :class:`LSAPClassifier`, :class:`NetworkClassifier`.
 - `ridge`: :class:`LSAPRidgeClassifier`, scales by marginal likelihood.
-- `linear`: logistic regression on diffused features.
 - `storage`: a fitted model in one file.
 """
 
 from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
-from brainlsap.model.linear import DiffusedLogisticRegression
 from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.ridge import RUNGS, LSAPRidgeClassifier
 from brainlsap.model.settings import PRESETS
@@ -22,7 +20,6 @@ __all__ = [
     "NETWORKS",
     "PRESETS",
     "RUNGS",
-    "DiffusedLogisticRegression",
     "LSAPClassifier",
     "LSAPRidgeClassifier",
     "ModelOrigin",

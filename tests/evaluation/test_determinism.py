@@ -20,7 +20,7 @@ cohort = make_cohort(24, atlas="desikan82", feature="fdg")
 site = ["north", "south"] * 100
 cohort = replace(cohort, table=cohort.table.assign(site=site[:cohort.n_scans]))
 # torch is not imported by the processes that are started
-runs = ((["exact", "diffused logistic regression"], 1),
+runs = ((["exact", "LSAP-R", "ridge with a scale per region"], 1),
         (["logistic regression", "edges only"], int(sys.argv[1])))
 texts = {}
 for names, n_jobs in runs:

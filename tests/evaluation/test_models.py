@@ -46,12 +46,10 @@ def test_every_model_is_made_by_its_name_or_a_group():
         make_models("lasp")
 
 
-def test_the_diffused_regression_prepares_networks_as_the_models_do():
-    names = ["default", "diffused logistic regression"]
-    made = make_models(names, threshold=3.0, weights="log")
-    diffused, _ = made["diffused logistic regression"]
-    assert (diffused.threshold, diffused.weights) == (3.0, "log")
-    assert made["LSAP-C"][0].threshold == 3.0 == made["LSAP-R"][0].threshold
+def test_ridges_prepare_networks_as_the_models_do():
+    made = make_models(threshold=3.0, weights="log")
+    for name in ("LSAP-C", "LSAP-R"):
+        assert (made[name][0].threshold, made[name][0].weights) == (3.0, "log")
 
 
 @pytest.mark.parametrize("kind", ["logistic", "svm"])
