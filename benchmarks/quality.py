@@ -107,7 +107,7 @@ def cohorts(options: argparse.Namespace) -> tuple[str, list[str]]:
         lines.append(table(("LSAP minus", "points [95 % interval]"), ahead))
         if found:
             lines.append(
-                f"\nplanted regions among the ten smallest scales (LSAP, ridge): {found}"
+                f"\nplanted among the ten smallest scales (LSAP, ridge): {found}"
             )
         lines.append("")
         print("\n".join(lines[-14:]), flush=True)
