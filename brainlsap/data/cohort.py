@@ -440,7 +440,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
         faults.append(f"provenance must be expressible as JSON: {error}")
     if faults:  # values are only worth reading where the axes agree
         return faults
-    shared = cohort.shares_connectome
+    shared = sizes[0] > 1 and W.strides[0] == 0
     for scan, one in zip(keys["scan"], W[:1] if shared else W, strict=False):
         where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
         if not (one.min() >= 0 and one.max() <= LARGEST):

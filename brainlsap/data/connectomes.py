@@ -39,6 +39,7 @@ _MOST_ABSENT = 8
 # Text is rounded: two triangles of one matrix may differ in the last digit written.
 _ROUNDING = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
+_AROUND = ' \t"'
 _CORNER = frozenset(("", "region", "name", "label", "index", "node", "roi"))
 # Ends of the keys of lists of names; numbers of labels count only where no texts do.
 _NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
@@ -76,7 +77,7 @@ class RawMatrix(NamedTuple):
     scan: str | None = None
 
 
-def read_connectome(
+def read_connectome(  # noqa: C901 (from the file to the order of the atlas)
     source: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas | str,
     *,
@@ -139,7 +140,22 @@ def read_connectome(
     atlas, notes = load_atlas(atlas), list[str]()
     if isinstance(source, str | Path):
         path = Path(source)
-        raw, notes = _choose(_read_file(path), atlas, measure, path)
+        reader = FORMATS.get(path.suffix.lower())
+        if reader is None:
+            raise FileFormatError(
+                f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} "
+                f"files, got {path.suffix or 'a name without suffix'}."
+            )
+        with reading(path, f"a {path.suffix} file"):
+            size = path.stat().st_size >> 20
+            if size > _MOST_MIB:
+                raise FileFormatError(
+                    f"{path}: {size} MiB; a connectome has at most {_MOST_MIB}. Is it "
+                    "the right file?"
+                )
+            raw, *others = reader(path)
+        if others or (raw.measure and measure):
+            raw, notes = _choose([raw, *others], atlas, measure, path)
     else:
         path, (rows, columns) = Path("connectome="), pd.DataFrame(source).axes
         raw = RawMatrix(
@@ -172,23 +188,6 @@ def read_connectome(
     matrix, changed = _check_weights(values, atlas.names, path, symmetrize, negative)
     notes += [origin] if isinstance(source, str | Path) else []
     return ConnectomeFile(matrix, (*notes, *left_out, *changed))
-
-
-def _read_file(path: Path) -> list[RawMatrix]:
-    reader = FORMATS.get(path.suffix.lower())
-    if reader is None:
-        raise FileFormatError(
-            f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} files, "
-            f"got {path.suffix or 'a name without suffix'}."
-        )
-    with reading(path, f"a {path.suffix} file"):
-        size = path.stat().st_size >> 20
-        if size > _MOST_MIB:
-            raise FileFormatError(
-                f"{path}: {size} MiB; a connectome has at most {_MOST_MIB}. Is it the "
-                "right file?"
-            )
-        return reader(path)
 
 
 def _choose(
@@ -285,7 +284,10 @@ def _check_weights(
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    values, notes = settle_negative(values, negative, path)
+    check_choice("negative", negative, NEGATIVE)
+    notes = list[str]()
+    if (values < 0).any():
+        values, notes = settle_negative(values, negative, path)
     bad = ~np.isfinite(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]
@@ -337,18 +339,22 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
     names: dict[str, list[str] | None] = {"rows": None, "columns": None}
-    first = split_cells(lines[0], delimiter)
+    first = [cell.strip(_AROUND) for cell in lines[0].split(delimiter)]
     n_named = len(first)
-    if first[0].lower() in _CORNER or not _are_numbers(first[1:]):
+    if first[0].lower() in _CORNER or not _NUMBERS.fullmatch(" ".join(first[1:])):
         names["columns"], lines = first, lines[1:]
         n_named -= first[0].lower() in _CORNER
-    elif commented := _commented_names(whole, len(lines)):
-        names["columns"], n_named = commented, len(commented)
+    elif len(whole) > len(lines):
+        commented = _commented_names(whole, len(lines))
+        names["columns"], n_named = commented, len(commented or first)
     first = lines[0].split(delimiter) if lines else []
     # a header with a corner, or of a cell less, promises names in the first column
-    if len(first) == n_named + 1 or not _are_numbers(first[:1]):
+    if len(first) == n_named + 1 or not _NUMBERS.fullmatch("".join(first[:1])):
         parts = [(*line.split(delimiter, 1), "") for line in lines]
-        names["rows"], lines = [p[0].strip(' "') for p in parts], [p[1] for p in parts]
+        names["rows"], lines = (
+            [p[0].strip(_AROUND) for p in parts],
+            [p[1] for p in parts],
+        )
         if names["columns"] and len(names["columns"]) == len(lines) + 1:
             del names["columns"][0]
     flat = "\n".join(lines).replace(delimiter or " ", "\n")
@@ -377,10 +383,6 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
     return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
 
 
-def _are_numbers(cells: Sequence[str]) -> bool:
-    return _NUMBERS.fullmatch(" ".join(cells)) is not None
-
-
 def _commented_names(lines: Sequence[str], n: int) -> list[str] | None:
     """Return names of all columns from a comment, as NumPy's savetxt(header=...)."""
     for line in (line for line in lines if line[0] == "#"):  # few of many
@@ -388,7 +390,7 @@ def _commented_names(lines: Sequence[str], n: int) -> list[str] | None:
         cells = split_cells(text, sniff_delimiter(text))
         if len(cells) == n + 1 and cells[0].lower() in _CORNER:
             cells = cells[1:]
-        named = not _are_numbers([text]) or all(map(str.isdecimal, cells))
+        named = not _NUMBERS.fullmatch(text) or all(map(str.isdecimal, cells))
         if len(cells) == n and named:
             return cells
     return None

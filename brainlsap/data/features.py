@@ -34,6 +34,7 @@ from brainlsap.data.tables import find_column
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
 TRUTH_FILE = "truth.tsv"
+_RUNS = ("cross-sectional", "longitudinal")
 Source = Path | np.ndarray | str
 """Of one scan: a file, a FreeSurfer subject, values; or the fault, in words."""
 
@@ -224,7 +225,12 @@ class FeatureSources:
                 raise CohortError(self.files.fits_nothing(feature, scans))
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
-                return self._choose_runs(scans, subjects)
+                only = [known[0] for known in subjects if len(known) == 1]
+                kinds = {_RUNS[bool(name.base)] for name, _ in only}
+                if len(only) < len(scans) or len(kinds) > 1:
+                    return self._choose_runs(scans, subjects)
+                note = f"FreeSurfer: stats of {kinds.pop()} runs"
+                return [path for _, path in only], [note]
         if chosen := self._choose_columns(measure):
             return self._table_rows(chosen, scans, measure)
         where = "found nowhere; looked for "
@@ -244,19 +250,18 @@ class FeatureSources:
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
     ) -> tuple[list[Source], list[str]]:
         """Return the FreeSurfer subject of every scan, all of one kind of run."""
-        kinds = ("cross-sectional", "longitudinal")
         runs = [
-            {k: [p for name, p in known if kinds[bool(name.base)] == k] for k in kinds}
+            {k: [p for name, p in known if _RUNS[bool(name.base)] == k] for k in _RUNS}
             for known in subjects
         ]
-        counts = {kind: sum(bool(run[kind]) for run in runs) for kind in kinds}
+        counts = {kind: sum(bool(run[kind]) for run in runs) for kind in _RUNS}
         if set(counts.values()) == {len(scans)}:
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern={'freesurfer': '*.long.*'} or "
                 "pattern={'freesurfer': '!*.long.*'}"
             )
-        kind, other = sorted(kinds, key=lambda one: (-counts[one], one))
+        kind, other = sorted(_RUNS, key=lambda one: (-counts[one], one))
         found: list[Source] = []
         for scan, run in zip(scans, runs, strict=True):
             fault = (

@@ -8,16 +8,25 @@ or `sub-X_ses-Y.long.base`. Connectomes may also lie in one folder of all.
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
+import pandas as pd
+
 from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.measures import get_measure, wrong_tracer
-from brainlsap.data.tables import TABLE_SUFFIXES, listed
-from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.data.tables import (
+    FREESURFER_HEAD,
+    ID_COLUMNS,
+    SESSION_COLUMNS,
+    TABLE_SUFFIXES,
+    listed,
+    read_table,
+)
+from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 CONNECTOME_PATTERNS = (
     *("*connectivity.*", "*connectome*.*", "*relmat.*", "*_sc.*", "*desc-sc.*"),
@@ -82,6 +91,39 @@ def parse_scan_name(text: str) -> ScanName:
         if found:
             return ScanName(found["person"], found["visit"] or "", base)
     return ScanName(name, "", base)
+
+
+def read_rows(path: str | Path) -> tuple[list[ScanName], pd.DataFrame]:
+    """Read a table with a row for every scan: whose each is, and the other columns.
+
+    Raises FileFormatError where the file is no table, or rows do not name scans.
+    """
+    table = read_table(path)
+    heads = {head.lower(): head for head in table}
+    first = table.columns[0]
+    ids = [heads[name] for name in ID_COLUMNS if name in heads]
+    ids = [first] if FREESURFER_HEAD.fullmatch(first) else ids
+    if not ids:
+        raise FileFormatError(
+            f"{path}: no column names the scans; expected one headed "
+            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(table, 8)}."
+        )
+    texts, names, wrong = table.pop(ids[0]).tolist(), list[ScanName](), list[str]()
+    visits = [heads[name] for name in SESSION_COLUMNS if heads.get(name) in table]
+    sessions = table.pop(visits[0]) if visits else [None] * len(texts)
+    for row, (text, session) in enumerate(zip(texts, sessions, strict=True), start=1):
+        name = parse_scan_name(text or "")
+        names.append(name._replace(session=session or name.session))
+        if name.participant[:1] in ("", "."):
+            wrong.append(f"row {row} ({text!r})")
+    if wrong:
+        raise FileFormatError(
+            f"{path}: {ids[0] or 'the first column'} must be the name of a subject, "
+            f"of letters, digits, '_', '-' and '.'; not so below the header: "
+            f"{listed(wrong)}."
+        )
+    table.columns.name = ids[0]
+    return names, table
 
 
 def visit_order(session: str) -> tuple[object, ...]:
@@ -184,13 +226,12 @@ class StudyFiles:
         self.sessions: dict[str, dict[str, str]] = {}
         self.subjects: dict[tuple[str, str], list[tuple[ScanName, Path]]] = {}
         self.tables: list[Path] = []
-        for root in reversed(roots.values()):
-            self._walk(root)
+        found = [pair for root in reversed(roots.values()) for pair in self._walk(root)]
         for root in fs_only:
             self.subjects.clear()
-            self._walk(root)
+            found += self._walk(root)
         connectomes = self.patterns.get("connectome", "")
-        usual = [f"{name}/{{scan}}.*" for name in FLAT_FOLDERS]
+        usual = [f"{n}/{{scan}}.*" for n in FLAT_FOLDERS if (folder / n).is_dir()]
         flat = {
             path: scan
             for template in ([connectomes] if "{" in connectomes else usual)
@@ -198,17 +239,17 @@ class StudyFiles:
             if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
         }
         self.flat = set(flat)
-        for path, scan in sorted(flat.items()):
-            self._add(scan, [path])
+        for scan, paths in [*found, *((flat[path], [path]) for path in sorted(flat))]:
+            person, visit = scan.key
+            self.files.setdefault((person, visit), []).extend(paths)
+            if visit:
+                self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
 
-    def _add(self, scan: ScanName, paths: Iterable[Path]) -> None:
-        person, visit = scan.key
-        self.files.setdefault((person, visit), []).extend(paths)
-        if visit:
-            self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+    def _walk(self, root: Path) -> Iterator[tuple[ScanName, list[Path]]]:
+        """List a root's FreeSurfer subjects and tables; yield the files of its people.
 
-    def _walk(self, root: Path) -> None:
-        """List a root's people, FreeSurfer subjects and tables, six levels deep."""
+        Six levels deep, folder by folder.
+        """
         glob = self.patterns.get("freesurfer", "*")
         for place, folders, inside in os.walk(root, followlinks=True):
             path = Path(place)
@@ -246,7 +287,7 @@ class StudyFiles:
                 continue
             if len(parts) > _DEEPEST:
                 folders.clear()
-            self._add(ScanName(parts[0], visit), (path / name for name in names))
+            yield ScanName(parts[0], visit), [path / name for name in names]
 
     def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read off whose they are."""
@@ -321,9 +362,14 @@ class StudyFiles:
             if path.suffix.lower() in TABLE_SUFFIXES
             # PETPrep writes the reference beside the regions
             and "_ref-" not in path.name
-            and (given or not wrong_tracer(path.name, feature))
+            and (
+                given or "trc-" not in path.name or not wrong_tracer(path.name, feature)
+            )
         ]
-        right = {other_side(path) for path in files if side_of_file(path) == "L"}
+        sides = [(path, _SIDE.search(path.name)) for path in files]
+        right = {
+            other_side(path) for path, side in sides if side and side[1][0] in "lL"
+        }
         files = [path for path in files if path not in right]
         return pick(files, get_measure(feature).files, feature, given, atlas)
 

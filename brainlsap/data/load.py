@@ -8,7 +8,7 @@ import json
 import os
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tqdm.auto import tqdm
 from brainlsap import __version__
 from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import (
@@ -33,7 +34,12 @@ from brainlsap.data.features import (
     Source,
     read_feature,
 )
-from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
+from brainlsap.data.find_files import (
+    CONNECTOME_PATTERNS,
+    Scan,
+    StudyFiles,
+    read_rows,
+)
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import (
     PEOPLE_FILES,
@@ -213,6 +219,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         labels = read_names(sources.files.inside(labels))
     how: dict[str, Any] = {"row_order": row_order, "measure": measure}
     how |= {"labels": labels, "symmetrize": symmetrize, "negative": negative}
+    # None: shown on a terminal
+    bar = {"unit": "scan", "disable": None if verbose else True}
     W, stack = np.zeros((1, len(atlas), len(atlas)), dtype=np.float32), None
     if connectome is not None:
         try:
@@ -238,11 +246,11 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
             log.fault(error)
     if connectome is None or stack is not None:
         files = sources.files
-        W = _read_connectomes(listed.scans, files, atlas, how, log, verbose, stack)
+        W = _read_connectomes(listed.scans, files, atlas, how, log, bar, stack)
     else:
         W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
     pet = {"frames": frames, "reference": reference}
-    X = _read_features(names, listed.scans, sources, W, pet, log, verbose)
+    X = _read_features(names, listed.scans, sources, W, pet, log, bar)
 
     log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
@@ -257,16 +265,30 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
 
     # what was asked, with absolute paths to read the same again: for private files
     asked = {
-        name: _absolute(value) if name in _PATHS else value
+        name: value
         for name, value in given.items()
         if name != "verbose"
         and not isinstance(value, np.ndarray | pd.DataFrame)
         and value not in (None, (), [], {})
     }
+    for name in asked.keys() & set(_PATHS):
+        paths = [asked[name]] if isinstance(asked[name], str | Path) else asked[name]
+        paths = [Path(one).resolve() if Path(one).exists() else one for one in paths]
+        asked[name] = paths[0] if isinstance(asked[name], str | Path) else paths
     named = isinstance(given["atlas"], Atlas) or atlas.name in available_atlases()
     asked["atlas"] = atlas.name if named else Path(given["atlas"]).resolve()
     shared = "one per scan" if connectome is None else asked.get("connectome", "array")
-    truth = folder / TRUTH_FILE
+    # the answer of a simulated study, where it is about these regions
+    truth, path = None, folder / TRUTH_FILE
+    if path.is_file():
+        with reading(path, "a table of region, seed and effect"):
+            known = read_table(path).set_index("region")
+            if set(known.index) == set(atlas.names):
+                known = known.loc[list(atlas.names)]
+                truth = known.filter(regex="^effect(_|$)").astype(float)
+                is_seed = {"true": True, "false": False}
+                truth.insert(0, "seed", [is_seed[s.lower()] for s in known["seed"]])
+                truth = truth.reset_index()
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
@@ -287,7 +309,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
             "brainlsap": __version__,
             "asked": json.loads(json.dumps(asked, default=str)),
         },
-        truth=_read_truth(truth, atlas) if truth.is_file() else None,
+        truth=truth,
     )
 
 
@@ -309,29 +331,24 @@ def open_study(
     if isinstance(features_table, str | Path):
         features_table = [features_table]
     paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    table = read_scan_table(paths[0], atlas) if paths else None
+    names, facts = read_rows(paths[0]) if paths else ([], pd.DataFrame())
+    if any(split_name(head)[0] for head in facts):  # regions are no facts of people
+        names, facts = read_scan_table(paths[0], atlas)[1:3]
     where = derivatives, subjects_dir, pattern
-    files = StudyFiles(
-        folder, [n.participant for n in table.names] if table else (), *where
-    )
+    files = StudyFiles(folder, [name.participant for name in names], *where)
     sources = FeatureSources(files, atlas, subcortex, features_table)
-    if table is None:
+    if not paths:
         table = sources.people_table(label)
-        files = StudyFiles(folder, [name.participant for name in table.names], *where)
+        paths, names, facts = [table.path], table.names, table.facts
+        files = StudyFiles(folder, [name.participant for name in names], *where)
         sources.files = files
-    people = read_people(table)
-    listed = list_scans(people, sources, label, table.path.name, classes, scans)
+    people = read_people(paths[0], names, facts)
+    listed = list_scans(people, sources, label, paths[0].name, classes, scans)
     spare = {person for person, _ in files.files} - set(people)
     if spare:
-        note = f"{len(spare)} subject folders are not in {table.path.name}: left out"
+        note = f"{len(spare)} subject folders are not in {paths[0].name}: left out"
         listed.notes.append(note)
     return listed, sources
-
-
-def _absolute(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_absolute(one) for one in value]
-    return Path(value).resolve() if Path(value).exists() else value
 
 
 def _read_connectomes(
@@ -340,7 +357,7 @@ def _read_connectomes(
     atlas: Atlas,
     how: Mapping[str, Any],
     log: _Log,
-    verbose: bool,
+    bar: Mapping[str, Any],
     stack: ConnectomeStack | None = None,
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
@@ -351,7 +368,7 @@ def _read_connectomes(
         wanted = f"an id of it in {stack.path.name}"
         log.notes += [f"connectomes: {note}" for note in stack.notes]
     missing, wrong = list[str](), _Log()
-    for row, scan in enumerate(_bar(scans, "connectomes", verbose)):
+    for row, scan in enumerate(tqdm(scans, "reading connectomes", **bar)):
         try:
             source = (stack or files).connectome(scan, atlas)
             if source is not None:
@@ -380,11 +397,6 @@ def _read_connectomes(
     return W
 
 
-def _bar(scans: Sequence[Scan], what: str, verbose: bool) -> Iterable[Scan]:
-    hidden = None if verbose else True  # None: shown on a terminal
-    return tqdm(scans, f"reading {what}", unit="scan", disable=hidden)
-
-
 def _read_features(  # noqa: C901 (one question after the other)
     names: Sequence[str],
     scans: Sequence[Scan],
@@ -392,7 +404,7 @@ def _read_features(  # noqa: C901 (one question after the other)
     W: np.ndarray,
     pet: Mapping[str, Any],
     log: _Log,
-    verbose: bool,
+    bar: Mapping[str, Any],
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
     atlas, subcortex = sources.atlas, sources.subcortex
@@ -418,8 +430,8 @@ def _read_features(  # noqa: C901 (one question after the other)
             log.fault(error)
             continue
         log.notes += [note for note in notes if note not in log.notes]
-        bar = _bar(scans, name, verbose)
-        for row, (scan, source) in enumerate(zip(bar, found, strict=True)):
+        shown = tqdm(scans, f"reading {name}", **bar)
+        for row, (scan, source) in enumerate(zip(shown, found, strict=True)):
             try:
                 if isinstance(source, str):
                     raise CohortError(source)
@@ -446,24 +458,6 @@ def _read_features(  # noqa: C901 (one question after the other)
                     "columns or files which is which"
                 )
     return X
-
-
-def _read_truth(path: Path, atlas: Atlas) -> pd.DataFrame | None:
-    """Read the answer of a simulated study: region, seed, effect, any `effect_*`.
-
-    None where it is about other regions.
-    """
-    with reading(path, "a table of region, seed and effect, as simulations have it"):
-        table = read_table(path)
-        found = [atlas.find(name or "") for name in table["region"]]
-        if len(found) != len(atlas) or set(found) != set(range(len(atlas))):
-            return None
-        truth = table.filter(regex="^effect(_|$)").astype(float).set_axis(found)
-        is_seed = {"true": True, "false": False}
-        truth.insert(0, "seed", [is_seed[said.lower()] for said in table["seed"]])
-        truth = truth.sort_index(ignore_index=True)
-    truth.insert(0, "region", atlas.names)
-    return truth
 
 
 def count_people(

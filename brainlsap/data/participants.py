@@ -9,8 +9,7 @@ import pandas as pd
 
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import Scan, ScanName, visit_order
-from brainlsap.data.region_tables import ScanTable
-from brainlsap.data.tables import as_covariate, read_table
+from brainlsap.data.tables import read_table
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 UNLABELLED = "unlabelled"
@@ -92,64 +91,64 @@ def order_classes(
         return tuple(found), False
 
 
-def read_people(table: ScanTable) -> People:
+def read_people(  # noqa: C901 (the table of people, then those of their visits)
+    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
+) -> People:
     """Return who stands in a table, and in the sessions file beside it of every person.
 
     Raises a CohortError with every row that cannot be used: one person twice, a
     sessions file that cannot be read.
     """
-    people, faults = _collect(table.path, table.names, table.facts)
-    for person, visits in people.items():
-        written = next(iter(visits.values()))[0].participant
-        for name in {written, f"sub-{written}"}:
-            own = table.path.parent / name / f"{name}_sessions.tsv"
+    people: People = {}
+    tables, faults = [(path, names, facts)], list[str]()
+    firsts = dict[str, str]()
+    for name in names:
+        firsts.setdefault(name.key[0], name.participant)
+    for written in firsts.values():
+        for folder in {written, f"sub-{written}"}:
+            own = path.parent / folder / f"{folder}_sessions.tsv"
             if not own.is_file() or own.parent.is_symlink():
                 continue
             try:
-                facts = read_table(own)
-                if "session_id" not in facts or facts["session_id"].isna().any():
+                said = read_table(own)
+                if "session_id" not in said or said["session_id"].isna().any():
                     raise FileFormatError(
                         f"{own}: every row needs a 'session_id'; the columns are "
-                        f"{', '.join(facts)}."
+                        f"{', '.join(said)}."
                     )
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
-            names = [ScanName(written, one) for one in facts.pop("session_id")]
-            more, wrong = _collect(own, names, facts)
-            faults += wrong
-            for visit, (scan, said) in more.get(person, {}).items():
-                known = visits.get(visit, (scan, {}))[1]
-                visits[visit] = scan, known | said
+            of_visits = [ScanName(written, one) for one in said.pop("session_id")]
+            tables.append((own, of_visits, said))
+    for source, names_of_rows, cells in tables:
+        # ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case
+        lower = [head.lower() for head in cells]
+        heads = [
+            low if low in _COVARIATES and lower.count(low) == 1 else head
+            for head, low in zip(cells, lower, strict=True)
+        ]
+        of_table: People = {}
+        rows = cells.to_numpy(dtype=object).tolist()
+        for name, row in zip(names_of_rows, rows, strict=True):
+            person, visit = name.key
+            visits = of_table.setdefault(person, {})
+            if visit in visits or (visits and "" in (visit, *visits)):
+                again = f" at visit {name.session}" if visit and visit in visits else ""
+                faults.append(
+                    f"{source}: {name.participant} stands more than once{again}; "
+                    "expected one row for a person, or each with its own session_id"
+                )
+            else:
+                visits[visit] = name, dict(zip(heads, row, strict=True))
+        for person, visits in of_table.items():
+            of_person = people.setdefault(person, {})
+            for visit, (name, said) in visits.items():
+                known = of_person.get(visit, (name, {}))[1]
+                of_person[visit] = name, known | said
     if faults:
-        raise CohortError(f"{table.path} cannot be used", faults)
+        raise CohortError(f"{path} cannot be used", faults)
     return people
-
-
-def _collect(
-    path: Path, names: Sequence[ScanName], facts: pd.DataFrame
-) -> tuple[People, list[str]]:
-    """Gather the rows of every person; list the rows that cannot be used."""
-    # ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case
-    lower = [head.lower() for head in facts]
-    heads = [
-        low if low in _COVARIATES and lower.count(low) == 1 else head
-        for head, low in zip(facts, lower, strict=True)
-    ]
-    people: People = {}
-    faults = []
-    for name, cells in zip(names, facts.to_numpy(dtype=object).tolist(), strict=True):
-        person, visit = name.key
-        visits = people.setdefault(person, {})
-        if visit in visits or (visits and "" in (visit, *visits)):
-            at_visit = f" at visit {name.session}" if visit and visit in visits else ""
-            faults.append(
-                f"{path}: {name.participant} stands more than once{at_visit}; expected "
-                "one row for a person, or each with its own session_id"
-            )
-        else:
-            visits[visit] = name, dict(zip(heads, cells, strict=True))
-    return people, faults
 
 
 class ScanList(NamedTuple):
@@ -261,8 +260,8 @@ def list_scans(  # noqa: C901 (one question after the other)
         ]
         table, covariates = table[kept].reset_index(drop=True), covariates[kept]
         scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
-    for head, column in covariates.items():
-        known = column.dropna()
+    for head, column in covariates.reset_index(drop=True).items():
+        known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
         commas = known[known.str.contains(",")]
         if len(commas) and known.str.fullmatch(r"-?\d+([.,]\d+)?").all():
             # every such number would count as a word of its own
@@ -270,8 +269,10 @@ def list_scans(  # noqa: C901 (one question after the other)
                 f"{head} is written with decimal commas, such as {commas.iloc[0]!r}; "
                 "expected points. Replace them"
             )
+        # numbers where all that is there are numbers, else text in pandas' own type
+        is_number = len(known) and numbers[known.index].notna().all()
         name = f"{head}_given" if head in KEY_COLUMNS else head
-        table[name] = as_covariate(column.reset_index(drop=True))
+        table[name] = numbers if is_number else pd.Series(column.tolist())
     return ScanList(scans, table, label, order, ordered, notes, faults)
 
 

@@ -21,7 +21,7 @@ from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_nam
 from brainlsap.data.find_files import (
     ScanName,
     other_side,
-    parse_scan_name,
+    read_rows,
     side_of_file,
 )
 from brainlsap.data.measures import WORDS, Measure
@@ -35,7 +35,6 @@ from brainlsap.data.tables import (
     FREESURFER_HEAD,
     SESSION_COLUMNS,
     find_column,
-    find_id,
     listed,
     parse_numbers,
     read_lines,
@@ -86,30 +85,9 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
     rows do not name scans, regions stand twice, or cells are no numbers.
     """
     path = Path(path)
-    table = read_table(path)
-    heads = list(table)
-    id_column, session_column = find_id(path, heads)
-    sessions = table.pop(session_column) if session_column else [None] * len(table)
-    ids = table.pop(id_column)
-    names = [
-        name._replace(session=session or name.session)
-        for name, session in zip(
-            map(parse_scan_name, ids.fillna("")), sessions, strict=True
-        )
-    ]
-    wrong = [
-        f"row {row} ({said!r})"
-        for row, (name, said) in enumerate(zip(names, ids, strict=True), 1)
-        if name.participant[:1] in ("", ".")
-    ]
-    if wrong:
-        raise FileFormatError(
-            f"{path}: {id_column or 'the first column'} must be the name of a subject, "
-            f"of letters, digits, '_', '-' and '.'; not so below the header: "
-            f"{listed(wrong)}."
-        )
+    names, table = read_rows(path)
     side, said = None, ""
-    if found := FREESURFER_HEAD.fullmatch(heads[0]):
+    if found := FREESURFER_HEAD.fullmatch(table.columns.name):
         side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
     else:

@@ -96,20 +96,41 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     return tuple(orders)
 
 
-def find_names(
+def find_names(  # noqa: C901 (lists first, then orders of tools)
     path: Path, values: np.ndarray, atlas: Atlas, row_order: str | None = None
 ) -> tuple[tuple[str, ...], str]:
     """Return the names of the rows of a matrix without names, and whence they are.
 
     Unless `row_order`, one of `ROW_ORDERS`, is given, lists beside the matrix count
-    first (:func:`_listed_names`). Raises FileFormatError with the candidates where
-    neither a list nor the number of rows says whose order it is.
+    first: BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
+    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
+    that has another length is of other matrices. Raises FileFormatError with the
+    candidates where neither a list nor the number of rows says whose order it is.
     """
+    n, walls, stem = len(values), "", path.name
+    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
+        stem = Path(stem).stem
+    beside = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
+    beside = [*([f"{stem}.json"] if stem != path.name else []), *beside, *_SIDECARS]
+    files = [path.with_name(name) for name in beside]
+    above = path.parents[1 : _FOLDERS_ABOVE + 1]
+    files += [folder / name for folder in above for name in _SIDECARS]
     if row_order is not None:
         check_choice("row_order", row_order, ROW_ORDERS)
-    elif listed := _listed_names(path, len(values)):
-        return listed
-    n, walls = len(values), ""
+        files = []
+    for file in files:
+        if not file.is_file() or file == path:
+            continue
+        is_json = file.suffix == ".json"
+        found = _bids_nodes(file) if is_json else read_names(file)
+        if found is not None and len(found) == n:
+            what = "the .json beside the matrix" if is_json else file.name
+            return found, f"rows named by {what}"
+        if found is not None and file.parent == path.parent:
+            raise FileFormatError(
+                f"{path}: {n} rows, but {file.name} beside it names {len(found)}; "
+                "expected one name for each row. Correct it, or give labels=."
+            )
     fitting = [order for order in row_orders(atlas) if len(order.names) == n]
     numbers = atlas.regions["freesurfer_id"]
     if n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n:
@@ -138,37 +159,6 @@ def find_names(
         + " Write the names of the regions into the first row and column, give them by "
         "labels=, say whose order it is by row_order=, or choose the atlas that fits."
     )
-
-
-def _listed_names(path: Path, n: int) -> tuple[tuple[str, ...], str] | None:
-    """Return the n names that a file beside a matrix, or above it, lists.
-
-    BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
-    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
-    that has another length is of other matrices.
-    """
-    stem = path.name
-    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
-        stem = Path(stem).stem
-    names = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-    names = [*([f"{stem}.json"] if stem != path.name else []), *names, *_SIDECARS]
-    files = [path.with_name(name) for name in names]
-    above = path.parents[1 : _FOLDERS_ABOVE + 1]
-    files += [folder / name for folder in above for name in _SIDECARS]
-    for file in files:
-        if not file.is_file() or file == path:
-            continue
-        is_json = file.suffix == ".json"
-        found = _bids_nodes(file) if is_json else read_names(file)
-        if found is not None and len(found) == n:
-            what = "the .json beside the matrix" if is_json else file.name
-            return found, f"rows named by {what}"
-        if found is not None and file.parent == path.parent:
-            raise FileFormatError(
-                f"{path}: {n} rows, but {file.name} beside it names {len(found)}; "
-                "expected one name for each row. Correct it, or give labels=."
-            )
-    return None
 
 
 def are_counts(names: Sequence[str]) -> bool:

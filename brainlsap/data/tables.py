@@ -177,30 +177,10 @@ def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:
     )
 
 
-def as_covariate(column: pd.Series) -> pd.Series:
-    """Return a column of text as numbers where all that is there are numbers."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    if column.notna().any() and (numbers.notna() == column.notna()).all():
-        return numbers
-    return pd.Series(column.tolist(), column.index)  # text in pandas' own type
-
-
 def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
     """Return the first head that is wanted, in any case; None where there is none."""
     lower = {head.lower(): head for head in heads}
     return next((lower[name] for name in wanted if name in lower), None)
-
-
-def find_id(path: str | Path, heads: Sequence[str]) -> tuple[str, str | None]:
-    """Return the heads of the columns that name scans and visits (None: no visits)."""
-    is_freesurfer = heads and FREESURFER_HEAD.fullmatch(heads[0])
-    name = heads[0] if is_freesurfer else find_column(heads, ID_COLUMNS)
-    if name is None:
-        raise FileFormatError(
-            f"{path}: no column names the scans; expected one headed "
-            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(heads, 8)}."
-        )
-    return name, find_column(heads, SESSION_COLUMNS)
 
 
 def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:

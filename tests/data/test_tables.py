@@ -14,7 +14,7 @@ from brainlsap.data.region_tables import (
     read_scan_table,
     unknown_names,
 )
-from brainlsap.data.tables import as_covariate, parse_numbers, read_table, write_tsv
+from brainlsap.data.tables import parse_numbers, read_table, write_tsv
 from brainlsap.exceptions import FileFormatError, RegionNameError
 from tests.data import feature_formats as formats
 
@@ -79,10 +79,6 @@ def test_numbers_and_covariates(write):
     message = r"2 cells must .*: 'x' in row 1, column 'c', '2·5' in row 2, column 'c'"
     with pytest.raises(FileFormatError, match=message):
         parse_numbers(path, table)
-    assert as_covariate(pd.Series(["1", "2"])).dtype == np.int64
-    assert as_covariate(pd.Series(["1.5", None])).dtype == np.float64
-    assert as_covariate(pd.Series(["F", None])).isna().tolist() == [False, True]
-    assert as_covariate(pd.Series([None, None])).isna().all()
 
 
 def test_what_is_written_is_read_again(tmp_path):
