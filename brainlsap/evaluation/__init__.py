@@ -2,6 +2,7 @@
 
 from brainlsap.evaluation.comparison import (
     bootstrap_scores,
+    chance_p,
     class_table,
     compare_models,
     corrected_t_test,
@@ -40,6 +41,7 @@ __all__ = [
     "agreement_table",
     "audit",
     "bootstrap_scores",
+    "chance_p",
     "class_table",
     "common_regions",
     "compare_models",

@@ -243,6 +243,49 @@ def bootstrap_scores(
     return table
 
 
+def chance_p(
+    evaluation: Evaluation,
+    model: str,
+    n_permutations: int = 2000,
+    random_state: int = 0,
+) -> float:
+    """Return how often chance gives a balanced accuracy as high as a model's.
+
+    Labels are exchanged between people with as many scans, all visits together; the
+    out-of-fold predictions stay. The observed labels count as one of the draws.
+
+    Parameters
+    ----------
+    evaluation, model, random_state
+        As of :func:`bootstrap_scores`.
+    n_permutations : int
+        Exchanges drawn.
+
+    Returns
+    -------
+    float
+        p, one-sided; NaN for a model without predictions.
+    """
+    told, person = _predictions_of(evaluation, model)
+    if told is None:
+        return float("nan")
+    order = np.argsort(person, kind="stable")
+    n_rows = np.bincount(person)
+    # rows of the people with as many rows: one line a person
+    blocks = [
+        order[np.repeat(n_rows, n_rows) == n].reshape(-1, n) for n in np.unique(n_rows)
+    ]
+    weight = 1 / np.bincount(told.actual, minlength=told.n_classes).clip(1)
+    observed = weight[told.actual[told.actual == told.predicted]].sum()
+    rng, reached, labels = np.random.default_rng(random_state), 1, told.actual.copy()
+    for _ in range(n_permutations):
+        for rows in blocks:
+            labels[rows] = told.actual[rng.permutation(rows)]
+        hits = weight[labels[labels == told.predicted]].sum()
+        reached += hits >= observed - 1e-12
+    return reached / (n_permutations + 1)
+
+
 def class_table(
     evaluation: Evaluation, model: str, n_draws: int = 2000, random_state: int = 0
 ) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import (
     Evaluation,
+    chance_p,
     compare_models,
     ranking_auc,
     ranking_verdict,
@@ -100,6 +101,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         "headline",
         evaluation,
         first=first,
+        chance=chance_p(evaluation, first),
         score=scores[first] if np.isfinite(means.loc[first, "mean"]) else None,
         best=best,
         best_score=scores.get(best),

@@ -10,6 +10,7 @@ from scipy.stats import ttest_1samp
 
 from brainlsap.evaluation import (
     bootstrap_scores,
+    chance_p,
     class_table,
     compare_models,
     corrected_t_test,
@@ -29,6 +30,22 @@ def test_the_t_test_is_students_with_a_wider_error():
     assert wider.low < wider.difference < wider.high
     assert corrected_t_test([0.0, 0.0], 4, 1).p_value == 1
     assert np.isnan(corrected_t_test([0.1], 4, 1).p_value)
+
+
+def test_chance_is_labels_exchanged_between_people(example_evaluation):
+    rows = example_evaluation.predictions
+    right = rows.assign(predicted=rows["truth"])
+    sure = replace(example_evaluation, predictions=right)
+    assert chance_p(sure, "LSAP-C", 199) == 1 / 200
+    constant = rows.assign(predicted=rows["truth"].iloc[0])
+    assert chance_p(replace(sure, predictions=constant), "LSAP-C", 50) == 1
+    # as often as it should where predictions know nothing
+    rng, found = np.random.default_rng(0), []
+    for _ in range(60):
+        drawn = rng.choice(rows["truth"].unique(), len(rows))
+        known = replace(sure, predictions=rows.assign(predicted=drawn))
+        found.append(chance_p(known, "LSAP-C", 99))
+    assert 0.3 < np.mean(found) < 0.7
 
 
 def test_p_values_are_corrected_for_how_many_there_are():
