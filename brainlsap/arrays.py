@@ -1,12 +1,9 @@
-"""Checks of arguments, and the packed array that scikit-learn sees.
+"""Checks of arrays, and the packed array that scikit-learn sees.
 
 A scan is one block of `X`: its connectome first, its features behind, so `X` has
 shape `(n_scans, n_rois, n_rois + n_features)` and `X.shape[1]` tells where to split.
 Features that were not measured are NaN; connectomes are finite.
 """
-
-from collections.abc import Collection
-from numbers import Real
 
 import numpy as np
 
@@ -14,19 +11,6 @@ from brainlsap.exceptions import ParameterError
 
 LARGEST = 1e18
 """Weights and features may be as large: their squares then fit into float32."""
-
-
-def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Raise unless `value` is one of `choices`; the message lists them."""
-    if value not in choices:
-        listed = ", ".join(repr(choice) for choice in sorted(choices))
-        raise ParameterError(f"{name} must be one of {listed}; got {value!r}.")
-
-
-def check_at_least(name: str, value: object, lowest: float) -> None:
-    """Raise unless `value` is a finite number and at least `lowest`."""
-    if not isinstance(value, Real) or not lowest <= float(value) < float("inf"):
-        raise ParameterError(f"{name} must be at least {lowest}, got {value!r}.")
 
 
 def check_connectomes(W: np.ndarray, first_row: int = 0) -> None:

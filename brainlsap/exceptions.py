@@ -1,10 +1,13 @@
-"""The error family: everything that bad input can raise.
+"""The error family: everything that bad input can raise, and what raises it often.
 
 Each is a `ValueError`, so that scikit-learn's habits hold; the command line turns
 any of them into one line on standard error and exit code 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Real
+from pathlib import Path
 
 
 class BrainlsapError(ValueError):
@@ -64,3 +67,33 @@ class CohortError(BrainlsapError):
         self.faults = tuple(faults)
         lines = "".join(f"\n  {fault}" for fault in self.faults)
         super().__init__(f"{summary}:{lines}" if lines else summary)
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Raise unless `value` is one of `choices`; the message lists them."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in sorted(choices))
+        raise ParameterError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def check_at_least(name: str, value: object, lowest: float) -> None:
+    """Raise unless `value` is a finite number and at least `lowest`."""
+    if not isinstance(value, Real) or not lowest <= float(value) < float("inf"):
+        raise ParameterError(f"{name} must be at least {lowest}, got {value!r}.")
+
+
+@contextmanager
+def reading(path: str | Path, what: str) -> Iterator[None]:
+    """Turn whatever a library raises while it reads a file into FileFormatError."""
+    try:
+        yield
+    except BrainlsapError:
+        raise
+    except FileNotFoundError as error:
+        raise FileFormatError(f"{path}: no such file.") from error
+    except Exception as error:  # broken files fail in every way there is
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise FileFormatError(
+            f"{path}: cannot be read as {what}: {reason.rstrip('.')}. The file may be "
+            "cut short, or something else than its name says."
+        ) from error

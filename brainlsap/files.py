@@ -8,14 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brainlsap.exceptions import (
-    BrainlsapError,
-    FileFormatError,
-    ParameterError,
-    WritingError,
-)
+from brainlsap.exceptions import ParameterError, WritingError
 
-__all__ = ["fill_folder", "lock_folder", "owner_only", "reading", "replace_when_whole"]
+__all__ = ["fill_folder", "lock_folder", "owner_only", "replace_when_whole"]
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
@@ -142,23 +137,6 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
         if lock.lock_counter == 1:
             path.unlink(missing_ok=True)
         lock.release()
-
-
-@contextmanager
-def reading(path: str | Path, what: str) -> Iterator[None]:
-    """Turn whatever a library raises while it reads a file into FileFormatError."""
-    try:
-        yield
-    except BrainlsapError:
-        raise
-    except FileNotFoundError as error:
-        raise FileFormatError(f"{path}: no such file.") from error
-    except Exception as error:  # broken files fail in every way there is
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise FileFormatError(
-            f"{path}: cannot be read as {what}: {reason.rstrip('.')}. The file may be "
-            "cut short, or something else than its name says."
-        ) from error
 
 
 @contextmanager

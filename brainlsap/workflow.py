@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from brainlsap.arrays import check_choice
 from brainlsap.data import Cohort, quality_table
 from brainlsap.evaluation import (
     Evaluation,
@@ -21,7 +20,7 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.models import LADDER
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
 

@@ -29,10 +29,9 @@ from brainlsap.adni.tables import (
     STAGES,
     read_adni_tables,
 )
-from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.data import write_tsv
 from brainlsap.data.tables import describe_dataset
-from brainlsap.exceptions import CohortError
+from brainlsap.exceptions import CohortError, check_at_least, check_choice
 from brainlsap.files import fill_folder
 
 STAGE_POLICIES = {

@@ -11,8 +11,7 @@ import pandas as pd
 
 from brainlsap.adni.tables import parse_days
 from brainlsap.data import TRACERS
-from brainlsap.data.tables import reading
-from brainlsap.exceptions import CohortError
+from brainlsap.exceptions import CohortError, reading
 
 _PET = {
     feature: tuple(w for t in TRACERS if t.feature == feature for w in t.words)

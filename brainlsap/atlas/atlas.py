@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
     SUBCORTEX_SHORT,
@@ -23,7 +22,12 @@ from brainlsap.atlas.region_names import (
     split_name,
 )
 from brainlsap.atlas.surfaces import read_annotation, read_mesh
-from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from brainlsap.exceptions import (
+    FileFormatError,
+    ParameterError,
+    RegionNameError,
+    check_choice,
+)
 
 COLUMNS = (
     *("name", "freesurfer_id", "hemisphere", "structure", "annot_name"),

@@ -8,8 +8,9 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 - `find_files`: which file is of which scan;
 - `participants`: people, visits, labels, order of classes;
 - `connectomes`, `row_order`: matrices of any tool in the order of the atlas;
-- `measures`: tracers, columns, what the subcortex has; `features`: where they are read;
-- `tables`, `region_tables`, `pet_tables`, `freesurfer`: the layouts of tools;
+- `measures`: tracers, columns, what the subcortex has; `features`: where they are read,
+  FreeSurfer's stats;
+- `tables`, `region_tables`, `pet_tables`: the layouts of other tools;
 - `cohort`: the record; `quality`: what is unusual about scans and regions;
 - `make_atlas`: an atlas of one's own.
 """

@@ -11,8 +11,8 @@ from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.row_order import find_names, read_names
-from brainlsap.data.tables import ID_COLUMNS, read_lines, reading
-from brainlsap.exceptions import CohortError, FileFormatError
+from brainlsap.data.tables import ID_COLUMNS, read_lines
+from brainlsap.exceptions import CohortError, FileFormatError, reading
 
 
 class ConnectomeStack(NamedTuple):

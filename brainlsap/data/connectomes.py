@@ -15,18 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import as_text
 from brainlsap.data.row_order import are_counts, find_names, read_names, row_orders
-from brainlsap.data.tables import (
-    listed,
-    read_lines,
+from brainlsap.data.tables import listed, read_lines, sniff_delimiter, split_cells
+from brainlsap.exceptions import (
+    FileFormatError,
+    ParameterError,
+    RegionNameError,
+    check_choice,
     reading,
-    sniff_delimiter,
-    split_cells,
 )
-from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")

@@ -18,7 +18,6 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from brainlsap import __version__
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
@@ -49,8 +48,14 @@ from brainlsap.data.participants import (
 )
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import listed, read_table, reading
-from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
+from brainlsap.data.tables import listed, read_table
+from brainlsap.exceptions import (
+    BrainlsapError,
+    CohortError,
+    ParameterError,
+    check_choice,
+    reading,
+)
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"

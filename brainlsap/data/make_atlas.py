@@ -11,8 +11,8 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.row_order import read_labels
-from brainlsap.data.tables import listed, reading, write_tsv
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.data.tables import listed, write_tsv
+from brainlsap.exceptions import FileFormatError, ParameterError, reading
 from brainlsap.files import fill_folder
 
 # Vertices of a hemisphere of fsaverage5, 6 and fsaverage, each the first of the next.

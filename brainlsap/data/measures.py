@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import FileFormatError, check_choice
 
 SUBCORTEX = ("absent", "mean", "volume")
 # Heads of columns of values that do not say of what.

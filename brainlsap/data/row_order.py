@@ -14,16 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
-from brainlsap.data.tables import (
-    read_lines,
-    read_table,
-    reading,
-    sniff_delimiter,
-    split_cells,
-)
-from brainlsap.exceptions import FileFormatError
+from brainlsap.data.tables import read_lines, read_table, sniff_delimiter, split_cells
+from brainlsap.exceptions import FileFormatError, check_choice, reading
 
 ROW_ORDERS = ("atlas", "mrtrix", "micapipe", "freesurfer")
 NAME_HEADS = ("name", "label", "region")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from brainlsap.exceptions import FileFormatError
-from brainlsap.files import reading, replace_when_whole
+from brainlsap.exceptions import FileFormatError, reading
+from brainlsap.files import replace_when_whole
 
 DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")

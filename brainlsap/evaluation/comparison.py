@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.evaluation.metrics import (
     INTERVAL_SCORES,
     LOWER_IS_BETTER,
@@ -19,6 +18,7 @@ from brainlsap.evaluation.metrics import (
 )
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import Evaluation
+from brainlsap.exceptions import check_at_least, check_choice
 
 LEVEL = (0.025, 0.975)
 DRAWS_AT_ONCE = 200

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from brainlsap.arrays import check_choice
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 
 ALIASES = (
     {"etiv", "icv", "tiv", "estimatedtotalintracranialvol", "intracranialvolume"},

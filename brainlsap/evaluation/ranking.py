@@ -10,14 +10,14 @@ from scipy.stats import rankdata, spearmanr
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from brainlsap.arrays import check_at_least, check_choice, pack
+from brainlsap.arrays import pack
 from brainlsap.data import Cohort
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
 from brainlsap.evaluation.models import LADDER, make_models
 from brainlsap.evaluation.results import Evaluation
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 NULL_HEADING = (
     "p: how much the evidence of all scans asks for a smaller scale in a region than "

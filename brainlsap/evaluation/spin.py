@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.surfaces import fsaverage5
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_at_least
 
 
 class SpinTest(NamedTuple):

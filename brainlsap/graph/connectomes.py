@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_at_least, check_choice, check_features
-from brainlsap.exceptions import ParameterError
+from brainlsap.arrays import check_features
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 _CHOICES = {
     "weights": ("weighted", "log", "binary"),

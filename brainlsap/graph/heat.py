@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brainlsap.arrays import check_choice
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph.kernels import EXPANSIONS, KERNELS, choose_degree, error_bound
 from brainlsap.graph.laplacian import (
     as_float,

@@ -20,8 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brainlsap.arrays import check_at_least, check_choice
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 Recurrence = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -16,12 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import read_table
 from brainlsap.data.find_files import ScanName, StudyFiles, pick, visit_order
 from brainlsap.data.tables import describe_dataset
-from brainlsap.exceptions import BrainlsapError, CohortError, WritingError
+from brainlsap.exceptions import (
+    BrainlsapError,
+    CohortError,
+    WritingError,
+    check_at_least,
+)
 from brainlsap.files import lock_folder, replace_when_whole
 from brainlsap.images.streamlines import FORMATS
 from brainlsap.images.suvr import extract_suvr

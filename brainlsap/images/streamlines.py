@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from brainlsap.data.tables import reading
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import FileFormatError, reading
 
 # Points read at once.
 BLOCK = 2**20

@@ -13,8 +13,7 @@ from scipy import ndimage
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.pet_tables import REFERENCES, frame_weights
-from brainlsap.data.tables import reading
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import FileFormatError, ParameterError, reading
 from brainlsap.images.parcellation import (
     LabelImage,
     Labels,

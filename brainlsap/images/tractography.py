@@ -27,9 +27,8 @@ from nibabel import orientations
 from scipy import ndimage
 from scipy.spatial import cKDTree
 
-from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import FileFormatError, check_at_least, check_choice
 from brainlsap.images.parcellation import (
     NODES_BESIDE,
     Labels,

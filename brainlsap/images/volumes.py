@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from brainlsap.data.tables import reading
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import FileFormatError, ParameterError, reading
 
 # Rounded to this many digits, halves of voxels are halves whatever the arithmetic.
 _DIGITS = 6

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import error_bound
 from brainlsap.model.inputs import (
     InputScaler,

@@ -24,7 +24,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_at_least, check_choice
+from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import (
     EXPANSIONS,
     Preparation,

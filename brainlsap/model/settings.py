@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from brainlsap.arrays import check_choice
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph import (
     KERNELS,
     Preparation,

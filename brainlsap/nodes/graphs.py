@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from brainlsap.arrays import check_choice
-from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
-from brainlsap.files import reading
+from brainlsap.exceptions import (
+    FileFormatError,
+    ParameterError,
+    SplitError,
+    check_choice,
+    reading,
+)
 from brainlsap.nodes.settings import NODE_DATASETS
 
 # The commit that the checksums in planetoid_sha256.txt belong to.

@@ -17,8 +17,7 @@ from typing import Any
 
 import torch
 
-from brainlsap.arrays import check_at_least, check_choice
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.graph import EXPANSIONS, KERNELS
 from brainlsap.model.settings import PAPER_DEGREES, Settings, settle_kernel
 

@@ -13,9 +13,8 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.pyplot import get_cmap
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.exceptions import BrainlsapError, ParameterError
+from brainlsap.exceptions import BrainlsapError, ParameterError, check_choice
 from brainlsap.report.brain_raster import (
     VIEWS,
     RegionPicture,

@@ -9,9 +9,8 @@ import pandas as pd
 from matplotlib.colors import LogNorm, Normalize
 from nilearn import plotting
 
-from brainlsap.arrays import check_at_least
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.report.figures import FULL_WIDTH, new_axes, styled
 
 if TYPE_CHECKING:

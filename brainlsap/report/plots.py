@@ -11,11 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from sklearn.metrics import confusion_matrix
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report.figures import (
     FULL_WIDTH,
     GREY,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import (
     SCORES,
@@ -27,7 +26,7 @@ from brainlsap.evaluation.metrics import (
     LOWER_IS_BETTER,
     ORDINAL_SCORES,
 )
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
     "thickness": "cortical thickness",

@@ -56,12 +56,11 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import check_at_least, check_choice
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort
 from brainlsap.data.participants import KEY_COLUMNS
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.simulation.networks import (
     OPERATORS,
     base_network,

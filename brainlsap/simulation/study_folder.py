@@ -23,13 +23,12 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from brainlsap.arrays import check_choice
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort, write_tsv
 from brainlsap.data.row_order import row_orders
 from brainlsap.data.tables import describe_dataset
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.files import fill_folder
 from brainlsap.simulation.cohort import VOLUME
 

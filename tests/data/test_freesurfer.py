@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.data.freesurfer import read_stats
+from brainlsap.data.features import read_stats
 from brainlsap.data.measures import get_measure
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.data import feature_formats as formats
