@@ -5,6 +5,8 @@ shape `(n_scans, n_rois, n_rois + n_features)` and `X.shape[1]` tells where to s
 Features that were not measured are NaN; connectomes are finite.
 """
 
+import warnings
+
 import numpy as np
 
 from brainlsap.exceptions import ParameterError
@@ -34,6 +36,35 @@ def check_features(features: np.ndarray) -> None:
             f"{LARGEST:g} in size; got {features[tuple(bad[0])]:g} in row {bad[0][0]} "
             "of X. Mend it, or give the feature in another unit."
         )
+
+
+def check_groups(
+    groups: np.ndarray | None, n_scans: int, consequence: str | None
+) -> np.ndarray:
+    """Return the participant of every scan; warn where that is a guess.
+
+    Parameters
+    ----------
+    groups : array of shape (n_scans,) or None
+    n_scans : int
+    consequence : str or None
+        Where a person's visits may end up; without it nothing is said.
+    """
+    if groups is None and consequence:
+        warnings.warn(
+            "fit without groups takes every scan for a person of its own: visits of "
+            f"one person may be on both sides of {consequence}. Pass groups=people; "
+            "scikit-learn's searches, scores and pipelines hand them on after "
+            "sklearn.set_config(enable_metadata_routing=True).",
+            UserWarning,
+            stacklevel=3,
+        )
+    groups = np.arange(n_scans) if groups is None else np.asarray(groups)
+    if groups.shape != (n_scans,):
+        raise ParameterError(
+            f"groups must have shape ({n_scans},), got {groups.shape}."
+        )
+    return groups
 
 
 def pack(

@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from brainlsap import LSAPClassifier, make_cohort
+from brainlsap.evaluation import region_importance
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -46,13 +47,13 @@ print("X", X.shape, "classes", cohort.classes, "people", len(set(people)))
 # Two steps need to know who the people are: the splitter of the folds, and the model
 # itself, which stops training by a slice of its own training scans and keeps that slice
 # apart by person. With routing enabled, whatever is in `params` goes to all that ask
-# for it: the splitter does by itself, the model by `set_fit_request`. (Without it,
-# `fit` warns that it takes every scan for a person.)
+# for it, as splitter and model both do by themselves. (Without it scikit-learn keeps
+# `groups` from the model, and `fit` warns that it takes every scan for a person.)
 
 # %%
 sklearn.set_config(enable_metadata_routing=True)
 brief = {"initial_scale": 1.0, "n_epochs": 15, "n_starts": 1, "random_state": 0}
-model = LSAPClassifier(**brief).set_fit_request(groups=True)
+model = LSAPClassifier(**brief)
 how = {"cv": StratifiedGroupKFold(3), "params": {"groups": people}}
 scores = cross_val_score(model, X, y, **how, scoring="balanced_accuracy")
 print("LSAP-C, fold by fold:", scores.round(2))
@@ -123,6 +124,20 @@ fig.savefig(figures / "14_scales.png", dpi=110)
 predicted = cross_val_predict(model, X, y, **how)
 print(pd.crosstab(pd.Series(y, name="truth"), pd.Series(predicted, name="predicted")))
 sklearn.set_config(enable_metadata_routing=False)
+
+# %% [markdown]
+# ## Which regions the predictions rest on
+#
+# `sklearn.inspection.permutation_importance` shuffles columns of a table.
+# `region_importance` exchanges all features of a region between people, and tells how
+# much balanced accuracy is lost; on scans that the model was not fitted to.
+
+# %%
+train, test = next(StratifiedGroupKFold(3).split(X, y, people))
+model.fit(X[train], y[train], groups=people[train])
+lost = region_importance(model, X[test], y[test], people[test], n_repeats=3)
+lost.index = cohort.region_names
+print(lost.nlargest(5, "importance").round(3).to_string())
 
 # %% [markdown]
 # ## What this does not show

@@ -21,6 +21,7 @@ from brainlsap.evaluation.ranking import (
     rank_regions,
     ranking_auc,
     ranking_verdict,
+    region_importance,
     region_properties,
 )
 from brainlsap.evaluation.results import Evaluation
@@ -58,6 +59,7 @@ __all__ = [
     "ranking_auc",
     "ranking_verdict",
     "read_splits",
+    "region_importance",
     "region_properties",
     "spin_test",
     "write_splits",

@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
 import brainlsap
@@ -68,7 +70,8 @@ def cross_validate(
 
     Every model is cloned for every fold and sees the training scans only. Harmonisation
     and regression are learned from the training scans of the fold. The person of each
-    scan is handed to models whose `fit` takes `groups`. A `random_state` that is None
+    scan is handed to models whose `fit` takes `groups`, through searches and pipelines
+    to those that request it (metadata routing). A `random_state` that is None
     gets a seed drawn from `random_state` and the fold. :func:`audit` looks at cohort
     and folds before anything is fitted.
 
@@ -300,7 +303,11 @@ def fit_fold(
                 features[rows] = fitted.transform(given[rows], part)
         X = pack(connectomes, features, train)
         people = covariates[0]["participant"].to_numpy(dtype=object)
-        model.fit(X, y[train], **_fit_parameters(model, people, covariates[0]))
+        known = {"groups": people, "covariates": covariates[0]}
+        takes = set(signature(model.fit).parameters)
+        takes |= get_routing_for_object(model).consumes("fit", known)
+        with config_context(enable_metadata_routing=True):  # searches, pipelines
+            model.fit(X, y[train], **{k: v for k, v in known.items() if k in takes})
         after_fit = time.perf_counter()
         X = pack(connectomes, features, test)
         answers = _class_answers(model, X, classes, covariates[1])
@@ -324,21 +331,6 @@ def fit_fold(
             "report": json.dumps(report),
         },
     }
-
-
-def _fit_parameters(
-    model: Any, groups: np.ndarray, covariates: pd.DataFrame
-) -> dict[str, Any]:
-    """Return what a model's `fit` takes of persons and covariates, as keywords."""
-    if hasattr(model, "steps"):
-        step, last = model.steps[-1]
-        inside = _fit_parameters(last, groups, covariates)
-        return {f"{step}__{name}": value for name, value in inside.items()}
-    if "Group" in type(getattr(model, "cv", None)).__name__:
-        return {"groups": groups}
-    given = {"groups": groups, "covariates": covariates}
-    known = signature(model.fit).parameters
-    return {name: value for name, value in given.items() if name in known}
 
 
 def _class_answers(

@@ -1,9 +1,8 @@
 """Every model that is compared, by name: LSAP, baselines, and controls."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
-from brainlsap.arrays import check_connectomes, check_features, pack, unpack
+from brainlsap.arrays import (
+    check_connectomes,
+    check_features,
+    check_groups,
+    pack,
+    unpack,
+)
 from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.confounds import apply_design, learn_design
 from brainlsap.evaluation.splits import Split, make_splits
@@ -99,6 +104,8 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         C, class_weight and inner_balanced_accuracy that were chosen.
     """
 
+    __metadata_request__fit: ClassVar = {"groups": True}
+
     def __init__(
         self,
         kind: str = "logistic",
@@ -156,15 +163,8 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     def _inner_splits(
         self, y: np.ndarray, groups: np.ndarray | None
     ) -> tuple[Split, ...]:
-        if groups is None:
-            warnings.warn(
-                "fit without groups takes every scan for a person of its own; pass "
-                "groups=participants where people have several visits.",
-                UserWarning,
-                stacklevel=3,
-            )
-            groups = np.arange(len(y))
-        people = pd.Series(np.asarray(groups).astype(str))
+        groups = check_groups(groups, len(y), "the inner folds that choose C")
+        people = pd.Series(groups.astype(str))
         n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
         return make_splits(y, people, n_folds, self.random_state) if n_folds > 1 else ()
 

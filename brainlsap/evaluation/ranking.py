@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack, unpack
 from brainlsap.data import Cohort
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
@@ -279,6 +279,55 @@ def permute_labels(
         for to, source in zip(alike, rng.permutation(alike), strict=True):
             out[rows[to]] = y[rows[source]][0] if constant else y[rows[source]]
     return out
+
+
+def region_importance(
+    model: Any,
+    X: np.ndarray,
+    y: np.ndarray,
+    groups: np.ndarray | None = None,
+    n_repeats: int = 10,
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Return what a fitted classifier loses without what a region's features tell.
+
+    All features of a region are exchanged between people together, all visits of a
+    person at once (between people with as many visits); the connectome stays.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        Over packed scans.
+    X, y : arrays of length n_scans
+        Packed scans, and their classes; better those that were not trained on.
+    groups : array of shape (n_scans,), optional
+        Participants; by default each scan is a person.
+    n_repeats : int
+        Exchanges of every region.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    DataFrame
+        One row a region, in order: importance, the mean loss of balanced accuracy, and
+        sd over the exchanges.
+    """
+    check_at_least("n_repeats", n_repeats, 1)
+    features, rng = unpack(np.array(X))[1], np.random.default_rng(random_state)
+    rows = np.arange(len(X))
+    people = rows if groups is None else np.asarray(groups)
+    packed, names = np.array(X), np.asarray(y).astype(str)
+    shuffled, n_rois = unpack(packed)[1], features.shape[1]
+    scores = np.empty((n_rois, n_repeats))
+    for region, repeat in np.ndindex(*scores.shape):
+        order = permute_labels(rows, people, rng).astype(int)
+        shuffled[:, region] = features[order, region]
+        predicted = model.predict(packed).astype(str)
+        scores[region, repeat] = balanced_accuracy_score(names, predicted)
+        shuffled[:, region] = features[:, region]
+    lost = balanced_accuracy_score(names, model.predict(packed).astype(str)) - scores
+    return pd.DataFrame({"importance": lost.mean(axis=1), "sd": lost.std(axis=1)})
 
 
 def region_properties(cohort: Cohort) -> pd.DataFrame:

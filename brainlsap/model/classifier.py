@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
+from brainlsap.arrays import check_groups
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import error_bound
 from brainlsap.model.inputs import (
     InputScaler,
     PackedClassifier,
     all_equal,
-    check_groups,
     check_packed,
     make_batch,
     order_labels,

@@ -1,10 +1,9 @@
 """From packed scans to what a network takes; everything learned on training scans."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,6 +27,9 @@ _FARTHEST = 1e6
 
 class PackedClassifier(ClassifierMixin, BaseEstimator):
     """A classifier of packed scans; says the class of highest probability."""
+
+    # with metadata routing searches, pipelines and scores hand people on unasked
+    __metadata_request__fit: ClassVar = {"groups": True}
 
     classes_: np.ndarray
 
@@ -116,34 +118,6 @@ def order_labels(
         )
     place = np.array([listed.index(one) for one in found])
     return found[place.argsort()], place.argsort().argsort()[codes]
-
-
-def check_groups(
-    groups: np.ndarray | None, n_scans: int, consequence: str | None
-) -> np.ndarray:
-    """Return the participant of every scan; warn where that is a guess.
-
-    Parameters
-    ----------
-    groups : array of shape (n_scans,) or None
-    n_scans : int
-    consequence : str or None
-        Where a person's visits may end up; without it nothing is said.
-    """
-    if groups is None and consequence:
-        warnings.warn(
-            "fit without groups takes every scan for a person of its own: visits of "
-            f"one person may be on both sides of {consequence}. Pass "
-            "groups=participants.",
-            UserWarning,
-            stacklevel=3,
-        )
-    groups = np.arange(n_scans) if groups is None else np.asarray(groups)
-    if groups.shape != (n_scans,):
-        raise ParameterError(
-            f"groups must have shape ({n_scans},), got {groups.shape}."
-        )
-    return groups
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from brainlsap.arrays import check_groups
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import (
     EXPANSIONS,
@@ -35,7 +36,6 @@ from brainlsap.model.inputs import (
     InputScaler,
     PackedClassifier,
     all_equal,
-    check_groups,
     check_packed,
     order_labels,
 )

@@ -9,7 +9,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -163,6 +163,9 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
     piped = make_pipeline(features, DummyClassifier())
     found = cross_validate({"piped": piped}, small_cohort, 2, baselines=False)
     assert found.scores()["balanced_accuracy"].tolist() == [0.2, 0.2]
+    search = GridSearchCV(LINEAR["logistic regression"][0], {"reads": ["edges"]}, cv=2)
+    found = cross_validate({"search": search}, small_cohort, 2, baselines=False)
+    assert not found.fits["warnings"].str.contains("groups").any()
     with pytest.raises(ParameterError, match="name of a baseline, got linear SVM"):
         cross_validate({"linear SVM": DummyClassifier()}, small_cohort, 2)
 

@@ -1,11 +1,15 @@
 """Every model by name; linear models, controls and what they must not see."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from brainlsap.arrays import pack, unpack
@@ -16,6 +20,7 @@ from brainlsap.evaluation.models import (
     TunedLinearClassifier,
 )
 from brainlsap.exceptions import ParameterError
+from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
 
 
 def draw(seed=0, n=60):
@@ -62,6 +67,22 @@ def test_linear_models_are_tuned_inside_and_predict_classes(kind, reads):
     accuracy = (model.predict(X) == y).mean()
     assert accuracy > (0.85 if reads == "features" else 0.5)
     assert model.fit_report_["C"] in [10.0**power for power in range(-5, 2)]
+
+
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (TunedLinearClassifier(), {"kind": ["logistic", "svm"]}),
+        (LSAPRidgeClassifier("none", n_draws=0), {"max_scale": [1.0, 2.0]}),
+        (LSAPClassifier(initial_scale=1.0, n_starts=1), {"n_epochs": [1, 2]}),
+    ],
+)
+def test_searches_hand_people_on_without_a_warning(model, grid):
+    X, y, people = draw()
+    with config_context(enable_metadata_routing=True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search = GridSearchCV(model, grid, cv=GroupKFold(2), error_score="raise")
+        assert set(search.fit(X, y, groups=people // 2).predict(X)) <= {"AD", "CN"}
 
 
 def test_a_tuned_model_is_plain_logistic_regression_at_the_chosen_penalty():

@@ -16,6 +16,7 @@ from brainlsap.evaluation import (
     rank_regions,
     ranking_auc,
     ranking_verdict,
+    region_importance,
     region_properties,
 )
 from brainlsap.evaluation.ranking import family_wise_p, permute_labels
@@ -123,6 +124,20 @@ def test_models_agree_with_themselves_and_share_regions(example_evaluation):
     assert regions["Exact"].is_monotonic_increasing
     wanted = np.sqrt(((medians["Exact"] - medians["LSAP-C"]) ** 2).mean())
     assert rmse.to_dict() == pytest.approx({"Exact": 0, "LSAP-C": wanted})
+
+
+def test_only_the_region_that_tells_the_label_is_important():
+    cohort = make_cohort(20, atlas="desikan82", shares={"CN": 0.5, "AD": 0.5})
+    X, y = cohort.to_array(), cohort.y
+    X[:, 7, -1] = y == "AD"
+
+    class Reader:
+        def predict(self, X):
+            return np.where(X[:, 7, -1] > 0.5, "AD", "CN")
+
+    found = region_importance(Reader(), X, y, cohort.groups, 4)
+    assert found["importance"].drop(7).eq(0).all()
+    assert 0.2 < found["importance"][7] <= 1
 
 
 def test_labels_move_between_people_with_all_visits():

@@ -159,7 +159,7 @@ def test_grid_search_finds_rare_options_and_hands_people_on(scans, monkeypatch):
     monkeypatch.setattr(classifier, "inner_splits", watching)
     grid = {"scale_mode": ["region", "frozen"], "dropout": [0.1, 0.3]}
     with sklearn.config_context(enable_metadata_routing=True):
-        model = make(n_starts=1, n_epochs=4).set_fit_request(groups=True)
+        model = make(n_starts=1, n_epochs=4)
         search = GridSearchCV(model, grid, cv=GroupKFold(2), error_score="raise")
         search.fit(scans.X, scans.y, groups=scans.people)
     assert set(seen) == {16, 32}
