@@ -212,7 +212,7 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
     assert main(asked) == 130
     assert "finished fits are kept" in capsys.readouterr().err
     kept = {one: one.stat().st_mtime_ns for one in out.rglob("*.json")}
-    assert len(kept) == 10  # LSAP-C and four baselines on two folds
+    assert len(kept) == 16  # LSAP-C and seven baselines on two folds
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
     assert main(asked) == 0
     assert {one: one.stat().st_mtime_ns for one in out.rglob("*.json")} == kept

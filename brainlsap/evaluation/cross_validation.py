@@ -152,24 +152,27 @@ def cross_validate(
     how: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "memory": memory}
     results = run_fits(tasks, cohort, steps, **how)
     fits, predictions, scales = [], [], []
-    regions = {"region": list(summary.region_names)}
-    columns = [*KEYS, "scan", "participant", "truth", "predicted"]
-    columns += [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
-    told = [*KEYS, "start", "share", "region", "scale"]
+    scans = summary.table[["scan", "participant", "label"]].to_numpy(dtype=object)
     for (name, fold), result in zip(
         product(models, range(len(splits))), results, strict=True
     ):
-        repeat, place = divmod(fold, n_folds)
-        key = {"model": name, "repeat": repeat + 1, "fold": place + 1}
-        fits.append({**key, "role": models[name][1], **result["row"]})
-        if not fits[-1]["failed"]:
-            predictions.append(_prediction_table(key, result, splits[fold][1], summary))
-            scales += [
-                pd.DataFrame(
-                    {**key, "start": start, "share": share, **regions, "scale": values}
-                )
-                for start, share, values in result["scales"]
-            ]
+        key = name, fold // n_folds + 1, fold % n_folds + 1
+        own = dict(zip(KEYS, key, strict=True))
+        fits.append({**own, "role": models[name][1], **result["row"]})
+        if fits[-1]["failed"]:
+            continue
+        answers = (result[one] for one in ("predicted", "probability", "decision"))
+        predictions += [
+            (*key, *scan, cohort.classes[code], *p, *d)
+            for scan, code, p, d in zip(scans[splits[fold][1]], *answers, strict=True)
+        ]
+        scales += [
+            (*key, start, share, region, value)
+            for start, share, values in result["scales"]
+            for region, value in zip(summary.region_names, values, strict=True)
+        ]
+    columns = [*KEYS, "scan", "participant", "truth", "predicted"]
+    columns += [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
     settings = {
         "cv": described,
         "n_folds": n_folds,
@@ -180,10 +183,10 @@ def cross_validate(
         "version": brainlsap.__version__,
     }
     return Evaluation(
-        predictions=pd.concat(
-            predictions or [pd.DataFrame(columns=columns)], ignore_index=True
+        predictions=pd.DataFrame(predictions, columns=columns),
+        scales=pd.DataFrame(
+            scales, columns=[*KEYS, "start", "share", "region", "scale"]
         ),
-        scales=pd.concat(scales or [pd.DataFrame(columns=told)], ignore_index=True),
         fits=pd.DataFrame(fits),
         cohort=summary,
         settings=settings,
@@ -394,21 +397,6 @@ def _scales_of(model: Any, n_rois: int) -> list[tuple[str, float, list[float]]]:
         (start, share, np.broadcast_to(np.asarray(one, float), n_rois).tolist())
         for start, share, one in parts
     ]
-
-
-def _prediction_table(
-    key: dict[str, Any], result: dict[str, Any], test: np.ndarray, cohort: CohortSummary
-) -> pd.DataFrame:
-    names = np.array(cohort.classes, dtype=object)
-    table = cohort.table.iloc[test][["scan", "participant", "label"]]
-    table = table.rename(columns={"label": "truth"}).reset_index(drop=True)
-    table["predicted"] = names[result["predicted"]]
-    for kind in ("probability", "decision"):
-        columns = [f"{kind[0]}_{name}" for name in names]
-        table[columns] = np.array(result[kind], dtype=float)
-    for place, (name, value) in enumerate(key.items()):
-        table.insert(place, name, value)
-    return table
 
 
 def _task_keys(

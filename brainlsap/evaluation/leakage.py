@@ -185,14 +185,8 @@ def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
 def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
     """Return pairs of rows (n_scans, n_values) that are (nearly) the same."""
     known = np.flatnonzero(~np.isnan(values).all(axis=1))
-    columns = np.arange(values.shape[1])
-    if edges:  # those that most people have, each once
-        n_rois = int(np.sqrt(values.shape[1]))
-        upper = np.flatnonzero(np.triu(np.ones((n_rois, n_rois)), 1))
-        seen = np.count_nonzero(values, axis=0)[upper]
-        columns = np.sort(upper[np.argsort(-seen, kind="stable")[:MOST_VALUES]])
-    elif len(columns) > MOST_VALUES:
-        columns = np.linspace(0, len(columns) - 1, MOST_VALUES).astype(int)
+    seen = np.count_nonzero(values, axis=0)  # what most people have
+    columns = np.argsort(-seen, kind="stable")[:MOST_VALUES]
     z = np.array(values[np.ix_(known, columns)], dtype=np.float64)
     z = np.log1p(z) if edges else z
     z = SimpleImputer(keep_empty_features=True).fit_transform(z)
@@ -239,22 +233,18 @@ def _label_in_features(cohort: Cohort) -> list[tuple[str, ...]]:
 
 def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Return the part of every column's variance that classes of five scans explain."""
-    classes = pd.get_dummies(label.astype(str)).to_numpy(float)
-    classes = classes[:, classes.sum(axis=0) >= FEWEST_SCANS]
-    rows, shares = classes.any(axis=1), []
-    if classes.shape[1] < 2:
+    names = pd.Series(label.astype(str))
+    rows = (names.groupby(names).transform("size") >= FEWEST_SCANS).to_numpy()
+    shares = []
+    if names[rows].nunique() < 2:
         return np.zeros(values.shape[1])
-    for part in np.array_split(values, values.shape[1] // 1000 + 1, axis=1):
-        x = part[rows] - np.nan_to_num(part[rows][:1]).astype(float)
-        known = ~np.isnan(x)
-        x = np.where(known, x, 0)
-        count, total = (classes[rows].T @ one for one in (known, x))
-        squares = (x**2).sum(axis=0)
-        centre = total.sum(axis=0) ** 2 / np.maximum(count.sum(axis=0), 1)
-        between = (total**2 / np.maximum(count, 1)).sum(axis=0) - centre
-        spread = squares - centre
-        varies = (count >= FEWEST_SCANS).all(axis=0) & (spread > 1e-9 * squares)
-        shares.append(np.where(varies, between / np.where(varies, spread, 1), 0))
+    for part in np.array_split(values[rows], values.shape[1] // 1000 + 1, axis=1):
+        scans = pd.DataFrame(part.astype(float))
+        by_class = scans.groupby(names[rows].to_numpy())
+        count, total = by_class.count(), scans.var(ddof=0) * scans.count()
+        within = (by_class.var(ddof=0) * count).sum()
+        varies = (count >= FEWEST_SCANS).all() & (total > 1e-20 * (scans**2).sum())
+        shares.append(np.where(varies, 1 - within / total, 0))
     return np.concatenate(shares)
 
 

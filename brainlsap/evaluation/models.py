@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import KernelPCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
@@ -176,117 +176,66 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         return LinearSVC(**given, max_iter=20000)
 
 
-class ConfoundsOnlyClassifier(ClassifierMixin, BaseEstimator):
+class ConfoundsOnlyClassifier(TunedLinearClassifier):
     """Logistic regression on covariates and on the size of the connectome.
 
     What can be predicted without looking at any region: every column of the cohort's
     table but the keys and renamings of the label, total edge weight, and density.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed of the inner folds.
     """
-
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
 
     def fit(
         self,
         X: np.ndarray,
         y: np.ndarray,
         groups: np.ndarray | None = None,
-        covariates: pd.DataFrame | None = None,
+        covariates: Any = None,
     ) -> "ConfoundsOnlyClassifier":
         """Learn columns and levels from training scans, then tune and fit."""
-        covariates = (
-            pd.DataFrame(index=range(len(y))) if covariates is None else covariates
-        )
         names = []
         for name, values in covariates.items():
             pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
             is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
-            text = (
-                pd.to_numeric(values, errors="coerce").isna() & values.notna()
-            ).any()
-            few = values.notna().any() and (
-                not text or 1 < values.nunique() <= MOST_LEVELS
-            )
-            if name not in KEY_COLUMNS and few and not is_label:
+            known = values.dropna()
+            text = pd.to_numeric(known, errors="coerce").isna().any()
+            told = 1 < known.nunique() <= MOST_LEVELS if text else len(known)
+            if told and not is_label and name not in KEY_COLUMNS:
                 names.append(str(name))
         self.design_ = learn_design(names, covariates)
-        linear = TunedLinearClassifier(random_state=self.random_state)
-        self.model_ = linear.fit(self._inputs(X, covariates), y, groups)
-        self.classes_, self.fit_report_ = self.model_.classes_, self.model_.fit_report_
+        super().fit(self._inputs(X, covariates), y, groups)
         return self
 
-    def predict_proba(
-        self, X: np.ndarray, covariates: pd.DataFrame | None = None
-    ) -> np.ndarray:
+    def predict_proba(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
         """Return probabilities (n_scans, n_classes)."""
-        return self.model_.predict_proba(self._inputs(X, covariates))
+        return super().predict_proba(self._inputs(X, covariates))
 
-    def predict(
-        self, X: np.ndarray, covariates: pd.DataFrame | None = None
-    ) -> np.ndarray:
+    def predict(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
         """Return the class of highest probability."""
-        return self.classes_[self.predict_proba(X, covariates).argmax(axis=1)]
+        return super().predict(self._inputs(X, covariates))
 
-    def _inputs(self, X: np.ndarray, covariates: pd.DataFrame | None) -> np.ndarray:
+    def _inputs(self, X: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
         """Return covariates packed as the features of one region without edges."""
         W = unpack(np.asarray(X))[0]
         check_connectomes(W)
         row, column = np.triu_indices(W.shape[1], 1)
         edges = W[:, row, column].astype(float)
         told = [edges.sum(axis=1), (edges > 0).mean(axis=1)]
-        if covariates is not None:
-            told += list(apply_design(self.design_, covariates).T)
+        told += list(apply_design(self.design_, covariates).T)
         return pack(np.zeros((len(X), 1, 1)), np.stack(told, axis=1)[:, None, :])
 
 
-class ShuffledEdges(ClassifierMixin, BaseEstimator):
-    """A model on networks whose edges were moved to other pairs of regions at random.
+def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
+    """Move the edges of packed networks to other pairs of regions, all alike.
 
-    Every network keeps its weights; all are shuffled alike.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted to the shuffled networks.
-    random_state : int
-        Seed.
+    Every network keeps its weights.
     """
-
-    def __init__(self, model: Any, random_state: int = 0) -> None:
-        self.model, self.random_state = model, random_state
-
-    def fit(
-        self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
-    ) -> "ShuffledEdges":
-        """Shuffle, then fit."""
-        self.model_ = clone(self.model).fit(self._shuffled(X), y, groups=groups)
-        self.classes_ = self.model_.classes_
-        self.fit_report_ = getattr(self.model_, "fit_report_", {})
-        return self
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return probabilities (n_scans, n_classes)."""
-        return self.model_.predict_proba(self._shuffled(X))
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class of highest probability."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def _shuffled(self, X: np.ndarray) -> np.ndarray:
-        W, features = unpack(np.array(X))
-        check_connectomes(W)
-        check_features(features)
-        row, column = np.triu_indices(W.shape[1], 1)
-        order = np.random.default_rng(self.random_state).permutation(len(row))
-        edges = ((W + W.transpose(0, 2, 1)) / 2)[:, row, column][:, order]
-        W[:] = 0
-        W[:, row, column] = W[:, column, row] = edges
-        return pack(W, features)
+    W, features = unpack(np.array(X))
+    check_connectomes(W)
+    row, column = np.triu_indices(W.shape[1], 1)
+    order = np.random.default_rng(random_state).permutation(len(row))
+    edges = ((W + W.transpose(0, 2, 1)) / 2)[:, row, column][:, order]
+    W[:] = 0
+    W[:, row, column] = W[:, column, row] = edges
+    return pack(W, features)
 
 
 class Entry(NamedTuple):
@@ -368,13 +317,18 @@ MODELS: dict[str, Entry] = {
     ),
     "edges only": Entry(_linear(reads="edges"), "control"),
     "shuffled edges": Entry(
-        lambda seed, *asked: ShuffledEdges(_lsap("chebyshev")(seed, *asked), seed),
+        lambda seed, *asked: make_pipeline(
+            FunctionTransformer(shuffle_edges, kw_args={"random_state": seed}),
+            _lsap("chebyshev")(seed, *asked),
+        ),
         "control",
     ),
     "frozen scales": Entry(_lsap("chebyshev", scale_mode="frozen"), "control"),
     "one global scale": Entry(_lsap("chebyshev", scale_mode="global"), "control"),
     "constant features": Entry(_lsap("chebyshev", inputs="constant"), "control"),
-    "confounds only": Entry(lambda seed, *_: ConfoundsOnlyClassifier(seed), "control"),
+    "confounds only": Entry(
+        lambda seed, *_: ConfoundsOnlyClassifier(random_state=seed), "control"
+    ),
 }
 """Every model, baseline and control by name."""
 

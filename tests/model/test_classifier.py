@@ -382,7 +382,7 @@ def test_a_start_that_stays_dead_is_left_out_and_named(scans, monkeypatch, value
 
 
 def test_unknown_people_are_warned_of_where_a_slice_is_watched(scans):
-    with pytest.warns(UserWarning, match=r"person of its own.*groups=part") as seen:
+    with pytest.warns(UserWarning, match=r"person of its own.*groups=people") as seen:
         make(n_starts=1, n_epochs=2).fit(scans.X, scans.y)
     assert seen[0].filename == __file__  # it points at the call
     with pytest.raises(ParameterError, match=r"groups must have shape \(32,\).*\(30,"):
