@@ -10,7 +10,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.find_files import Scan, parse_scan_name
-from brainlsap.data.row_order import find_names, read_names
+from brainlsap.data.row_order import find_names
 from brainlsap.data.tables import ID_COLUMNS, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 
@@ -72,18 +72,8 @@ def read_stack(
     positions: dict[tuple[str, str], list[int]] = {}
     for i, name in enumerate(ids):
         positions.setdefault(parse_scan_name(name).key, []).append(i)
-    if labels is not None:
-        names = read_names(labels) if isinstance(labels, str | Path) else tuple(labels)
-        note = "rows named by labels="
-    elif found[0].rows is not None:
-        names, note = found[0].rows, "read by name"
-    else:
-        names, note = find_names(path, found[0].values, atlas, row_order)
-    if len(names) != len(found[0].values):
-        raise FileFormatError(
-            f"{path}: {len(found[0].values)} rows, but {len(names)} names ({note}); "
-            "expected one for each row."
-        )
+    values, own = found[0].values, found[0].rows or ()
+    names, note = find_names(path, values, atlas, row_order, labels, own)
     matrices = [one.values for one in found]
     notes = (f"taken from {path.name} by ids ({origin})", note)
     return ConnectomeStack(path, matrices, positions, names, notes)

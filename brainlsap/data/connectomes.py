@@ -17,7 +17,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import as_text
-from brainlsap.data.row_order import are_counts, find_names, read_names, row_orders
+from brainlsap.data.row_order import are_counts, find_names, row_orders
 from brainlsap.data.tables import listed, read_lines, sniff_delimiter, split_cells
 from brainlsap.exceptions import (
     FileFormatError,
@@ -76,7 +76,7 @@ class RawMatrix(NamedTuple):
     scan: str | None = None
 
 
-def read_connectome(  # noqa: C901 (from the file to the order of the atlas)
+def read_connectome(
     source: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas | str,
     *,
@@ -160,27 +160,17 @@ def read_connectome(  # noqa: C901 (from the file to the order of the atlas)
         raw = RawMatrix(
             np.asarray(source), tuple(map(str, rows)), tuple(map(str, columns))
         )
-    n_rows, names = len(raw.values), raw.rows
+    n_rows = len(raw.values)
     if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
         raise FileFormatError(
             f"{path}: expected a square matrix of numbers, got shape "
             f"{raw.values.shape} of {raw.values.dtype}. The file may be cut short, or "
             "hold something else."
         )
-    if labels is not None:
-        names = read_names(labels) if isinstance(labels, str | Path) else tuple(labels)
-        origin = "rows named by labels="
-    elif names is not None and not are_counts(names):
-        origin = "read by name"
-    elif isinstance(source, str | Path):
-        names, origin = find_names(path, raw.values, atlas, row_order)
-    else:
-        names, origin = atlas.names, f"read in the order of {atlas.name}"
-    if len(names) != n_rows:
-        raise FileFormatError(
-            f"{path}: {n_rows} rows, but {len(names)} names ({origin}); expected one "
-            "for each row."
-        )
+    own = raw.rows or ()
+    if not isinstance(source, str | Path) and are_counts(own):
+        own = atlas.names
+    names, origin = find_names(path, raw.values, atlas, row_order, labels, own)
     if names is not raw.rows:
         raw = raw._replace(rows=names, columns=names)
     values, left_out = _in_atlas_order(raw, atlas, path)

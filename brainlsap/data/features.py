@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import Scan, ScanName, StudyFiles
+from brainlsap.data.find_files import Scan, StudyFiles
 from brainlsap.data.measures import (
     KNOWN,
     Measure,
@@ -400,12 +400,32 @@ class FeatureSources:
                 raise CohortError(self.files.fits_nothing(feature, scans))
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
-                only = [known[0] for known in subjects if len(known) == 1]
-                kinds = {_RUNS[bool(name.base)] for name, _ in only}
-                if len(only) < len(scans) or len(kinds) > 1:
-                    return self._choose_runs(scans, subjects)
-                note = f"FreeSurfer: stats of {kinds.pop()} runs"
-                return [path for _, path in only], [note]
+                # all of one kind of run; each scan's counts once
+                kinds = [{bool(run.base) for run, _ in known} for known in subjects]
+                counts = [sum(kind in has for has in kinds) for kind in (False, True)]
+                if counts == [len(scans)] * 2:
+                    raise CohortError(
+                        "FreeSurfer: every scan has a cross-sectional and a "
+                        "longitudinal run; choose one by "
+                        "pattern={'freesurfer': '*.long.*'} or "
+                        "pattern={'freesurfer': '!*.long.*'}"
+                    )
+                kind, other = _RUNS if counts[0] >= counts[1] else _RUNS[::-1]
+                chosen_runs: list[Source] = []
+                for scan, known in zip(scans, subjects, strict=True):
+                    runs = [p for run, p in known if _RUNS[bool(run.base)] == kind]
+                    fault = (
+                        f"{len(runs)} FreeSurfer subjects could be it: "
+                        f"{', '.join(map(str, runs))}; choose by subjects_dir= "
+                        "(--subjects-dir) or pattern= (--pattern)"
+                    )
+                    if not runs:
+                        but = f", but a {other} one; they are never mixed" * bool(known)
+                        fault = f"no {kind} FreeSurfer run{but}; expected a folder of "
+                        fault += "its name with stats inside"
+                    one = runs[0] if len(runs) == 1 else f"{scan.name}: {fault}"
+                    chosen_runs.append(one)
+                return chosen_runs, [f"FreeSurfer: stats of {kind} runs"]
         if chosen := self._choose_columns(measure):
             return self._table_rows(chosen, scans, measure)
         where = "found nowhere; looked for "
@@ -420,39 +440,6 @@ class FeatureSources:
         unknown = (unknown_names(table.strangers, self.atlas) for table in self.tables)
         reasons = not_used(scans, *self.skipped, *filter(None, unknown))
         raise CohortError(f"{feature}: {where}{reasons}")
-
-    def _choose_runs(
-        self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
-    ) -> tuple[list[Source], list[str]]:
-        """Return the FreeSurfer subject of every scan, all of one kind of run."""
-        runs = [
-            {k: [p for name, p in known if _RUNS[bool(name.base)] == k] for k in _RUNS}
-            for known in subjects
-        ]
-        counts = {kind: sum(bool(run[kind]) for run in runs) for kind in _RUNS}
-        if set(counts.values()) == {len(scans)}:
-            raise CohortError(
-                "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
-                "choose one by pattern={'freesurfer': '*.long.*'} or "
-                "pattern={'freesurfer': '!*.long.*'}"
-            )
-        kind, other = sorted(_RUNS, key=lambda one: (-counts[one], one))
-        found: list[Source] = []
-        for scan, run in zip(scans, runs, strict=True):
-            fault = (
-                f"{len(run[kind])} FreeSurfer subjects could be it: "
-                f"{', '.join(map(str, run[kind]))}; choose by subjects_dir= "
-                "(--subjects-dir) or pattern= (--pattern)"
-            )
-            if not run[kind]:
-                but = f", but a {other} one; they are never mixed" if run[other] else ""
-                fault = (
-                    f"no {kind} FreeSurfer run{but}; expected a folder of its name "
-                    "with stats inside"
-                )
-            one = run[kind][0] if len(run[kind]) == 1 else f"{scan.name}: {fault}"
-            found.append(one)
-        return found, [f"FreeSurfer: stats of {kind} runs"]
 
     def _choose_columns(self, measure: Measure) -> dict[int, tuple[int, str]]:
         """Return the table and the measure in its heads of every region of a feature.

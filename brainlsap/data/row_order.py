@@ -90,17 +90,33 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
 
 
 def find_names(  # noqa: C901 (lists first, then orders of tools)
-    path: Path, values: np.ndarray, atlas: Atlas, row_order: str | None = None
+    path: Path,
+    values: np.ndarray,
+    atlas: Atlas,
+    row_order: str | None = None,
+    labels: str | Path | Sequence[str] | None = None,
+    own: Sequence[str] = (),
 ) -> tuple[tuple[str, ...], str]:
-    """Return the names of the rows of a matrix without names, and whence they are.
+    """Return the names of the rows of a matrix, and whence they are.
 
+    `labels` count before the names of the file's `own`, and these before all others.
     Unless `row_order`, one of `ROW_ORDERS`, is given, lists beside the matrix count
-    first: BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
+    next: BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
     `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
     that has another length is of other matrices. Raises FileFormatError with the
     candidates where neither a list nor the number of rows says whose order it is.
     """
     n, walls, stem = len(values), "", path.name
+    if labels is not None or (own and not are_counts(own)):
+        origin = "read by name" if labels is None else "rows named by labels="
+        given = own if labels is None else labels
+        names = read_names(given) if isinstance(given, str | Path) else tuple(given)
+        if len(names) != n:
+            raise FileFormatError(
+                f"{path}: {n} rows, but {len(names)} names ({origin}); expected one "
+                "for each row."
+            )
+        return names, origin
     while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
         stem = Path(stem).stem
     beside = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
