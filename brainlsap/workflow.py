@@ -174,7 +174,7 @@ def run_study(
                 **how,
             )
             if not evaluation.scales.empty:
-                ranking = rank_regions(evaluation, truth=cohort.truth)
+                ranking = rank_regions(evaluation)
                 if n_permutations:
                     model, _ = asked.get(LADDER[-1], (None, ""))
                     ranking = permutation_null(

@@ -66,10 +66,9 @@ def corrected_t_test(
     if error == 0:
         same = mean == 0
         return TTest(mean, mean, mean, 0.0 if same else np.inf, float(same))
-    t = mean / error
-    half = float(student.ppf(LEVEL[1], len(d) - 1)) * error
-    p_value = float(2 * student.sf(abs(t), len(d) - 1))
-    return TTest(mean, mean - half, mean + half, t, p_value)
+    low, high = student.interval(0.95, len(d) - 1, mean, error)
+    p_value = float(2 * student.sf(abs(mean / error), len(d) - 1))
+    return TTest(mean, float(low), float(high), mean / error, p_value)
 
 
 def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:

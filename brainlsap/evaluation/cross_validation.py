@@ -360,8 +360,7 @@ def _class_answers(
         decision[:, place] = values
         best = decision
     else:
-        answer = np.asarray(model.predict(X)).astype(str)
-        best = np.array(answer[:, None] == np.array(classes)[None, :], dtype=float)
+        best = np.equal.outer(np.asarray(model.predict(X)).astype(str), classes) * 1.0
     if not np.isfinite(best).all():
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "

@@ -17,7 +17,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
 from brainlsap.evaluation.models import LADDER, make_models
 from brainlsap.evaluation.results import Evaluation
-from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.exceptions import ParameterError, check_at_least
 
 NULL_HEADING = (
     "p: how much the evidence of all scans asks for a smaller scale in a region than "
@@ -38,12 +38,7 @@ MOVED = 0.05
 STRONG = 0.3
 
 
-def rank_regions(
-    evaluation: Evaluation,
-    model: str | None = None,
-    *,
-    truth: pd.DataFrame | None = None,
-) -> pd.DataFrame:
+def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
     r"""Rank the measured regions, smallest relative scale first.
 
     Folds may begin their scales at different starts (0.2, 1 or 2, by validation loss),
@@ -64,8 +59,6 @@ def rank_regions(
     model : str, optional
         Which; by default the ridge with a scale per region, or where there is none
         the first that has scales.
-    truth : DataFrame, optional
-        Planted regions (region, seed); by default those of the cohort.
 
     Returns
     -------
@@ -76,7 +69,7 @@ def rank_regions(
         scale over folds, and over the starts of a fold), relative_low, relative_high,
         rank_low, rank_high (2.5 to 97.5% over all folds and starts), moved (part of
         the folds in which the scale left its start by more than 5%), measured;
-        planted, of measured regions, where a truth is known.
+        planted, of measured regions, where the cohort knows the truth.
 
     Raises
     ------
@@ -110,8 +103,7 @@ def rank_regions(
     )
     table.loc[~measured, table.columns[2:]] = np.nan
     table["measured"] = measured
-    truth = evaluation.cohort.truth if truth is None else truth
-    if truth is not None:
+    if (truth := evaluation.cohort.truth) is not None:
         planted = truth.loc[truth["seed"].astype(bool), "region"]
         table["planted"] = table["region"].isin(set(planted)).to_numpy() & measured
     return table
@@ -227,11 +219,8 @@ def permutation_null(
     labels = [cohort.y] + [
         permute_labels(cohort.y, cohort.groups, rng) for _ in range(n_permutations)
     ]
-    features, steps = (
-        cohort.features,
-        Deconfounder(harmonize, regress_out, handle_unknown),
-    )
-    if steps:
+    features = cohort.features
+    if steps := Deconfounder(harmonize, regress_out, handle_unknown):
         features = steps.fit(features, cohort.table).transform(features, cohort.table)
     X = pack(cohort.connectomes, features)
     evidence = model.learn_evidence(X, cohort.groups)
@@ -354,9 +343,8 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
         }
     )
     for place, name in enumerate(cohort.feature_names):
-        table[f"variance_{name}"] = pd.DataFrame(cohort.features[:, :, place]).var(
-            ddof=0
-        )
+        values = pd.DataFrame(cohort.features[:, :, place])
+        table[f"variance_{name}"] = values.var(ddof=0)
     return table
 
 
@@ -431,14 +419,14 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
 
 
 def common_regions(
-    evaluation: Evaluation, n_smallest: int = 20, *, reference: str | None = None
+    evaluation: Evaluation, n_smallest: int = 20
 ) -> tuple[pd.DataFrame, pd.Series]:
     """Return the regions whose scale is among the smallest in several models.
 
     As in the supplement of Sim et al. 2024: regions among the `n_smallest` of the
-    reference and of at least one other model, first those of most models, each group
-    in order of the reference's scale; and the root mean square difference of every
-    model's scales to the reference's over measured regions.
+    reference ("Exact", or else the first) and of at least one other model, first those
+    of most models, each group in order of the reference's scale; and the root mean
+    square difference of every model's scales to the reference's over measured regions.
 
     Parameters
     ----------
@@ -446,8 +434,6 @@ def common_regions(
         With two or more models that have scales.
     n_smallest : int
         How many of each model count as smallest.
-    reference : str, optional
-        By default "Exact", or the first model where there is none.
 
     Returns
     -------
@@ -460,7 +446,7 @@ def common_regions(
     Raises
     ------
     ParameterError
-        Where fewer than two models have scales, or not the reference.
+        Where fewer than two models have scales.
     """
     names = list(evaluation.scales["model"].unique())
     check_at_least("n_smallest", n_smallest, 1)
@@ -469,8 +455,7 @@ def common_regions(
             "regions in common need at least two models with scales, got "
             f"{', '.join(names) or 'none'}."
         )
-    reference = reference or ("Exact" if "Exact" in names else names[0])
-    check_choice("reference", reference, names)
+    reference = "Exact" if "Exact" in names else names[0]
     rankings = {name: rank_regions(evaluation, name) for name in names}
     scale = pd.DataFrame({n: one["scale"] for n, one in rankings.items()})
     small = pd.DataFrame({n: one["rank"] <= n_smallest for n, one in rankings.items()})
@@ -502,15 +487,10 @@ def _scales_of(
         return part["scale"].to_numpy(dtype=float).reshape(-1, n_rois)
 
     mean, final = rows["start"] == "mean", rows["share"] == 1
-    starts = rows[final & rows["start"].str.isdigit()].groupby(
-        ["repeat", "fold"], sort=False
-    )
-    return (
-        name,
-        stacked(rows[mean & final]),
-        [stacked(part) for _, part in starts],
-        stacked(rows[mean & (rows["share"] == 0)]),
-    )
+    starts = rows[final & rows["start"].str.isdigit()].groupby(["repeat", "fold"])
+    of_starts = [stacked(part) for _, part in starts]
+    begun = stacked(rows[mean & (rows["share"] == 0)])
+    return name, stacked(rows[mean & final]), of_starts, begun
 
 
 def _relative(scales: np.ndarray, measured: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from brainlsap.files import fill_folder
 TABLES = ("predictions", "scales", "fits", "audit", "ranking", "comparison")
 COHORT_TABLES = ("truth", "class_features")
 MISSING = "n/a"
+TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
 SHOWN = ("balanced_accuracy", "accuracy", "auc")
 MOST_SHOWN = 12
 
@@ -190,14 +191,13 @@ class Evaluation:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        keys, found = ["model", "repeat", "fold"], {}
+        keys, found = ["model", "repeat", "fold"], []
         for key, rows in self.predictions.groupby(keys):
             each = weighted_scores(self.as_predictions(rows), np.ones((1, len(rows))))
-            found[key] = {name: each[name].item() for name in SCORES}
-        scores = self.fits[[*keys, "n_test"]].copy()
-        fits = scores[keys].itertuples(index=False, name=None)
-        of_fold = [found.get(key, {}) for key in fits]
-        return scores.join(pd.DataFrame(of_fold, scores.index, list(SCORES), float))
+            found.append((*key, *(each[name].item() for name in SCORES)))
+        scores = pd.DataFrame(found, columns=[*keys, *SCORES])
+        scores = scores.astype(dict.fromkeys(SCORES, float))
+        return self.fits[[*keys, "n_test"]].merge(scores, "left", keys)
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays."""
@@ -287,13 +287,8 @@ class Evaluation:
         is_older = (folder / "evaluation.json").is_file()
         with fill_folder(folder, replace=is_older) as partial:
             for name in columns:
-                tables[name].to_csv(
-                    partial / f"{name}.tsv",
-                    sep="\t",
-                    index=False,
-                    na_rep=MISSING,
-                    lineterminator="\n",
-                )
+                path = partial / f"{name}.tsv"
+                tables[name].to_csv(path, index=False, na_rep=MISSING, **TSV)
             (partial / "evaluation.json").write_text(
                 json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )
@@ -323,21 +318,18 @@ class Evaluation:
             tables = {
                 name: pd.read_csv(
                     folder / f"{name}.tsv",
-                    sep="\t",
                     dtype={k: v if v == "bool" else "object" for k, v in kinds.items()},
                     keep_default_na=False,
                     na_values=[MISSING],
-                    lineterminator="\n",
+                    **TSV,
                 ).astype(kinds)  # text to numbers, the same to the last bit
                 for name, kinds in kept["columns"].items()
             }
-            cohort: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in kept["cohort"].items()
-            }
-            cohort["measured"] = np.array(cohort["measured"], dtype=bool)
-            cohort["table"] = tables.pop("cohort")
+            cohort = kept["cohort"] | {"table": tables.pop("cohort")}
             cohort |= {name: tables.pop(name, None) for name in COHORT_TABLES}
+            for name, value in cohort.items():
+                cohort[name] = tuple(value) if isinstance(value, list) else value
+            cohort["measured"] = np.array(cohort["measured"], dtype=bool)
             summary = CohortSummary(**cohort)
             return cls(cohort=summary, settings=kept["settings"], **tables)
         except (OSError, ValueError, LookupError, TypeError) as error:
