@@ -39,7 +39,7 @@ _FREESURFER = {"label", "mri", "scripts", "surf", "tmp", "touch", "trash"}
 _DEEPEST = 6
 _SIDES = {"left": "right", "L": "R", "lh": "rh"}
 _SIDES |= {right: left for left, right in _SIDES.items()}
-_SIDE = re.compile(rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_SIDES)})(?=[_.])")
+SIDE_IN_NAME = re.compile(rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_SIDES)})(?=[_.])")
 _FIELDS = {
     "participant": r"(?P<participant>.+?)",
     "session": r"(?P<session>[^_/]+)",
@@ -366,7 +366,7 @@ class StudyFiles:
                 given or "trc-" not in path.name or not wrong_tracer(path.name, feature)
             )
         ]
-        sides = [(path, _SIDE.search(path.name)) for path in files]
+        sides = [(path, SIDE_IN_NAME.search(path.name)) for path in files]
         right = {
             other_side(path) for path, side in sides if side and side[1][0] in "lL"
         }
@@ -382,15 +382,9 @@ class StudyFiles:
         )
 
 
-def side_of_file(path: Path) -> str | None:
-    """Return the hemisphere that a file's name says, "L" or "R"."""
-    found = _SIDE.search(path.name)
-    return found[1][0].upper() if found else None
-
-
 def other_side(path: Path) -> Path | None:
     """Return the file of the other hemisphere beside a file of one, if there is one."""
-    name = _SIDE.sub(lambda found: _SIDES[found[1]], path.name)
+    name = SIDE_IN_NAME.sub(lambda found: _SIDES[found[1]], path.name)
     other = path.with_name(name)
     return other if other != path and other.is_file() else None
 

@@ -22,30 +22,11 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
-from brainlsap.data.connectomes import (
-    NEGATIVE,
-    SYMMETRIZE,
-    read_connectome,
-)
-from brainlsap.data.features import (
-    TRUTH_FILE,
-    FeatureSources,
-    Source,
-    read_feature,
-)
-from brainlsap.data.find_files import (
-    CONNECTOME_PATTERNS,
-    Scan,
-    StudyFiles,
-    read_rows,
-)
+from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
+from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
+from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles, read_rows
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
-from brainlsap.data.participants import (
-    PEOPLE_FILES,
-    ScanList,
-    list_scans,
-    read_people,
-)
+from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import listed, read_table
@@ -500,8 +481,12 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
         are_files = all("/" in place or "\\" in place for place in places)
         lines.append(f"{len(places)} {'files' if are_files else 'scans'}: {what}")
         names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
-        wrapper = textwrap.TextWrapper(
-            _WIDTH, break_long_words=False, break_on_hyphens=False
+        lines += textwrap.wrap(
+            names,
+            _WIDTH + 2,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
         )
-        lines += [f"  {line}" for line in wrapper.wrap(names)]
     return lines

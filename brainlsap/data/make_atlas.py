@@ -56,6 +56,8 @@ def make_atlas(
     FileFormatError, RegionNameError
         Where a file cannot be read, names and labels differ, or names stand twice.
     """
+    from nibabel.freesurfer import write_annot
+
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
     settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()]}
@@ -82,7 +84,10 @@ def make_atlas(
         if image is not None:
             table = _place_in_image(table, Path(image), partial / "parcellation.nii.gz")
         for side, (codes, names) in sides.items():
-            _write_annotation(partial / f"{side.lower()}h.annot", codes, names)
+            number = np.arange(1, len(names) + 1)
+            colours = [number * 67 % 256, number * 149 % 256, number % 256, 0 * number]
+            path = partial / f"{side.lower()}h.annot"
+            write_annot(path, codes, np.column_stack(colours), names, fill_ctab=True)
         atlas = _write(table, settings, partial)  # refuses what cannot be used
         if sides and not np.isfinite(atlas.coordinates).any():
             table[["x", "y", "z"]] = _centres_on_surface(atlas).round(1)
@@ -112,14 +117,6 @@ def _read_pair(left: Path) -> dict[str, tuple[np.ndarray, list[str]]]:
             )
         found[side] = codes[: _N_VERTICES[0]], names
     return found
-
-
-def _write_annotation(path: Path, codes: np.ndarray, names: list[str]) -> None:
-    from nibabel.freesurfer import write_annot
-
-    number = np.arange(1, len(names) + 1)
-    colours = [number * 67 % 256, number * 149 % 256, number % 256, 0 * number]
-    write_annot(path, codes, np.column_stack(colours), names, fill_ctab=True)
 
 
 def _place_in_image(table: pd.DataFrame, image: Path, copy: Path) -> pd.DataFrame:

@@ -132,7 +132,9 @@ def _compare(
     """Compare scans by blocks of values and of those facing them; equal keys: equal."""
     distance, agreement = np.zeros((2, cohort.n_scans))
     for values, facing in blocks:
-        distance += _distances(values)
+        size = np.nan_to_num(np.abs(robust_deviation(values)), nan=0.0)
+        # a link that is 0 in most scans has no spread; capped, it cannot shout alone
+        distance += np.minimum(size, 10).sum(axis=1)
         agreement += _agreement(np.nan_to_num(values - facing), cohort.groups)
     is_enough = cohort.n_scans >= FEWEST_SCANS
     return {
@@ -151,13 +153,6 @@ def robust_deviation(values: np.ndarray) -> np.ndarray:
         gap = values - np.nanmedian(values, axis=0)  # of regions not measured: NaN
         mad = 1.4826 * np.nanmedian(np.abs(gap), axis=0)
     return gap / np.where(mad > 0, mad, 1)
-
-
-def _distances(values: np.ndarray) -> np.ndarray:
-    """Sum each scan's distances from the medians of all scans."""
-    size = np.nan_to_num(np.abs(robust_deviation(values)), nan=0.0)
-    # a link that is 0 in most scans has no spread; capped, it cannot shout alone
-    return np.minimum(size, 10).sum(axis=1)
 
 
 def _agreement(gap: np.ndarray, groups: np.ndarray) -> np.ndarray:

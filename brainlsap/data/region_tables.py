@@ -19,10 +19,10 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
 from brainlsap.data.find_files import (
+    SIDE_IN_NAME,
     ScanName,
     other_side,
     read_rows,
-    side_of_file,
 )
 from brainlsap.data.measures import WORDS, Measure
 from brainlsap.data.pet_tables import (
@@ -230,7 +230,8 @@ def _read_plain(
     path: Path, table: pd.DataFrame, measure: Measure, atlas: Atlas
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
-    side = side_of_file(path)
+    found = SIDE_IN_NAME.search(path.name)
+    side = found[1][0].upper() if found else None
     name_column = find_column(table, _NAME_COLUMNS)
     if len(table) == 1 and name_column is None:
         values, kinds, _ = _read_columns(path, table, atlas, side)
