@@ -220,8 +220,9 @@ def order_classes(model: Any, cohort: Cohort) -> Any:
     """Tell a model of ordered stages their order, where it is known and not given."""
     parameters = model.get_params() if cohort.classes_ordered else {}
     for key, value in parameters.items():
-        if key.endswith("ladder") or str(value) == "ordinal":
-            classes = key.removesuffix("ladder").removesuffix("head") + "classes"
+        prefix, _, name = key.rpartition("__")
+        if name in ("ladder", "initial_scale") or str(value) == "ordinal":
+            classes = f"{prefix}__classes" if prefix else "classes"
             if parameters.get(classes, "") is None:
                 model.set_params(**{classes: cohort.classes})
     return model

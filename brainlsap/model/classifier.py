@@ -181,7 +181,10 @@ class GraphClassifier(PackedClassifier):
             preparation=settings.preparation,
         ).fit(X, y, groups)
         helps = ridge.chosen_ != "none"
-        scales = ridge.scales_ if helps else np.full(self.n_rois_, _NO_NETWORK)
+        # from the upper half of what is trusted, steps soon end at its limit
+        upper = float(settings.max_scale or 0.0) / 2
+        start = ridge.scales_ if helps else np.full(self.n_rois_, _NO_NETWORK)
+        scales = np.minimum(start, upper)
         if settings.linear_penalty == AUTO:
             settings = replace(settings, linear_penalty=0.0 if helps else _LINEAR)
         return settings, scales
