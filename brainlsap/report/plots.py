@@ -199,7 +199,9 @@ def plot_roc(
         axes.plot([0, *grid], [0, *mean], color=colors[name], label=label)
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set(xlabel="1 \N{MINUS SIGN} specificity", ylabel="sensitivity")
-    axes.legend(title="class, AUC", loc="lower right", handlelength=1.2)
+    axes.legend(
+        title="class, AUC", loc="upper left", bbox_to_anchor=(1, 1), handlelength=1.2
+    )
     return axes
 
 
@@ -305,8 +307,7 @@ def plot_scales(
     axes.set_xlim(left=0)
     axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
     if planted.any() or not learned.all():
-        style = {"frameon": True, "framealpha": 1, "edgecolor": "white"}
-        axes.legend(loc="upper right", **style)  # values rise downwards
+        axes.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return axes
 
 
