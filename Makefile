@@ -37,6 +37,7 @@ bench: $(READY)
 study: $(READY)
 	$(BIN)/python benchmarks/bound_study.py
 	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
+	$(BIN)/python benchmarks/ridge.py coverage null bnu1 time
 	$(BIN)/python benchmarks/layers.py
 	$(BIN)/python benchmarks/splits_study.py
 	$(BIN)/python benchmarks/audit_study.py

@@ -81,8 +81,8 @@ def build(source: Path, n_regions: int, folder: Path) -> None:
     regions.to_csv(folder / "regions.tsv", sep="\t", index=False, lineterminator="\n")
     annotation = f"Schaefer2018_{n_regions}Parcels_7Networks_order"
     settings = {
-        "citation": "A. Schaefer et al. Local-global parcellation of the human cerebral "
-        "cortex from intrinsic functional connectivity MRI. Cerebral Cortex "
+        "citation": "A. Schaefer et al. Local-global parcellation of the human "
+        "cerebral cortex from intrinsic functional connectivity MRI. Cerebral Cortex "
         "28(9):3095-3114, 2018. On fsaverage5, with 14 structures: S. Larivière et al. "
         "The ENIGMA Toolbox. Nature Methods 18(7):698-700, 2021.",
         "space": "MNI305",
