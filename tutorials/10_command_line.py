@@ -62,7 +62,7 @@ for path in sorted(Path("results").glob("*/*"))[:10]:
 # scales for other programs.
 
 # %%
-drawn = sorted(Path("results").rglob("*scales*.png"))
+drawn = sorted(Path("results").rglob("brain.png"))
 shutil.copy(drawn[0], figures / "10_scales.png")
 brainlsap("report results --export maps")
 print(*sorted(path.name for path in Path("maps").iterdir())[:6])

@@ -40,6 +40,8 @@ COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 N_SHOWN, N_BINS = 10, 8
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
+# A legend in one row above the axes, beside the letter of a panel.
+CLOSE: dict[str, Any] = {"ncols": 8, "columnspacing": 0.8, "handletextpad": 0.2}
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 
 
@@ -307,7 +309,7 @@ def plot_scales(
     axes.set_xlim(left=0)
     axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
     if planted.any() or not learned.all():
-        axes.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+        axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), **CLOSE)
     return axes
 
 
@@ -360,7 +362,7 @@ def plot_directions(
     _name_rows(axes, region_labels(top, atlas))
     title = FEATURES.get(feature, feature)
     axes.set_xlabel(f"{title}: difference from {_verbatim(first)} (s.d., 95%)")
-    axes.legend(ncols=len(others), loc="lower center", bbox_to_anchor=(0.5, 1))
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return axes
 
 
