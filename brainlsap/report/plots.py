@@ -309,7 +309,7 @@ def plot_scales(
     axes.set_xlim(left=0)
     axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
     if planted.any() or not learned.all():
-        axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), **CLOSE)
+        axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1))
     return axes
 
 
