@@ -51,7 +51,7 @@ def draw_terms(rng: np.random.Generator, n_scans: int, n_rois: int) -> np.ndarra
 def coverage(_: argparse.Namespace) -> tuple[str, str]:
     rows = []
     for n_scans, noise, spread in ((400, 0.5, 0.5), (800, 0.3, 1.0), (400, 1.0, 0.5)):
-        inside = {"curvature": 0, "sampled": 0}
+        inside = {"curvature": 0, "30 draws": 0, "200 draws": 0}
         for seed in range(10):
             rng = np.random.default_rng(seed)
             terms = draw_terms(rng, n_scans, 50)
@@ -64,13 +64,15 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
             t = signal / signal.std() + noise * rng.normal(size=n_scans)
             evidence = Evidence(terms, t[:, None], u, 1, _basis(MAX_SCALE))
             fit = climb(evidence, "regions", MAX_SCALE)["regions"]
-            drawn = sample_scales(evidence, fit, 200, MAX_SCALE, rng)
-            for name, one in (("curvature", fit), ("sampled", drawn)):
+            fits = [fit]
+            fits += [sample_scales(evidence, fit, n, MAX_SCALE, rng) for n in (30, 200)]
+            for name, one in zip(inside, fits, strict=True):
                 low, high = np.log(one.interval).T
                 inside[name] += int(((low <= truth) & (truth <= high)).sum())
         told = [share(count, 500) for count in inside.values()]
         rows.append([n_scans, noise, spread, *told])
-    heads = ["scans", "noise", "spread of log scales", "by curvature", "sampled"]
+    heads = ["scans", "noise", "spread of log scales", "by curvature"]
+    heads += ["30 draws, as the model", "200 draws"]
     return "95 % intervals of scales that hold the truth, 50 regions", table(
         heads, rows
     )

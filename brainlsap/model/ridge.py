@@ -139,14 +139,13 @@ class Evidence:
         self.B, self.n_features, self.weights = B, n_features, weights
         n_terms, n_scans, self.n_columns = terms.shape
         self.n_rois = self.n_columns // n_features
-        self.by_scans = n_scans < self.n_columns if by_scans is None else by_scans
         self.total = float(weights.sum())
         self.n_free = self.total - 1.0
         self.term_means = np.einsum("rnd,n->rd", terms, weights) / self.total
         self.X = (terms - self.term_means[:, None]) * np.sqrt(weights)[:, None]
         self.aim(targets)
-        self.gram = None
-        if not self.by_scans:
+        self.gram = None  # in the form of the scans there is none
+        if not (n_scans < self.n_columns if by_scans is None else by_scans):
             flat = self.X.transpose(1, 0, 2).reshape(n_scans, -1)
             # (column, its term, term, column): blocks of a region lie together
             G = (flat.T @ flat).reshape(n_terms, self.n_columns, n_terms, -1)
@@ -166,18 +165,21 @@ class Evidence:
         g, dg = (np.repeat(one, self.n_features, axis=0).T for one in both)
         return np.ascontiguousarray(g), np.ascontiguousarray(dg)
 
-    def columns(self, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return standardised columns Z, times the weights' roots, and their slopes."""
+    def columns(self, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return standardised columns Z, times the weights' roots, and their slopes.
+
+        Last, one over the standard deviation of every column before.
+        """
         g, dg = self.per_column(scale)
         Z = np.einsum("rnd,rd->nd", self.X, g)
         size = _inverse((Z**2).sum(0) / self.total)
         Z, slope = Z * size, np.einsum("rnd,rd->nd", self.X, dg) * size
-        return Z, slope - Z * ((Z * slope).sum(0) / self.total)
+        return Z, slope - Z * ((Z * slope).sum(0) / self.total), size
 
     def moments(self, scale: np.ndarray, second: bool = False) -> tuple:
         """Return Z'Z, Z'Z with the left factor's slope, Z't and its slope, slopes'."""
         if self.gram is None:
-            Z, slope = self.columns(scale)
+            Z, slope, _ = self.columns(scale)
             squares = slope.T @ slope if second else None
             return Z.T @ Z, slope.T @ Z, Z.T @ self.t, slope.T @ self.t, squares
         g, dg = self.per_column(scale)
@@ -204,15 +206,15 @@ class Evidence:
     ) -> tuple[float, np.ndarray, float]:
         """Return minus the log evidence, and its slopes in scales and ridge."""
         k, n_columns = self.n_targets, self.n_columns
-        if self.by_scans:
-            Z, slope = self.columns(scale)
+        if self.gram is None:
+            Z, slope, _ = self.columns(scale)
             K = Z @ Z.T / ridge + np.eye(len(Z))
             factor = cho_factor(K, lower=True)
             inverse, a = cho_solve(factor, np.eye(len(K))), cho_solve(factor, self.t)
             noise = float((self.t * a).sum()) / (self.n_free * k)
             G = (k * inverse @ Z - a @ (a.T @ Z) / noise) / ridge
             by_column, by_ridge = (G * slope).sum(0), -(G * Z).sum() / (2 * ridge)
-            log_det = 2 * np.log(np.diag(factor[0])).sum()
+            log_det = 0.0
         else:
             A, E, b, db, _ = self.moments(scale)
             factor = cho_factor(A + ridge * np.eye(n_columns), lower=True)
@@ -221,8 +223,8 @@ class Evidence:
             G = k * inverse + w @ w.T / noise
             by_column = (G * E).sum(1) - (w * db).sum(1) / noise
             by_ridge = (np.trace(G) - k * n_columns / ridge) / 2
-            log_det = 2 * np.log(np.diag(factor[0])).sum()
-            log_det -= n_columns * np.log(ridge)
+            log_det = -n_columns * np.log(ridge)
+        log_det += 2 * np.log(np.diag(factor[0])).sum()
         value = self.n_free * np.log(2 * np.pi * np.e * noise) + log_det
         by_region = by_column.reshape(-1, self.n_features).sum(1)
         return float(value * k / 2), by_region, float(by_ridge)
@@ -249,84 +251,89 @@ def sample_scales(
 
     Each region's scale is drawn on a grid of log scales given all others, in closed
     form (one block of M changes), then the common scale, the spread and the ridge. A
-    quarter of the draws comes first and is thrown away; of the others the conditional
+    sixth as many draws come first and are thrown away; of the others the conditional
     densities are averaged, not the draws.
     """
     n_rois, n_features, k = evidence.n_rois, evidence.n_features, evidence.n_targets
+    n_terms = len(evidence.X)
     common, spread = fit.common, fit.spread
     grid = np.linspace(np.log(_LEAST_SCALE), np.log(max_scale), _N_GRID)
     g, _ = _coefficients(np.exp(grid), evidence.B)
     blocks = [slice(p * n_features, (p + 1) * n_features) for p in range(n_rois)]
-    candidates, own = [], []  # of every region: coefficients, and its block of Z'Z
-    for block in blocks:
-        if evidence.gram is None:
-            X = evidence.X[:, :, block]
-            G = np.einsum("rnf,enm->frem", X, X)
-        else:
-            G = evidence.gram[block, :, :, block]
-        inner = np.einsum("ar,frem,ae->afm", g, G, g, optimize=True)
-        size = _inverse(np.einsum("aff->af", inner) / evidence.total)
-        candidates.append(g[:, :, None] * size[:, None, :])
-        own.append(inner * size[:, :, None] * size[:, None, :])
+    found = [_on_grid(evidence, block, g) for block in blocks]
+    candidates, own = zip(*found, strict=True)
+
+    def at(state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return coefficients of all columns, and their products with themselves, t."""
+        A, _, b, _, _ = evidence.moments(np.exp(grid[state]))
+        each = [one[a] for one, a in zip(candidates, state, strict=True)]
+        return np.concatenate(each, axis=1), A, b
+
+    def log_evidence(A: np.ndarray, b: np.ndarray, ridge: float) -> float:
+        """Return the log evidence but for what no scale changes."""
+        factor = cho_factor(A + ridge * np.eye(len(A)), lower=True)
+        left = evidence.squares - float((b * cho_solve(factor, b)).sum())
+        return -half * np.log(left) - k * np.log(np.diag(factor[0])).sum()
+
     state = np.abs(grid - np.log(np.maximum(fit.scales, 1e-9))[:, None]).argmin(1)
-    now = np.concatenate([candidates[p][state[p]] for p in range(n_rois)], axis=1)
-    A, _, b, _, _ = evidence.moments(np.exp(grid[state]))
+    now, A, b = at(state)
     spreads = np.geomspace(0.03, 3.0, 60)
     ridges = np.log(evidence.total / 10) + np.linspace(-4, 10, 80)
     half, identity = 0.5 * k * evidence.n_free, np.eye(n_features)
-    density, log_ridges, kept_spreads = np.zeros((n_rois, _N_GRID)), [], []
+    n_sweeps = n_draws // 6 + n_draws
+    masses, log_ridges, kept_spreads = np.empty((n_sweeps, n_rois, _N_GRID)), [], []
 
-    def pick(log_density: np.ndarray) -> tuple[int, np.ndarray]:
-        mass = np.exp(log_density - log_density.max())
-        mass /= mass.sum()
-        return int(np.searchsorted(mass.cumsum(), rng.random()) % len(mass)), mass
-
-    for number in range(-(n_draws // 3), n_draws):
+    for sweep in range(n_sweeps):
         values, vectors = np.linalg.eigh(A)
         values = np.maximum(values, 0.0) + np.exp(ridges)[:, None]
         energy = ((vectors.T @ b) ** 2).sum(axis=1)
         left = evidence.squares - (energy / values).sum(axis=1)
         log_det = np.log(values).sum(axis=1) - len(A) * ridges
-        log_ridge = ridges[pick(-half * np.log(left) - 0.5 * k * log_det)[0]]
-        ridge = float(np.exp(log_ridge))
-        inverse = np.asfortranarray(np.linalg.inv(A + ridge * np.eye(len(A))))
+        drawn, _ = _pick(-half * np.log(left) - 0.5 * k * log_det, rng)
+        ridge = float(np.exp(ridges[drawn]))
+        inverse = np.asfortranarray((vectors / values[drawn]) @ vectors.T)
+        log_prior = -(((grid - common) / spread) ** 2) / 2
+        if evidence.gram is None:
+            Z = np.einsum("rnd,rd->nd", evidence.X, now)
         for p in rng.permutation(n_rois):
             block, one = blocks[p], candidates[p]
             # the inverse of M without the region, in its memory
             step = inverse[:, block].copy()
-            solved = np.linalg.solve(step[block], step.T)
+            solved = np.linalg.inv(step[block]) @ step.T
             inverse = dgemm(-1.0, step, solved, 1.0, inverse, overwrite_c=True)
             if evidence.gram is None:
-                Z = np.einsum("rnd,rd->nd", evidence.X, now)
-                rows = np.einsum("rnf,nd->frd", evidence.X[:, :, block], Z)
+                X = evidence.X[:, :, block]
+                rows = np.einsum("rnf,nd->frd", X, Z)
             else:
                 rows = np.einsum("frem,em->frm", evidence.gram[block], now)
             rows[:, :, block] = 0.0
             rest = b.copy()
             rest[block] = 0.0
-            reached = rows @ inverse
-            inner = np.tensordot(reached, rows, axes=(2, 2))
+            others = np.concatenate([rows.reshape(-1, len(A)), rest.T])
+            reached = others @ inverse.T  # symmetric: its rows lie together
+            inner = reached @ others.T
             schur = own[p] + ridge * identity
-            schur = schur - np.einsum("arf,frme,aem->afm", one, inner, one)
-            h = evidence.h[:, block].transpose(1, 0, 2) - reached @ rest
+            both = inner[:-k, :-k].reshape(n_features, n_terms, n_features, n_terms)
+            schur -= np.einsum("arf,frem,ame->afe", one, both, one)
+            h = inner[:-k, -k:].reshape(n_features, n_terms, k)
+            h = evidence.h[:, block].transpose(1, 0, 2) - h
             pull = np.einsum("arf,frk->afk", one, h)
-            gain = (pull * np.linalg.solve(schur, pull)).sum(axis=(1, 2))
-            left = evidence.squares - float((rest * (inverse @ rest)).sum())
-            log_density = -half * np.log(left - gain)
+            within = np.linalg.inv(schur)
+            gain = (pull * (within @ pull)).sum(axis=(1, 2))
+            left = evidence.squares - float(np.trace(inner[-k:, -k:]))
+            log_density = log_prior - half * np.log(left - gain)
             log_density -= 0.5 * k * np.linalg.slogdet(schur)[1]
-            log_density -= ((grid - common) / spread) ** 2 / 2
-            a, mass = pick(log_density)
-            if number >= 0:
-                density[p] += mass / n_draws
+            a, masses[sweep, p] = _pick(log_density, rng)
             state[p], now[:, block] = a, one[a]
+            if evidence.gram is None:
+                Z[:, block] = np.einsum("rnf,rf->nf", X, one[a])
             row = np.einsum("rf,frm->fm", one[a], rows)
             row[:, block] = own[p][a]
             A[block], A[:, block] = row, row.T
             b[block] = np.einsum("rf,rfk->fk", one[a], evidence.h[:, block])
-            row[:, block] = 0.0
-            step = inverse @ row.T
+            step = np.einsum("rf,frm->mf", one[a], reached[:-k].reshape(rows.shape))
             step[block] = -identity
-            solved = np.linalg.solve(schur[a], step.T)
+            solved = within[a] @ step.T
             inverse = dgemm(1.0, step, solved, 1.0, inverse, overwrite_c=True)
         # scales are anywhere in their cells; else a small spread could never grow
         log_scale = grid[state] + (rng.random(n_rois) - 0.5) * (grid[1] - grid[0])
@@ -335,24 +342,22 @@ def sample_scales(
         common = mean + rng.normal() / np.sqrt(precision)
         squares = ((log_scale - common) ** 2).sum()
         log_density = (1 - n_rois) * np.log(spreads) - (squares / spreads**2) / 2
-        spread = spreads[pick(log_density - spreads**2 / 2)[0]]
+        spread = spreads[_pick(log_density - spreads**2 / 2, rng)[0]]
         # shifting and stretching all scales at once mixes where data say little
         shift, stretch = rng.normal(scale=0.2), np.exp(rng.normal(scale=0.5))
         moved = common + shift + stretch * (log_scale - common)
         moved = np.abs(grid - moved[:, None]).argmin(axis=1)
-        here, there = (evidence(np.exp(grid[one]), ridge)[0] for one in (state, moved))
-        gain = here - there + np.log(stretch)
+        there = at(moved)
+        gain = log_evidence(*there[1:], ridge) - log_evidence(A, b, ridge)
+        gain += np.log(stretch)
         gain -= (stretch**2 - 1) * spread**2 / 2
         gain -= ((common + shift) ** 2 - common**2) / (2 * _COMMON_SD**2)
         if np.log(rng.random()) < gain:
             state, common, spread = moved, common + shift, stretch * spread
-            now = np.concatenate(
-                [candidates[p][state[p]] for p in range(n_rois)], axis=1
-            )
-            A, _, b, _, _ = evidence.moments(np.exp(grid[state]))
-        if number >= 0:
-            log_ridges.append(log_ridge)
-            kept_spreads.append(spread)
+            now, A, b = there
+        log_ridges.append(ridges[drawn])
+        kept_spreads.append(spread)
+    density = masses[-n_draws:].mean(axis=0)
     edges = (grid[1:] + grid[:-1]) / 2
     ends = [
         np.interp((0.025, 0.975), mass.cumsum()[:-1], edges, grid[0], grid[-1])
@@ -361,11 +366,33 @@ def sample_scales(
     return Fit(
         scales=np.exp(density @ grid),
         interval=np.exp(ends),
-        ridge=float(np.exp(np.mean(log_ridges))),
+        ridge=float(np.exp(np.mean(log_ridges[-n_draws:]))),
         common=float((density @ grid).mean()),
-        spread=float(np.mean(kept_spreads)),
+        spread=float(np.mean(kept_spreads[-n_draws:])),
         evidence=fit.evidence,
     )
+
+
+def _on_grid(
+    evidence: Evidence, block: slice, g: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a region's coefficients and block of Z'Z at every scale of the grid."""
+    if evidence.gram is None:
+        X = evidence.X[:, :, block]
+        G = np.einsum("rnf,enm->frem", X, X)
+    else:
+        G = evidence.gram[block, :, :, block]
+    inner = np.einsum("ar,frem,ae->afm", g, G, g, optimize=True)
+    size = _inverse(np.einsum("aff->af", inner) / evidence.total)
+    return g[:, :, None] * size[:, None, :], inner * size[:, :, None] * size[:, None, :]
+
+
+def _pick(log_density: np.ndarray, rng: np.random.Generator) -> tuple[int, np.ndarray]:
+    """Return one drawn position, and the probabilities of all."""
+    mass = np.exp(log_density - log_density.max())
+    mass /= mass.sum()
+    drawn = int(np.searchsorted(mass.cumsum(), rng.random()))
+    return min(drawn, len(mass) - 1), mass
 
 
 class Fit(NamedTuple):
@@ -569,7 +596,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         _, person, visits = np.unique(people, return_inverse=True, return_counts=True)
         weights = 1 / (visits[person] * np.bincount(codes, 1 / visits[person])[codes])
         weights *= len(visits) / weights.sum()
-        evidence = Evidence(terms, targets.astype(float), weights, self.n_features_, B)
+        evidence = Evidence(terms, targets, weights, self.n_features_, B)
         last = "regions" if self.ladder == "auto" else self.ladder
         fits = climb(evidence, last, self.max_scale)
         self.evidence_ = {name: fit.evidence for name, fit in fits.items()}
@@ -668,7 +695,7 @@ def region_slopes(
     scales = np.geomspace(0.05, max_scale, 16)
     found = []  # log evidence of every scale, ridge and labelling
     for scale in scales:
-        Z, _ = evidence.columns(np.full(evidence.n_rois, scale))
+        Z, _, _ = evidence.columns(np.full(evidence.n_rois, scale))
         values, vectors = np.linalg.eigh(Z.T @ Z)
         energy = (((Z @ vectors).T @ t) ** 2).reshape(len(values), -1, k).sum(axis=2)
         values = np.maximum(values, 0) + ridges[:, None]
@@ -699,7 +726,7 @@ def _regress(
     evidence: Evidence, fit: Fit, person: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left-out scores of every scan, coefficients of terms, and intercept."""
-    Z, _ = evidence.columns(fit.scales)
+    Z, _, size = evidence.columns(fit.scales)
     inverse = np.linalg.inv(Z.T @ Z + fit.ridge * np.eye(Z.shape[1]))
     reach = Z @ inverse
     w = reach.T @ evidence.t
@@ -710,8 +737,6 @@ def _regress(
         left_out[rows] = np.linalg.solve(np.eye(len(rows)) - hat, residual[rows])
     scores = (evidence.t - left_out) / root + evidence.center
     g, _ = evidence.per_column(fit.scales)
-    raw = np.einsum("rnd,rd->nd", evidence.X, g)
-    size = _inverse((raw**2).sum(0) / evidence.total)
     coefficients = (g * size)[:, :, None] * w
     means = np.tensordot(evidence.term_means, coefficients, ((0, 1), (0, 1)))
     return scores, coefficients, evidence.center - means

@@ -117,7 +117,7 @@ def test_left_out_scores_are_those_of_a_fit_without_the_person(rng):
     terms = diffusion_terms(X[:, :, :12], signals, model.preparation_, B)
     counts = np.bincount(y.astype(int))
     u = 1 / counts[y.astype(int)] * 20 / 2
-    columns, _ = Evidence(terms, y[:, None], u, 1, B).columns(evidence_scale)
+    columns, _, _ = Evidence(terms, y[:, None], u, 1, B).columns(evidence_scale)
     Z, kept = columns / np.sqrt(u)[:, None], people != people[0]
     A = np.column_stack([np.ones(kept.sum()), Z[kept]])
     M = A.T @ (u[kept, None] * A) + ridge * np.diag([0.0] + [1.0] * 12)
