@@ -15,6 +15,7 @@ whom is held by contracts in `pyproject.toml`):
 
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 _NAMES = {
     "atlas": ("Atlas", "available_atlases", "load_atlas"),
@@ -34,6 +35,7 @@ _NAMES = {
     "workflow": ("run_study",),
     "prediction": ("fit_model", "predict_people"),
 }
+_PACKAGES = {*_NAMES, "adni", "images"}
 _PACKAGE_OF = {name: package for package, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_PACKAGE_OF)  # noqa: PLE0605 (the names above)
@@ -44,8 +46,10 @@ except PackageNotFoundError:  # a checkout that was never installed
     __version__ = "0+unknown"
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name on first use, so that `import brainlsap` stays light."""
+def __getattr__(name: str) -> Any:
+    """Load a package or public name on first use: `import brainlsap` stays light."""
+    if name in _PACKAGES:
+        return import_module(f"brainlsap.{name}")
     if name not in _PACKAGE_OF:
         raise AttributeError(f"module 'brainlsap' has no attribute {name!r}")
     value = getattr(import_module(f"brainlsap.{_PACKAGE_OF[name]}"), name)

@@ -10,13 +10,15 @@ import shlex
 import signal
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from brainlsap.exceptions import BrainlsapError, CohortError
+import brainlsap
+from brainlsap.exceptions import BrainlsapError, CohortError, reading
 from brainlsap.files import owner_only
 
 Options = dict[str, Any]
@@ -27,13 +29,9 @@ EXIT_CODES = """exit codes:
   2    bad input, a leak found by check, or a file that cannot be written
   130  stopped by Ctrl-C or SIGTERM; the same command continues"""
 
-RUN_EXAMPLES = """examples:
-  brainlsap run study --feature fdg --out results
-  brainlsap run study --models all --harmonize site --out results
-  brainlsap run study --config study.toml --jobs 2 --out results"""
-
 # Options of several commands: flag, what stands for its value (READ_AS says how that
-# is read; a|b are choices, ... may be repeated), and after two blanks its help.
+# is read; a|b are choices, ... may be repeated), and after two blanks its help. A line
+# that ends with a colon begins a group.
 STUDY = """
 STUDY  folder of a study, or a cohort's file (.h5)"""
 DATA = """
@@ -84,7 +82,15 @@ JOBS = """
 # What an option is called in Python, where that differs.
 IN_PYTHON = {
     f"--{name}": f"n_{name}"
-    for name in ("epochs", "jobs", "people", "permutations", "repeats", "starts")
+    for name in (
+        "epochs",
+        "jobs",
+        "people",
+        "permutations",
+        "repeats",
+        "seeds",
+        "starts",
+    )
 } | {"--folds": "cv", "--merge-classes": "merged_classes", "--seed": "random_state"}
 
 
@@ -98,35 +104,28 @@ def merged(text: str) -> str | dict[str, list[str]]:
     if "=" not in text:
         return text
     parts = (part.partition("=") for part in comma_list(text))
-    return {
-        name.strip(): [one.strip() for one in classes.split("+")]
-        for name, _, classes in parts
-    }
+    return {name.strip(): comma_list(old.replace("+", ",")) for name, _, old in parts}
 
 
 def pair(text: str) -> tuple[str, str]:
     """Parse NAME=WORDS."""
-    name, _, words = text.partition("=")
-    if not name or not words:
-        raise argparse.ArgumentTypeError(f"must be NAME=WORDS, got {text!r}")
+    name, words = text.split("=", 1)
     return name, words
 
 
 def window(text: str) -> tuple[float, float]:
     """Parse START,END in seconds."""
-    start, end = (float(part) for part in text.split(","))
+    start, end = map(float, text.split(","))
     return start, end
 
 
-def natural(text: str) -> int:
-    """Parse a whole number that is not negative."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}")
-    return int(text)
+def whole_number(text: str) -> int:
+    """Parse a number that is not negative."""
+    return int(text if text.isdecimal() else "")
 
 
 READ_AS = {
-    "N": natural,
+    "N": whole_number,
     "X": float,
     "NAMES": comma_list,
     "HOW": merged,
@@ -134,19 +133,17 @@ READ_AS = {
     "START,END": window,
 }
 
-
 Help = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
 
-COMMANDS: list[tuple[Callable[..., None], str, dict[str, str]]] = []
+COMMANDS: dict[Callable[..., None], str] = {}
+"""The function of each command, and its options."""
 
 
-def command(inputs: str = "", *, epilog: str = "", **groups: str) -> Callable:
-    """Make a command of a function: its inputs, first, and its options by group."""
-    first = next(iter(groups))
-    groups[first] = f"{inputs}\n{groups[first]}"
+def command(text: str) -> Callable:
+    """Make a command of a function, with these options."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        COMMANDS.append((function, epilog, groups))
+        COMMANDS[function] = text
         return function
 
     return add
@@ -154,8 +151,6 @@ def command(inputs: str = "", *, epilog: str = "", **groups: str) -> Callable:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; `call` is the function of the one given."""
-    from brainlsap import __version__
-
     parser = argparse.ArgumentParser(
         prog="brainlsap",
         description="Learnable heat-kernel graph convolution for brain networks: "
@@ -163,11 +158,11 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=Help,
     )
-    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--version", action="version", version=brainlsap.__version__)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for function, epilog, groups in COMMANDS:
-        name, what = function.__name__.replace("_", "-"), inspect.getdoc(function) or ""
-        text = "\n".join(groups.values())
+    for function, text in COMMANDS.items():
+        name = function.__name__.replace("_", "-")
+        what, _, examples = (inspect.getdoc(function) or "").partition("\n\n")
         needed = re.findall(
             r"^[A-Z]+(?=  )|^--.*(?=  .*\(required\))", text, re.MULTILINE
         )
@@ -175,7 +170,7 @@ def build_parser() -> argparse.ArgumentParser:
             name,
             help=what[0].lower() + what[1:].rstrip("."),
             description=what,
-            epilog=epilog,
+            epilog=examples,
             usage=" ".join(["brainlsap", name, *needed, "[options]"]),
             argument_default=argparse.SUPPRESS,  # the function has the defaults
             formatter_class=Help,
@@ -183,16 +178,19 @@ def build_parser() -> argparse.ArgumentParser:
         )
         one.set_defaults(call=function)
         one.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
-        for title, options in groups.items():
-            _add_options(one.add_argument_group(title.replace("_", " ")), options)
+        _add_options(one, text)
     return parser
 
 
-def _add_options(group: Any, text: str) -> None:
+def _add_options(parser: argparse.ArgumentParser, text: str) -> None:
+    group = parser.add_argument_group("options")
     for option in re.findall(r"^\S.*(?:\n .*)*", text, re.MULTILINE):
         head, _, what = option.replace("\n   ", " ").partition("  ")
         flag, _, value = head.partition(" ")
         how: Options = {"help": " ".join(what.split())}
+        if option.endswith(":"):
+            group = parser.add_argument_group(option[:-1])
+            continue
         if not flag.startswith("--"):
             group.add_argument(flag.lower(), metavar=flag, **how)
             continue
@@ -233,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise BrainlsapError(f"{study}: no such file or folder")
         call(**options)
     except (BrainlsapError, OSError) as error:
-        print(f"brainlsap: error: {_message(error)}", file=sys.stderr)
+        print(f"brainlsap: error: {_in_flags(str(error), call)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         told = str(stop) or "stopped; nothing half-written is left."
@@ -242,99 +240,78 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _message(error: BrainlsapError | OSError) -> str:
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    text = str(error)
-    if isinstance(error, CohortError) and len(error.faults) == 1:
-        text = text.replace(":\n  ", ": ", 1)
-    return _in_flags(text)
+def _in_flags(text: str, call: Callable[..., None]) -> str:
+    """Say --label where a message for a command says "label=" (but not in a path)."""
+    flags = re.findall(r"^--[a-z-]+", COMMANDS[call], re.MULTILINE)
+    names = {"folder": "STUDY"} | {_in_python(flag): flag for flag in flags}
 
+    def say(found: re.Match[str]) -> str:
+        if found[1] in names or "config" not in names:
+            return names.get(found[1], found[0])
+        return f"{found[1]} (in a --config file)"
 
-def _in_flags(text: str) -> str:
-    """Say --label where a message of the package says "label=" (but not in a path)."""
-    shared = DATA + CLASSES + MODEL + FOLDS + STEPS
-    flags = {_in_python(flag): flag for flag in re.findall(r"^--[a-z-]+", shared, 8)}
-    argument = re.compile(rf"(?<![\w/.=-])({'|'.join(flags)})=(?=[\s.,;:)]|$)")
-    text = argument.sub(lambda found: flags[found[1]], text)
+    text = re.sub(rf"^({'|'.join(names)})(?= must be )", r"\1=", text)
+    text = re.sub(r"(?<![\w/.=-])([a-z_]+)=(?=[\s.,;:)]|$)", say, text)
     # "label= (--label)" says both: one is enough here
     return re.sub(r"(--[a-z-]+) \((\1[^)]*)\)", r"\2", text)
 
 
 @command(
-    options="""
+    f"""
 --out FOLDER  to write (default: demo)
 --people N  simulated (default: 120)
 --folds N  default: 5
 --seed N  default: 0
 --epochs N  at most
---starts N  of each fit
-"""
-    + JOBS
+--starts N  of each fit{JOBS}"""
 )
 def demo(
-    out: str = "demo",
-    n_people: int = 120,
-    random_state: int = 0,
-    n_jobs: int = -1,
-    **settings: Any,
+    out: str = "demo", n_people: int = 120, random_state: int = 0, **how: Any
 ) -> None:
     """Simulate a study and go the whole way, to a report."""
-    from brainlsap.data import load_cohort
-    from brainlsap.report import check_results_folder
-    from brainlsap.simulation import make_cohort, write_study_folder
-    from brainlsap.workflow import run_study
-
-    results = check_results_folder(Path(out) / "results")
+    results = brainlsap.report.check_results_folder(Path(out) / "results")
     folder = Path(out) / f"study_{n_people}_people_seed_{random_state}"
     if not folder.is_dir():
-        made = make_cohort(n_people, feature="fdg", random_state=random_state)
-        write_study_folder(made, folder, verbose=True)
-    cohort = load_cohort(folder, feature="fdg", verbose=True)
-    print(f"Study: {folder} ({_count(cohort)}, simulated)", flush=True)
-    evaluation = run_study(
-        cohort,
-        results,
-        ["LSAP-C", "Exact"],
-        random_state=random_state,
-        n_jobs=n_jobs,
-        verbose=True,
-        title="Demo: a simulated study",
-        **settings,
+        made = brainlsap.make_cohort(n_people, feature="fdg", random_state=random_state)
+        brainlsap.simulation.write_study_folder(made, folder, verbose=True)
+    cohort = brainlsap.load_cohort(folder, feature="fdg", verbose=True)
+    print(f"Study: {folder}, simulated: {cohort}", flush=True)
+    how = {"n_jobs": -1, "title": "Demo: a simulated study", **how}
+    how |= {"random_state": random_state, "overwrite": True, "verbose": True}
+    _print_scores(
+        brainlsap.run_study(cohort, results, ["LSAP-C", "Exact"], **how), results
     )
-    _print_scores(evaluation, results)
 
 
 @command(
-    "OUT  folder to write",
-    options="""
+    """
+OUT  folder to write
 --people N  default: 120
 --atlas NAME  default: destrieux160
 --feature NAMES  default: fdg
 --style mrtrix|named  of connectomes: numbers alone (default), or named
---seed N  default: 0""",
+--seed N  default: 0"""
 )
 def simulate(out: str, style: str = "mrtrix", **how: Any) -> None:
     """Write a simulated study with a planted answer."""
-    from brainlsap.simulation import make_cohort, write_study_folder
-
-    cohort = make_cohort(**how)
-    folder = write_study_folder(cohort, out, style=style, verbose=True)
-    print(f"Study: {folder} ({_count(cohort)})")
+    cohort = brainlsap.make_cohort(**how)
+    folder = brainlsap.simulation.write_study_folder(
+        cohort, out, style=style, verbose=True
+    )
+    print(f"Study: {folder}: {cohort}")
 
 
 @command(
-    "FOLDER  to make",
-    of_what="""
+    """
+FOLDER  to make
+of what:
 --annot FILE  lh.NAME.annot on fsaverage; rh.NAME.annot lies beside it
 --labels FILE  names of the regions: a table, list or FreeSurfer's lookup table
---image FILE  NIfTI of their numbers, in MNI152""",
+--image FILE  NIfTI of their numbers, in MNI152"""
 )
 def atlas(folder: str, **of_what: Any) -> None:
     """Make an atlas of your own, for --atlas FOLDER."""
-    from brainlsap.data import make_atlas
-
-    made = make_atlas(folder, **of_what)
+    made = brainlsap.make_atlas(folder, **of_what)
     print(f"Atlas: {Path(folder)} ({len(made)} regions, {made.cortex.sum()} cortical)")
 
 
@@ -342,72 +319,64 @@ def atlas(folder: str, **of_what: Any) -> None:
     """
 TABLES  folder of ADNI's tables
 IMAGES  folder of LONI's images
-OUT  study to write""",
-    options="""
+OUT  study to write
 --window N  days between image and visit (default: 180)
 --stages baseline|carry
     SMC, EMCI, LMCI: at baseline (default), or carried forward and marked
 --require NAMES  modalities of a visit: anat, dwi, fdg, amyloid, tau
 --modality NAME=WORDS...  words in a description that mean a modality,
     such as fdg=Coreg,_Avg
---files link|copy|none  of images (default: link)""",
+--files link|copy|none  of images (default: link)"""
 )
 def import_adni(
     tables: str, images: str, out: str, modality: Any = (), **how: Any
 ) -> None:
     """Make a study of ADNI's tables and images."""
-    from brainlsap import adni
-
-    words = dict(modality) or None
-    found = adni.import_adni(tables, images, out, modalities=words, **how)
+    found = brainlsap.adni.import_adni(
+        tables, images, out, modalities=dict(modality), **how
+    )
     print(f"{found.text()}Study: {found.folder}")
 
 
 @command(
-    STUDY,
-    options="""
+    """
+STUDY  folder of a study
 --out FOLDER  default: derivatives/brainlsap in the study
 --atlas NAME  name, folder or regions.tsv (default: destrieux160)
 --derivatives FOLDER...  results of other programs; may be repeated
 --subjects-dir FOLDER  FreeSurfer's subjects
 --jobs N  scans at once (default: 1)
---labels FILE  numbers and names of the labels""",
-    names_of_files="""
+--labels FILE  numbers and names of the labels
+names of files:
 --tractogram PATTERN
 --parcellation PATTERN
 --pet PATTERN
 --transform PATTERN
---streamline-weights PATTERN""",
-    connectomes="""
+--streamline-weights PATTERN
+connectomes:
 --assignment end_voxels|radial|reverse_search
     where a streamline's end belongs (default: radial)
 --radius X  in mm (default: 4)
 --weight count|inverse_length|inverse_node_volume|mean_length
-    what a streamline adds (default: count)""",
-    SUVR="""
+    what a streamline adds (default: count)
+SUVR:
 --reference NAME  region or mask (default: cerebellar cortex)
 --frames START,END  in seconds
 --same-space  the PET lies in the parcellation's space, whatever its name
---accept-low-coverage  go on where the PET covers too few regions""",
+--accept-low-coverage  go on where the PET covers too few regions"""
 )
 def build(study: str, **options: Any) -> None:
     """Make connectomes and SUVR from a study's images."""
-    from brainlsap.images import build_study
 
-    def some(*names: str) -> Options:
-        return {name: options[name] for name in names if name in options}
+    def some(names: str) -> Options:
+        return {name: options[name] for name in names.split() if name in options}
 
-    built = build_study(
+    built = brainlsap.images.build_study(
         study,
-        **some("atlas", "out", "derivatives", "subjects_dir", "n_jobs"),
-        patterns=some(
-            *("tractogram", "parcellation", "pet", "transform", "streamline_weights")
-        ),
-        connectome=some("assignment", "radius", "weight", "labels"),
-        suvr=some(
-            *("reference", "frames", "labels"),
-            *("same_space", "accept_low_coverage"),
-        ),
+        **some("atlas out derivatives subjects_dir n_jobs"),
+        patterns=some("tractogram parcellation pet transform streamline_weights"),
+        connectome=some("assignment radius weight labels"),
+        suvr=some("reference frames labels same_space accept_low_coverage"),
         verbose=True,
     )
     print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
@@ -416,9 +385,11 @@ def build(study: str, **options: Any) -> None:
 
 
 @command(
-    STUDY,
-    data=DATA,
-    options=SPLITS + CONFIG + "\n--out FOLDER  write the tables there too",
+    f"""
+data:
+STUDY  folder of a study{DATA}
+options:{SPLITS}{CONFIG}
+--out FOLDER  write the tables there too"""
 )
 def check(
     study: str,
@@ -428,38 +399,31 @@ def check(
     **options: Any,
 ) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
-    from brainlsap.data import (
-        check_cohort,
-        quality_table,
-        suggest_options,
-        write_tsv,
-    )
-    from brainlsap.evaluation import audit, make_splits, read_splits
-
-    reading, _, _ = _configured(config, options)
-    found = check_cohort(study, **reading)
-    print(_in_flags(found.text()), end="")
+    data, _, _ = _configured(config, options)
+    found = brainlsap.check_cohort(study, **data)
+    print(_in_flags(found.text(), check), end="")
     given = options if config is None else {"config": config, **options}
-    more = [given | one for one in suggest_options(found, reading)]
+    more = brainlsap.data.suggest_options(found, data)
     if more:
-        lines = [_command("check", study, one) for one in more]
+        lines = [_command("check", study, given | one) for one in more]
         said = "More can" if found.is_sound else "It can"
         print(f"\n{said} be read by:", *lines, sep="\n  ")
     if found.cohort is None:
-        n = len(found.faults)
-        raise BrainlsapError(f"{study} has {n} fault{'s' * (n > 1)}")
+        raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
     cohort = found.cohort
     if splits is not None:
-        folds = read_splits(splits, cohort.table["scan"])
+        folds = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
     else:
         n_people = cohort.table.groupby("label")["participant"].nunique().min()
-        folds = make_splits(cohort.y, cohort.groups, min(5, max(2, int(n_people))))
-    quality = quality_table(cohort)
+        folds = brainlsap.evaluation.make_splits(
+            cohort.y, cohort.groups, min(5, max(2, int(n_people)))
+        )
+    quality = brainlsap.data.quality_table(cohort)
     unusual = quality.loc[quality["flags"] != "", "flags"]
     lines = [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
-    leaks = audit(cohort, folds)
+    leaks = brainlsap.evaluation.audit(cohort, folds)
     lines = [
         textwrap.fill(f"{one.severity}: {one.finding}. {one.what_to_do}", 96)
         for one in leaks.itertuples()
@@ -468,9 +432,11 @@ def check(
     print(textwrap.indent("\n".join(lines or ["none found"]), "  "))
     if out is not None:
         with owner_only():  # both name people
-            print(f"Audit: {write_tsv(leaks, Path(out) / 'audit.tsv')}")
+            print(f"Audit: {brainlsap.data.write_tsv(leaks, Path(out) / 'audit.tsv')}")
             table = quality.reset_index()
-            print(f"Quality: {write_tsv(table, Path(out) / 'quality.tsv')}")
+            print(
+                f"Quality: {brainlsap.data.write_tsv(table, Path(out) / 'quality.tsv')}"
+            )
     # other folds than these would have the two on both sides
     is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
     if is_leak.any():
@@ -480,20 +446,14 @@ def check(
 
 
 @command(
-    STUDY,
-    epilog=RUN_EXAMPLES,
-    data=DATA + CLASSES,
-    model=MODEL,
-    evaluation="""
+    f"""
+data:{STUDY}{DATA}{CLASSES}
+model:{MODEL}
+evaluation:
 --models NAMES  LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...;
-    or all, models, controls"""
-    + FOLDS
-    + SPLITS
-    + STEPS,
-    output="""
---out FOLDER  results (required)"""
-    + JOBS
-    + CONFIG,
+    or all, models, controls{FOLDS}{SPLITS}{STEPS}
+output:
+--out FOLDER  results (required){JOBS}{CONFIG}"""
 )
 def run(
     study: str,
@@ -502,29 +462,31 @@ def run(
     config: str | None = None,
     **options: Any,
 ) -> None:
-    """Cross-validate, rank regions, write a report."""
-    from brainlsap.evaluation import read_splits
-    from brainlsap.report import check_results_folder
-    from brainlsap.workflow import run_study
+    """Cross-validate, rank regions, write a report.
 
-    check_results_folder(out)
-    reading, studying, model = _configured(config, options)
-    cohort = _load(study, reading)
+    for example:
+      brainlsap run study --feature fdg --out results
+      brainlsap run study --models all --harmonize site --out results
+      brainlsap run study --config study.toml --jobs 2 --out results
+    """
+    brainlsap.report.check_results_folder(out)
+    data, studying, model = _configured(config, options)
+    cohort = _load(study, data)
     if splits is not None:
-        studying["cv"] = read_splits(splits, cohort.table["scan"])
+        studying["cv"] = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
     how: Options = {"n_jobs": -1} | studying | model
-    _print_scores(run_study(cohort, out, verbose=True, **how), Path(out))
+    _print_scores(brainlsap.run_study(cohort, out, verbose=True, **how), Path(out))
 
 
 @command(
-    "RESULTS  folder that run wrote",
-    options="""
+    """
+RESULTS  folder that run wrote
 --out FOLDER  another folder to write (default: the same)
 --title TEXT  heading of the page
 --with-identifiers  name scans and people in report/: not to be shared then
 --export FOLDER  write maps of the scales there: GIFTI, TSV
 --parcellation IMAGE  also write NIfTI maps in its space
---tables FOLDER  write every table there for manuscripts: LaTeX, Markdown""",
+--tables FOLDER  write every table there for manuscripts: LaTeX, Markdown"""
 )
 def report(
     results: str,
@@ -535,70 +497,63 @@ def report(
     **how: Any,
 ) -> None:
     """Make a report anew, or export its maps or tables."""
-    from brainlsap.report import export_maps, read_results, write_report, write_tables
-
-    evaluation = read_results(Path(results))
+    evaluation = brainlsap.report.read_results(Path(results))
     if export is not None:
-        files = export_maps(evaluation, export, parcellation=parcellation)
+        files = brainlsap.report.export_maps(
+            evaluation, export, parcellation=parcellation
+        )
         print(f"Maps: {export} ({len(files)} files)")
     if tables is not None:
-        print(f"Tables: {tables} ({len(write_tables(evaluation, tables))} files)")
+        files = brainlsap.report.write_tables(evaluation, tables)
+        print(f"Tables: {tables} ({len(files)} files)")
     if export is None and tables is None:
-        print(f"Report: {write_report(evaluation, Path(out or results), **how)}")
+        print(
+            f"Report: {brainlsap.write_report(evaluation, Path(out or results), **how)}"
+        )
 
 
 @command(
-    STUDY,
-    data=DATA + CLASSES,
-    model=MODEL
-    + """
---kernel NAME  chebyshev (default), exact, hermite, laguerre"""
-    + STEPS,
-    output="""
---out FILE  the model's file (required)"""
-    + CONFIG,
+    f"""
+data:{STUDY}{DATA}{CLASSES}
+model:{MODEL}
+--kernel NAME  chebyshev (default), exact, hermite, laguerre{STEPS}
+output:
+--out FILE  the model's file (required){CONFIG}"""
 )
 def fit(study: str, out: str, config: str | None = None, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
-    from brainlsap.model import LSAPClassifier
-    from brainlsap.prediction import fit_model
-    from brainlsap.workflow import merge_classes
-
-    reading, studying, settings = _configured(config, options)
-    model = LSAPClassifier(**{"random_state": 0, **settings})
-    cohort = _load(study, reading)
+    data, studying, settings = _configured(config, options)
+    model = brainlsap.LSAPClassifier(**{"random_state": 0, **settings})
+    cohort = _load(study, data)
     if "merged_classes" in studying:
-        cohort = merge_classes(cohort, studying["merged_classes"])
+        cohort = brainlsap.workflow.merge_classes(cohort, studying["merged_classes"])
     steps = ("harmonize", "regress_out", "handle_unknown")
     how = {name: studying[name] for name in steps if name in studying}
-    fit_model(cohort, out, model, reading=reading, **how)
+    brainlsap.fit_model(cohort, out, model, reading=data, **how)
     print(f"Model: {out}")
 
 
 @command(
-    "MODEL  file that fit wrote" + STUDY,
-    options="--out FILE  table to write; it names people (required)",
-    data_by_default_as_in_the_fit=DATA,
+    f"""
+MODEL  file that fit wrote{STUDY}
+--out FILE  table to write; it names people (required)
+data, by default as in the fit:{DATA}"""
 )
-def predict(model: str, study: str, out: str, **reading: Any) -> None:
+def predict(model: str, study: str, out: str, **options: Any) -> None:
     """Predict the classes of new people by a stored model."""
-    from brainlsap.data import write_tsv
-    from brainlsap.model import load_model
-    from brainlsap.prediction import predict_people, read_people
-
-    fitted = load_model(model)
-    cohort = read_people(fitted, study, verbose=True, **reading)
-    print(f"Study: {_count(cohort)}")
-    table = predict_people(fitted, cohort)
+    fitted = brainlsap.model.load_model(model)
+    cohort = brainlsap.prediction.read_people(fitted, study, verbose=True, **options)
+    print(f"Study: {cohort}")
+    table = brainlsap.predict_people(fitted, cohort)
     counts = table["predicted"].value_counts().items()
     print("Predicted: " + ", ".join(f"{name} {count}" for name, count in counts))
     with owner_only():  # it names people
-        print(f"Table: {write_tsv(table, out)}")
+        print(f"Table: {brainlsap.data.write_tsv(table, out)}")
 
 
 @command(
-    "DATASET  such as cora",
-    options="""
+    """
+DATASET  such as cora
 --data FOLDER  of its files (default: in ~/.cache)
 --download  fetch missing files
 --models NAMES  or all (default: lsap-c,gcn)
@@ -607,42 +562,33 @@ def predict(model: str, study: str, out: str, **reading: Any) -> None:
 --variant NAME  how scales are learned (default: chosen)
 --epochs N  at most
 --device NAME  where to train (default: cpu)
---out FILE  CSV of one row a run; finished seeds are kept""",
+--out FILE  CSV of one row a run; finished seeds are kept"""
 )
 def nodes(
     dataset: str,
     data: str | None = None,
     download: bool = False,
-    seeds: int = 10,
     models: Sequence[str] = ("lsap-c", "gcn"),
     **how: Any,
 ) -> None:
     """Classify the nodes of a citation or co-purchase graph, many seeds."""
-    from brainlsap.nodes import NODE_MODELS, load_nodes, run_nodes, summarize_nodes
-
-    graph = load_nodes(dataset, data, download=download)
+    graph = brainlsap.load_nodes(dataset, data, download=download)
     print(
         f"{graph.name}: {graph.n_nodes} nodes, {graph.n_edges} edges, "
         f"{graph.n_classes} classes, {graph.features.shape[1]} features",
         flush=True,
     )
-    names = NODE_MODELS if models == ["all"] else models
-    runs = run_nodes(graph, list(names), n_seeds=seeds, verbose=True, **how)
-    print(summarize_nodes(runs).round(2).to_string(index=False))
+    names = list(brainlsap.nodes.NODE_MODELS) if models == ["all"] else models
+    runs = brainlsap.nodes.run_nodes(graph, names, verbose=True, **how)
+    print(brainlsap.nodes.summarize_nodes(runs).round(2).to_string(index=False))
 
 
-def _count(cohort: Any) -> str:
-    return f"{cohort.n_scans} scans of {len(set(cohort.groups))} people"
-
-
-def _load(study: str, reading: Options) -> Any:
-    from brainlsap.data import Cohort, load_cohort
-
+def _load(study: str, options: Options) -> Any:
     if Path(study).suffix == ".h5":
-        cohort = Cohort.load(study)
+        cohort = brainlsap.data.Cohort.load(study)
     else:
-        cohort = load_cohort(study, verbose=True, **reading)
-    print(f"Study: {_count(cohort)}", flush=True)
+        cohort = brainlsap.load_cohort(study, verbose=True, **options)
+    print(f"Study: {cohort}", flush=True)
     return cohort
 
 
@@ -656,51 +602,39 @@ def _command(name: str, study: str, options: Options) -> str:
     return shlex.join(words)
 
 
-def _configured(
-    config: str | None, options: Options
-) -> tuple[Options, Options, Options]:
+def _configured(config: str | None, options: Options) -> list[Options]:
     """Return what load_cohort, run_study and LSAPClassifier are told by file and flags.
 
     What none of them knows is refused.
     """
-    import tomllib
-
-    from brainlsap.data import load_cohort
-    from brainlsap.model import LSAPClassifier
-    from brainlsap.model.settings import OPTIONS
-    from brainlsap.workflow import run_study
-
     asked: Options = {}
     if config is not None:
-        try:
+        with reading(config, "a TOML file"):
             asked = tomllib.loads(Path(config).read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise BrainlsapError(f"{config}: not a TOML file ({error})") from error
         for section in {"data", "study", "model"} & set(asked):
             asked |= asked.pop(section)  # sections are for the reader only
     asked |= options
-    takers: tuple[Any, ...] = (load_cohort, run_study, LSAPClassifier)
-    known = [set(inspect.signature(one).parameters) for one in takers]
-    known[0] -= {"folder"}
-    known[1] -= {"cohort", "out", "settings"}
-    known[2] |= set(OPTIONS)
-    wrong = sorted(set(asked) - set[str]().union(*known))
-    if wrong:
-        near = get_close_matches(wrong[0], set[str]().union(*known), n=1)
-        hint = f"; nearest: {near[0]}" if near else ""
-        raise BrainlsapError(
-            f"{', '.join(wrong)}: no setting{hint}. The keys of a config file are the "
-            "parameters of load_cohort, run_study and LSAPClassifier."
+    known = [
+        set(inspect.signature(one).parameters) - {"folder", "cohort", "out", "settings"}
+        for one in (
+            brainlsap.load_cohort,
+            brainlsap.run_study,
+            brainlsap.LSAPClassifier,
         )
-    reading, studying, model = (
-        {name: asked[name] for name in names & set(asked)} for names in known
-    )
-    return reading, studying, model
+    ]
+    known[2] |= set(brainlsap.model.settings.OPTIONS)
+    every = set[str]().union(*known)
+    if wrong := sorted(set(asked) - every):
+        near = get_close_matches(wrong[0], every, n=1)
+        raise BrainlsapError(
+            f"{', '.join(wrong)}: no setting{f'; nearest: {near[0]}' if near else ''}. "
+            "The keys of a config file are the parameters of load_cohort, run_study "
+            "and LSAPClassifier."
+        )
+    return [{name: asked[name] for name in names & set(asked)} for names in known]
 
 
 def _print_scores(evaluation: Any, results: Path) -> None:
-    from brainlsap.report import score_table
-
     main_ones = ["balanced_accuracy", "accuracy", "f1", "auc"]  # the rest is in files
-    print(score_table(evaluation, main_ones).to_string(index=False))
+    print(brainlsap.score_table(evaluation, main_ones).to_string(index=False))
     print(f"Report: {results / 'report' / 'report.html'}")

@@ -1,5 +1,6 @@
 """One study from a cohort to its report: what `brainlsap run` and `demo` do."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.evaluation import (
@@ -20,6 +22,7 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.models import LADDER
+from brainlsap.evaluation.results import CohortSummary, plain
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
@@ -55,6 +58,7 @@ def run_study(
     n_jobs: int | None = None,
     verbose: bool = False,
     title: str | None = None,
+    overwrite: bool = False,
     **settings: Any,
 ) -> Evaluation:
     """Cross-validate models and controls, rank regions, and write the report.
@@ -67,8 +71,8 @@ def run_study(
     cohort : Cohort
         From :func:`brainlsap.load_cohort` or :func:`brainlsap.make_cohort`.
     out : str or Path
-        Results folder: new, empty, or of an earlier study, which is replaced when the
-        new one is whole.
+        Results folder: new, empty, or of an earlier study of the same data and
+        settings, which is replaced when the new one is whole.
     models : str, sequence of str, or mapping of str to classifier
         Names of :data:`brainlsap.evaluation.MODELS`, or "all", "models", "controls";
         or classifiers of your own by name. The first is the one that is ranked and
@@ -110,6 +114,8 @@ def run_study(
         Whether to show progress on standard error.
     title : str, optional
         Heading of the report.
+    overwrite : bool
+        Whether a report of other data or settings may be replaced, too.
     **settings
         Further settings of :class:`brainlsap.LSAPClassifier`.
 
@@ -121,7 +127,8 @@ def run_study(
     Raises
     ------
     BrainlsapError
-        For input that cannot be used; nothing is written then.
+        For input that cannot be used, or a report that would be lost; nothing is
+        written then.
 
     Examples
     --------
@@ -138,11 +145,7 @@ def run_study(
         cohort = merge_classes(cohort, merged_classes)
     own = models if isinstance(models, Mapping) else {}
     names = [models] if isinstance(models, str) else [] if own else list(models)
-    asked: dict[str, Any] = {
-        name: one if isinstance(one, tuple) else (one, "model")
-        for name, one in own.items()
-    }
-    asked |= make_models(
+    made = dict(own) | make_models(
         [*names, *(["baselines"] if baselines else [])],
         preset=preset,
         random_state=random_state,
@@ -152,18 +155,35 @@ def run_study(
     if leave_out is not None:
         column = find_column(cohort.table, leave_out)
         cv = leave_one_out_splits(cohort.table[column], cohort.groups)
-    folds = results / "private" / "folds"
     how: dict[str, Any] = {
         "random_state": random_state,
         "harmonize": harmonize,
         "regress_out": tuple(regress_out),
         "handle_unknown": handle_unknown,
     }
+    cv = cv if isinstance(cv, int) or hasattr(cv, "split") else list(cv)
+    about = {
+        **(cohort.provenance.get("asked") or {}),
+        **settings,
+        **how,
+        "models": list(made),
+        "cv": cv if isinstance(cv, int) else hash_of(cv),
+        "n_repeats": n_repeats,
+        "leave_out": leave_out,
+        "merged_classes": merged_classes,
+        "n_permutations": n_permutations,
+        "preset": preset,
+        "fast": fast,
+    }
+    asked = plain(about) | {"feature": list(cohort.feature_names)}
+    if not overwrite:
+        _check_earlier(results, asked, cohort)
+    folds = results / "private" / "folds"
     with lock_folder(results):
         try:
             # the baselines are among the models already
             evaluation = cross_validate(
-                asked,
+                made,
                 cohort,
                 cv,
                 baselines=False,
@@ -176,7 +196,7 @@ def run_study(
             if not evaluation.scales.empty:
                 ranking = rank_regions(evaluation)
                 if n_permutations:
-                    model, _ = asked.get(LADDER[-1], (None, ""))
+                    model, _ = made.get(LADDER[-1], (None, ""))
                     ranking = permutation_null(
                         ranking, cohort, n_permutations, model=model, **how
                     )
@@ -184,9 +204,8 @@ def run_study(
                     region_properties(cohort), on="region", how="left"
                 )
                 evaluation = replace(evaluation, ranking=ranking)
-            said = {"leave_out": leave_out, "fast": fast or None}
-            settings = {name: one for name, one in said.items() if one is not None}
-            evaluation = replace(evaluation, settings=evaluation.settings | settings)
+            told = {"asked": asked, "leave_out": leave_out, "fast": fast}
+            evaluation = replace(evaluation, settings=evaluation.settings | told)
             write_report(
                 evaluation,
                 results,
@@ -205,6 +224,24 @@ def run_study(
                 with suppress(OSError):  # not there, or not empty
                     empty.rmdir()
     return evaluation
+
+
+def _check_earlier(results: Path, asked: Mapping[str, Any], cohort: Cohort) -> None:
+    """Raise where the folder holds a report of other settings or data."""
+    path = results / "private" / "evaluation" / "evaluation.json"
+    if not path.is_file():
+        return
+    earlier = json.loads(path.read_text(encoding="utf-8"))
+    before = earlier["settings"].get("asked", {})
+    names = sorted(asked.keys() | before.keys())
+    others = [f"{name}=" for name in names if asked.get(name) != before.get(name)]
+    if earlier["cohort"]["data_hash"] != CohortSummary.of(cohort).data_hash:
+        others = others or ["data"]
+    if others:
+        raise ParameterError(
+            f"{results} holds a report with other {', '.join(others)}. Name another "
+            "folder by out=, or remove that one; overwrite= replaces it."
+        )
 
 
 def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> Cohort:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.cli import build_parser, main
+from brainlsap.cli import _in_flags, atlas, build_parser, main, predict, run
 
 READING = ("--atlas", "desikan82", "--feature", "fdg")
 BRIEF = ("--folds", "2", "--epochs", "3", "--jobs", "1")
@@ -176,6 +176,19 @@ def test_a_wrong_key_of_the_config_file_is_named(study, tmp_path, capsys):
     assert "nearest: n_epochs" in message
 
 
+def test_a_report_of_other_settings_or_people_is_not_replaced(
+    results, study, own_study, config, capsys
+):
+    before = (results / "report" / "settings.json").read_bytes()
+    models = ("--models", "LSAP-C,Exact", "--config", config, "--out", results)
+    same = (*READING, *BRIEF, *models, "--label", "diagnosis")
+    told = refused(capsys, "run", study, *same, "--repeats", 2, "--harmonize", "site")
+    assert "with other --harmonize, --repeats. Name another" in told
+    assert "with other STUDY." in refused(capsys, "run", own_study, *same)
+    assert main([str(one) for one in ("run", study, *same)]) == 0
+    assert (results / "report" / "settings.json").read_bytes() == before
+
+
 def test_results_are_not_written_over_foreign_files(study, tmp_path, capsys):
     (tmp_path / "thesis.tex").write_text("years of work")
     message = refused(capsys, "run", study, *READING, *BRIEF, "--out", tmp_path)
@@ -246,16 +259,24 @@ def test_every_option_is_explained_and_run_has_few(monkeypatch):
             assert option.help, (name, option.option_strings)
 
 
-def test_messages_speak_of_flags():
-    from brainlsap.cli import _message
-    from brainlsap.exceptions import BrainlsapError
-
-    told = _message(BrainlsapError("Read it with feature= or /a/label=b/label=."))
-    assert told == "Read it with --feature or /a/label=b/label=."
-    told = _message(BrainlsapError("Give cv= a number, or merged_classes= two."))
-    assert told == "Give --folds a number, or --merge-classes two."
-    told = _message(BrainlsapError("Name it by connectome= (--connectome FILE)."))
-    assert told == "Name it by --connectome FILE."
+@pytest.mark.parametrize(
+    ("call", "message", "told"),
+    [
+        (run, "Read it with feature= or /a/b=c/label=.", "with --feature or /a/b=c"),
+        (
+            run,
+            "Give cv= a number, or merged_classes= two.",
+            "--folds a number, or --me",
+        ),
+        (run, "Name it by connectome= (--connectome FILE).", "by --connectome FILE."),
+        (run, "n_repeats must be at least 1", "--repeats must be at least 1"),
+        (run, "measure= takes another", "measure (in a --config file) takes another"),
+        (atlas, "labels= or image= must name them", "--labels or --image must name"),
+        (predict, "Leave measure= out", "Leave measure= out"),
+    ],
+)
+def test_messages_speak_of_flags(call, message, told):
+    assert told in _in_flags(message, call)
 
 
 def test_one_mistake_in_many_files_is_one_short_message(study, tmp_path, capsys):

@@ -35,7 +35,7 @@ N_NAMED = 3
 
 # What changes no number, or stands in the templates' own sentences.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
-_PLACES_AND_SPEED = "folder out memory device n_threads n_jobs verbose title"
+_PLACES_AND_SPEED = "folder out memory device n_threads n_jobs verbose title overwrite"
 _ABOUT = "with_identifiers version brainlsap versions date differences"
 _SAID = "atlas feature label model models baselines steps asked options preparation"
 UNSAID = frozenset(f"{_DESIGN} {_PLACES_AND_SPEED} {_ABOUT} {_SAID}".split())
