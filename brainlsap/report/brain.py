@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import BrainlsapError, ParameterError, check_choice
+from brainlsap.report.brain_raster import NO_REGION as NO_PLACE
 from brainlsap.report.brain_raster import (
     VIEWS,
     RegionPicture,
@@ -40,7 +42,8 @@ NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial")
 NARROW = 130.0
 """Below this width, in mm, more than four views stand on two lines."""
-MOST_BARS = 40
+NARROWEST = 30.0
+MOST_DOTS = 40
 TALLEST, TALLEST_BAR, HEAD, GAP, LETTER = 48.0, 43.0, 6.0, 2.0, 1.35
 """Of a row, the colour bar, titles, between views, a letter of 7 points; in mm."""
 
@@ -64,7 +67,8 @@ def plot_regions(
     On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
     the colour bar; the subcortex is lit from the viewer, and there it is the colour of
     what faces the viewer that stands on the bar. An atlas without surfaces is drawn as
-    markers at the regions' coordinates, one without these as bars; the figure says so.
+    markers at the regions' coordinates, one without these as a dot a line; the figure
+    says so.
 
     Parameters
     ----------
@@ -90,7 +94,8 @@ def plot_regions(
     outline : sequence of str, or mapping of str to str
         Regions with a thick outline; a mapping has a label for each as well.
     width : float
-        In mm, such as 85 or 180; letters keep their size.
+        In mm, such as 85 (one column of a journal) or 180 (two); letters keep their
+        size.
     figure : Figure or SubFigure, optional
         Where to draw, in place of `width`.
 
@@ -105,19 +110,26 @@ def plot_regions(
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is nothing to draw, or a value, view or limit cannot be used.
+        If there is nothing to draw, or a value, view, limit or width cannot be used.
     """
+    if width < NARROWEST:
+        raise ParameterError(
+            "width is in mm, such as 85 (one column of a journal) or 180 (two); got "
+            f"{width:g}."
+        )
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     scale = color_scale(maps, cmap, vmin, vmax)
     with styled(**{"text.parse_math": False}):  # names are printed as they are
         texts = (title or "", colorbar_label or "")
         if not atlas.has_surfaces:
-            draw = _plot_markers if is_located(atlas) else _plot_bars
+            located = np.isfinite(atlas.coordinates).any()
+            draw = _plot_markers if located else _plot_dots
             return draw(maps, atlas, scale, texts, width, figure)
-        marked = dict.fromkeys(atlas.match(list(outline)).tolist(), "")
-        if isinstance(outline, Mapping):
-            marked = dict(zip(marked, outline.values(), strict=True))
+        labels = (
+            outline.values() if isinstance(outline, Mapping) else [""] * len(outline)
+        )
+        marked = dict(zip(atlas.match(list(outline)).tolist(), labels, strict=True))
         shown = _views(views, atlas)
         return _plot_surfaces(maps, atlas, scale, texts, width, figure, shown, marked)
 
@@ -182,18 +194,11 @@ def find_atlas(evaluation: "Evaluation") -> Atlas | None:
     cohort = evaluation.cohort
     asked = cohort.provenance.get("asked") or {}
     for name in (cohort.atlas_name, str(asked.get("atlas"))):
-        try:
+        with suppress(BrainlsapError):
             atlas = load_atlas(name)
-        except BrainlsapError:
-            continue
-        if set(cohort.region_names) <= set(atlas.names):
-            return atlas
+            if set(cohort.region_names) <= set(atlas.names):
+                return atlas
     return None
-
-
-def is_located(atlas: Atlas) -> bool:
-    """Return whether an atlas has surfaces or coordinates to draw on."""
-    return atlas.has_surfaces or bool(np.isfinite(atlas.coordinates).any())
 
 
 def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
@@ -250,11 +255,12 @@ def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
 
 def _missing_note(maps: Maps, atlas: Atlas) -> str:
     """Say which regions have a value and no surface to draw it on."""
-    known = ~np.all([np.isnan(one) for one in maps.values()], axis=0)
     drawn = [region_mesh(atlas, side, below=False).region for side in "LR"]
     drawn.append(atlas.match(list(subcortical_meshes(atlas))))
-    missing = np.setdiff1d(np.flatnonzero(known), np.concatenate(drawn))
-    names = ", ".join(atlas.full_names[place] for place in missing)
+    places = np.unique(np.concatenate(drawn))
+    known = pd.DataFrame(maps, index=list(atlas.full_names)).notna().any(axis=1)
+    known.iloc[places[places != NO_PLACE]] = False
+    names = ", ".join(known.index[known])
     return f"Not drawn, for want of a surface: {names}." if names else ""
 
 
@@ -273,11 +279,14 @@ def _plot_surfaces(
     pictures = {view: region_picture(atlas, view) for view in views}
     tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
     wide = {view: tall[view] * one.width / one.height for view, one in pictures.items()}
+    gap = {view: GAP + 3 * (view == "subcortex") for view in views}
     half = (len(views) + 1) // 2
     wrapped = width < NARROW and len(views) > 4
     lines = [views[:half], views[half:]] if wrapped else [views]
-    row_tall = max(tall.values())
-    names, bar_label = [_wrap(name, 25) for name in maps], _wrap(bar_label, 40)
+    names = [_wrap(name, 20) for name in maps]
+    any_grey = any(np.isnan(one).any() for one in maps.values())
+    # beside the bar of a single row there is room for "no value" or for a long line
+    bar_label = _wrap(bar_label, 16 if any_grey and len(names) == 1 else 40)
     left = 2 + 3.0 * (1 + max(name.count("\n") for name in names))
     right = 14 + 3.0 * (1 + bar_label.count("\n"))
     head = HEAD + 3 * any(marked.values())  # above each row with titles
@@ -286,32 +295,30 @@ def _plot_surfaces(
         for row, (name, values) in enumerate(zip(names, maps.values(), strict=True))
         for line in lines
     ]
-    note = _missing_note(maps, atlas) if len(views) > 5 else ""
-    note = _wrap(note, width - left)
+    note = _wrap(_missing_note(maps, atlas) if len(views) > 5 else "", width - left)
     fixed = sum(row[-1] for row in rows) + 5 * bool(title) + 2
     fixed += 3 * len(note.splitlines()) + 2 * ("subcortex" in views)
-    unit: Any = TALLEST
-    height: Any = None
+    row_tall: Any = max(tall.values())
+    unit, height = TALLEST, np.inf
     if figure is not None:
         width, height = figure.bbox.size / figure.get_figure(root=True).dpi / MM
         unit = min(unit, (height - fixed) / (len(rows) * row_tall))
     for line in lines:
-        gaps = GAP * len(line) + 3 * ("subcortex" in line)
-        most = (width - left - right - gaps) / sum(wide[view] for view in line)
-        unit = min(unit, most)
+        room = width - left - right - sum(gap[view] for view in line)
+        unit = min(unit, room / sum(wide[view] for view in line))
     needed = fixed + unit * len(rows) * row_tall
+    end = left + max(sum(unit * wide[v] + gap[v] for v in line) for line in lines)
     if figure is None:
-        lengths = [sum(unit * wide[one] + GAP for one in line) for line in lines]
-        width, height = left + right + max(lengths) + 3, needed
+        width, height = end + right, needed
         figure = new_figure(width, height)
     size = np.array([width, height] * 2)
     y = (height + needed) / 2 - 5 * bool(title)
-    top, end = y - head, 0.0
+    top = y - head
     for name, values, line, above in rows:
         colors = region_colors(values, scale)
         y, x = y - above - unit * row_tall, left
         for view in line:
-            x += GAP + 3 * (view == "subcortex")
+            x += gap[view]
             below = y + unit * (row_tall - tall[view]) / 2
             box = np.array([x, below, unit * wide[view], unit * tall[view]])
             axes = figure.add_axes(box / size, label=view)
@@ -323,10 +330,8 @@ def _plot_surfaces(
                 high, points = (row_tall / tall[view] + 1) / 2, 72 * MM * (head - HEAD)
                 axes.set_title(view.capitalize(), y=high, pad=3 + points)
             x += box[2]
-        end = max(end, x)
-        style: Any = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 8}
-        figure.text(left / 2 / width, (y + unit * row_tall / 2) / height, name, **style)
-    any_grey = any(np.isnan(one).any() for one in maps.values())
+        at = left / 2 / width, (y + unit * row_tall / 2) / height
+        figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
     y += 5 * any_grey
     long = min(TALLEST_BAR, top - y)
     box = np.array([end + 2, (top + y - long) / 2, 2.3, long])
@@ -338,9 +343,9 @@ def _plot_surfaces(
     figure.colorbar(scale, cax=cax, format=numbers, ticks=ticks, label=bar_label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
-        at: Any = {"transform": cax.transAxes, "clip_on": False}
-        corner, style = (0, -5 / long), {"facecolor": NO_VALUE, "edgecolor": LINE}
-        cax.add_artist(Rectangle(corner, 1, 2.3 / long, linewidth=0.5, **style, **at))
+        key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
+        at = {"transform": cax.transAxes, "clip_on": False}
+        cax.add_artist(Rectangle((0, -5 / long), 1, 2.3 / long, **key, **at))
         cax.text(1.5, -3.9 / long, "no value", va="center", **at)
     figure.text(0.5, 1 - 2 / height, title, fontsize=9, ha="center", va="top")
     figure.text(left / width, 1 / height, note)
@@ -433,27 +438,32 @@ def _plot_markers(
     return figure
 
 
-def _plot_bars(
+def _plot_dots(
     maps: Maps, atlas: Atlas, scale: Any, texts: Texts, width: float, figure: Any
 ) -> Any:
-    """Draw bars in the order of the first map, one column a map."""
+    """Draw a dot a region in the order of the first map, one column a map."""
     title, label = texts
-    names = atlas.full_names if width > NARROW else atlas.short_names
-    table = pd.DataFrame(maps, index=list(names)).dropna(how="all")
+    table = pd.DataFrame(maps, index=list(atlas.names)).dropna(how="all")
     table = table.sort_values(table.columns[0], kind="stable")
-    note = f"Atlas {atlas.name} has neither surfaces nor coordinates: bars."
-    if len(table) > MOST_BARS:
-        ends = MOST_BARS // 2
-        note += f" Of {len(table)} regions the {ends} smallest and {ends} largest."
-        table = pd.concat([table.head(ends), table.tail(ends)])
-    figure = figure or new_figure(width, 22 + 3.6 * len(table), layout="constrained")
-    panels = figure.subplots(1, table.shape[1], sharey=True, squeeze=False)[0]
+    note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
+    n, half = len(table), MOST_DOTS // 2
+    rows, names = np.arange(n), [*table.index]
+    if n > MOST_DOTS:
+        note += f" Of {n} regions the {half} smallest and {half} largest."
+        table = pd.concat([table.head(half), table.tail(half)])
+        rows = np.delete(np.arange(MOST_DOTS + 1), half)
+        names = [*table.index[:half], f"({n - MOST_DOTS} between)", *table.index[half:]]
+    figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
+    shape: Any = {"sharex": True, "sharey": True, "squeeze": False}
+    panels = figure.subplots(1, table.shape[1], **shape)[0]
     for axes, (name, values) in zip(panels, table.items(), strict=True):
-        rows = range(len(table))
-        axes.barh(rows, values, color=scale.to_rgba(values.to_numpy()), height=0.8)
-        axes.set_yticks(rows, table.index)
-        axes.set(ylim=(len(table) - 0.5, -0.5), title=name, xlabel=label)
-        axes.axvline(0, color=LINE, linewidth=0.5)
+        colors = scale.to_rgba(values.to_numpy())
+        axes.hlines(rows, 0, 1, "#e4e4e4", lw=0.6, transform=axes.get_yaxis_transform())
+        axes.scatter(values, rows, s=20, c=colors, edgecolors=LINE, lw=0.4, zorder=3)
+        axes.set_yticks(range(len(names)), names)
+        axes.set(ylim=(len(names) - 0.5, -0.5), title=name, xlabel=label)
+        if values.min() < 0 < values.max():
+            axes.axvline(0, color=LINE, linewidth=0.5)
         axes.tick_params(axis="y", length=0)
         axes.spines[["top", "right", "left"]].set_visible(False)
     figure.suptitle(title, fontsize=9)

@@ -2,7 +2,7 @@
 
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,7 +11,7 @@ from matplotlib.colors import Colormap, to_hex
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
-from brainlsap.report.brain import color_scale, is_located, region_colors, region_maps
+from brainlsap.report.brain import color_scale, region_colors, region_maps
 from brainlsap.report.brain_raster import VIEWS, region_mesh, subcortical_meshes
 
 # Where the viewer stands, and what is up.
@@ -24,8 +24,14 @@ _CAMERAS = {
 _APART = 4.0  # mm between the hemispheres, which inflation pushes into each other
 _LIGHTING = {"ambient": 0.75, "diffuse": 0.4, "specular": 0.02, "roughness": 0.9}
 
-# Region, hemisphere, whether it is subcortical, and trace of a piece.
-Part = tuple[int, str, bool, Any]
+
+class Piece(NamedTuple):
+    """A region, or what of a hemisphere is none (-1): where it is, and its shape."""
+
+    region: int
+    side: str
+    below: bool
+    shape: dict[str, np.ndarray]
 
 
 def interactive_brain(
@@ -41,7 +47,7 @@ def interactive_brain(
     """Draw a brain to turn, with the name and value of a region on hover.
 
     A notebook shows the figure; a menu switches between the maps, another one between
-    the views. An atlas without surfaces is drawn as markers at its coordinates.
+    the views.
 
     Parameters
     ----------
@@ -57,51 +63,56 @@ def interactive_brain(
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is nothing to draw, or a limit cannot be used.
+        If there is nothing to draw, the atlas has no surfaces, or a limit cannot be
+        used.
     """
     atlas = load_atlas(atlas)
-    if not is_located(atlas):
+    if not atlas.has_surfaces:
         raise ParameterError(
-            f"Atlas {atlas.name} has neither surfaces nor coordinates to draw on; "
-            "plot_regions draws bars."
+            f"Atlas {atlas.name} has no surfaces to turn; plot_regions draws it."
         )
     values = region_maps(maps, atlas)
     scale = color_scale(values, cmap, vmin, vmax)
-    on_surface = atlas.has_surfaces
-    parts = _surface_parts(atlas) if on_surface else _marker_parts(atlas)
-    regions = [region for region, *_ in parts]
-    figure = go.Figure([trace for *_, trace in parts])
-    menus: list[list[dict[str, Any]]] = [[], _views_menu(parts)]
+    pieces = _pieces(atlas)
+    regions, traces = [one.region for one in pieces], [*range(len(pieces))]
+    looks: dict[str, list[Any]] = {}
     for name, one in values.items():
         colors = [to_hex(color) for color in region_colors(one, scale)]
         texts = [_describe(atlas, place, value) for place, value in enumerate(one)]
         texts.append("no region")  # -1
-        look: dict[str, Any] = {
-            "color" if on_surface else "marker.color": [colors[k] for k in regions],
-            "hovertext": [texts[k] for k in regions],
-        }
-        button = {"label": _plain(name), "method": "restyle"}
-        menus[0].append(button | {"args": [look, [*range(len(parts))]]})
-    first, view = menus[0][0]["args"][0], menus[1][0]["args"] if on_surface else None
-    for place, trace in enumerate(figure.data):
-        trace.update({key: shown[place] for key, shown in first.items()})
-        trace.visible = view[0]["visible"][place] if view else True
-    figure.add_trace(_color_bar(scale, _plain(colorbar_label)))
+        look = {"color": colors, "hovertext": texts}
+        look = {key: [each[k] for k in regions] for key, each in look.items()}
+        looks[_plain(name)] = [look, traces]
+    views = _views(pieces)
+    (look, _), (seen, camera) = (next(iter(one.values())) for one in (looks, views))
+    first = [
+        dict(zip(look, one, strict=True)) for one in zip(*look.values(), strict=True)
+    ]
+    style: dict[str, Any] = {"hoverinfo": "text", "lighting": _LIGHTING}
+    drawn = [
+        go.Mesh3d(**piece.shape, **own, visible=visible, **style)
+        for piece, own, visible in zip(pieces, first, seen["visible"], strict=False)
+    ]
     at = {"x": 0.01, "xanchor": "left", "yanchor": "top"}
-    figure.update_layout(
-        title={"text": _plain(title)},
-        scene={f"{axis}axis": {"visible": False} for axis in "xyz"},
-        scene_aspectmode="data",
-        showlegend=False,
-        margin={"l": 0, "r": 0, "b": 0, "t": 40 if title else 0},
-        updatemenus=[
-            {"buttons": menu, "y": y, **at}
-            for menu, y in zip(menus, (0.99, 0.88), strict=True)
-            if len(menu) > 1
+    menus: Any = (("restyle", looks, 0.99), ("update", views, 0.88))
+    layout: dict[str, Any] = {
+        "title": {"text": _plain(title)},
+        "scene": {f"{axis}axis": {"visible": False} for axis in "xyz"},
+        "scene_aspectmode": "data",
+        "showlegend": False,
+        "margin": {"l": 0, "r": 0, "b": 0, "t": 40 if title else 0},
+        "updatemenus": [
+            {"buttons": _buttons(method, each), "y": y, **at}
+            for method, each, y in menus
+            if len(each) > 1
         ],
-        **(view[1] if view else {}),
-    )
-    return figure
+    }
+    bar = _color_bar(scale, _plain(colorbar_label))
+    return go.Figure([*drawn, bar]).update_layout(layout | camera)
+
+
+def _buttons(method: str, each: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [{"label": k, "method": method, "args": args} for k, args in each.items()]
 
 
 def write_interactive(
@@ -143,8 +154,8 @@ def _describe(atlas: Atlas, place: int, value: float) -> str:
     return f"<b>{label}</b><br>{_plain(atlas.names[place])}<br>{number}"
 
 
-def _surface_parts(atlas: Atlas) -> list[Part]:
-    parts: list[Part] = []
+def _pieces(atlas: Atlas) -> list[Piece]:
+    pieces: list[Piece] = []
     for below in (False, True) if subcortical_meshes(atlas) else (False,):
         for side, sign in (("L", -1), ("R", 1)):
             points, faces, regions = region_mesh(atlas, side, below=below)
@@ -157,48 +168,32 @@ def _surface_parts(atlas: Atlas) -> list[Part]:
                 kept, joined = np.unique(
                     corners.round(3).astype(np.float32), axis=0, return_inverse=True
                 )
-                (x, y, z), (i, j, k) = kept.T, joined.reshape(-1, 3).astype(np.int32).T
-                shape = {"x": x, "y": y, "z": z, "i": i, "j": j, "k": k}
-                trace = go.Mesh3d(**shape, hoverinfo="text", lighting=_LIGHTING)
-                parts.append((int(region), side, below, trace))
-    return parts
+                columns = [*kept.T, *joined.reshape(-1, 3).astype(np.int32).T]
+                shape = dict(zip("xyzijk", columns, strict=True))
+                pieces.append(Piece(int(region), side, below, shape))
+    return pieces
 
 
-def _marker_parts(atlas: Atlas) -> list[Part]:
-    parts: list[Part] = []
-    for place, centre in enumerate(atlas.coordinates):
-        if np.isfinite(centre).all():
-            x, y, z = centre[:, None]
-            shape = {"x": x, "y": y, "z": z, "mode": "markers", "marker": {"size": 6}}
-            parts.append((place, "", False, go.Scatter3d(**shape, hoverinfo="text")))
-    return parts
-
-
-def _views_menu(parts: list[Part]) -> list[dict[str, Any]]:
-    menu = []
+def _views(pieces: list[Piece]) -> dict[str, list[Any]]:
+    """Return what each view shows, and from where."""
+    views = {}
     for view, lines in VIEWS.items():
         sides = {side for line in lines for side, _ in line}
         below = view == "subcortex"
-        seen = [side in sides and sub == below for _, side, sub, _ in parts]
+        seen = [one.side in sides and one.below == below for one in pieces]
         eye, up = (dict(zip("xyz", v, strict=True)) for v in _CAMERAS[lines[0][0][1]])
-        args = [{"visible": [*seen, True]}, {"scene.camera": {"eye": eye, "up": up}}]
         if any(seen):
-            menu.append({"label": view.capitalize(), "method": "update", "args": args})
-    return menu
+            camera = {"scene.camera": {"eye": eye, "up": up}}
+            views[view.capitalize()] = [{"visible": [*seen, True]}, camera]
+    return views
 
 
 def _color_bar(scale: Any, label: str) -> go.Scatter3d:
     """Return a trace of no points that carries the bar."""
     low, high = scale.get_clim()
     steps = np.linspace(0, 1, 33)
-    colors = [to_hex(color) for color in scale.to_rgba(low + steps * (high - low))]
-    marker = {
-        "color": [low, high],
-        "cmin": low,
-        "cmax": high,
-        "colorscale": list(zip(steps.tolist(), colors, strict=True)),
-        "showscale": True,
-        "colorbar": {"title": {"text": label}, "len": 0.7},
-    }
-    empty = [None, None]
-    return go.Scatter3d(x=empty, y=empty, z=empty, mode="markers", marker=marker)
+    marker = {"color": [low, high], "cmin": low, "cmax": high, "showscale": True}
+    marker["colorscale"] = [*zip(steps, map(to_hex, scale.cmap(steps)), strict=True)]
+    marker["colorbar"] = {"title": {"text": label}, "len": 0.7}
+    place: Any = {axis: [None, None] for axis in "xyz"}
+    return go.Scatter3d(**place, mode="markers", marker=marker)

@@ -13,7 +13,7 @@ from contourpy import contour_generator
 from matplotlib.path import Path
 from nilearn.datasets import load_fsaverage
 from scipy.ndimage import find_objects, uniform_filter1d
-from scipy.sparse import coo_array, eye_array
+from scipy.sparse import coo_array
 
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import ParameterError
@@ -97,7 +97,11 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
         )
     labels = np.where(labels < 0, NO_REGION, labels)
     kinds, column = np.unique(labels, return_inverse=True)
-    membership = _smooth_membership(column, len(kinds), faces)
+    start, end = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T  # each edge both ways
+    mean = coo_array((1 / np.bincount(start)[start], (start, end))).tocsr()
+    membership = np.eye(len(kinds))[column]
+    for _ in range(_SMOOTHING):  # along the surface
+        membership = (membership + mean @ membership) / 2
     points, faces, column = cut_at_borders(points, faces, membership)
     return RegionMesh(points, faces, kinds[column])
 
@@ -109,20 +113,6 @@ def _join(meshes: list[RegionMesh]) -> RegionMesh:
         for one, start in zip(meshes, starts, strict=False)
     ]
     return RegionMesh(*map(np.concatenate, zip(*moved, strict=True)))
-
-
-def _smooth_membership(column: np.ndarray, n_kinds: int, faces: np.ndarray) -> Any:
-    """Smooth the regions' indicators (n_vertices, n_kinds) along the surface."""
-    links = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
-    n_vertices = len(column)
-    graph = coo_array((np.ones(len(links)), tuple(links.T)), shape=(n_vertices,) * 2)
-    graph = ((graph + graph.T) > 0).astype(float)
-    walk = graph.multiply(1 / graph.sum(axis=1)[:, None]).tocsr()
-    step = (eye_array(n_vertices) + walk) / 2
-    membership = np.eye(n_kinds)[column]
-    for _ in range(_SMOOTHING):
-        membership = step @ membership
-    return membership
 
 
 def cut_at_borders(

@@ -17,7 +17,7 @@ from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.ranking import NULL_HEADING
 from brainlsap.report import plots
 from brainlsap.report import tables as made
-from brainlsap.report.brain import is_located, plot_regions, plot_scales_at_quarters
+from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import FULL_WIDTH, new_figure, styled
@@ -40,8 +40,6 @@ def report_tables(
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
     scores = made.score_table(evaluation, MAIN_SCORES)
     compared = made.comparison_table(evaluation).iloc[:, :3]
-    against = f"{evaluation.models[0]} minus it [95%]"
-    compared.columns = pd.Index(["model", against, "Holm p"])
     tables = {
         "scores": scores.merge(compared, how="left", on="model").fillna(""),
         "ladder": made.ladder_text(evaluation),
@@ -139,7 +137,7 @@ def write_page(
         name: _saved(figure, folder / "figures" / f"{name}.png")
         for name, figure in report_figures(evaluation, atlas).items()
     }
-    turns = evaluation.ranking is not None and atlas is not None and is_located(atlas)
+    turns = evaluation.ranking is not None and atlas is not None and atlas.has_surfaces
     if turns:
         write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
     methods = [clean(one) for one in methods_text(evaluation)]

@@ -8,6 +8,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
@@ -85,12 +86,11 @@ def write_report(
     folder = check_results_folder(folder)
     evaluation = _completed(evaluation, title, quality)
     with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
-        private, shareable = fresh / PRIVATE, fresh / SHAREABLE
-        _write_private(evaluation, private)
-        _write_shareable(evaluation, shareable, atlas, with_identifiers)
+        _write_private(evaluation, fresh / PRIVATE)
+        _write_shareable(evaluation, fresh / SHAREABLE, atlas, with_identifiers)
         kept = folder / PRIVATE / FOLDS
         if kept.is_dir():
-            kept.rename(private / FOLDS)
+            kept.rename(fresh / PRIVATE / FOLDS)
     return folder / SHAREABLE / "report.html"
 
 
@@ -117,12 +117,11 @@ def read_results(folder: str | Path) -> Evaluation:
     """
     private = Path(folder).expanduser() / PRIVATE
     evaluation = Evaluation.load(private / STORED)
-    differences = _differences(evaluation, private / "scores.tsv")
-    if differences:
-        warnings.warn(f"{folder}: {' '.join(differences)}", UserWarning, stacklevel=2)
-        settings = evaluation.settings | {"differences": differences}
-        evaluation = replace(evaluation, settings=settings)
-    return evaluation
+    told = _differences(evaluation, private / "scores.tsv")
+    if not told:
+        return evaluation
+    warnings.warn(f"{folder}: {told}", UserWarning, stacklevel=2)
+    return replace(evaluation, settings=evaluation.settings | {"differences": told})
 
 
 def check_results_folder(folder: str | Path) -> Path:
@@ -174,11 +173,10 @@ def _files_in(folder: Path) -> set[str]:
 
 
 def _own_files(folder: Path) -> set[str]:
-    try:
+    with suppress(OSError, ValueError, LookupError, TypeError):
         record = json.loads((folder / SHAREABLE / "settings.json").read_text("utf-8"))
         return set(record["files"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return set()
+    return set()
 
 
 def _completed(
@@ -205,29 +203,29 @@ def _completed(
     return replace(evaluation, cohort=replace(cohort, table=table), settings=settings)
 
 
-def _differences(evaluation: Evaluation, path: Path) -> list[str]:
+def _differences(evaluation: Evaluation, path: Path) -> str:
     """Say which stored scores are not those of the stored predictions."""
     if not path.is_file():
-        return [f"{path.name} is missing: stored scores could not be checked."]
-    keys, now = ["model", "repeat", "fold"], evaluation.scores()
-    before = pd.read_csv(path, sep="\t")
-    if not before[keys].astype(str).equals(now[keys].astype(str)):
-        return ["the folds of the stored scores are not those of the predictions."]
+        return f"{path.name} is missing: stored scores could not be checked."
+    keys = ["model", "repeat", "fold"]
+    before = pd.read_csv(path, sep="\t", dtype={"model": str})
     scores = [one for one in SCORES if one in before]
-    same = np.isclose(before[scores], now[scores], 0, 1e-9, equal_nan=True)
-    found = [
-        "{}, repeat {}, fold {}: ".format(*now.loc[row, keys])
-        + f"{SCORES[scores[k]]} was stored as {before.loc[row, scores[k]]:.4f}, its "
-        f"predictions give {now.loc[row, scores[k]]:.4f}"
-        for row, k in np.argwhere(~same)
+    both = [
+        table.set_index(keys)[scores].stack(future_stack=True)
+        for table in (before, evaluation.scores())
     ]
-    if not found:
-        return []
-    more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
-    return [
-        "Stored scores differ from those of the stored predictions, which this report "
-        f"uses: {'; '.join(found[:3])}{more}. One of the two was changed."
-    ]
+    both = pd.concat(both, axis=1).set_axis(["stored", "given"], axis=1)
+    same = np.isclose(both["stored"], both["given"], 0, 1e-9, equal_nan=True)
+    if same.all():
+        return ""
+    (model, repeat, fold, score), *_ = both.index[~same]
+    stored, given = both[~same].iloc[0]
+    return (
+        f"Stored scores differ from those of the stored predictions ({(~same).sum()}), "
+        f"which this report uses. First: {model}, repeat {repeat}, fold {fold}: "
+        f"{SCORES[score]} was stored as {stored:.4f}, its predictions give {given:.4f}."
+        " One of the two was changed."
+    )
 
 
 def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
@@ -262,8 +260,8 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
 def _write_private(evaluation: Evaluation, folder: Path) -> None:
     folder.mkdir(mode=0o700)
     evaluation.save(folder / STORED)
-    table = evaluation.cohort.table
-    write_tsv(table[["code", "scan", "participant"]], folder / "codes.tsv")
+    codes = evaluation.cohort.table[["code", "scan", "participant"]]
+    write_tsv(codes, folder / "codes.tsv")
     write_tsv(evaluation.scores(), folder / "scores.tsv")
     if evaluation.audit is not None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
@@ -324,7 +322,6 @@ def _write_shareable(
     place = told["model"].map(evaluation.models.index)  # in an order that names nobody
     told = told.iloc[np.lexsort((told["scan"], told["repeat"], place))]
     write_tsv(told, folder / "predictions.tsv")
-    (folder / "log.txt").write_text(clean(_log(evaluation)), "utf-8")
     models = evaluation.fits.drop_duplicates("model").set_index("model")["settings"]
     about = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
     record = {
@@ -337,18 +334,6 @@ def _write_shareable(
     record = {**about, **_cleaned(record, clean), "files": files}
     told = json.dumps(record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(told + "\n", "utf-8")
-
-
-def _log(evaluation: Evaluation) -> str:
-    """Return versions, notes, and seconds and warnings of every fit, line by line."""
-    versions = evaluation.settings["versions"]
-    lines = [f"version: {name} {one}" for name, one in versions.items()]
-    lines += [f"note: {one}" for one in evaluation.cohort.notes]
-    for fit in evaluation.fits.itertuples():
-        told = "; ".join(filter(None, [fit.failed, *json.loads(fit.warnings)]))
-        where = f"{fit.model}, repeat {fit.repeat}, fold {fit.fold}"
-        lines.append(f"{where}: {fit.seconds_fit:.2f} s; {told}")
-    return "\n".join(lines) + "\n"
 
 
 def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:

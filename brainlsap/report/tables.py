@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,8 @@ N_DRAWS = 1000
 FEWEST_PEOPLE = 3
 """Mean ages of fewer people are not shown: they would give away a person's age."""
 
-_LATEX = {
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "\N{EN DASH}": "--",
-    "\N{MINUS SIGN}": "$-$",
-}
+_LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
+_LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
 """What pandas leaves as it is."""
 
 
@@ -79,20 +72,39 @@ def p_text(p: float) -> str:
 
 def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
     """Return "mean ± s.d.", without the s.d. where it is unknown."""
-    if not np.isfinite(mean):
-        return "n/a"
-    told = f" ± {sd:.{digits}f}" if np.isfinite(sd) else ""
-    return f"{mean:.{digits}f}{told}"
+    told = f"{round(mean, digits) + 0.0:.{digits}f}" if np.isfinite(mean) else "n/a"
+    return f"{told} ± {sd:.{digits}f}" if np.isfinite(sd) else told
 
 
-def interval_text(estimate: float, low: float, high: float, *, digits: int = 3) -> str:
+def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> str:
     """Return "estimate [low, high]", without bounds that are unknown."""
-    if not np.isfinite(estimate):
-        return "n/a"
-    estimate, low, high = (np.round(one, digits) + 0.0 for one in (estimate, low, high))
-    known = np.isfinite(low) and np.isfinite(high)
-    bounds = f" [{low:.{digits}f}, {high:.{digits}f}]" if known else ""
-    return f"{estimate:.{digits}f}{bounds}"
+    texts = [
+        spread_text(one, digits=digits)
+        for one in (estimate, min(low, estimate), max(high, estimate))
+    ]
+    known = np.isfinite([estimate, low, high]).all()
+    return "{} [{}, {}]".format(*texts) if known else texts[0]
+
+
+def number_texts(
+    frame: pd.DataFrame, titles: Mapping[str, str], digits: int = 3
+) -> pd.DataFrame:
+    """Return columns as text for a paper, under these titles.
+
+    Numbers with bounds, `<name>_low` or else `low`, are told with them.
+    """
+    table = frame[list(titles)].copy()
+    for name in table.select_dtypes("float"):
+        own = f"{name}_low" in frame
+        bounds = [f"{name}_low", f"{name}_high"] if own else ["low", "high"]
+        if name in ("p", "p_holm"):
+            table[name] = table[name].map(p_text)
+        elif bounds[0] in frame:
+            rows = frame[[name, *bounds]].to_numpy()
+            table[name] = [interval_text(*row, digits) for row in rows]
+        else:
+            table[name] = [spread_text(one, digits=digits) for one in table[name]]
+    return table.rename(columns=titles)
 
 
 def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
@@ -142,12 +154,6 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     ]
     rows.insert(1, line)
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def intervals(frame: pd.DataFrame, columns: Sequence, digits: int = 3) -> list[str]:
-    """Return "estimate [low, high]" of each row of three columns."""
-    rows = frame[list(columns)].to_numpy()
-    return [interval_text(*row, digits=digits) for row in rows]
 
 
 def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
@@ -219,12 +225,13 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     hidden = ("accuracy", "precision", "f1", "stage_error")
     titles = {k: v for k, v in shown_scores(evaluation).items() if k not in hidden}
-    rows = []
+    rows = {}
     for model in evaluation.models:
         found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
-        texts = intervals(found.loc[list(titles)], ("estimate", "low", "high"))
-        rows.append([model, *texts])
-    return _marked(pd.DataFrame(rows, columns=["model", *titles.values()]), evaluation)
+        found = number_texts(found, {"estimate": model})[model]
+        rows[model] = found[list(titles)].to_list()
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=[*titles.values()])
+    return _marked(table.rename_axis("model").reset_index(), evaluation)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -233,31 +240,21 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per other model: its name, difference with its 95% interval, Holm
-        p, and whether the first is better; empty where there is one model.
-        Tests are those of :func:`brainlsap.evaluation.compare_models`.
+        One row per other model: its name, the first model's difference from it with
+        the 95% interval, Holm p, and whether the first is better; empty where there is
+        one model. Tests are those of :func:`brainlsap.evaluation.compare_models`.
     """
     first, found = evaluation.models[0], compare_models(evaluation)
-    table = {
-        f"{first} minus": found["model"],
-        "difference [95% interval]": intervals(found, ("difference", "low", "high")),
-        "Holm p": found["p_holm"].map(p_text),
-        f"{first} is better": found["better"],
-    }
-    return _marked(pd.DataFrame(table), evaluation)
+    titles = {"model": "model", "difference": f"{first} minus it [95%]"}
+    titles |= {"p_holm": "Holm p", "better": f"{first} is better"}
+    return _marked(number_texts(found, titles), evaluation)
 
 
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
-    found = ladder_table(evaluation)
-    table = {
-        "from": found["below"],
-        "to": found["above"],
-        "difference [95%]": intervals(found, ("difference", "low", "high")),
-        "Holm p": found["p_holm"].map(p_text),
-        "adds": found["adds"],
-    }
-    return _marked(pd.DataFrame(table), evaluation)
+    titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
+    titles |= {"p_holm": "Holm p", "adds": "adds"}
+    return _marked(number_texts(ladder_table(evaluation), titles), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -277,11 +274,11 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         "estimate [low, high]", 95% intervals over people.
     """
     found = class_table(evaluation, model or evaluation.models[0], N_DRAWS)
-    table = found[["class", "people", "scans"]].copy()
-    for rate in ("sensitivity", "specificity", "predictive_value"):
-        columns = (rate, f"{rate}_low", f"{rate}_high")
-        table[rate.replace("_", " ")] = intervals(found, columns, 2)
-    return _marked(table, evaluation)
+    rates = ("sensitivity", "specificity", "predictive_value")
+    titles = {
+        one: one.replace("_", " ") for one in ("class", "people", "scans", *rates)
+    }
+    return _marked(number_texts(found, titles, 2), evaluation)
 
 
 def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
@@ -325,24 +322,29 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     1    AD      4     4  F 2, M 2
     2     p                 0.465*
     """
+    names = ("age", "sex", "site")
+    known = {k: v for k in names if (v := covariate(table, k)) is not None}
+    scans = table[["participant"]].assign(label=table["label"].astype(str), **known)
+    of_class = scans.drop_duplicates(["participant", "label"]).groupby("label")
     rows: list[dict[str, Any]] = []
     for name in classes:
-        scans = table[table["label"].astype(str) == name]
-        people = scans.drop_duplicates("participant")
-        rows.append({"class": name, "people": len(people), "scans": len(scans)})
-        if (ages := covariate(people, "age")) is not None:
+        n_scans = int((scans["label"] == name).sum())
+        people = of_class.get_group(name) if n_scans else scans.iloc[:0]
+        rows.append({"class": name, "people": len(people), "scans": n_scans})
+        if "age" in known:
+            ages = people["age"]
             few = ages.count() < FEWEST_PEOPLE
             rows[-1]["age"] = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
-        if (sexes := covariate(people, "sex")) is not None:
-            counts = sexes.dropna().astype(str).value_counts().sort_index()
-            told = [f"{sex} {n}" for sex, n in counts.items()] or ["n/a"]
-            rows[-1]["sex"] = ", ".join(told)
-        if (sites := covariate(people, "site")) is not None:
-            rows[-1]["sites"] = int(sites.nunique())
-    people = table.drop_duplicates("participant")
-    people = people[people["label"].astype(str).isin(list(classes))]
-    tests = {one: _difference_p(people, one.rstrip("s")) for one in list(rows[0])[3:]}
-    rows += [{"class": "p", **tests}] if tests else []
+        if "sex" in known:
+            counts = people["sex"].value_counts().sort_index().items()
+            rows[-1]["sex"] = ", ".join(f"{sex} {n}" for sex, n in counts) or "n/a"
+        if "site" in known:
+            rows[-1]["sites"] = people["site"].nunique()
+    if known:
+        people = scans.drop_duplicates("participant")
+        people = people[people["label"].isin(list(classes))]
+        tested = {one: _difference_p(people, one.rstrip("s")) for one in [*rows[0]][3:]}
+        rows.append({"class": "p", **tested})
     return pd.DataFrame(rows, dtype=object).fillna("")
 
 
@@ -350,14 +352,14 @@ def _difference_p(people: pd.DataFrame, name: str) -> str:
     """Return the p-value of a covariate's difference between classes."""
     from scipy.stats import chi2_contingency, kruskal
 
-    values = covariate(people, name)
-    values = people["label"].iloc[:0] if values is None else values.dropna()
-    label = people.loc[values.index, "label"].astype(str)
-    counts = pd.crosstab(values.astype(str), label)
+    known = people.dropna(subset=name)
+    counts = pd.crosstab(known[name].astype(str), known["label"])
     if min(counts.shape) < 2:
         return "n/a"
     if name == "age":
-        return p_text(kruskal(*(one for _, one in values.groupby(label))).pvalue)
+        return p_text(
+            kruskal(*(one for _, one in known.groupby("label")["age"])).pvalue
+        )
     found = chi2_contingency(counts.to_numpy(), correction=False)
     return p_text(found.pvalue) + "*" * bool((found.expected_freq < 5).any())
 
@@ -412,37 +414,31 @@ def region_table(
     ParameterError
         Where `n_regions` is less than 1, or no region has a rank.
     """
-    ranked = ranked_regions(ranking, n_regions)
+    ranked = ranked_regions(ranking, n_regions).reset_index(drop=True)
     regions = list(ranked["region"])
-    columns: dict[str, Any] = {
-        "rank": list(ranked["rank"].astype(int)),
-        "region": region_labels(regions, atlas, "full"),
-    }
+    table = pd.DataFrame({"rank": ranked["rank"].astype(int)})
+    table["region"] = region_labels(regions, atlas, "full")
     if atlas is not None:
+        table["short name"] = region_labels(regions, atlas, "short")
         places = atlas.coordinates[atlas.match(regions)]
-        columns["short name"] = region_labels(regions, atlas, "short")
-        columns["x, y, z"] = [
-            ", ".join(f"{one:.0f}" for one in place) if np.isfinite(place).all() else ""
-            for place in places
-        ]
-    # the estimate is of means over starts, the bounds of single starts
-    low = ranked[["relative_low", "relative_scale"]].min(axis=1)
-    high = ranked[["relative_high", "relative_scale"]].max(axis=1)
-    scales = pd.DataFrame({"mean": ranked["relative_scale"], "low": low, "high": high})
-    columns["relative scale"] = intervals(scales, ("mean", "low", "high"), 2)
-    columns["ranks of fits"] = [
-        f"{low:.0f}\N{EN DASH}{high:.0f}"
-        for low, high in ranked[["rank_low", "rank_high"]].to_numpy()
-    ]
-    columns["scale"] = [spread_text(one) for one in ranked["scale"]]
-    if "p" in ranked:
-        columns["p (family-wise)"] = [p_text(one) for one in ranked["p"]]
-    planted = ranked.get("planted", pd.Series(False, index=ranked.index))
-    tied, still = ranked["rank"].duplicated(keep=False), ranked["moved"] < 0.5
-    kinds = zip(planted, tied, still, strict=True)
-    words = ("planted", "tied", "not learned")
-    told = [", ".join(compress(words, one)) for one in kinds]
-    return pd.DataFrame(columns | ({"remark": told} if any(told) else {}))
+        told = [", ".join(f"{one:.0f}" for one in place) for place in places]
+        table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), told, "")
+    named = {
+        "relative_low": "relative_scale_low",
+        "relative_high": "relative_scale_high",
+    }
+    told = {"relative_scale": "relative scale"}
+    table = table.join(number_texts(ranked.rename(columns=named), told, 2))
+    ranks = ranked[["rank_low", "rank_high"]].astype(int).astype(str)
+    table["ranks of fits"] = ranks.agg("\N{EN DASH}".join, axis=1)
+    told = {"scale": "scale", "p": "p (family-wise)"}
+    known = {name: title for name, title in told.items() if name in ranked}
+    table = table.join(number_texts(ranked, known))
+    remarks = pd.DataFrame({"planted": ranked.get("planted", False)}, ranked.index)
+    remarks["tied"] = ranked["rank"].duplicated(keep=False)
+    remarks["not learned"] = ranked["moved"] < 0.5
+    told = [", ".join(remarks.columns[row]) for row in remarks.to_numpy(bool)]
+    return table.assign(remark=told) if any(told) else table
 
 
 def class_differences(evaluation: Evaluation) -> pd.DataFrame:
@@ -508,21 +504,20 @@ def direction_table(
         :func:`class_differences`.
     """
     regions = list(ranked_regions(ranking, n_regions)["region"])
-    features, first = evaluation.cohort.feature_names, evaluation.cohort.classes[0]
+    features, classes = evaluation.cohort.feature_names, evaluation.cohort.classes
     rows = pd.MultiIndex.from_product([regions, features])
     found = class_differences(evaluation).set_index(["region", "feature"])
-    table = pd.DataFrame(index=rows)
-    for name in evaluation.cohort.classes:
-        some = found[found["class"] == name].reindex(rows)
-        table[name] = intervals(some, ("mean", "low", "high"))
-        if name != first:
-            columns = ("difference", "difference_low", "difference_high")
-            title = f"{name} \N{MINUS SIGN} {first} (s.d.)"
-            table[title] = intervals(some, columns, 2)
-    names = np.repeat(region_labels(regions, atlas, "full"), len(features))
-    table.insert(0, "region", names)
-    table.insert(1, "feature", [FEATURES.get(one, one) for _, one in rows])
-    return table.reset_index(drop=True)
+    names = region_labels(regions, atlas, "full")
+    told = [FEATURES.get(one, one) for one in features]
+    columns = pd.MultiIndex.from_product([names, told], names=["region", "feature"])
+    table = columns.to_frame(index=False)
+    for name in classes:
+        some = found[found["class"] == name].reindex(rows).reset_index(drop=True)
+        table = table.join(number_texts(some, {"mean": name}))
+        if name != classes[0]:
+            title = f"{name} \N{MINUS SIGN} {classes[0]} (s.d.)"
+            table = table.join(number_texts(some, {"difference": title}, 2))
+    return table
 
 
 def common_region_table(
@@ -556,27 +551,23 @@ def common_region_table(
         Where fewer than two models have scales.
     """
     found, rmse = common_regions(evaluation, n_smallest)
-    first = "Exact" if "Exact" in rmse.index else rmse.index[0]
-    rows = {
-        "models": [*found["n_models"].astype(str), ""],
-        "region": [*region_labels(list(found["region"]), atlas, "short"), "RMSE"],
-    }
-    for model in sorted(rmse.index, key=lambda name: name != first):
-        texts = ["-" if np.isnan(one) else f"{one:.3f}" for one in found[model]]
-        rows[model] = [*texts, "-" if model == first else f"{rmse[model]:.3f}"]
-    return pd.DataFrame(rows)
+    models = sorted(rmse.index, key=lambda name: name != "Exact")
+    table = found[models].map(spread_text).replace("n/a", "-")
+    table.insert(0, "models", found["n_models"].astype(str))
+    table.insert(1, "region", region_labels(list(found["region"]), atlas, "short"))
+    distances = ["-", *rmse[models[1:]].map(spread_text)]
+    table.loc[len(table)] = ["", "RMSE", *distances]
+    return table
 
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
     found = agreement_table(evaluation)
-    pairs = found[["first", "second"]].to_numpy()
-    titles = ("Kendall's W", "Spearman", "overlap of the ten smallest (Jaccard)")
-    table = found[["kendall_w", "spearman", "jaccard"]].set_axis(titles, axis=1)
-    table = table.map(lambda one: spread_text(one, digits=2))
+    pairs = zip(found["first"], found["second"], strict=True)
     what = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
-    table.insert(0, "what", what)
-    return table
+    titles = {"what": "what", "kendall_w": "Kendall's W", "spearman": "Spearman"}
+    titles["jaccard"] = "overlap of the ten smallest (Jaccard)"
+    return number_texts(found.assign(what=what), titles, 2)
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
@@ -585,18 +576,15 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     The columns degree, strength and variance_<feature>, as of
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
     """
-    carried = list(ranking.filter(regex="^(degree|strength|variance_.*)$"))
-    if not carried:
+    carried = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
+    if carried.shape[1] < 2:
         return pd.DataFrame()
-    found = confound_table(ranking, ranking[["region", *carried]])
-    table = {
-        "property": found["property"].str.replace("_", " of "),
-        "regions": found["n_regions"],
-        "Spearman with relative scale": found["spearman"].map("{:+.2f}".format),
-        "Holm p": found["p_holm"].map(p_text),
-        "remark": np.where(found["flagged"], "scale follows it", ""),
-    }
-    return pd.DataFrame(table)
+    found = confound_table(ranking, carried)
+    found["property"] = found["property"].str.replace("_", " of ")
+    found["remark"] = np.where(found["flagged"], "scale follows it", "")
+    titles = {"property": "property", "n_regions": "regions", "p_holm": "Holm p"}
+    titles |= {"spearman": "Spearman with relative scale", "remark": "remark"}
+    return number_texts(found, titles, 2)
 
 
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -636,9 +624,8 @@ def audit_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataFrame:
     audit = pd.DataFrame() if evaluation.audit is None else evaluation.audit
     table = audit.reindex(columns=columns, fill_value="")
     table["scans"] = _coded(table["scans"], codes, "[name withheld]")
-    if (table["scans"] == "").all():
-        table = table.drop(columns="scans")
-    return table.rename(columns={"what_to_do": "what to do"})
+    unnamed = ["scans"] if (table["scans"] == "").all() else []
+    return table.drop(columns=unnamed).rename(columns={"what_to_do": "what to do"})
 
 
 def unusual_scans_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataFrame:

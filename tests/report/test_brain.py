@@ -214,6 +214,7 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped():
         ({"values": {"lh_S_central": np.nan}}, ParameterError, "no value"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
         ({"views": ["top"]}, ParameterError, "dorsal"),
+        ({"width": 18}, ParameterError, r"in mm, such as 85 .* or 180"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(wrong, error, says):
@@ -233,15 +234,20 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
     assert spots
 
 
-def test_an_atlas_of_names_alone_is_drawn_as_bars_and_says_so():
+def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     figure = plot_regions({"A": draw_values(), "B": 2.0 - draw_values()}, NAMES_ALONE)
     told = " ".join([*words_of(figure), figure.get_supxlabel()])
-    assert "has neither surfaces nor coordinates: bars" in told
+    assert "has neither surfaces nor coordinates: dots" in told
     assert "20 smallest and 20 largest" in told
     first = figure.axes[0]
-    assert [bar.get_width() for bar in first.patches] == sorted(
-        [*draw_values().nsmallest(20), *draw_values().nlargest(20)]
-    )
+    assert first.get_xlim()[0] > 0  # not from 0, where no value is
+    shown = first.collections[-1].get_offsets()
+    ends = [*draw_values().nsmallest(20), *draw_values().nlargest(20)]
+    assert shown[:, 0].tolist() == sorted(ends)
+    assert np.diff(shown[:, 1]).tolist() == [1.0] * 19 + [2.0] + [1.0] * 19
+    names = [one.get_text() for one in first.get_yticklabels()]
+    assert names[20] == "(120 between)"
+    assert {*names} - {names[20]} <= {*ATLAS.names}  # as they are
 
 
 def test_a_region_with_a_value_and_no_surface_is_named():

@@ -91,14 +91,9 @@ def test_the_page_fetches_nothing_and_names_cannot_break_out(tmp_path):
     assert not any("<img" in text for text in shown)
 
 
-def test_an_atlas_without_surfaces_has_markers():
+def test_what_cannot_be_turned_is_refused():
     own = dataclasses.replace(ATLAS, name="own", folder=None)
-    shown = regions_shown(interactive_brain(MAPS, own))
-    spot = shown["ctx-lh-insula"]
-    centre = ATLAS.coordinates[ATLAS.find("ctx-lh-insula")]
-    assert (spot.x[0], spot.y[0], spot.z[0]) == tuple(centre)
-    names = dataclasses.replace(own, regions=own.regions.assign(x=np.nan))
-    with pytest.raises(ParameterError, match="neither surfaces nor coordinates"):
-        interactive_brain(MAPS, names)
+    with pytest.raises(ParameterError, match="no surfaces to turn; plot_regions"):
+        interactive_brain(MAPS, own)
     with pytest.raises(RegionNameError, match="insulla"):
         interactive_brain({"lh_insulla": 1.0}, ATLAS)
