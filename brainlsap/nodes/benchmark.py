@@ -1,5 +1,6 @@
 """Runs of the node task by names: many models, many seeds, one table."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,9 @@ def run_nodes(
     n_seeds: int = 10,
     split: str = "public",
     variant: str = "chosen",
-    n_epochs: int | None = None,
-    options: dict[str, Any] | None = None,
-    device: str = "cpu",
     out: str | Path | None = None,
     verbose: bool = False,
+    **given: Any,
 ) -> pd.DataFrame:
     """Train models on the nodes of a graph, for several seeds.
 
@@ -46,14 +45,16 @@ def run_nodes(
         Seeds 0 to `n_seeds - 1` are run.
     split : str
         As :func:`make_node_split` takes it.
-    variant, n_epochs, options, device
-        As :class:`LSAPNodeClassifier` takes them.
+    variant : str
+        As :class:`LSAPNodeClassifier` takes it.
     out : str or Path, optional
         CSV file that each row is added to when it is there: a run that was stopped
         goes on after them, and several data sets may share one. A row of other data,
         splits or settings is not mixed up with those asked for, but replaced.
     verbose : bool
         Print a line a seed.
+    **given
+        `n_epochs`, `options` and `device`, as :class:`LSAPNodeClassifier` takes them.
 
     Returns
     -------
@@ -67,52 +68,46 @@ def run_nodes(
     ParameterError
         For unknown names, before anything is trained.
     """
-    common: dict[str, Any] = {"n_epochs": n_epochs, "options": options}
     made = [
-        LSAPNodeClassifier(
-            name, variant=variant, random_state=seed, device=device, **common
-        )
+        LSAPNodeClassifier(name, variant=variant, random_state=seed, **given)
         for name in models
         for seed in range(n_seeds)
     ]
     settings = [model.settings(graph.name) for model in made]
-    table, asked = pd.DataFrame(columns=[*_ABOUT, "hash"]), []
+    options = " ".join(f"{k}={v}" for k, v in (given.get("options") or {}).items())
+    rows, asked = {}, []
     if out is not None and Path(out).is_file():
         table = pd.read_csv(out, keep_default_na=False)
+        rows = {tuple(row[k] for k in _ABOUT): row for row in table.to_dict("records")}
     matrices = [graph.adjacency, graph.features]
     data = [graph.labels, *([M.data, M.indices, M.indptr] for M in matrices)]
     for model, used in zip(made, settings, strict=True):
-        parts = make_node_split(graph, split, model.random_state)
-        about = {
-            "dataset": graph.name,
-            "split": split,
-            "model": NODE_MODELS[model.model],
-            "variant": chosen_variant(model.model, variant, graph.name),
-            "options": " ".join(f"{k}={v}" for k, v in (options or {}).items()),
-            "seed": model.random_state,
-        }
-        held = (data, vars(parts), vars(used), model.random_state)
-        asked.append(hash_of(held)[:12])
-        if asked[-1] in set(table["hash"]):
+        seed, printed = model.random_state, NODE_MODELS[model.model]
+        parts = make_node_split(graph, split, seed)
+        chosen = chosen_variant(model.model, variant, graph.name)
+        asked.append((graph.name, split, printed, chosen, options, seed))
+        key = hash_of((data, vars(parts), vars(used), seed))[:12]
+        if rows.get(asked[-1], {}).get("hash") == key:
             continue
+        start = time.perf_counter()
         model.fit(graph, parts.train, parts.validation)
-        report = model.fit_report_
-        row = {
-            **about,
-            "validation": 100 * report["validation_accuracy"],
+        losses, accuracies = model.history_.values()
+        row = rows[asked[-1]] = {
+            **dict(zip(_ABOUT, asked[-1], strict=True)),
+            "validation": 100 * max(accuracies),
             "test": 100 * model.score(graph, parts.test),
-            **{name: report[name] for name in ("best_epoch", "n_epochs", "seconds")},
-            "hash": asked[-1],
+            "best_epoch": model.best_epoch_,
+            "n_epochs": len(losses),
+            "seconds": time.perf_counter() - start,
+            "hash": key,
         }
-        same = (table[_ABOUT] == list(about.values())).all(axis=1)
-        fresh = pd.DataFrame([row])
-        table = pd.concat([table[~same], fresh]) if len(table) else fresh
         if out is not None:
             with replace_when_whole(out) as partial:
+                table = pd.DataFrame(rows.values())
                 table.to_csv(partial, index=False, float_format="%.7g")
         if verbose:
             print(_SCORES.format(**row), flush=True)  # noqa: T201
-    return table.set_index("hash", drop=False).loc[asked].reset_index(drop=True)
+    return pd.DataFrame([rows[one] for one in asked])
 
 
 def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:

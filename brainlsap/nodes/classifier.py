@@ -1,8 +1,7 @@
 """The classifier of the nodes of one graph, and its training."""
 
 import copy
-import time
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,12 +14,8 @@ from brainlsap.model.training import penalize, seeded
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
-
-class LabelledNodes(NamedTuple):
-    """Some nodes and the codes of their classes."""
-
-    nodes: Tensor
-    codes: Tensor
+LabelledNodes = tuple[Tensor, ...]
+"""Some nodes, and the codes of their classes."""
 
 
 class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
@@ -78,8 +73,6 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         `train_loss` and `validation_accuracy` of every epoch.
     settings_ : NodeSettings
         As used, with the degree that was chosen.
-    fit_report_ : dict
-        Epochs, accuracies and seconds as plain numbers.
 
     Examples
     --------
@@ -154,25 +147,17 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             raise ParameterError(
                 "scale_signal='validation' needs validation nodes; choose another."
             )
-        device, start = torch.device(self.device), time.perf_counter()
+        device = torch.device(self.device)
         self.classes_, learned, watched = read_labels(graph, train, validation, device)
         with seeded(self.random_state, device):
             network = NodeNetwork(graph, len(self.classes_), settings).to(device)
             best, self.history_ = train_nodes(network, learned, watched)
-        losses, accuracies = self.history_.values()
-        if not np.isfinite(losses[-1]):
+        if not np.isfinite(self.history_["train_loss"][-1]):
             raise ParameterError(
-                "training diverged; lower learning_rate or scale_step, or check the "
-                "features."
+                "training diverged; lower learning_rate or scale_step, or look for NaN "
+                "and numbers beyond single precision in features and adjacency."
             )
         self.network_, self.settings_, self.best_epoch_ = network, settings, best
-        self.fit_report_: dict[str, Any] = {
-            "best_epoch": best,
-            "n_epochs": len(losses),
-            "train_accuracy": float(look(network, learned)[0]),
-            "validation_accuracy": accuracies[best] if accuracies else float("nan"),
-            "seconds": time.perf_counter() - start,
-        }
         if settings.network == "heat":
             self.scale_ = network.heat().detach().cpu().double().numpy()
         return self
@@ -202,28 +187,26 @@ def read_labels(
     graph: Any, train: Any, validation: Any = None, device: Any = "cpu"
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
-    numbers, labels = np.arange(graph.adjacency.shape[0]), np.asarray(graph.labels)
-    sets = [numbers[one] for one in (train, validation) if one is not None]
-    shared = np.intersect1d(sets[0], sets[-1])
-    if len(sets) > 1 and len(shared):
+    labels, given = np.asarray(graph.labels), [train, validation]
+    sets = [np.arange(len(labels))[one] for one in given if one is not None]
+    shared = np.intersect1d(*sets) if len(sets) > 1 else []
+    if len(shared):
         raise ParameterError(
             f"{len(shared)} node(s) stand in both train and validation, the first is "
             f"node {shared[0]}; they must not overlap."
         )
-    classes, found = np.unique(labels[sets[0]]), []
+    classes = np.unique(labels[sets[0]])
     if classes.dtype.kind in "if":  # negative or NaN stands for no label
         classes = classes[classes >= 0]
-    for nodes in sets:
-        known = np.isin(labels[nodes], classes)
-        if not known.all() or len(classes) < 2:
-            raise ParameterError(
-                "train must hold two classes, and validation no others: "
-                f"{int((~known).sum())} node(s) have no label, or one that no training "
-                f"node has; train has the classes {classes.tolist()}."
-            )
-        codes = torch.from_numpy(np.searchsorted(classes, labels[nodes]))
-        mine = torch.from_numpy(nodes).to(device), codes.to(device)
-        found.append(LabelledNodes(*mine))
+    unknown = ~np.isin(labels[np.concatenate(sets)], classes)
+    if unknown.any() or len(classes) < 2:
+        raise ParameterError(
+            "train must hold two classes, and validation no others: "
+            f"{unknown.sum()} node(s) have no label, or one that no training node has; "
+            f"train has the classes {classes.tolist()}."
+        )
+    parts = [(nodes, np.searchsorted(classes, labels[nodes])) for nodes in sets]
+    found = [tuple(torch.from_numpy(one).to(device) for one in part) for part in parts]
     return classes, found[0], found[1] if len(found) > 1 else None
 
 
@@ -265,6 +248,7 @@ def train_nodes(
             break
     if kept is not None:
         network.load_state_dict(kept)
+    network.eval()
     return best_epoch, history
 
 
@@ -272,9 +256,9 @@ def train_nodes(
 def look(network: nn.Module, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
     """Return accuracy and cross-entropy of some nodes, nothing dropped."""
     network.eval()
-    mine = network(1)[nodes.nodes, 0]
-    right = (mine.argmax(1) == nodes.codes).float().mean()
-    return right, nn.functional.cross_entropy(mine, nodes.codes)
+    logits, (some, codes) = network(1), nodes
+    right = (logits[some, 0].argmax(1) == codes).float().mean()
+    return right, label_loss(logits, nodes)
 
 
 def take_epoch(
@@ -292,22 +276,20 @@ def take_epoch(
     aim, scale, signal = total, network.heat.raw_scale, settings.scale_signal
     if scale.requires_grad and signal != "consistency":
         aim = loss if signal == "labels" else label_loss(network(1), other)
+    total.backward(retain_graph=aim is loss)
     if aim is not total:
-        (slope,) = torch.autograd.grad(aim, scale, retain_graph=True)
-    total.backward()
+        (scale.grad,) = torch.autograd.grad(aim, scale)
     adam.step()
-    if aim is not total:
-        scale.grad = slope
     penalize(scale, settings)
     network.heat.step_(settings.scale_step, settings.scale_clip)
     return loss.detach()
 
 
-def label_loss(logits: Tensor, train: LabelledNodes) -> Tensor:
+def label_loss(logits: Tensor, labelled: LabelledNodes) -> Tensor:
     """Return the mean cross-entropy of the labelled nodes over all views."""
-    mine = logits[train.nodes]
-    codes = train.codes[:, None].expand(mine.shape[:2])
-    return nn.functional.cross_entropy(mine.flatten(0, 1), codes.flatten())
+    nodes, codes = labelled
+    codes = codes.repeat_interleave(logits.shape[1])
+    return nn.functional.cross_entropy(logits[nodes].flatten(0, 1), codes)
 
 
 def inconsistency(logits: Tensor, temperature: float) -> Tensor:

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from brainlsap.exceptions import (
-    FileFormatError,
-    ParameterError,
-    SplitError,
-    check_choice,
-    reading,
-)
+from brainlsap.exceptions import FileFormatError, SplitError, check_choice, reading
 from brainlsap.nodes.settings import NODE_DATASETS
 
 # The commit that the checksums in planetoid_sha256.txt belong to.
@@ -113,8 +107,7 @@ def load_nodes(
     name : str
         cora, citeseer, pubmed, amazon-computers, amazon-photo or coauthor-cs.
     data : str or Path, optional
-        Folder of its files, or that of `planetoid` and `gnn_npz` folders; by default
-        `~/.cache/brainlsap/nodes`.
+        Folder of its files, or one above it; by default `~/.cache/brainlsap/nodes`.
     download : bool
         Fetch Planetoid files that are not there, each checked by its SHA-256; needs
         internet and the `download` extra.
@@ -134,25 +127,27 @@ def load_nodes(
     # photo, computers and cs will do
     key = next((one for one in NODE_DATASETS if one.endswith(f"-{key}")), key)
     check_choice("name", key, NODE_DATASETS)
-    base, file = Path(data or "~/.cache/brainlsap/nodes"), NODE_DATASETS[key]["file"]
-    folders = [base.expanduser() / one for one in (".", "planetoid", "gnn_npz")]
-    folder = next((one for one in folders if (one / file).is_file()), None)
+    base = Path(data or "~/.cache/brainlsap/nodes").expanduser()
+    file = NODE_DATASETS[key]["file"]
     is_planetoid = file.startswith("ind.")
-    if folder is None and download and is_planetoid:
-        folder = _download(key, folders[0])
-    if folder is None:
+    found = [*base.glob(file), *base.glob(f"*/{file}")]
+    if not found and download and is_planetoid:
+        found = [_download(key, base) / file]
+    if not found:
         raise FileFormatError(
             f"{base} does not hold {file}; give its folder as data=, or download=True "
             "for Planetoid files; the others are in github.com/shchur/gnn-benchmark."
         )
-    read = read_planetoid if is_planetoid else read_gnn_benchmark
-    graph = read(folder if is_planetoid else folder / file, key)
+    if is_planetoid:
+        graph = read_planetoid(found[0].parent, key)
+    else:
+        graph = read_gnn_benchmark(found[0], key)
     n_features = graph.features.shape[1]
-    found = [graph.n_nodes, graph.n_listed_edges, graph.n_classes, n_features]
-    if found != NODE_DATASETS[key]["counts"]:
+    counts = [graph.n_nodes, graph.n_listed_edges, graph.n_classes, n_features]
+    if counts != NODE_DATASETS[key]["counts"]:
         raise FileFormatError(
-            f"{folder} holds another {key}: {found} nodes, edges, classes and features,"
-            f" in the paper {NODE_DATASETS[key]['counts']}."
+            f"{found[0]} is of another {key}: {counts} nodes, edges, classes and "
+            f"features, in the paper {NODE_DATASETS[key]['counts']}."
         )
     return graph
 
@@ -217,13 +212,12 @@ def _matrix(
     data: np.ndarray, indices: np.ndarray, pointers: np.ndarray, shape: Any
 ) -> sparse.csr_array:
     """Make a matrix of its arrays, and check it whole."""
-    size = tuple(int(n) for n in shape)
+    size = tuple(map(int, shape))
     matrix = sparse.csr_array((data, indices, pointers), shape=size)
     matrix.check_format(full_check=True)
-    if (np.diff(matrix.indptr) < 0).any():  # SciPy's check passes these
-        raise ValueError("its pointers do not ascend")
-    if not np.isfinite(matrix.data).all():
-        raise ValueError("it holds NaN or infinite values")
+    # SciPy's check passes pointers that fall back to 0 at the end
+    if (np.diff(matrix.indptr) < 0).any() or not np.isfinite(matrix.data).all():
+        raise ValueError("its pointers do not ascend, or it holds NaN or infinity")
     return matrix
 
 
@@ -250,11 +244,9 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     FileFormatError
         Naming the file that is not there, or that does not fit.
     """
-    base = Path(folder) / f"ind.{name}"
-    x, tx, ty, allx, ally, graph = (
-        _unpickle(base.with_name(f"{base.name}.{part}"))
-        for part in ("x", "tx", "ty", "allx", "ally", "graph")
-    )
+    base = f"{folder}/ind.{name}"
+    names = ("x", "tx", "ty", "allx", "ally", "graph")
+    x, tx, ty, allx, ally, graph = (_unpickle(Path(f"{base}.{one}")) for one in names)
     with reading(f"{base}.*", "parts of one graph"):
         test = np.loadtxt(f"{base}.test.index", dtype=int, ndmin=1)
         n_known, n_train, n_nodes = allx.shape[0], x.shape[0], int(test.max()) + 1
@@ -263,25 +255,25 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
             raise ValueError(
                 f"test.index must list {tx.shape[0]} nodes from {n_known} on, each once"
             )
-        # rows of the files as rows of the graph; the nodes left out get none
-        rows = np.r_[:n_known, test]
-        ones = np.ones(len(rows), np.float32)
-        ends = rows, np.arange(len(rows))
-        placed = sparse.csr_array((ones, ends), shape=(n_nodes, len(rows)))
-        stacked = sparse.vstack([allx, tx], format="csr", dtype=np.float32)
-        features = sparse.csr_array(placed @ stacked)
-        features.sort_indices()
-        one_hot = placed @ np.vstack([ally, ty])
+        # rows of the files as nodes of the graph; the nodes left out get none
+        nodes = np.r_[:n_known, test]
+        X = sparse.vstack([allx, tx], format="coo", dtype=np.float32)
+        places, shape = (nodes[X.row], X.col), (n_nodes, X.shape[1])
+        features = sparse.csr_array((X.data, places), shape=shape)
+        one_hot, labels = np.vstack([ally, ty]), np.full(n_nodes, -1)
+        labels[nodes] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
         pairs = np.array([(one, other) for one in graph for other in graph[one]]).T
-        times, shape = np.ones(pairs.shape[1]), (n_nodes, n_nodes)
-        listed = sparse.csr_array((times, pairs), shape=shape)
-    labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
+        times = np.ones(pairs.shape[1])
+        listed = sparse.csr_array((times, pairs), shape=(n_nodes, n_nodes))
     parts = np.r_[:n_train], np.r_[n_train : min(n_train + 500, n_known)], test
-    masks = np.array([np.isin(np.arange(n_nodes), part) for part in parts])
-    masks &= labels >= 0
+    masks = _masks(n_nodes, *parts) & (labels >= 0)
     split = NodeSplit(*masks) if masks.any(axis=1).all() else None
     n_listed, graph = int(listed.sum()) // 2, _simple_graph(listed)
     return NodeGraph(name, graph, features, labels, n_listed, split)
+
+
+def _masks(n_nodes: int, *parts: np.ndarray) -> np.ndarray:
+    return np.array([np.isin(np.arange(n_nodes), part) for part in parts])
 
 
 def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
@@ -357,12 +349,11 @@ def make_node_split(
         Where no node is left for a set.
     """
     draws: dict[str, Any] = {"per-class": split_per_class, "60-20-20": split_by_share}
-    check_choice("split", split, ("public", *draws))
-    if split in draws:
-        return draws[split](graph.labels, random_state=random_state)
-    if graph.public_split is None:
-        raise ParameterError(f"{graph.name} has no public split; name another.")
-    return graph.public_split
+    public = {} if graph.public_split is None else {"public": graph.public_split}
+    check_choice("split", split, draws | public)
+    if split in public:
+        return public[split]
+    return draws[split](graph.labels, random_state=random_state)
 
 
 def split_per_class(
@@ -392,15 +383,12 @@ def split_per_class(
     SplitError
         Where no node is left for a set.
     """
-    rng = np.random.default_rng(random_state)
-    masks = np.zeros((3, len(labels)), bool)
-    for code in np.unique(labels[labels >= 0]):
-        members = np.flatnonzero(labels == code)
-        masks[0, rng.choice(members, n_per_class, replace=False)] = True
-    others = rng.permutation(np.flatnonzero((labels >= 0) & ~masks[0]))
-    masks[1, others[:n_validation]] = True
-    masks[2, others[n_validation:][:n_test]] = True
-    return NodeSplit(*masks)
+    rng, members = np.random.default_rng(random_state), _members(labels)
+    drawn = [rng.choice(some, n_per_class, replace=False) for some in members]
+    train = np.concatenate(drawn)
+    others = rng.permutation(np.setdiff1d(np.concatenate(members), train))
+    parts = train, others[:n_validation], others[n_validation:][:n_test]
+    return NodeSplit(*_masks(len(labels), *parts))
 
 
 def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
@@ -417,11 +405,14 @@ def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     -------
     NodeSplit
     """
-    rng = np.random.default_rng(random_state)
-    masks = np.zeros((3, len(labels)), bool)
-    for code in np.unique(labels[labels >= 0]):
-        members = rng.permutation(np.flatnonzero(labels == code))
-        ends = np.round(np.cumsum((0.6, 0.2)) * len(members)).astype(int)
-        for mask, drawn in zip(masks, np.split(members, ends), strict=True):
-            mask[drawn] = True
-    return NodeSplit(*masks)
+    rng, drawn = np.random.default_rng(random_state), []
+    for some in _members(labels):
+        ends = np.round(np.cumsum((0.6, 0.2)) * len(some)).astype(int)
+        drawn.append(np.split(rng.permutation(some), ends))
+    parts = map(np.concatenate, zip(*drawn, strict=True))
+    return NodeSplit(*_masks(len(labels), *parts))
+
+
+def _members(labels: np.ndarray) -> list[np.ndarray]:
+    """Return the nodes of every class."""
+    return [np.flatnonzero(labels == code) for code in np.unique(labels[labels >= 0])]

@@ -31,31 +31,25 @@ _made: dict[str, Any] = {}
 class ConstantMatrix(nn.Module):
     """A constant matrix, sparse or dense, with its product and dropout of entries."""
 
-    values: Tensor
+    X: Tensor
+    turned: Tensor
 
     def __init__(self, matrix: sparse.sparray) -> None:
         super().__init__()
         X = sparse.csr_array(matrix, dtype=np.float32)
-        self.shape = X.shape
         # multiplied as it is: indices then cost more than zeros
         self.is_dense = X.nnz > 0.25 * X.shape[0] * X.shape[1]
+        whole = torch.from_numpy(X.toarray()) if self.is_dense else _csr(X)
+        self.register_buffer("X", whole, persistent=False)
+        # the transpose, of each entry its place among the values of X
         numbers = sparse.csr_array((np.arange(X.nnz), X.indices, X.indptr), X.shape)
-        turned = sparse.csr_array(numbers.T)
-        for name, array in {
-            "values": X.toarray() if self.is_dense else X.data,
-            "rows": X.indptr,
-            "columns": X.indices,
-            "order": turned.data,
-            "turned_rows": turned.indptr,
-            "turned_columns": turned.indices,
-        }.items():
-            self.register_buffer(name, torch.from_numpy(array), persistent=False)
+        self.register_buffer("turned", _csr(numbers.T.tocsr()), persistent=False)
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
-        values = drop(self.values, dropout, dropout > 0)
         if self.is_dense:
-            return values @ H
+            return drop(self.X, dropout, training=True) @ H
+        values = drop(self.X.values(), dropout, training=True)
         return _SparseProduct.apply(values, H, self)  # type: ignore[no-any-return]
 
 
@@ -63,23 +57,26 @@ class _SparseProduct(torch.autograd.Function):
     """X H for constant sparse X; torch's own turns X around in every epoch."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, H: Tensor, X: Any) -> Tensor:
-        ctx.save_for_backward(values)
-        ctx.X = X
-        return _csr(X.rows, X.columns, values, X.shape) @ H
+    def forward(ctx: Any, values: Tensor, H: Tensor, matrix: ConstantMatrix) -> Tensor:
+        ctx.values, ctx.turned = values, matrix.turned
+        return _csr(matrix.X, values) @ H
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (values,), X = ctx.saved_tensors, ctx.X
-        layout = X.turned_rows, X.turned_columns
-        return None, _csr(*layout, values[X.order], X.shape[::-1]) @ grad, None
+        values = ctx.values[ctx.turned.values()]
+        return None, _csr(ctx.turned, values) @ grad, None
 
 
-def _csr(rows: Tensor, columns: Tensor, values: Tensor, size: Any) -> Tensor:
+def _csr(like: Any, values: Tensor | None = None) -> Tensor:
+    """Return a SciPy matrix as a tensor, or other values at the places of a tensor."""
+    if values is None:
+        parts = like.indptr, like.indices, like.data
+    else:
+        parts = like.crow_indices(), like.col_indices(), values
     with warnings.catch_warnings():
         # that the layout is beta and its indices are not checked; products are tested
         warnings.filterwarnings("ignore", "Sparse ", UserWarning)
-        return torch.sparse_csr_tensor(rows, columns, values, size)
+        return torch.sparse_csr_tensor(*parts, like.shape)
 
 
 class NodeNetwork(nn.Module):
@@ -100,42 +97,42 @@ class NodeNetwork(nn.Module):
     def __init__(self, graph: Any, n_classes: int, settings: NodeSettings) -> None:
         super().__init__()
         self.settings, name, units = settings, settings.network, settings.hidden_units
-        adjacency = _in_single_precision(graph, "adjacency")
-        features = _in_single_precision(graph, "features")
+        matrices = graph.adjacency, graph.features
+        adjacency, X = (sparse.csr_array(one, dtype=np.float32) for one in matrices)
         if settings.normalize == "row":
-            total = np.abs(features).sum(axis=1)
-            features = sparse.diags_array(1 / np.where(total > 0, total, 1)) @ features
-        self.features = ConstantMatrix(features)
-        if name == "heat":
-            self._prepare_heat(adjacency)
-        else:
-            make = page_rank_graph if name == "gdc" else normalized_adjacency
-            self.steps = ConstantMatrix(made_once(make, adjacency))
-        mode = "region" if settings.scale_mode == "node" else settings.scale_mode
-        start, largest = settings.initial_scale or 0.0, settings.max_scale or 0.0
-        self.heat = HeatScale(adjacency.shape[0], start, largest, mode)
-        heads, rate = 8 if name == "gat" else 1, settings.dropout
-        sizes = [features.shape[1], heads * units]
+            total = np.abs(X).sum(axis=1)
+            X = sparse.diags_array(1 / np.where(total > 0, total, 1)) @ X
+        self.features = ConstantMatrix(X)
+        self._prepare(adjacency)
+        n_heads, rate = 8 if name == "gat" else 1, settings.dropout
+        sizes = [X.shape[1], n_heads * units]
         if name not in READ_OUTS:
             n_hidden = settings.n_layers - (settings.head == "convolution")
-            sizes = [features.shape[1], *[units] * n_hidden, n_classes]
+            sizes = [X.shape[1], *[units] * n_hidden, n_classes]
             self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
         self.weights = nn.ParameterList(map(drawn_weights, sizes, sizes[1:]))
-        if name not in READ_OUTS:
-            return
         if name == "gat":
-            self.attend = Attention(adjacency, heads, units, rate)
-        n_deep = settings.n_layers if name == "gcnii" else 0
-        self.deep = nn.ParameterList(drawn_weights(units, units) for _ in range(n_deep))
-        self.last = nn.Linear(sizes[1], n_classes, bias=name != "gat")
+            self.attend = Attention(adjacency, n_heads, units, rate)
+        elif name == "gcnii":
+            deep = (drawn_weights(units, units) for _ in range(settings.n_layers))
+            self.deep = nn.ParameterList(deep)
+        if name in READ_OUTS:
+            self.last = nn.Linear(sizes[1], n_classes, bias=name != "gat")
         if name == "gat":
             self.last_attend = Attention(adjacency, 1, n_classes, rate)
         elif name == "dagnn":
             self.gate = nn.Linear(n_classes, 1)
 
-    def _prepare_heat(self, adjacency: sparse.csr_array) -> None:
-        """Keep the Laplacian, or its eigenvectors."""
+    def _prepare(self, adjacency: sparse.csr_array) -> None:
+        """Keep what propagates: a matrix of steps, a Laplacian or its eigenvectors."""
         given, n_nodes = self.settings, adjacency.shape[0]
+        mode = given.scale_mode.replace("node", "region")
+        start, largest = given.initial_scale or 0.0, given.max_scale or 0.0
+        self.heat = HeatScale(n_nodes, start, largest, mode)
+        if given.network != "heat":
+            make = page_rank_graph if given.network == "gdc" else normalized_adjacency
+            self.steps = ConstantMatrix(made_once(make, adjacency))
+            return
         W = with_loops(adjacency) if given.self_loops else adjacency
         if given.kernel != "exact":
             self.register_buffer("L", normalized_laplacian(W), persistent=False)
@@ -146,23 +143,20 @@ class NodeNetwork(nn.Module):
                 f" max_exact_nodes={given.max_exact_nodes}. Use model='lsap-c' with "
                 "tolerance=1e-6: the same numbers to six digits."
             )
-        spectrum = made_once(spectrum_of, W)
-        self.register_buffer("rates", spectrum.eigenvalues[0].float(), persistent=False)
-        self.register_buffer("U", spectrum.eigenvectors[0], persistent=False)
+        rates, U = made_once(spectrum_of, W)
+        self.register_buffer("rates", rates, persistent=False)
+        self.register_buffer("U", U, persistent=False)
 
     def forward(self, n_views: int = 1) -> Tensor:
         """Return logits of shape `(n_nodes, n_views, n_classes)`."""
-        H = torch.stack([self._view() for _ in range(n_views)], dim=1)
-        return READ_OUTS.get(self.settings.network, layers)(self, H)
-
-    def _view(self) -> Tensor:
-        """Return features times weights; entries and whole nodes may be dropped."""
-        given = self.settings
-        H = self.features(self.weights[0], given.input_dropout * self.training)
-        if not self.training or given.node_dropout == 0:
-            return H
-        keep = torch.rand(len(H), 1, device=H.device) >= given.node_dropout
-        return H * (keep / (1 - given.node_dropout))
+        given, views = self.settings, []
+        for _ in range(n_views):
+            H = self.features(self.weights[0], given.input_dropout * self.training)
+            if self.training and given.node_dropout:
+                keep = torch.rand(len(H), 1, device=H.device) >= given.node_dropout
+                H = H * (keep / (1 - given.node_dropout))
+            views.append(H)
+        return READ_OUTS.get(given.network, layers)(self, torch.stack(views, dim=1))
 
     def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
         """Take all views along the graph at once: as heat, or by steps over edges."""
@@ -189,18 +183,6 @@ class NodeNetwork(nn.Module):
         return drop(H, self.settings.dropout, self.training)
 
 
-def _in_single_precision(graph: Any, what: str) -> sparse.csr_array:
-    with np.errstate(over="ignore"):  # said below
-        M = sparse.csr_array(getattr(graph, what)).astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(M.data))
-    if bad.size:
-        node = int(np.searchsorted(M.indptr, bad[0], side="right")) - 1
-        raise ParameterError(
-            f"{what} must be finite in single precision; those of node {node} are not."
-        )
-    return M
-
-
 def drawn_weights(n_in: int, n_out: int) -> nn.Parameter:
     """Draw a matrix of weights."""
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_in, n_out)))
@@ -221,47 +203,44 @@ def layers(net: NodeNetwork, H: Tensor) -> Tensor:
     return H
 
 
-def _gat(net: Any, H: Tensor) -> Tensor:
+def gat(net: Any, H: Tensor) -> Tensor:
+    """Attention twice."""
     return net.last_attend(net.last(net.drop(nn.functional.elu(net.attend(H)))))
 
 
-def _mlp(net: Any, H: Tensor) -> Tensor:
+def mlp(net: Any, H: Tensor) -> Tensor:
+    """Nothing of the graph."""
     return net.last(net.drop(torch.relu(H)))
 
 
-def _appnp(net: Any, H: Tensor) -> Tensor:
-    H = first = _mlp(net, H)
+def appnp(net: Any, H: Tensor) -> Tensor:
+    """Ten steps, each with a tenth of the start."""
+    H = first = mlp(net, H)
     for _ in range(10):
         H = 0.9 * net.propagate(H) + 0.1 * first
     return H
 
 
-def _dagnn(net: Any, H: Tensor) -> Tensor:
+def dagnn(net: Any, H: Tensor) -> Tensor:
     """Sum over steps, each weighted by the node itself."""
-    steps = [_mlp(net, H)]
+    steps = [mlp(net, H)]
     for _ in range(10):
         steps.append(net.propagate(steps[-1]))
     every = torch.stack(steps, dim=2)
     return (torch.sigmoid(net.gate(every)) * every).sum(2)
 
 
-def _gcnii(net: Any, H: Tensor) -> Tensor:
+def gcnii(net: Any, H: Tensor) -> Tensor:
     """Every layer sees the first channels again."""
     H = first = torch.relu(H)
     for k, weight in enumerate(net.deep, start=1):
         beta = float(np.log(0.5 / k + 1))
         H = 0.9 * net.propagate(net.drop(H)) + 0.1 * first
         H = torch.relu((1 - beta) * H + beta * (H @ weight))
-    return _mlp(net, H)
+    return mlp(net, H)
 
 
-READ_OUTS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    "mlp": _mlp,
-    "gat": _gat,
-    "appnp": _appnp,
-    "dagnn": _dagnn,
-    "gcnii": _gcnii,
-}
+READ_OUTS = {one.__name__: one for one in (mlp, gat, appnp, dagnn, gcnii)}
 """What follows the first channels; other networks are of :func:`layers`."""
 
 
@@ -291,8 +270,8 @@ class Attention(nn.Module):
         here, there = (heads * self.here).sum(-1), (heads * self.there).sum(-1)
         raw = nn.functional.leaky_relu(here[target] + there[source], 0.2)
         index = target[:, None, None].expand_as(raw)
-        largest = torch.full_like(here, -torch.inf)
-        largest = largest.scatter_reduce(0, index, raw.detach(), "amax")
+        lowest = torch.full_like(here, -torch.inf)
+        largest = lowest.scatter_reduce(0, index, raw.detach(), "amax")
         weight = torch.exp(raw - largest[target])
         total = torch.zeros_like(here).index_add(0, target, weight)
         weight = drop(weight / total[target], self.rate, self.training)
@@ -310,9 +289,11 @@ def made_once(make: Callable[[Any], Any], W: sparse.csr_array) -> Any:
     return _made[key]
 
 
-def spectrum_of(adjacency: sparse.csr_array) -> Any:
+def spectrum_of(adjacency: sparse.csr_array) -> tuple[Tensor, Tensor]:
     """Return eigenvalues and eigenvectors of the normalised Laplacian."""
-    return decompose(normalized_laplacian(adjacency).to_dense()[None], torch.float32)
+    L = normalized_laplacian(adjacency).to_dense()
+    spectrum = decompose(L[None], torch.float32)
+    return spectrum.eigenvalues[0].float(), spectrum.eigenvectors[0]
 
 
 def with_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
@@ -323,9 +304,12 @@ def with_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return D^-1/2 (A + I) D^-1/2."""
-    W = with_loops(adjacency)
-    root = sparse.diags_array(W.sum(axis=1) ** -0.5)
-    return sparse.csr_array(root @ W @ root, dtype=np.float32)
+    return _normalized(with_loops(adjacency))
+
+
+def _normalized(W: sparse.csr_array) -> sparse.csr_array:
+    left, right = (sparse.diags_array(W.sum(axis=one) ** -0.5) for one in (1, 0))
+    return sparse.csr_array(left @ W @ right, dtype=np.float32)
 
 
 def page_rank_graph(
@@ -344,11 +328,7 @@ def page_rank_graph(
         rank = home.copy()
         for _ in range(int(np.ceil(np.log(rest) / np.log(1 - teleport)))):
             rank = (1 - teleport) * (A @ rank) + teleport * home
-        rows = np.argpartition(-rank, kept - 1, axis=0)[:kept]
-        near = np.zeros_like(rank)
-        np.put_along_axis(near, rows, np.take_along_axis(rank, rows, axis=0), axis=0)
-        blocks.append(sparse.csr_array(near))
-    joined = sparse.csr_array(sparse.hstack(blocks))
-    left = sparse.diags_array(joined.sum(axis=1) ** -0.5)
-    right = sparse.diags_array(joined.sum(axis=0) ** -0.5)
-    return sparse.csr_array(left @ joined @ right, dtype=np.float32)
+        low = np.argpartition(-rank, kept - 1, axis=0)[kept:]
+        np.put_along_axis(rank, low, 0, axis=0)
+        blocks.append(sparse.csr_array(rank))
+    return _normalized(sparse.csr_array(sparse.hstack(blocks)))

@@ -19,7 +19,7 @@ import torch
 
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.graph import EXPANSIONS, KERNELS
-from brainlsap.model.settings import PAPER_DEGREES, Settings, settle_kernel
+from brainlsap.model.settings import PAPER_DEGREES, settle_kernel
 
 
 @dataclass(frozen=True)
@@ -102,17 +102,17 @@ def resolve_node_settings(
     check_choice("model", model, NODE_MODELS)
     check_choice("variant", variant, (*VARIANTS, "chosen"))
     variant = chosen_variant(model, variant, dataset)
-    own = NODE_DATASETS.get(dataset, {})
-    layers = [own.get("baselines", {}), own.get(model, {})]
-    if variant:
-        layers = [VARIANTS[variant], own.get("paper" if variant == "paper" else "lsap")]
     for name in given:
         check_choice("option", name, [field.name for field in fields(NodeSettings)])
-    chosen = dict(_NETWORKS[model])
+    own, chosen = NODE_DATASETS.get(dataset, {}), dict(_NETWORKS[model])
     if variant == "paper":
+        chosen |= VARIANTS[variant] | own.get("paper", {})
         chosen["degree"] = PAPER_DEGREES.get(chosen["kernel"])
-    for layer in (*layers, given):
-        chosen |= {k: value for k, value in (layer or {}).items() if value is not None}
+    elif variant:
+        chosen |= VARIANTS[variant] | own.get("lsap", {})
+    else:
+        chosen |= own.get("baselines", {}) | own.get(model, {})
+    chosen |= {name: value for name, value in given.items() if value is not None}
     settings = NodeSettings(**chosen)
     for name, value in chosen.items():
         if name in _CHOICES:
@@ -124,7 +124,7 @@ def resolve_node_settings(
     return _settle_scales(settings) if settings.network == "heat" else settings
 
 
-def _settle_scales(settings: NodeSettings) -> NodeSettings:
+def _settle_scales(settings: Any) -> NodeSettings:
     """Fill in degree, start and largest scale, so that each is known and trusted."""
     kernel, start, limit = settings.kernel, settings.initial_scale, settings.max_scale
     if limit is None:
@@ -136,9 +136,5 @@ def _settle_scales(settings: NodeSettings) -> NodeSettings:
     start = min(4.0, limit) if start is None else start
     if settings.scale_mode == "frozen" and settings.max_scale is None:
         limit = min(limit, max(start, 1e-3))
-    kept = settle_kernel(
-        Settings(kernel, settings.degree, settings.tolerance, limit, "region", start)
-    )
-    return replace(
-        settings, degree=kept.degree, initial_scale=start, max_scale=kept.max_scale
-    )
+    settled: Any = replace(settings, initial_scale=start, max_scale=limit)
+    return settle_kernel(settled)  # type: ignore[return-value]
