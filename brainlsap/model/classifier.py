@@ -13,9 +13,7 @@ from brainlsap.arrays import check_groups
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import error_bound
 from brainlsap.model.inputs import (
-    InputScaler,
     PackedClassifier,
-    all_equal,
     check_packed,
     make_batch,
     order_labels,
@@ -28,7 +26,6 @@ from brainlsap.model.settings import (
     EVIDENCE,
     OPTIONS,
     Settings,
-    check_settings,
     resolve_settings,
     settle_kernel,
 )
@@ -53,14 +50,6 @@ _NO_NETWORK, _LINEAR = 0.2, 0.1
 
 class GraphClassifier(PackedClassifier):
     """What LSAP and the networks it is compared with share; see the subclasses."""
-
-    random_state: int | None
-    device: str
-    n_threads: int
-
-    def resolve(self) -> Settings:
-        """Return every setting of a fit, checked."""
-        raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
         """Return every setting of a fit by name, with those of the preset.
@@ -101,19 +90,13 @@ class GraphClassifier(PackedClassifier):
         """
         settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
-        connectomes, features = check_packed(X)
         classes = getattr(self, "classes", None)
-        self.classes_, codes = order_labels(y, len(features), classes, settings.head)
+        self.classes_, codes = order_labels(y, len(X), classes, settings.head)
         watched = "the slice that stops training early" if settings.patience else None
-        groups = check_groups(groups, len(features), watched)
-        self.scaler_ = InputScaler.learn(features, settings.standardize)
-        self.measured_ = self.scaler_.measured
-        self.n_rois_, self.n_features_ = features.shape[1:]
+        groups = check_groups(groups, len(X), watched)
+        how = groups, settings.preparing(), settings.standardize
+        connectomes, features = self._learn_inputs(X, *how)
         self.settings_ = settings
-        shared = np.array(connectomes[0]) if all_equal(connectomes) else None
-        self.shared_connectome_ = shared
-        preparing = settings.preparing()
-        self.preparation_ = preparing.learn(connectomes, features, groups)
         with threads(self.n_threads):
             batch, seed = self._batch(connectomes, features), self.random_state or 0
             settings, scales = self._first_scales(X, y, groups, settings)
@@ -167,24 +150,22 @@ class GraphClassifier(PackedClassifier):
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
     ) -> tuple[Settings, np.ndarray]:
         """Return where scales start, and the settings with what depends on it."""
-        if settings.initial_scale != EVIDENCE:
-            settled = settings.linear_penalty != AUTO
-            scales = np.full(self.n_rois_, float(settings.initial_scale))
-            return settings if settled else replace(settings, linear_penalty=0), scales
-        ridge = LSAPRidgeClassifier(
-            "auto" if settings.scale_mode == "region" else "one",
-            classes=getattr(self, "classes", None),
-            max_scale=float(settings.max_scale or 0.0),
-            n_draws=0,
-            threshold=settings.threshold,
-            weights=settings.weights,
-            preparation=settings.preparation,
-        ).fit(X, y, groups)
-        helps = ridge.chosen_ != "none"
-        # from the upper half of what is trusted, steps soon end at its limit
-        upper = float(settings.max_scale or 0.0) / 2
-        start = ridge.scales_ if helps else np.full(self.n_rois_, _NO_NETWORK)
-        scales = np.minimum(start, upper)
+        start, helps = settings.initial_scale, True
+        if start == EVIDENCE:
+            highest = float(settings.max_scale or 0.0)
+            ridge = LSAPRidgeClassifier(
+                "auto" if settings.scale_mode == "region" else "one",
+                classes=getattr(self, "classes", None),
+                max_scale=highest,
+                n_draws=0,
+                threshold=settings.threshold,
+                weights=settings.weights,
+                preparation=settings.preparation,
+            ).fit(X, y, groups)
+            helps = ridge.chosen_ != "none"
+            # from the upper half of what is trusted, steps soon end at its limit
+            start = np.minimum(ridge.scales_ if helps else _NO_NETWORK, highest / 2)
+        scales = np.full(self.n_rois_, start, dtype=np.float64)
         if settings.linear_penalty == AUTO:
             settings = replace(settings, linear_penalty=0.0 if helps else _LINEAR)
         return settings, scales
@@ -523,16 +504,11 @@ class NetworkClassifier(GraphClassifier):
         """Return every setting of a fit, checked."""
         check_choice("network", self.network, NETWORKS)
         check_at_least("scale", self.scale, 0.0)
-        given = self.get_params(deep=False)
-        for name in ("scale", "random_state", "device", "n_threads"):
-            given.pop(name)
-        settings = Settings(
-            **given,
-            initial_scale=float(self.scale),
-            readout_units=self.hidden_units,
-            readout_penalty=0.0,
-            linear_penalty=0.0,
-            least_learned=_LEAST_LEARNED,
-        )
-        check_settings(settings)
-        return settings
+        given = self.get_params(deep=False) | {
+            "initial_scale": float(self.scale),
+            "readout_units": self.hidden_units,
+            "readout_penalty": 0.0,
+            "linear_penalty": 0.0,
+            "least_learned": _LEAST_LEARNED,
+        }
+        return resolve_settings("default", given)

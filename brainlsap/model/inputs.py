@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -31,23 +31,23 @@ class PackedClassifier(ClassifierMixin, BaseEstimator):
     # with metadata routing searches, pipelines and scores hand people on unasked
     __metadata_request__fit: ClassVar = {"groups": True}
 
-    classes_: np.ndarray
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the probability of every class, shape (n_scans, n_classes)."""
-        raise NotImplementedError
-
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the class of highest probability, shape (n_scans,)."""
         probability = self.predict_proba(X)  # first, so that an unfitted model says so
         return self.classes_[probability.argmax(1)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.allow_nan = True
-        return tags
+    def _learn_inputs(
+        self, X: np.ndarray, groups: np.ndarray, preparation: Preparation, scaling: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn what prepares scans; return their connectomes and features."""
+        connectomes, features = check_packed(X)
+        self.n_rois_, self.n_features_ = features.shape[1:]
+        self.scaler_ = InputScaler.learn(features, scaling)
+        self.measured_ = self.scaler_.measured
+        shared = np.array(connectomes[0]) if all_equal(connectomes) else None
+        self.shared_connectome_ = shared
+        self.preparation_ = preparation.learn(connectomes, features, groups)
+        return connectomes, features
 
 
 def check_packed(
@@ -99,7 +99,8 @@ def order_labels(
         raise ParameterError(f"y must have shape ({n_scans},), got {y.shape}.")
     found, codes = np.unique(y, return_inverse=True)
     if len(found) < 2:
-        raise ParameterError(f"y must hold two classes, got only {str(found[0])!r}.")
+        only = ", ".join(repr(str(one)) for one in found) or "none"
+        raise ParameterError(f"y must hold two classes, got only {only}.")
     if classes is None:
         if head == "ordinal" and len(found) > 2 and found.dtype.kind not in "biuf":
             raise ParameterError(

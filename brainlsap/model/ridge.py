@@ -33,7 +33,6 @@ from brainlsap.graph import (
     normalized_laplacian,
 )
 from brainlsap.model.inputs import (
-    InputScaler,
     PackedClassifier,
     all_equal,
     check_packed,
@@ -628,16 +627,10 @@ class LSAPRidgeClassifier(PackedClassifier):
         self, X: np.ndarray, people: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn what prepares scans; return their terms, and the terms' basis."""
-        connectomes, features = check_packed(X)
-        _, self.n_rois_, self.n_features_ = features.shape
-        self.scaler_ = InputScaler.learn(features)
-        self.measured_ = self.scaler_.measured
         options = {"threshold": self.threshold, "weights": self.weights}
         preparation = Preparation.of(**options | (self.preparation or {}))
-        self.preparation_ = preparation.learn(connectomes, features, people)
-        self.shared_connectome_ = None
-        if all_equal(connectomes):
-            self.shared_connectome_ = np.array(connectomes[0], dtype=np.float64)
+        how = people, preparation, "region"
+        connectomes, features = self._learn_inputs(X, *how)
         B = _basis(self.max_scale)
         signals = self.scaler_.apply(features)
         return diffusion_terms(connectomes, signals, self.preparation_, B), B

@@ -119,8 +119,9 @@ CHOICES = {
     "scale_mode": ("region", "global", "frozen"),
     "scale_penalty": ("none", "barrier", "l1"),
     "standardize": ("region", "scan"),
-    "weights": ("weighted", "log", "binary"),
 }
+# What its own reader checks.
+_CHECKED_ELSEWHERE = ("network", "preparation", "weights")
 
 # How far scales may go. On a brain network all regions look alike well before 10;
 # Hermite's terms cancel ever worse beyond 5.
@@ -130,19 +131,11 @@ MAX_SCALES = {"exact": 10.0, "chebyshev": 10.0, "hermite": 5.0, "laguerre": 10.0
 UNTRUSTED_ERROR = 1e-2
 
 _LARGE = 1e18
-# The smallest and the largest value of each number.
+# The smallest and the largest value of numbers that may not be 0, or not be large.
 LIMITS: dict[str, tuple[float, float]] = {
     "tolerance": (1e-15, UNTRUSTED_ERROR),
     "dropout": (0, 0.9),
     "validation_fraction": (0.01, 0.99),
-    **dict.fromkeys(
-        (
-            *("initial_scale", "linear_penalty", "max_scale", "scale_step"),
-            *("scale_clip", "penalty_weight", "learning_rate", "weight_decay"),
-            *("readout_penalty", "patience", "batch_size", "threshold"),
-        ),
-        (0, _LARGE),
-    ),
     **dict.fromkeys(
         ("n_layers", "hidden_units", "readout_units", "n_epochs", "n_starts"),
         (1, _LARGE),
@@ -165,17 +158,16 @@ def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
 
 def check_settings(settings: Settings) -> None:
     """Raise for the first setting that cannot be used."""
-    for name, choices in CHOICES.items():
-        check_choice(name, getattr(settings, name), choices)
     settings.preparing()
-    for name, (lowest, highest) in LIMITS.items():
-        value = getattr(settings, name)
-        if isinstance(value, str | None) and value == getattr(Settings, name):
-            continue
-        if not (isinstance(value, Real) and lowest <= float(value) <= highest):
-            raise ParameterError(
-                f"{name} must be between {lowest:g} and {highest:g}, got {value!r}."
-            )
+    for name, value in vars(settings).items():
+        if name in CHOICES:
+            check_choice(name, value, CHOICES[name])
+        elif name not in _CHECKED_ELSEWHERE and value != getattr(Settings, name):
+            lowest, highest = LIMITS.get(name, (0, _LARGE))
+            if not (isinstance(value, Real) and lowest <= float(value) <= highest):
+                raise ParameterError(
+                    f"{name} must be between {lowest:g} and {highest:g}, got {value!r}."
+                )
     if settings.batch_size == 1:
         raise ParameterError(
             "batch_size must be 0 (all scans) or at least 2: one scan cannot be "
