@@ -1,6 +1,5 @@
 """Connectomes are made ready for a Laplacian, by rules learned from training people."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -105,11 +104,14 @@ class Preparation:
             return replace(self, network=self._edges(network[None])[0])
         if self.connectome == "own" and not self.consensus:
             return self
+        _, person, visits = np.unique(groups, return_inverse=True, return_counts=True)
+        share = 1.0 / (visits[person] * len(visits))
         mean, presence = np.zeros((2, *connectomes.shape[1:]))
-        for part, share in _blocks(groups):
+        for start in range(0, len(share), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
             edges = self._edges(connectomes[part])
-            mean += np.tensordot(share, edges, axes=1)
-            presence += np.tensordot(share, edges > 0, axes=1)
+            mean += np.tensordot(share[part], edges, axes=1)
+            presence += np.tensordot(share[part], edges > 0, axes=1)
         # shares are sums of fractions: 3 of 5 people must count as 0.6
         mask = presence >= self.consensus - 1e-12 if self.consensus else None
         return replace(
@@ -146,15 +148,6 @@ class Preparation:
         edges[..., diagonal, diagonal] = 0.0
         edges[edges < self.threshold] = 0.0
         return edges
-
-
-def _blocks(groups: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield some scans, and how much each counts where each person counts the same."""
-    _, person, n_visits = np.unique(groups, return_inverse=True, return_counts=True)
-    share = 1.0 / (n_visits[person] * len(n_visits))
-    for start in range(0, len(share), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        yield part, share[part]
 
 
 @threadpool_limits.wrap(limits=1)

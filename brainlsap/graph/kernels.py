@@ -332,15 +332,13 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
     def fits(degree: int) -> bool:
         return error_bound(kernel, max_scale, degree, dtype=torch.float64) <= tolerance
 
-    low, high = 0, 1
-    while high <= _HIGHEST_DEGREE and not fits(high):
-        low, high = high + 1, 2 * high
-    if high > _HIGHEST_DEGREE:
+    degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=fits)
+    if degree > _HIGHEST_DEGREE:
         raise ParameterError(
             f"the {kernel} kernel cannot reach tolerance {tolerance:g} at scale "
             f"{max_scale:g}; use chebyshev, a smaller scale or a larger tolerance."
         )
-    return bisect_left(range(high), True, lo=low, key=fits)
+    return degree
 
 
 @lru_cache(maxsize=256)

@@ -41,12 +41,9 @@ def _draw(x: Tensor, level: int) -> Tensor:
 def _kept(drawn: Tensor, level: int, x: Tensor) -> Tensor:
     """Return 0 for what is dropped of `x`, else 1, in its shape."""
     n_bits = _n_bits(level)
-    if n_bits < 8:
-        shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
-        drawn = drawn & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
-        least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
-    else:
-        least = torch.tensor(level, dtype=torch.uint8)
+    shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
+    drawn = drawn & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
+    least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
     # compared into numbers: to truth values, and those to numbers, takes ten times that
     kept = torch.ge(drawn, least, out=x.new_empty(drawn.shape))
     return kept.flatten()[: x.numel()].view(x.shape)
@@ -220,17 +217,11 @@ class GraphNetwork(nn.Module):
 
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`."""
-        level = round(self.dropout * 256) if self.training else 0
-        Z = straight = batch.signal
-        H: Tensor | None = None
-        for number, mix in enumerate(self.mix):
-            Z = self.standardize[number](self._propagated(number, batch, H))
-            straight = straight if number else Z
-            if number < len(self.mix) - 1:
-                H = drop(torch.relu(mix(Z)), self.dropout, self.training)
+        straight, Z = self._carried(batch)
         Z = self._measured(Z)
         if len(self.mix):
-            weights = mix.weight, mix.bias, self.readout.weight
+            weights = self.mix[-1].weight, self.mix[-1].bias, self.readout.weight
+            level = round(self.dropout * 256) if self.training else 0
             read = _MixAndRead.apply(Z, *weights, level)
         else:  # the features as they are
             Z = drop(Z, self.dropout, self.training)
@@ -252,22 +243,26 @@ class GraphNetwork(nn.Module):
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
         """Store these scans' statistics, at the present weights, for prediction."""
-        if not any(isinstance(one, RegionStandardizer) for one in self.standardize):
-            return
-        was_training = self.training
-        self.eval()
-        H = None
-        for number, standardize in enumerate(self.standardize):
-            Z = self._propagated(number, batch, H)
-            standardize.remember(Z)  # type: ignore[operator]
-            if number < len(self.mix) - 1:
-                H = torch.relu(self.mix[number](standardize(Z)))
-        self.train(was_training)
+        if any(isinstance(one, RegionStandardizer) for one in self.standardize):
+            was_training = self.training
+            self.eval()
+            self._carried(batch, remember=True)
+            self.train(was_training)
 
-    def _propagated(self, number: int, batch: Any, H: Tensor | None) -> Tensor:
-        # the first layer's signal lies in the batch, in the form that suits it
-        layer = self.layers[number] if self.heat is None else self.heat
-        return batch.propagate(layer, H)
+    def _carried(self, batch: Any, remember: bool = False) -> tuple[Tensor, Tensor]:
+        """Return what the first and the last layer carry, standardised."""
+        first = Z = batch.signal
+        H: Tensor | None = None  # the first layer's lies in the batch, as suits it
+        for number, standardize in enumerate(self.standardize):
+            if number:
+                H = torch.relu(self.mix[number - 1](Z))
+                H = drop(H, self.dropout, self.training)
+            Z = batch.propagate(self.heat or self.layers[number], H)
+            if remember:
+                standardize.remember(Z)  # type: ignore[operator]
+            Z = standardize(Z)
+            first = first if number else Z
+        return first, Z
 
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array

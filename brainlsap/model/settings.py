@@ -70,10 +70,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text by name, as JSON takes them."""
-        return {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in asdict(self).items()
-        }
+        return asdict(self)
 
 
 PRESETS = {
@@ -148,6 +145,8 @@ def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
     check_choice("preset", preset, PRESETS)
     names = {field.name for field in fields(Settings)}
     chosen = {k: v for k, v in given.items() if k in names and v is not None}
+    for name, value in chosen.items():
+        chosen[name] = value.item() if isinstance(value, np.generic) else value
     settings = replace(PRESETS[preset], **chosen)
     if preset == "paper" and settings.degree is None:
         check_choice("kernel", settings.kernel, KERNELS)
