@@ -273,6 +273,7 @@ def test_every_option_is_explained_and_run_has_few(monkeypatch):
         (run, "measure= takes another", "measure (in a --config file) takes another"),
         (atlas, "labels= or image= must name them", "--labels or --image must name"),
         (predict, "Leave measure= out", "Leave measure= out"),
+        (run, "atlas (row_order='atlas')", "atlas (--row-order atlas)"),
     ],
 )
 def test_messages_speak_of_flags(call, message, told):

@@ -1,7 +1,6 @@
 """The atlas: regions in order, the spellings of their names, where they lie."""
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -18,7 +17,6 @@ from brainlsap.atlas.region_names import (
     bare_name,
     is_outside,
     nearest_names,
-    short_name,
     split_name,
 )
 from brainlsap.atlas.surfaces import read_annotation, read_mesh
@@ -72,7 +70,8 @@ class Atlas:
     ----------
     names, short_names, full_names : tuple of str
         `ctx_rh_G_precuneus`; `(R) G.precuneus`, as the paper's tables print it;
-        `right precuneus`, as a text or a table for readers says it.
+        `right precuneus`, as a text or a table for readers says it. Names of one's
+        own stay as they are written.
     coordinates : array of shape (n_rois, 3)
         Centroids in mm, MNI152; NaN where not known.
     cortex : bool array of shape (n_rois,)
@@ -127,8 +126,9 @@ class Atlas:
 
         Examples
         --------
-        >>> Atlas.from_names(["Precentral_L", "Precentral_R", "Vermis"]).full_names
-        ('left precentral', 'right precentral', 'vermis')
+        >>> atlas = Atlas.from_names(["Precentral_L", "precentral_R", "Vermis"])
+        >>> atlas.regions["hemisphere"].tolist(), atlas.homotopic
+        (['L', 'R', 'M'], array([1, 0, 2]))
         """
         names = list(map(as_text, names))
         if hemispheres is None:
@@ -142,7 +142,7 @@ class Atlas:
             )
         table = pd.DataFrame(coordinates, columns=[*"xyz"], dtype=float)
         table = table.assign(name=names, hemisphere=list(hemispheres))
-        return Atlas(name, _complete(table, "names"))
+        return Atlas(name, complete_regions(table, "names"))
 
     def __len__(self) -> int:
         return len(self.regions)
@@ -170,14 +170,15 @@ class Atlas:
 
     @cached_property
     def full_names(self) -> tuple[str, ...]:
-        """Names for readers, with the side in words, such as `left amygdala`."""
-        sides = self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
-        names = self.regions["long_name"].str.replace(r"\s*\([^)]*\)", "", regex=True)
-        return tuple(
-            side
-            + re.sub("^[A-Z](?=[a-z][^A-Z]*$)", lambda first: first[0].lower(), name)
-            for side, name in zip(sides, names, strict=True)
+        """Names for readers, such as `left amygdala`; own names as they are written."""
+        names, texts = self.regions["name"], self.regions["long_name"]
+        lower = texts.str.replace(r"\s*\([^)]*\)", "", regex=True).str.replace(
+            "^[A-Z](?=[a-z][^A-Z]*$)", lambda first: first[0].lower(), regex=True
         )
+        texts = texts.where(texts == names, lower)
+        sides = self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
+        has_side = [split_name(text)[0] is not None for text in texts]
+        return tuple(texts.where(has_side, sides + texts))
 
     @cached_property
     def coordinates(self) -> np.ndarray:
@@ -312,8 +313,7 @@ class Atlas:
             raise RegionNameError(
                 f"{len(unknown)} of {len(names)} names unknown to atlas {self.name}: "
                 f"{_listed(shown, len(unknown))}. Give each region by its name with "
-                f"its side, such as {self.names[0]!r}; load_atlas({self.name!r}).names "
-                "lists them."
+                f"its side, such as {self.names[0]!r}."
             )
         spelt = pd.Series(names, dtype=object).groupby(found).agg(list)
         shown = [
@@ -541,6 +541,7 @@ def _read_atlas(path: Path) -> Atlas:
     folder, settings = path.parent, {}
     try:
         table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+        table.columns = table.columns.str.lower()
         if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
             settings = json.loads((folder / "atlas.json").read_text(encoding="utf-8"))
     except ValueError as error:  # pandas, JSON and Unicode raise kinds of it
@@ -550,13 +551,13 @@ def _read_atlas(path: Path) -> Atlas:
             "among them name and hemisphere."
         ) from error
     title = folder.resolve().name if path.name == "regions.tsv" else path.stem
-    return Atlas(title, _complete(table, str(path)), folder, settings)
+    return Atlas(title, complete_regions(table, str(path)), folder, settings)
 
 
 _read_once = lru_cache(maxsize=32)(_read_atlas)
 
 
-def _complete(given: pd.DataFrame, where: str) -> pd.DataFrame:
+def complete_regions(given: pd.DataFrame, where: str) -> pd.DataFrame:
     """Check a table of regions, and fill what it does not say."""
     if not {"name", "hemisphere"} <= set(given) or given.empty:
         raise FileFormatError(
@@ -579,9 +580,8 @@ def _complete(given: pd.DataFrame, where: str) -> pd.DataFrame:
             "subcortex" if core in SUBCORTEX_SHORT else "cortex" for _, core in parts
         ],
         "annot_name": names.map(bare_name),
-        "long_name": names.map(bare_name).str.replace("_", " "),
+        **dict.fromkeys(("long_name", "short_name"), names),
         "lobe": "n/a",
-        "short_name": list(map(short_name, names, sides)),
         **dict.fromkeys("xyz", "n/a"),
     }
     table = given.assign(**{k: v for k, v in usual.items() if k not in given})

@@ -109,19 +109,6 @@ def bare_name(name: str) -> str:
     return bare or text
 
 
-def short_name(name: str, hemisphere: str) -> str:
-    """Return the short name that the paper's tables print.
-
-    >>> short_name("ctx_rh_S_intrapariet_and_P_trans", "R")
-    '(R) S.intrapariet&P.trans'
-    """
-    short = SUBCORTEX_SHORT.get(split_name(name)[1])
-    if short is None:
-        joined = re.sub(r"[-_. ]and[-_. ]", "&", bare_name(name))
-        short = re.sub(r"[-_. ]+", ".", joined)
-    return short if hemisphere == "M" else f"({hemisphere}) {short}"
-
-
 @lru_cache(maxsize=8192)
 def is_outside(name: str | bytes) -> bool:
     """Say whether atlases leave a name out on purpose, so that a reader may drop it.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from brainlsap.atlas.region_names import as_text
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import reading
 
 
 def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
@@ -15,7 +15,7 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
 
     Names stand in any order, and numbers may be left out; nibabel drops them.
     """
-    try:
+    with reading(path, "a FreeSurfer annotation"):
         file = BytesIO(Path(path).read_bytes())
 
         def integers(n: int) -> np.ndarray:
@@ -34,8 +34,6 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
         found, places = np.unique(codes, return_inverse=True)
         if not set(found.tolist()) <= set(numbers):
             raise ValueError("a vertex has a label without a name")
-    except Exception as error:  # a broken file fails in many ways
-        raise FileFormatError(f"{path}: cannot be read ({error}).") from error
     return np.array([numbers[code] for code in found.tolist()])[places], names
 
 
@@ -43,16 +41,10 @@ def read_mesh(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """Read vertices (n_vertices, 3) and faces (n_faces, 3) of a GIFTI surface."""
     from nibabel.gifti import GiftiImage
 
-    try:
-        points, faces = GiftiImage.from_filename(path).agg_data(
-            ("pointset", "triangle")
-        )
-        points, faces = points.astype(float), faces.astype(int)
-        return points.reshape(-1, 3), faces.reshape(-1, 3)
-    except Exception as error:  # the parsers of GIFTI each have their own
-        raise FileFormatError(
-            f"{path}: cannot be read as a GIFTI surface ({error})."
-        ) from error
+    with reading(path, "a GIFTI surface"):
+        image = GiftiImage.from_filename(path)
+        points, faces = image.agg_data(("pointset", "triangle"))
+        return points.astype(float).reshape(-1, 3), faces.astype(int).reshape(-1, 3)
 
 
 def fsaverage5(hemisphere: str, kind: str) -> np.ndarray:

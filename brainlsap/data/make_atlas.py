@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.atlas.region_names import is_outside, split_name
+from brainlsap.atlas.atlas import complete_regions
+from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.row_order import read_labels
-from brainlsap.data.tables import listed, write_tsv
+from brainlsap.data.tables import SIDE_COLUMNS, find_column, listed, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, reading
 from brainlsap.files import fill_folder
 
@@ -37,9 +38,10 @@ def make_atlas(
         with `rh.NAME.annot` beside it: the surfaces and, without `labels`, the names.
         FreeSurfer's stats of NAME are then read by name.
     labels : path, optional
-        Names of the regions in order: a column `name`, also `hemisphere`, `x`, `y`,
-        `z` (mm) or further ones, and the number of each label in `image`; or a lookup
-        table like FreeSurferColorLUT.txt; or a name on each line.
+        Names of the regions in order: a column `name` (or `region`, `roi`, `label`
+        ...), also `hemisphere`, `x`, `y`, `z` (mm) or further ones, and the number of
+        each label in `image` (`index`, `id`, `no` ...); or a lookup table like
+        FreeSurferColorLUT.txt; or a name on each line.
     image : path, optional
         NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass.
         Labels that the image does not hold are left out.
@@ -70,27 +72,33 @@ def make_atlas(
         table = table[table["index"] != "0"].reset_index(drop=True)
     else:
         rows = [
-            (name if split_name(name)[0] else f"{side.lower()}h_{name}", side, name)
+            (name, side, name)
             for side, (_, names) in sides.items()
             for name in names
             if not is_outside(name)
         ]
         table = pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
+    said = table["name"].map(lambda name: split_name(name)[0])
+    table = table.rename(columns={find_column(table, SIDE_COLUMNS): "hemisphere"})
     if "hemisphere" not in table:
-        table["hemisphere"] = [split_name(name)[0] or "M" for name in table["name"]]
-    if "index" in table and (table["index"] != "").all():
-        table["freesurfer_id"] = table.pop("index")
+        table["hemisphere"] = said.fillna("M")
+    elif table["name"].duplicated().any():  # one name serves both sides
+        side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
+        sided = side.str.lower() + "h_" + table["name"]
+        table["name"] = table["name"].where(said.notna() | side.isna(), sided)
+    if "index" in table and (numbers := table.pop("index")).ne("").all():
+        table["freesurfer_id"] = numbers
     with fill_folder(folder) as partial:
         if image is not None:
             table = _place_in_image(table, Path(image), partial / "parcellation.nii.gz")
+        complete_regions(table, str(labels or annot))  # refuses what cannot be used
         for side, (codes, names) in sides.items():
-            number = np.arange(1, len(names) + 1)
-            colours = [number * 67 % 256, number * 149 % 256, number % 256, 0 * number]
+            colours = np.outer(np.arange(1, len(names) + 1), [67, 149, 1, 0]) % 256
             path = partial / f"{side.lower()}h.annot"
-            write_annot(path, codes, np.column_stack(colours), names, fill_ctab=True)
-        atlas = _write(table, settings, partial)  # refuses what cannot be used
-        if sides and not np.isfinite(atlas.coordinates).any():
-            table[["x", "y", "z"]] = _centres_on_surface(atlas).round(1)
+            write_annot(path, codes, colours, names, fill_ctab=True)
+        atlas = _write(table, settings, partial)
+        if annot is not None and not np.isfinite(atlas.coordinates).any():
+            table[["x", "y", "z"]] = _centres_on_surface(atlas, Path(annot)).round(1)
             _write(table, settings | {"space": "MNI305"}, partial)
     return load_atlas(folder)
 
@@ -145,12 +153,13 @@ def _place_in_image(table: pd.DataFrame, image: Path, copy: Path) -> pd.DataFram
     return table
 
 
-def _centres_on_surface(atlas: Atlas) -> np.ndarray:
+def _centres_on_surface(atlas: Atlas, left: Path) -> np.ndarray:
     """Return the mean of each region's vertices half way through fsaverage's cortex."""
     centres = np.full((len(atlas), 3), np.nan)
     for side in "LR":
         middle = (fsaverage5(side, "white") + fsaverage5(side, "pial")) / 2
-        labels = atlas.vertex_labels(side)
+        path = left.with_name(f"{side.lower()}{left.name[1:]}")
+        labels = atlas.vertex_labels(side, path)[: len(middle)]
         for row in np.unique(labels[labels >= 0]):
             centres[row] = middle[labels == row].mean(axis=0)
     return centres

@@ -139,7 +139,7 @@ def frame_weights(
         if len(start) > 1:
             raise ParameterError(
                 f"{path} has {len(start)} frames from {start[0]:g} to {end[-1]:g}; say "
-                "which to average by frames=(start, end)."
+                "by frames= which to average, as start and end."
             )
         return np.ones(1)
     inside = (start >= frames[0] - 1e-6) & (end <= frames[1] + 1e-6)

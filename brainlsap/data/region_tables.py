@@ -33,7 +33,9 @@ from brainlsap.data.pet_tables import (
 )
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
+    NAME_COLUMNS,
     SESSION_COLUMNS,
+    SIDE_COLUMNS,
     find_column,
     listed,
     parse_numbers,
@@ -47,14 +49,10 @@ _HEAD_SIZES = (
     *("etiv", "estimatedtotalintracranialvol", "intracranialvol", "icv", "tiv"),
     "st10cv",
 )
-_NAME_COLUMNS = (
-    *("region", "name", "label_name", "label", "structname", "structure", "roi"),
-)
 _SCAN_COLUMNS = (
     *("participant_id", "subject_id", "subject", "ptid", "rid", "scan_id"),
     *SESSION_COLUMNS,
 )
-_SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 _SUFFIX = re.compile(rf"(.+?)[-_. ]({'|'.join(WORDS)})", re.IGNORECASE)
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
@@ -232,7 +230,7 @@ def _read_plain(
     """Return names and cells of a table with a row, or a column, for every region."""
     found = SIDE_IN_NAME.search(path.name)
     side = found[1][0].upper() if found else None
-    name_column = find_column(table, _NAME_COLUMNS)
+    name_column = find_column(table, NAME_COLUMNS)
     if len(table) == 1 and name_column is None:
         values, kinds, _ = _read_columns(path, table, atlas, side)
         best: dict[str, str | float | None] = {}
@@ -242,7 +240,7 @@ def _read_plain(
             best |= {name: None for said, name in heads if said == word}
         return list(best), list(best.values())
     column = find_column(table, measure.columns)
-    for head, wanted in ((name_column, _NAME_COLUMNS), (column, measure.columns)):
+    for head, wanted in ((name_column, NAME_COLUMNS), (column, measure.columns)):
         if head is None:
             raise FileFormatError(
                 f"{path}: no column headed {', '.join(wanted)}; found "
@@ -256,7 +254,7 @@ def _read_plain(
                 f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
             )
     names = [str(name or "") for name in table[name_column]]
-    side_column = find_column(table, _SIDE_COLUMNS)
+    side_column = find_column(table, SIDE_COLUMNS)
     words = table[side_column] if side_column else [side] * len(names)
     sides = [HEMISPHERE_WORDS.get((word or "").lower()) for word in words]
     names = [

@@ -6,7 +6,7 @@ matrices of that size. Everything else is refused, with all that such a size may
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +15,18 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.data.tables import read_lines, read_table, sniff_delimiter, split_cells
+from brainlsap.data.tables import (
+    INDEX_COLUMNS,
+    NAME_COLUMNS,
+    find_column,
+    read_lines,
+    read_table,
+    sniff_delimiter,
+    split_cells,
+)
 from brainlsap.exceptions import FileFormatError, check_choice, reading
 
 ROW_ORDERS = ("atlas", "mrtrix", "micapipe", "freesurfer")
-NAME_HEADS = ("name", "label", "region")
-INDEX_HEADS = ("index", "node_index", "id", "label")
 _STRUCTURES = (
     *("Thalamus", "Caudate", "Putamen", "Pallidum"),
     *("Hippocampus", "Amygdala", "Accumbens-area"),
@@ -179,33 +185,43 @@ def are_counts(names: Sequence[str]) -> bool:
 def read_labels(path: str | Path) -> pd.DataFrame:
     """Read names of regions, one a line: columns `index` ("" where none), `name` ...
 
-    Of a table with a header (`name`, `label` or `region`) all columns are returned,
-    heads in lower case. Without one it is a list, or a lookup table as of FreeSurfer
-    and MRtrix: a number, one or more names of which the last counts, a colour.
+    Of a table with a header (`NAME_COLUMNS`) all columns are returned, heads in lower
+    case. Without one it is a list, or a lookup table as of FreeSurfer and MRtrix: a
+    number, one or more names of which the last counts, a colour.
     """
     lines = read_lines(path)
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
-    rows = [split_cells(line, sniff_delimiter(line)) for line in lines]
-    named = [cell.lower() for cell in rows[0] if cell.lower() in NAME_HEADS]
-    if not named:
-        cells = [
-            (
-                row[0] if row[0].isdecimal() and len(row) > 1 else "",
-                next((c for c in reversed(row) if not c.isdecimal()), row[-1]),
+    first, *rest = [split_cells(line, sniff_delimiter(line)) for line in lines]
+    if find_column(first, NAME_COLUMNS) is None:
+        columns = list(zip(*rest, strict=False))
+        is_table = sniff_delimiter(lines[0]) or any(map(_are_numbers, columns))
+        if is_table and len(first) > 1 and not any(map(str.isdecimal, first)):
+            raise FileFormatError(
+                f"{path}: no column of names among {', '.join(map(repr, first))}; "
+                f"understood are {', '.join(NAME_COLUMNS)}, and for their numbers "
+                f"{', '.join(filter(None, INDEX_COLUMNS))}. Rename the columns."
             )
-            for row in rows
+        cells = [
+            (row[0], next((c for c in row[::-1] if not c.isdecimal()), row[-1]))
+            if row[0].isdecimal() and len(row) > 1
+            else ("", " ".join(c for c in row if not c.isdecimal()) or row[0])
+            for row in (first, *rest)
         ]
         return pd.DataFrame(cells, columns=["index", "name"])
     table = read_table(path).fillna("")
     table.columns = table.columns.str.lower()
-    numbers = [head for head in table if table[head].str.isdecimal().all()]
-    name = next((h for h in NAME_HEADS if h in named and h not in numbers), named[0])
-    numbers.sort(key=lambda head: head not in INDEX_HEADS)
-    index = next((head for head in numbers if head != name), None)
-    if index is None:
-        table["index"] = ""
-    return table.rename(columns={name: "name", index: "index"})
+    numbers = [head for head in table if _are_numbers(table[head])]
+    texts = [head for head in table if head not in numbers]
+    name = find_column(texts, NAME_COLUMNS) or find_column(table, NAME_COLUMNS)
+    numbers = [head for head in numbers if head != name]
+    index = find_column(numbers, (*INDEX_COLUMNS, *NAME_COLUMNS))
+    names, counts = table.pop(name), "" if index is None else table.pop(index)
+    return table.assign(index=counts, name=names)
+
+
+def _are_numbers(cells: Iterable[str]) -> bool:
+    return all(map(str.isdecimal, cells))
 
 
 def read_names(path: str | Path) -> tuple[str, ...]:

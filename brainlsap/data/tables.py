@@ -26,6 +26,16 @@ FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
 )
+# Heads of columns of regions' names, numbers and sides, best first.
+NAME_COLUMNS = (
+    *("name", "region", "region_name", "roi", "roi_name", "label_name", "label"),
+    *("struct_name", "structure", "parcel", "parcel_name", "node", "node_name"),
+)
+INDEX_COLUMNS = (
+    *("index", "node_index", "freesurfer_id", "id", "no", "nr", "number", "value"),
+    *("label_id", "region_id", "roi_id", ""),
+)
+SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 # Of a long list of faults so many are shown.
 _MOST_SHOWN = 20
 
@@ -178,9 +188,13 @@ def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:
 
 
 def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
-    """Return the first head that is wanted, in any case; None where there is none."""
-    lower = {head.lower(): head for head in heads}
-    return next((lower[name] for name in wanted if name in lower), None)
+    """Return the first head that is wanted, by its letters and digits in any case."""
+
+    def letters(head: str) -> str:
+        return "".join(filter(str.isalnum, head.lower()))
+
+    known = {letters(head): head for head in heads}
+    return next((known[one] for one in map(letters, wanted) if one in known), None)
 
 
 def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:

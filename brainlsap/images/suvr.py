@@ -229,8 +229,8 @@ def read_pet(
     else:
         if frames is None:
             raise ParameterError(
-                f"{path} has {n_frames} frames; say which to average by frames=(start, "
-                "end) in seconds."
+                f"{path} has {n_frames} frames; say which to average by frames=, as "
+                "start and end in seconds."
             )
         beside = path.with_name(path.name.removesuffix(".gz")).with_suffix(".json")
         with reading(beside, "times of frames (FrameTimesStart, FrameDuration)"):

@@ -8,7 +8,6 @@ from brainlsap.atlas.region_names import (
     as_text,
     bare_name,
     is_outside,
-    short_name,
     split_name,
 )
 from brainlsap.exceptions import RegionNameError
@@ -103,9 +102,8 @@ def test_names_of_nilearns_volume_labels():
     assert atlas.find("R S_temporal_transverse") == 147
 
 
-def test_bare_and_short_names_of_the_midline():
+def test_bare_names_of_the_midline():
     assert bare_name("Brain-Stem") == "Brain-Stem"
-    assert short_name("Brain-Stem", "M") == "Brain.Stem"
     assert as_text(b"lh_insula\n") == "lh_insula"
 
 

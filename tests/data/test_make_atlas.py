@@ -26,7 +26,9 @@ LABELS = {
     "a.csv": "No,Region,network\n9,Heschl_R,a\n7,Heschl_L,a\n30,Vermis,n/a\n8,Gone,x\n",
     "lut.txt": "#No. Name R G B A\n0 Unknown 0 0 0 0\n9 Heschl_R 1 2 3 0\n"
     "7 Heschl_L 4 5 6 0\n30 Vermis 7 8 9 0\n",
-    "b.tsv": "index\tname\themisphere\n9\tHeschl_R\tR\n7\tHeschl_L\tL\n30\tVermis\tM\n",
+    "b.tsv": "ROI_name\tnumber\themi\nHeschl_R\t9\tr\nHeschl_L\t7\tL\nVermis\t30\tM\n",
+    "c.csv": "Label,region_name\n9,Heschl_R\n7,Heschl_L\n30,Vermis\n",
+    "d.csv": "roi;no\nHeschl_R;9\nHeschl_L;7\nVermis;30\n",
 }
 
 
@@ -38,7 +40,7 @@ def test_an_image_with_a_table_gives_names_and_centres(tmp_path, image, write, n
         main(["atlas", str(out), "--labels", str(labels), "--image", str(image)]) == 0
     )
     atlas = load_atlas(out)
-    assert atlas.full_names == ("right heschl", "left heschl", "vermis")
+    assert atlas.full_names == ("Heschl_R", "Heschl_L", "Vermis")
     np.testing.assert_allclose(atlas.coordinates[:, 0], [20, -20, 0])
     np.testing.assert_allclose(atlas.coordinates[:, 1:], [[6, 10]] * 3)
     assert atlas.regions["freesurfer_id"].tolist() == [9, 7, 30]
@@ -46,6 +48,23 @@ def test_an_image_with_a_table_gives_names_and_centres(tmp_path, image, write, n
     assert (out / "parcellation.nii.gz").is_file()
     if name == "a.csv":
         assert atlas.regions["network"].tolist() == ["a", "a", ""]
+
+
+def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
+    labels = write("e.csv", "Gebiet,Nr\nHeschl_L,7\n")
+    for given, said in (
+        (
+            ["--labels", labels],
+            "among 'Gebiet', 'Nr'; understood are name, region, region_name, roi",
+        ),
+        ([], "--annot or --labels must name the regions"),
+        (["--annot", labels], "error: --annot must be a file lh.NAME.annot"),
+    ):
+        assert main(["atlas", str(tmp_path / "out"), *map(str, given)]) == 2
+        assert said in capsys.readouterr().err
+    labels = write("f.csv", "roi,Hemi\nHeschl,L\nHeschl,R\n")
+    atlas = make_atlas(tmp_path / "two", labels=labels)
+    assert atlas.names == ("lh_Heschl", "rh_Heschl")
 
 
 def annotation(folder, n_vertices, names=("unknown", "north", "south")):

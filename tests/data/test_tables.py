@@ -348,7 +348,7 @@ def test_a_second_scan_is_not_the_other_side(read, head):
         (
             upright(head="x\tsuvr"),
             FileFormatError,
-            "no column headed region, .* found x",
+            "no column headed name, .* found x",
         ),
         (
             upright(head="name\tx"),
