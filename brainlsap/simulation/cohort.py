@@ -218,7 +218,7 @@ def make_cohort(
     check_at_least("spread", spread, 0)
     check_at_least("noise", noise, 0)
     atlas, stream = load_atlas(atlas), partial(random_stream, random_state)
-    people = make_people(n_people, shares, visits, n_sites, random_state)
+    people = _draw_people(n_people, shares, visits, n_sites, stream)
     cores = [split_name(name)[1] for name in atlas.names]
     seeded = np.isin(cores, SEEDS)
     if seeds is not None:
@@ -231,7 +231,7 @@ def make_cohort(
     base = _atlas_network(atlas, np.isin(cores, HUBS), stream("base network"))
     connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
     pattern, depth = np.empty((n_people, len(base))), np.empty(n_people)
-    for person, scans in enumerate(_by_person(people)):
+    for person, scans in people.groupby("person").indices.items():
         network = vary_network(base, stream("network", person), PERSON_VARIABILITY)
         operator = diffusion_operator(network)
         pattern[person] = spread_from_seeds(operator, seeded, spread)
@@ -246,30 +246,26 @@ def make_cohort(
     severity = people["stage"].to_numpy() / (len(STAGES) - 1) * depth[who]
     severity = severity * (1 + PROGRESS_PER_YEAR * years)
     loss = np.minimum(effect * severity[:, None] * pattern[who], 0.95)
-    truth = pd.DataFrame({"region": atlas.names, "seed": seeded})
-    features, mean_loss = [], effect * pattern.mean(axis=0)
+    features, effects = [], {}
     for name in names:
-        means = _healthy_means(atlas, cores, FEATURES[name], stream(f"mean {name}"))
-        healthy = _draw_healthy(name, means, people, noise, stream)
+        healthy, means = _draw_healthy(name, atlas, cores, people, noise, stream)
         features.append(healthy * (1 - loss))
         # 0 - x, since -x of no loss would be -0.
-        expected = 0.0 - means * mean_loss
-        if name == names[0]:
-            truth["effect"] = expected
-        if len(names) > 1:
-            truth[f"effect_{name}"] = expected
-    scan = people["participant"] + "_" + people["session"]
+        effects[f"effect_{name}"] = 0.0 - means * (effect * pattern.mean(axis=0))
+    first = effects[f"effect_{names[0]}"]
+    truth = {"region": atlas.names, "seed": seeded, "effect": first}
+    truth |= effects if len(names) > 1 else {}
     asked = {"n_people": n_people, "effect": effect, "spread": spread, "noise": noise}
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
-        table=people.assign(scan=scan)[[*KEY_COLUMNS, "age", "sex", "site"]],
+        table=people[[*KEY_COLUMNS, "age", "sex", "site"]],
         atlas=atlas,
         feature_names=names,
         classes=tuple(stage for stage in STAGES if stage in set(people["label"])),
         notes=("simulated: nobody's data",),
         provenance={"simulated": "make_cohort", **asked, "random_state": random_state},
-        truth=truth,
+        truth=pd.DataFrame(truth),
     )
 
 
@@ -292,47 +288,38 @@ def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
     return counts
 
 
-def make_people(
+def _draw_people(
     n_people: int,
-    shares: Mapping[str, float] | None = None,
-    visits: Sequence[float] = VISIT_SHARES,
-    n_sites: int = 4,
-    random_state: int = 0,
+    shares: Mapping[str, float] | None,
+    visits: Sequence[float],
+    n_sites: int,
+    stream: Callable[..., np.random.Generator],
 ) -> pd.DataFrame:
-    """Draw people and visits: person, visit, stage, age, sex and site of every scan."""
+    """Draw people and visits: who came when, stage, age, sex and site of every scan."""
     if shares is None:
         shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    stream = partial(random_stream, random_state)
     counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
     stages = stream("stages").permutation(np.repeat(np.arange(len(STAGES)), counts))
     n_visits = np.repeat(np.arange(len(visits)) + 1, divide(n_people, visits))
     n_visits = stream("visits").permutation(n_visits)
     rows = []
-    for person, (start, times) in enumerate(zip(stages, n_visits, strict=True)):
-        rng = stream("person", person)
-        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[start]]
+    for person, (stage, times) in enumerate(zip(stages, n_visits, strict=True)):
+        rng, name = stream("person", person), f"sub-{person + 1:04d}"
+        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
-        fixed = {
-            "person": person,
-            "participant": f"sub-{person + 1:04d}",
-            "stage": start,
-            "label": STAGES[start],
-            "sex": "M" if rng.random() < n_men / n_group else "F",
-            "site_number": (site := int(rng.integers(n_sites))),
-            "site": f"site-{site + 1}",
-        }
+        sex = "M" if rng.random() < n_men / n_group else "F"
+        site = int(rng.integers(n_sites))
         for visit in range(times):
             months = visit * MONTHS_BETWEEN
-            at = {"session": f"ses-M{months:02d}", "age": round(age + months / 12, 1)}
-            rows.append({**fixed, "visit": visit, **at})
-    return pd.DataFrame(rows)
-
-
-def _by_person(people: pd.DataFrame) -> list[np.ndarray]:
-    """Return the rows of every person, in the order of visits."""
-    return list(people.groupby("person").indices.values())
+            session, now = f"ses-M{months:02d}", round(age + months / 12, 1)
+            who = (f"{name}_{session}", name, session, STAGES[stage])
+            rows.append(
+                (*who, now, sex, f"site-{site + 1}", person, visit, stage, site)
+            )
+    facts = ("age", "sex", "site", "person", "visit", "stage", "site_number")
+    return pd.DataFrame(rows, columns=[*KEY_COLUMNS, *facts])
 
 
 def _atlas_network(
@@ -354,44 +341,40 @@ def _atlas_network(
     return base * (STREAMLINES / (base.sum() / 2))
 
 
-def _healthy_means(
-    atlas: Atlas, cores: list[str], model: FeatureModel, rng: np.random.Generator
-) -> np.ndarray:
-    """Return mu (n_rois,), equal for regions of one structure; NaN: not measured."""
-    structures, which = np.unique(cores, return_inverse=True)
-    # Cut at two deviations: the cortex has no region of half or twice the thickness.
-    draws = np.clip(rng.standard_normal(len(structures)), -2, 2)
-    cortex = model.cortex_mean + model.cortex_spread * draws
-    sizes = model.subcortex
-    usual = float(np.median(list(sizes.values()))) if sizes else np.nan
-    below = np.array([sizes.get(name, usual) for name in structures])
-    return np.where(atlas.cortex, cortex[which], below[which])
-
-
 def _draw_healthy(
     name: str,
-    means: np.ndarray,
+    atlas: Atlas,
+    cores: list[str],
     people: pd.DataFrame,
     noise: float,
     stream: Callable[..., np.random.Generator],
-) -> np.ndarray:
-    """Draw the healthy part of y (n_scans, n_rois) of the module's page."""
-    model, n_rois = FEATURES[name], len(means)
-    site = people["site_number"].to_numpy(int)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the healthy part of y (n_scans, n_rois) of the module's page, and mu.
+
+    mu is equal for regions of one structure; NaN where there is no such value.
+    """
+    model, n_rois = FEATURES[name], len(atlas)
+    structures, which = np.unique(cores, return_inverse=True)
+    # Cut at two deviations: the cortex has no region of half or twice the thickness.
+    draws = np.clip(stream(f"mean {name}").standard_normal(len(structures)), -2, 2)
+    cortex = (model.cortex_mean + model.cortex_spread * draws)[which]
+    usual = np.median([*model.subcortex.values()] or [np.nan])
+    below = [model.subcortex.get(core, usual) for core in cores]
+    means = np.where(atlas.cortex, cortex, below)
+    site = people["site_number"].to_numpy()
     sites = [stream(f"site {name}", k).normal() for k in range(site.max() + 1)]
-    known = model.aging * (people["age"].to_numpy(float) - MIDDLE_AGE)
+    known = model.aging * (people["age"].to_numpy() - MIDDLE_AGE)
     known = known + SITE_SPREAD * np.array(sites)[site]
     values = np.empty((len(people), n_rois))
-    for person, scans in enumerate(_by_person(people)):
+    for person, scans in people.groupby("person").indices.items():
         rng = stream(f"person {name}", person)
         shared, regional = rng.standard_normal(), rng.standard_normal(n_rois)
         own = model.shared * shared + model.regional * regional
         for visit, row in enumerate(scans):
             error = stream(f"scan {name}", person, visit).standard_normal(n_rois)
-            varied = noise * (own + model.scan * error)
-            values[row] = means * (1 + known[row] + varied)
+            values[row] = 1 + known[row] + noise * (own + model.scan * error)
     # However large the noise asked for, nothing measured becomes negative.
-    return np.maximum(values, 0.5 * means)
+    return np.maximum(means * values, 0.5 * means), means
 
 
 BENCHMARK_ROIS = 160
@@ -400,7 +383,6 @@ BENCHMARK_SEEDS = {"normalized": 6, "combinatorial": 6, "planted": 10, "permuted
 BENCHMARK_NOISE = {"low": 0.1, "high": 0.2}
 SEMI_AXES = (60.0, 80.0, 55.0)
 SMALLEST_COUNT = 10
-SPREADING_TIME = 3.0
 DEEPEST_LOSS = 1.5
 
 
@@ -475,8 +457,7 @@ def make_benchmark_cohort(
         rng = stream("decisive network", person)
         network = vary_network(base, rng, variability=0.6)
         if operator is not None:
-            spread = spread_from_seeds(operator(network), seeded, SPREADING_TIME)
-            pattern[person] = spread
+            pattern[person] = spread_from_seeds(operator(network), seeded, time=3.0)
         counts = count_streamlines(network, rng)
         connectomes[person] = np.where(counts < SMALLEST_COUNT, 0.0, counts)
     pattern = pattern / pattern.max()
@@ -490,16 +471,15 @@ def make_benchmark_cohort(
     if case == "permuted":
         stages = stream("decisive labels").permutation(stages)
         seeded, effect = np.zeros_like(seeded), np.zeros(BENCHMARK_ROIS)
-    table = pd.DataFrame(
-        {"participant": [f"sub-{person + 1:04d}" for person in range(n_people)]}
-    )
-    labels = [STAGES[stage] for stage in stages]
+    people = [f"sub-{person + 1:04d}" for person in range(n_people)]
+    table = {"scan": people, "participant": people, "session": ""}
+    table["label"] = [STAGES[stage] for stage in stages]
     asked = {"case": case, "noise": noise, "n_people": n_people}
     asked["random_state"] = random_state
     return Cohort(
         connectomes=connectomes,
         features=values[:, :, None],
-        table=table.assign(scan=table["participant"], session="", label=labels),
+        table=pd.DataFrame(table),
         atlas=atlas,
         feature_names=("value",),
         classes=STAGES,

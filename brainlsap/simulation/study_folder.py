@@ -121,21 +121,21 @@ def _write_scan(
     text = table.to_csv(header=is_named, index=is_named, index_label="region")
     _write(own / "dwi" / f"{name}_atlas-{word}_connectivity.csv", text)
     values = dict(zip(cohort.feature_names, cohort.features[row].T, strict=True))
-    if annotation := atlas.settings.get("annotation"):
-        of_freesurfer = values.keys() & {"thickness", "volume"}
-        measured = {feature: values.pop(feature) for feature in of_freesurfer}
+    annotation = atlas.settings.get("annotation")
+    of_freesurfer = {"thickness", "volume"} if annotation else set()
+    measured = {feature: values.pop(feature) for feature in of_freesurfer & {*values}}
+    if measured:
         stats = folder / "derivatives" / "freesurfer" / name / "stats"
-        for hemisphere in "LR" if measured else "":
+        for hemisphere in "LR":
             path = stats / f"{hemisphere.lower()}h.{annotation}.stats"
             _write(path, aparc_text(atlas, hemisphere, name, measured))
-        if measured:
-            _write(stats / "aseg.stats", aseg_text(atlas, name, measured.get("volume")))
+        _write(stats / "aseg.stats", aseg_text(atlas, name, measured.get("volume")))
     for feature, regional in values.items():
         path, column = own / "anat" / f"{name}_desc-{feature}_regions.tsv", feature
         if feature == "fdg":
             path = own / "pet" / f"{name}_trc-18FFDG_desc-suvr_regions.tsv"
             column = "suvr"
-        cells = ["n/a" if np.isnan(v) else f"{v:.10g}" for v in regional.tolist()]
+        cells = pd.Series(regional).map("{:.10g}".format, na_action="ignore")
         write_tsv(pd.DataFrame({"region": atlas.names, column: cells}), path)
 
 
@@ -176,16 +176,6 @@ def mrtrix_matrix(matrix: np.ndarray, nodes: np.ndarray, scan: str) -> np.ndarra
     return np.triu(full, 1)
 
 
-# Structures of aseg.stats that atlases may lack: number, name, mm3 in an adult.
-OTHER_STRUCTURES = (
-    (4, "Left-Lateral-Ventricle", 12000),
-    (7, "Left-Cerebellum-White-Matter", 15000),
-    (8, "Left-Cerebellum-Cortex", 52000),
-    (16, "Brain-Stem", 21000),
-    (26, "Left-Accumbens-area", 500),
-    (47, "Right-Cerebellum-Cortex", 53000),
-    (58, "Right-Accumbens-area", 520),
-)
 _HEAD = """# Title Segmentation Statistics
 # generating_program brainlsap (simulated, nobody's data)
 # anatomy_type volume
@@ -236,19 +226,16 @@ def aparc_text(
 
 
 def aseg_text(atlas: Atlas, scan: str, volume: np.ndarray | None) -> str:
-    """Return an `aseg.stats`: the atlas' structures, and some that it lacks.
-
-    Without volumes everybody has the same size of each structure.
-    """
-    found = {number: (name, float(size)) for number, name, size in OTHER_STRUCTURES}
-    for i in np.flatnonzero(~atlas.cortex).tolist():
-        name, number = atlas.names[i], int(atlas.regions["freesurfer_id"][i])
-        usual = VOLUME.get(split_name(name)[1], 1000.0)
-        size = usual if volume is None else float(volume[i])
-        if np.isfinite(size):
-            found[number] = name, size
+    """Return an `aseg.stats`; without volumes everybody has the same sizes."""
+    sizes = volume
+    if sizes is None:
+        cores = [split_name(name)[1] for name in atlas.names]
+        sizes = np.array([VOLUME.get(core, 1000.0) for core in cores])
+    numbers = atlas.regions["freesurfer_id"].to_numpy()
+    found = np.flatnonzero(~atlas.cortex & np.isfinite(sizes))
+    found = found[np.argsort(numbers[found])]
     return _HEAD.format(scan=scan) + "\n".join(
-        f"{index:3d} {number:3d} {size:9.0f} {size:18.9f}  {name:<32s}"
-        " 70.0000 10.0000 20.0000 110.0000 90.0000"
-        for index, (number, (name, size)) in enumerate(sorted(found.items()), start=1)
+        f"{place:3d} {numbers[i]:3d} {sizes[i]:9.0f} {sizes[i]:18.9f}  "
+        f"{atlas.names[i]:<32s} 70.0000 10.0000 20.0000 110.0000 90.0000"
+        for place, i in enumerate(found, start=1)
     )
