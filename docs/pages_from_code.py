@@ -28,7 +28,7 @@ PACKAGES = {
 # Modules whose own docstring is part of their package's page.
 EXPLAINED = {
     "brainlsap.adni": ("convert",),
-    "brainlsap.simulation": ("cohort", "networks", "study_folder"),
+    "brainlsap.simulation": ("cohort", "study_folder"),
 }
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "results"

@@ -25,7 +25,6 @@ import pandas as pd
 from brainlsap.adni.images import MODALITIES, find_images, pair_images, tracer_of
 from brainlsap.adni.tables import (
     DIAGNOSES,
-    STAGED_PHASES,
     STAGES,
     read_adni_tables,
 )
@@ -47,7 +46,7 @@ _SESSION = (
 )
 _VISIT = ["participant_id", "session_id"]
 _NAMED = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
-_DICOM = (".dcm", ".ima", "")
+_DICOM = {".dcm", ".ima", ""}
 _SUFFIX = re.compile(r"\.nii\.gz$|\.[^.]*$")
 
 
@@ -164,8 +163,11 @@ def import_adni(
                 f"{found['ptid'].nunique()} people, {len(visits)} visits, within "
                 f"{window} days; {n_left} visits left out for want of a modality"
             )
-        notes += [*lost_labels(visits), STAGE_POLICIES[stages]]
         converters, labels = find_converters(visits), labels_by_phase(visits)
+        unstaged = labels.groupby("phase")["none"].sum()
+        told = ", ".join(f"{n} of {phase}" for phase, n in unstaged.items() if n)
+        notes += [f"people without a stage: {told}"] if told else []
+        notes.append(STAGE_POLICIES[stages])
         made = AdniImport(Path(out), pairs, unused, converters, labels, tuple(notes))
         _write_people(made, visits, stages == "carry", whole)
         for row in pairs.to_dict("records"):
@@ -208,33 +210,6 @@ def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(columns=None).reset_index()
 
 
-def lost_labels(visits: pd.DataFrame) -> list[str]:
-    """Say whose SMC, EMCI or LMCI is not known, and since which phase."""
-    first = visits["month"] == visits.groupby("rid")["month"].transform("min")
-    was_staged, is_staged = (
-        visits[name].isin(STAGED_PHASES) for name in ("first_phase", "phase")
-    )
-    told = {
-        "people with MCI have no EMCI or LMCI, their stage is n/a": first
-        & (visits["diagnosis"] == "MCI")
-        & visits["stage"].isna(),
-        "people with stage CN came in with a phase that may not tell SMC apart": first
-        & (visits["stage"] == "CN")
-        & ~was_staged,
-        "people with SMC, EMCI or LMCI were seen later, where only CN, MCI and AD are "
-        "given": visits["stage"].isin(("SMC", "EMCI", "LMCI"))
-        & (visits["month"] > 0)
-        & visits["phase"].notna()
-        & ~is_staged,
-    }
-    return [
-        f"{visits.loc[which, 'rid'].nunique()} {what}: "
-        + ", ".join(sorted(set(visits.loc[which, "phase"].dropna())))
-        for what, which in told.items()
-        if which.any()
-    ]
-
-
 def _write_people(
     made: AdniImport, visits: pd.DataFrame, carry: bool, folder: Path
 ) -> None:
@@ -266,10 +241,9 @@ def _place_files(row: dict[str, str], folder: Path, how: str) -> None:
     One NIfTI image and its sidecars get the names of BIDS; other files keep theirs
     behind the visit's; of many (DICOM), the folder is linked in `sourcedata/`.
     """
-    kind, ending = {"anat": ("anat", "T1w"), "dwi": ("dwi", "dwi")}.get(
-        row["modality"],
-        ("pet", f"trc-{tracer_of(row['description'], row['modality'])}_pet"),
-    )
+    pet = "pet", f"trc-{tracer_of(row['description'], row['modality'])}_pet"
+    kinds = {"anat": ("anat", "T1w"), "dwi": ("dwi", "dwi")}
+    kind, ending = kinds.get(row["modality"], pet)
     visit = Path(row["participant_id"], row["session_id"], kind)
     name = f"{row['participant_id']}_{row['session_id']}"
     (folder / visit).mkdir(parents=True, exist_ok=True)
@@ -278,17 +252,16 @@ def _place_files(row: dict[str, str], folder: Path, how: str) -> None:
     source = Path(row["source"]).resolve()
     suffix_of = {
         path: "".join(_SUFFIX.findall(path.name.lower()))
-        for path in sorted(source.iterdir())
+        for path in source.iterdir()
         if path.is_file()
     }
     is_one = sum(suffix in _NAMED[:2] for suffix in suffix_of.values()) == 1
-    targets = {
-        path: folder / visit / f"{name}_{ending}{suffix}"
-        if is_one and suffix in _NAMED
-        else folder / visit / f"{name}_{path.name}"
-        for path, suffix in suffix_of.items()
-    }
-    if set(suffix_of.values()) & set(_DICOM):
+    targets = {}
+    for path, suffix in suffix_of.items():
+        is_named = is_one and suffix in _NAMED
+        new = f"{ending}{suffix}" if is_named else path.name
+        targets[path] = folder / visit / f"{name}_{new}"
+    if not _DICOM.isdisjoint(suffix_of.values()):
         targets = {source: folder / "sourcedata" / visit / row["image"]}
         targets[source].parent.mkdir(parents=True, exist_ok=True)
     for path, target in targets.items():

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,7 +22,7 @@ MODALITIES: dict[str, tuple[str, ...]] = {
     **_PET,
     "anat": ("mprage", "mp-rage", "mp_rage", "spgr", "t1w", "t1_"),
 }
-_COLUMNS = ("ptid", "image", "day", "modality", "description", "scanner", "source")
+_COLUMNS = ["ptid", "image", "day", "modality", "description", "source", "is_empty"]
 _PTID, _IMAGE = re.compile(r"\d{3}_S_\d{4,5}"), re.compile(r"I\d+")
 PAIR_COLUMNS = (
     *("participant_id", "ptid", "session_id", "viscode", "exam_date", "modality"),
@@ -59,31 +58,23 @@ def find_images(
     Sorted by person, day and number. `listed` is LONI's list of images, for scanners.
     Raises CohortError where there is no image, or one number in two places.
     """
-    scanners = _listed_scanners(listed)
-    rows: list[dict[str, str | None]] = []
-    unknown: Counter[str] = Counter()
-    n_empty = 0
+    rows = []
     depths = ("", "*/", "*/*/")  # PTID's folders are here, or a little below
     paths = (path for d in depths for path in Path(folder).glob(f"{d}*_S_*/*/*/I*"))
     for path in sorted(paths):
         ptid, description, day, image = path.parts[-4:]
-        modality = modality_of(description, words)
-        if not (_PTID.fullmatch(ptid) and _IMAGE.fullmatch(image)):
-            continue
-        if modality is None:
-            unknown[description] += 1
-        elif not any(file.is_file() for file in path.iterdir()):
-            n_empty += 1
-        else:
-            scanner = _scanner_of(path) or scanners.get(image.lstrip("I"))
-            row = (ptid, image, day, modality, description, scanner, str(path))
-            rows.append(dict(zip(_COLUMNS, row, strict=True)))
-    if not rows:
+        if _PTID.fullmatch(ptid) and _IMAGE.fullmatch(image):
+            modality = modality_of(description, words)
+            is_empty = not any(file.is_file() for file in path.iterdir())
+            rows.append((ptid, image, day, modality, description, str(path), is_empty))
+    found = pd.DataFrame(rows, columns=_COLUMNS)
+    is_used = found["modality"].notna() & ~found["is_empty"].astype(bool)
+    images = found[is_used].sort_values("source", ignore_index=True)
+    if images.empty:
         raise CohortError(
             f"{folder}: no image found; expected PTID/description/date/I-id, such as "
             "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811, with files in it"
         )
-    images = pd.DataFrame(rows)
     days = parse_days(images["day"])
     faults = [
         f"{row.source}: {row.day!r} is no day such as 2006-04-18_08_20_30.0"
@@ -93,13 +84,21 @@ def find_images(
         faults.append(f"{image} stands in {' and in '.join(same['source'])}")
     if faults:
         raise CohortError(f"{folder}: images that cannot be used", faults)
-    told = ", ".join(f"{name} ({n})" for name, n in sorted(unknown.items()))
+    lost = found.loc[~is_used, "description"].value_counts().sort_index()
+    told = ", ".join(f"{name} ({n})" for name, n in lost.items())
     used = ", ".join(sorted(MODALITIES))
-    notes = [f"images of no modality that is used ({used}), left out: {told}"]
-    notes = notes if unknown else []
-    notes += [f"{n_empty} image folders without files: left out"] if n_empty else []
-    images = images.assign(day=days, scan_date=days.dt.strftime("%Y-%m-%d"))
-    return images.sort_values(["ptid", "day", "image"], ignore_index=True), notes
+    note = f"images without files or of no modality that is used ({used}), left out: "
+    scanners = _listed_scanners(listed)
+    images = images.assign(
+        day=days,
+        scan_date=days.dt.strftime("%Y-%m-%d"),
+        scanner=[
+            _scanner_of(Path(row.source)) or scanners.get(row.image.lstrip("I"))
+            for row in images.itertuples()
+        ],
+    )
+    images = images.sort_values(["ptid", "day", "image"], ignore_index=True)
+    return images, [note + told] if told else []
 
 
 def _scanner_of(folder: Path) -> str | None:

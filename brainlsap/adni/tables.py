@@ -13,9 +13,9 @@ from brainlsap.exceptions import CohortError
 
 STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 DIAGNOSES = ("CN", "MCI", "AD")
-PHASES = ("ADNI1", "ADNIGO", "ADNI2", "ADNI3", "ADNI4")
+PHASES = {"ADNI1": 0, "ADNIGO": 1, "ADNI2": 2, "ADNI3": 3, "ADNI4": 4}
 # Phases that tell SMC, EMCI and LMCI apart.
-STAGED_PHASES = PHASES[:3]
+STAGED_PHASES = ("ADNI1", "ADNIGO", "ADNI2")
 # Heads, in lower case, by which a table is known.
 KINDS = {
     "ADNIMERGE": {"rid", "viscode", "dx_bl", "dx"},
@@ -36,25 +36,24 @@ COLUMNS = {
     "education": ("pteducat",),
     "field": ("fldstreng",),
 }
-_WORDS = {
-    **dict.fromkeys(("cn", "nl", "normal", "smc"), "CN"),
-    **dict.fromkeys(("mci", "emci", "lmci"), "MCI"),
-    **dict.fromkeys(("dementia", "ad"), "AD"),
+# Heads of diagnoses, in words or codes; codes of a change (4 to 9) are what it led to.
+DIAGNOSIS_HEADS = ["dx", "diagnosis", "dxcurren", "dxchange"]
+_DIAGNOSES = {
+    **dict.fromkeys(("cn", "nl", "normal", "smc", "1", "7", "9"), "CN"),
+    **dict.fromkeys(("mci", "emci", "lmci", "2", "4", "8"), "MCI"),
+    **dict.fromkeys(("dementia", "ad", "3", "5", "6"), "AD"),
 }
-# Heads of diagnoses, in words or codes. DXCHANGE: the state after the change.
-_STATE = {1: "CN", 2: "MCI", 3: "AD"}
-_CHANGE = {
-    **dict.fromkeys((1, 7, 9), "CN"),
-    **dict.fromkeys((2, 4, 8), "MCI"),
-    **dict.fromkeys((3, 5, 6), "AD"),
-}
-CODED = {"dx": {}, "diagnosis": _STATE, "dxcurren": _STATE, "dxchange": _CHANGE}
 # ARM is coded alike in ADNI1, GO and 2: group by scanner, then EMCI and SMC.
-_ARMS = {**dict.fromkeys((1, 4, 7), "CN"), **dict.fromkeys((2, 5, 8), "LMCI")}
-_ARMS |= {**dict.fromkeys((3, 6, 9), "AD"), 10: "EMCI", 11: "SMC"}
+_STAGES = {
+    **dict.fromkeys(("cn", "nl", "1", "4", "7"), "CN"),
+    **dict.fromkeys(("lmci", "2", "5", "8"), "LMCI"),
+    **dict.fromkeys(("ad", "dementia", "3", "6", "9"), "AD"),
+    **dict.fromkeys(("emci", "10"), "EMCI"),
+    **dict.fromkeys(("smc", "11"), "SMC"),
+}
+_SEXES = {"1": "M", "2": "F", "male": "M", "female": "F"}
 _BASELINE = ("bl", "sc", "scmri", "m0", "m00", "m000", "4_bl", "4_sc")
 _SCREEN_FAILURE = "f"
-_SEXES = {"1": "M", "2": "F", "male": "M", "female": "F"}
 # ADNI writes -1 for "not done" and -4 for "missing at transfer".
 _ABSENT = ("-1", "-4", "-1.0", "-4.0")
 _DAYS_PER_MONTH, _DAYS_PER_YEAR = 365.25 / 12, 365.25
@@ -72,46 +71,44 @@ def read_adni_tables(
     twice with two diagnoses.
     """
     folder = Path(folder)
-    found, names = _sort_tables(folder)
+    found = _sort_tables(folder)
+    notes = [f"tables: {', '.join(found)}"]
     if "ADNIMERGE" in found:
-        rows, used = _read_visits(found["ADNIMERGE"]), ["ADNIMERGE"]
+        rows = _read_visits(found["ADNIMERGE"])
     elif "DXSUM" in found:
-        rows, used = _join_others(found), ["DXSUM", "ARM", "PTDEMOG"]
+        rows = _join_others(found)
+        if "ARM" not in found:
+            notes.append("no ARM table: SMC, EMCI and LMCI are not known")
     else:
         raise CohortError(
             f"{folder}: no table of diagnoses; expected ADNIMERGE (columns RID, "
             "VISCODE, DX_bl, DX) or DXSUM (RID, VISCODE and DIAGNOSIS, DXCHANGE or "
             "DXCURREN)"
         )
-    notes = [f"visits: {', '.join(names[kind] for kind in used if kind in found)}"]
-    if "ARM" in used and "ARM" not in found:
-        notes.append("no ARM table: SMC, EMCI and LMCI are not known")
     visits, more = merge_visits(rows, folder)
     return visits, found.get("IMAGES", pd.DataFrame()), notes + more
 
 
-def _sort_tables(folder: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """Return the tables and their files' names, by kind; heads in lower case."""
+def _sort_tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables by kind; heads in lower case, what is absent as None."""
     paths = [folder] if folder.is_file() else sorted(folder.glob("*.[ct]sv"))
     if not paths:
         raise CohortError(f"{folder}: no such folder, or no .csv tables in it")
     found: dict[str, pd.DataFrame] = {}
-    names: dict[str, str] = {}
     for path in paths:
         table = read_table(path)
         table.columns = table.columns.str.lower()
-        heads = set(table.columns)
+        heads = {*table}
         kind = next((name for name, wanted in KINDS.items() if wanted <= heads), None)
-        if kind is None and {"rid", "viscode"} <= heads and heads & set(CODED):
+        if kind is None and {"rid", "viscode"} <= heads and heads & {*DIAGNOSIS_HEADS}:
             kind = "DXSUM"
         if kind in found:
             raise CohortError(
-                f"{folder}: {names[kind]} and {path.name} are both {kind}; keep one"
+                f"{folder}: {path.name} and another table are both {kind}; keep one"
             )
         if kind is not None:
             found[kind] = table.mask(table.isin(_ABSENT)).astype(object)
-            names[kind] = path.name
-    return found, names
+    return found
 
 
 def _first(table: pd.DataFrame, *heads: str) -> pd.Series:
@@ -121,6 +118,12 @@ def _first(table: pd.DataFrame, *heads: str) -> pd.Series:
 
 def _number(column: pd.Series) -> pd.Series:
     return pd.to_numeric(column, errors="coerce").astype(float)
+
+
+def _coded(column: pd.Series, meanings: dict[str, str]) -> pd.Series:
+    """Return what words or codes mean; of a change of words, what it led to."""
+    text = column.str.lower().str.split(" to ").str[-1].str.strip()
+    return text.str.removesuffix(".0").map(meanings).astype(object)
 
 
 def _days(table: pd.DataFrame, head: str) -> pd.Series:
@@ -144,19 +147,6 @@ def parse_days(text: pd.Series) -> pd.Series:
     return days.fillna(pd.to_datetime(american, format="%m/%d/%Y", errors="coerce"))
 
 
-def _diagnosis(table: pd.DataFrame, head: str) -> pd.Series:
-    """Return CN, MCI or AD of words or codes; of a change, what it led to."""
-    column = _first(table, head)
-    words = column.str.lower().str.split(" to ").str[-1].str.strip().map(_WORDS)
-    return words.astype(object).fillna(_number(column).map(CODED[head]))
-
-
-def _stage(column: pd.Series) -> pd.Series:
-    """Return CN, SMC, EMCI, LMCI or AD; missing for a bare MCI."""
-    text = column.str.upper().replace({"NL": "CN", "DEMENTIA": "AD"})
-    return text.where(text.isin(STAGES)).astype(object)
-
-
 def _phase(column: pd.Series) -> pd.Series:
     """Return a phase in one spelling: `ADNI GO`, `adnigo` and `ADNIGO` are one."""
     short = column.str.upper().str.replace(r"[ -]", "", regex=True)
@@ -166,13 +156,13 @@ def _phase(column: pd.Series) -> pd.Series:
 def _read_visits(table: pd.DataFrame) -> pd.DataFrame:
     """Return what a table tells of each visit, in our words."""
     told = {name: _first(table, *heads) for name, heads in COLUMNS.items()}
-    said = pd.DataFrame({head: _diagnosis(table, head) for head in CODED})
+    states = table.reindex(columns=DIAGNOSIS_HEADS).astype(object)
     told |= {
-        "diagnosis": _first(said, *CODED),
-        "stage": _stage(told["stage"]),
+        "diagnosis": _first(states.apply(_coded, meanings=_DIAGNOSES), *states),
+        "stage": _coded(told["stage"], _STAGES),
         "phase": _phase(told["phase"]),
         "first_phase": _phase(told["first_phase"]),
-        "sex": told["sex"].str.lower().map(_SEXES).astype(object),
+        "sex": _coded(told["sex"], _SEXES),
         "date": _days(table, "examdate").fillna(_days(table, "userdate")),
         "age": _number(told["age"]),
         "born": pd.Series(float("nan"), table.index),
@@ -185,33 +175,28 @@ def _join_others(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
     table = found["DXSUM"]
     rows, rid = _read_visits(table), _number(table["rid"])
     if "REGISTRY" in found:
-        known = found["REGISTRY"].assign(day=_days(found["REGISTRY"], "examdate"))
+        known = found["REGISTRY"]
+        keys = [_number(known["rid"]), known["viscode"]]
         # a row without a day does not undo the day of another
-        known = known.dropna(subset="day").assign(rid=_number(known["rid"]))
-        days = known.drop_duplicates(["rid", "viscode"], keep="last")
-        days = days.set_index(["rid", "viscode"])["day"]
+        days = _days(known, "examdate").groupby(keys).last()
         there = days.reindex(pd.MultiIndex.from_arrays([rid, table["viscode"]]))
-        examined = _days(table, "examdate")
-        rows["date"] = examined.fillna(there.set_axis(table.index)).fillna(rows["date"])
+        examined = _days(table, "examdate").fillna(there.set_axis(table.index))
+        rows["date"] = examined.fillna(rows["date"])
     if "ARM" in found:
         rows["stage"] = rid.map(_stages(found["ARM"])).astype(object)
     if "PTDEMOG" in found:
         told = found["PTDEMOG"]
         month = _number(_first(told, "ptdobmm")).fillna(6.5)
-        people = pd.DataFrame(
-            {
-                "rid": _number(told["rid"]),
-                "born": _number(told["ptdobyy"]) + (month - 0.5) / 12,
-                "sex": told["ptgender"].str.lower().map(_SEXES),
-                "education": _first(told, "pteducat"),
-            }
-        )
-        people = people.dropna(subset="born").drop_duplicates("rid").set_index("rid")
-        for name in people:
-            rows[name] = rid.map(people[name])
+        people = {
+            "born": _number(told["ptdobyy"]) + (month - 0.5) / 12,
+            "sex": _coded(told["ptgender"], _SEXES),
+            "education": _first(told, "pteducat"),
+        }
+        known = pd.DataFrame(people).groupby(_number(told["rid"])).first()
+        rows = rows.assign(**{name: rid.map(known[name]) for name in known})
     # names of people that any table gives end with the RID
     names = pd.concat([_first(one, "ptid", "subject") for one in found.values()])
-    names = names[names.str.fullmatch(r"\d{3}_S_\d{4,5}") == True]  # noqa: E712
+    names = names[names.str.fullmatch(r"\d{3}_S_\d{4,5}", na=False)]
     names = names.groupby(names.str[6:].astype(float)).first()
     return rows.assign(ptid=rows["ptid"].fillna(rid.map(names)))
 
@@ -219,14 +204,15 @@ def _join_others(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def _stages(arms: pd.DataFrame) -> pd.Series:
     """Return the baseline label by RID, of the phase in which a person came in."""
     phase = _phase(_first(arms, "phase", "colprot"))
-    stage = _stage(arms["arm"]).fillna(_number(arms["arm"]).map(_ARMS))
-    place = phase.map({name: rank for rank, name in enumerate(PHASES)}).fillna(0)
-    told = pd.DataFrame({"rid": _number(arms["rid"]), "stage": stage, "place": place})
-    told = told[
-        (phase.isna() | phase.isin(STAGED_PHASES))
-        & (_first(arms, "enrolled") != "0")
-        & stage.notna()
-    ]
+    told = pd.DataFrame(
+        {
+            "rid": _number(arms["rid"]),
+            "stage": _coded(arms["arm"], _STAGES),
+            "place": phase.map(PHASES).fillna(0),
+        }
+    )
+    is_staged = phase.isna() | phase.isin(STAGED_PHASES)
+    told = told[is_staged & (_first(arms, "enrolled") != "0")].dropna(subset="stage")
     told = told.sort_values("place", kind="stable")
     return told.drop_duplicates("rid").set_index("rid")["stage"]
 
@@ -247,24 +233,24 @@ def merge_visits(rows: pd.DataFrame, where: Path) -> tuple[pd.DataFrame, list[st
     kept = rows[number.notna() & ~failed]
     since = (kept["date"] - _start(kept)).dt.days
     reckoned = (since / _DAYS_PER_MONTH / 6).round() * 6
-    n_reckoned = int((kept["month"].isna() & reckoned.notna()).sum())
-    kept = kept.assign(month=kept["month"].fillna(reckoned))
-    n_unknown = int(kept["month"].isna().sum())
-    kept = kept.dropna(subset="month")
+    is_odd = kept["month"].isna()
+    kept = kept.assign(month=kept["month"].fillna(reckoned)).dropna(subset="month")
     # the visit called baseline comes first: its facts stand before screening's
     kept = kept.iloc[(kept["code"] != "bl").argsort(kind="stable")]
     _check_diagnoses(kept, where)
     visits = _complete(kept.groupby(_VISIT).first().reset_index())
     told = {
-        "rows without a RID: left out": number.isna().sum(),
-        "visits of screen failures (VISCODE f): left out": failed.sum(),
-        "visits without a month or a date: left out": n_unknown,
-        "visits without a date: no image can join them": visits["date"].isna().sum(),
+        "rows without a RID: left out": number.isna(),
+        "visits of screen failures (VISCODE f): left out": failed,
+        "visits without a month or a date: left out": is_odd & reckoned.isna(),
+        "visits without a date: no image can join them": visits["date"].isna(),
         "visits whose code names no month: reckoned from the days since baseline": (
-            n_reckoned
+            is_odd & reckoned.notna()
         ),
     }
-    return visits, [f"{count} {what}" for what, count in told.items() if count]
+    return visits, [
+        f"{which.sum()} {what}" for what, which in told.items() if any(which)
+    ]
 
 
 def _check_diagnoses(rows: pd.DataFrame, where: Path) -> None:
@@ -285,8 +271,8 @@ def _check_diagnoses(rows: pd.DataFrame, where: Path) -> None:
 def _complete(visits: pd.DataFrame) -> pd.DataFrame:
     """Fill in what holds for a person: name, site, first phase, and age by visit."""
     ptid = visits.groupby("number")["ptid"].transform("first")
-    rank = visits["phase"].map({name: rank for rank, name in enumerate(PHASES)})
-    first = rank.groupby(visits["number"]).transform("min").map(dict(enumerate(PHASES)))
+    rank = visits["phase"].map(PHASES).groupby(visits["number"]).transform("min")
+    first = rank.map(dict(enumerate(PHASES)))
     days = pd.to_datetime(visits["date"])
     years = (days - _start(visits)).dt.days / _DAYS_PER_YEAR
     years = years.fillna(visits["month"] / 12)

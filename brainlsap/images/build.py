@@ -6,10 +6,11 @@ last, with the parameters and the sizes and times of the inputs: what is there w
 same ones is not made again.
 """
 
+import inspect
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data import read_table
-from brainlsap.data.find_files import ScanName, StudyFiles, pick, visit_order
+from brainlsap.data.find_files import ScanName, StudyFiles, pick, read_rows, visit_order
+from brainlsap.data.participants import PEOPLE_FILES
 from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -125,13 +126,17 @@ def build_study(
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
     out = folder / FOLDER if out is None else Path(out)
-    listed: list[str] = []
-    if (folder / "participants.tsv").is_file():
-        listed = [*read_table(folder / "participants.tsv").iloc[:, 0].dropna()]
+    tables = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    listed = [name.participant for name in read_rows(tables[0])[0]] if tables else []
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
     tasks, faults = find_tasks(files, out, atlas, dict(patterns or {}))
-    settings = {"tractogram": dict(connectome or {}), "pet": dict(suvr or {})}
-    calls = (delayed(build_file)(task, atlas, out, settings) for task in tasks)
+    asked = {"tractogram": connectome or {}, "pet": suvr or {}}
+    calls = (
+        delayed(build_file)(task, atlas, settings)
+        for task in tasks
+        for what, settings in asked.items()
+        if what in task.inputs
+    )
     about = {"Name": "brainlsap", "Version": version("brainlsap")}
     with lock_folder(out):
         try:
@@ -141,22 +146,15 @@ def build_study(
                 results, "building", len(tasks), disable=None if verbose else True
             )
             done = sorted(bar)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                "stopped. Run the same command again to continue: what is finished is "
-                f"kept in {out}; nothing half-written is left."
-            ) from None
         finally:  # also of processes that were ended with this one
             for path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(path, ignore_errors=True)
-    files_of: dict[str, list[Path]] = {"made": [], "kept": []}
-    for scan, path, outcome in done:
-        if outcome in files_of:
-            files_of[outcome].append(path)
-        else:
-            faults.setdefault(scan, []).append(outcome)
+    made = tuple(path for _, path, said in done if said == "made")
+    kept = tuple(path for _, path, said in done if said == "kept")
+    for scan, _, said in done:
+        if said not in ("made", "kept"):
+            faults.setdefault(scan, []).append(said)
     lines = (f"{scan}: {'; '.join(said)}" for scan, said in sorted(faults.items()))
-    made, kept = map(tuple, files_of.values())
     return BuiltStudy(out, made, kept, tuple(lines))
 
 
@@ -185,9 +183,9 @@ def find_tasks(
             keys = ((person, visit), (person, ""))
             own = {path for key in keys for path in files.files.get(key, [])}
             images = sorted(path for path in own if out not in path.parents)
-            brains = [segmented[key] for key in keys if key in segmented]
-            chosen, wrong = _choose_images(images, atlas, patterns, brains)
-            if not chosen and not wrong:
+            images += [segmented[key] for key in keys if key in segmented][:1]
+            chosen, wrong = _choose_images(images, atlas, patterns)
+            if not chosen:
                 continue
             parts = (part for path in images for part in path.parts)
             name = next(part for part in parts if ScanName(part).key[0] == person)
@@ -201,7 +199,7 @@ def find_tasks(
                 if what != "tractogram":
                     image = f"{scan}_{what}".rstrip("_")
                     path = Path("pet", f"{image}_atlas-{word}_desc-suvr_regions.tsv")
-                tasks.append(Task(scan, Path(name, session, path), inputs))
+                tasks.append(Task(scan, out / name / session / path, inputs))
     if not tasks and not faults:
         raise CohortError(
             f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no PET "
@@ -212,14 +210,12 @@ def find_tasks(
 
 
 def _choose_images(
-    files: Sequence[Path],
-    atlas: Atlas,
-    patterns: Mapping[str, str],
-    brains: Sequence[Path],
+    files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, Path]], list[str]]:
     """Choose one file of each kind, for the tractogram and each tracer; and faults."""
     own = atlas.settings.get("image_patterns", (f"*{atlas.name.lower()}*",))
-    usual = PATTERNS | {"parcellation": own}
+    segmentation = atlas.settings.get("segmentation", "segmentation")
+    usual = PATTERNS | {"parcellation": (*own, segmentation)}
     faults = []
 
     def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
@@ -234,8 +230,6 @@ def _choose_images(
 
     images = [path for path in files if path.name.lower().endswith(_IMAGES)]
     labels = choose("parcellation", images)
-    if brains and not labels:
-        labels = {"parcellation": brains[0]}
     files = [path for path in files if path.suffix != ".json"]
     chosen = {}
     if lines := choose("tractogram", files):
@@ -251,53 +245,51 @@ def _choose_images(
                 pet |= choose("transform", sorted({*of_tracer, *by_tracer.get("", [])}))
             chosen[name] = pet | labels
     if chosen and not labels and not faults:
-        expected = atlas.settings.get("segmentation", "segmentation")
         faults.append(
-            f"no parcellation of {atlas.name}; expected FreeSurfer's mri/{expected}, "
-            "or an image chosen by parcellation="
+            f"no parcellation of {atlas.name}; expected {segmentation} in FreeSurfer's "
+            "mri, or an image chosen by parcellation="
         )
     return chosen, faults
 
 
 def build_file(
-    task: Task, atlas: Atlas, out: Path, settings: Mapping[str, dict[str, Any]]
+    task: Task, atlas: Atlas, settings: Mapping[str, Any]
 ) -> tuple[str, Path, str]:
     """Build one file if it is missing; return its scan, and "made", "kept" or why not.
 
     A fault is returned, not raised: others go on.
     """
-    path, is_pet = out / task.path, "pet" in task.inputs
+    path, is_pet = task.path, "pet" in task.inputs
     sidecar = path.with_suffix(".json")
-    asked = settings["pet" if is_pet else "tractogram"]
-    facts = {name: (file.name, file.stat()) for name, file in task.inputs.items()}
+    build: Callable[..., Any] = extract_suvr if is_pet else build_connectome
+    call = inspect.signature(build).bind(atlas=atlas, **task.inputs, **settings)
+    call.apply_defaults()
+    given = {k: str(v) for k, v in call.arguments.items() if k not in task.inputs}
+    stats = {name: (file.name, file.stat()) for name, file in task.inputs.items()}
     record = {  # what must be the same for a file not to be made again
-        "Inputs": {n: [f, s.st_size, s.st_mtime_ns] for n, (f, s) in facts.items()},
-        "Asked": {"atlas": atlas.name, **{k: str(asked[k]) for k in sorted(asked)}},
+        "Inputs": {n: [f, s.st_size, s.st_mtime_ns] for n, (f, s) in stats.items()},
+        "Parameters": given | {"atlas": atlas.name},
     }
     try:
         if path.is_file() and sidecar.is_file():
             said = json.loads(sidecar.read_text(encoding="utf-8"))
             if record.items() <= said.items():
                 return task.scan, path, "kept"
-        told: Any
+        built = build(*call.args, **call.kwargs)
         if is_pet:
-            told = extract_suvr(atlas=atlas, **(task.inputs | asked))
-            frame = told.table[["suvr", "n_voxels", "coverage"]]
-        else:  # files are built side by side
-            inputs = {"n_threads": 1} | task.inputs | asked
-            told = build_connectome(atlas=atlas, **inputs)
-            is_whole = np.array_equal(told.matrix, np.rint(told.matrix))
-            frame = told.to_frame().astype(np.int64 if is_whole else float)
+            frame = built.table.drop(columns="mean")
+        else:  # counts as whole numbers
+            frame = built.to_frame().convert_dtypes()
         sidecar.unlink(missing_ok=True)
         with replace_when_whole(path) as partial:
-            sep = "," if path.suffix == ".csv" else "\t"
+            sep = "\t" if is_pet else ","
             frame.to_csv(partial, sep=sep, na_rep="n/a", index_label="region")
         numbers = {
             name: value
-            for name, value in vars(told).items()
+            for name, value in vars(built).items()
             if isinstance(value, int | float) and np.isfinite(value)
         }
-        said = {"Parameters": told.parameters, "Notes": told.notes, **numbers, **record}
+        said = {"Notes": built.notes, **numbers, **record}
         with replace_when_whole(sidecar) as partial:
             partial.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
         return task.scan, path, "made"

@@ -82,17 +82,15 @@ def read_label_image(
     path = Path(path)
     image, affine = read_volume(path)
     voxels = read_voxels(image, path)
+    with np.errstate(invalid="ignore"):
+        values = voxels.astype(np.int32)
     lowest, highest = voxels.min(), voxels.max()
-    if not (lowest >= 0 and 0 < highest <= LARGEST_LABEL):
+    is_whole = lowest >= 0 and np.array_equal(values, voxels)
+    if not (is_whole and 0 < highest <= LARGEST_LABEL):
         raise FileFormatError(
             f"{path}: expected labels from 0 to {LARGEST_LABEL}, 0 for none, found "
-            f"{lowest:g} to {highest:g}."
-        )
-    values = voxels.astype(np.int32)
-    if not np.array_equal(values, voxels):
-        raise FileFormatError(
-            f"{path}: expected whole numbers, one for each region; the image holds "
-            "fractions. Resample parcellations by nearest neighbour only."
+            f"{lowest:g} to {highest:g}. Whole numbers became fractions? Resample by "
+            "nearest neighbour."
         )
     # the part with labels and a layer around it: a quarter of most images
     others = ((1, 2), (0, 2), (0, 1))
@@ -121,16 +119,6 @@ def read_label_image(
     positions = {meant[row]: i for i, row in enumerate(rows) if row >= 0}
     gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
     return LabelImage(path, values, affine, names, positions, counts, (note, *gone))
-
-
-def as_parameters(given: Mapping[str, object]) -> dict[str, object]:
-    """Return arguments as JSON takes them, without those that change no result."""
-    plain = (bool, int, float, str, tuple, type(None))
-    return {
-        name: value if isinstance(value, plain) else f"{value!s:.200}"
-        for name, value in given.items()
-        if name != "n_threads"
-    }
 
 
 def _name_labels(

@@ -18,10 +18,6 @@ from brainlsap.exceptions import FileFormatError, reading
 
 # Points read at once.
 BLOCK = 2**20
-_TRX_KINDS = {
-    "positions": ("float16", "float32", "float64"),
-    "offsets": ("uint32", "uint64", "int32", "int64"),
-}
 
 
 class StreamlineBlock(NamedTuple):
@@ -179,15 +175,13 @@ def _read_trx(path: Path, block: int) -> Parts:
             stream.read()  # the checksum is compared at the very end
 
 
-def _find_array(
-    archive: zipfile.ZipFile, what: str
-) -> tuple[str, np.dtype[np.generic]]:
+def _find_array(archive: zipfile.ZipFile, what: str) -> tuple[str, np.dtype[Any]]:
     """Return the name of an array in the archive, and its type."""
     for name in archive.namelist():
         base, _, kind = name.rpartition(".")
-        if base.split(".")[0] == what and kind in _TRX_KINDS[what]:
+        if base.split(".")[0] == what:
             return name, np.dtype(kind).newbyteorder("<")
-    raise ValueError(f"no {what}.{'|'.join(_TRX_KINDS[what])} in the archive")
+    raise ValueError(f"no {what} in the archive")
 
 
 FORMATS: dict[str, Callable[[Path, int], Parts]] = {

@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,20 +14,8 @@ from scipy import ndimage
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.pet_tables import REFERENCES, frame_weights
 from brainlsap.exceptions import FileFormatError, ParameterError, reading
-from brainlsap.images.parcellation import (
-    LabelImage,
-    Labels,
-    as_parameters,
-    read_label_image,
-)
-from brainlsap.images.volumes import (
-    look_up,
-    nearest,
-    read_transform,
-    read_volume,
-    read_voxels,
-    transform_points,
-)
+from brainlsap.images import volumes
+from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
 
 # Less of the regions than this in the image is a wrong affine or a cut image.
 LEAST_OVERLAP, LEAST_REFERENCE = 0.9, 0.8
@@ -68,8 +56,6 @@ class RegionalUptake:
         Share of the voxels of all regions that the image covers.
     shift_mm
         How far the image would have to be moved to fit the labels best; NaN: no brain
-    parameters
-        How it was made.
     """
 
     table: pd.DataFrame
@@ -78,7 +64,6 @@ class RegionalUptake:
     reference_coverage: float
     overlap: float
     shift_mm: float
-    parameters: dict[str, Any]
 
 
 def extract_suvr(
@@ -147,25 +132,25 @@ def extract_suvr(
         Where an argument cannot be used, the frames are not said, or nothing says
         that the images share their space.
     """
-    given = dict(locals())
     atlas = load_atlas(atlas)
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
     codes = image.recoded({n: i + 1 for n, i in image.positions.items()})
     mask, said = _find_reference(reference, image)
-    move = read_transform(transform, pet, parcellation)
+    move = volumes.read_transform(transform, pet, parcellation)
     values, affine = read_pet(pet, frames)
     scan = Grid(values, move @ affine)
     table = _measure(scan, Grid(codes, image.affine), len(atlas))
-    level, _, covered, _, share = _measure(scan, mask, 1).iloc[0].tolist()
-    overlap = float(table["n_covered"].sum() / max(table["n_labelled"].sum(), 1))
+    covered, labelled = table["n_covered"].sum(), table["n_labelled"].sum()
+    overlap = float(covered / max(labelled, 1))
+    level, share = _measure(scan, mask, 1)[["mean", "coverage"]].iloc[0].tolist()
     shift = measure_shift(scan, image, atlas)
     faults = [
-        f"covers {found:.0%} of {what}, less than {least:.0%}"
+        f"covers {found:.0%} of the {what}, less than {least:.0%}"
         for found, least, what in (
-            (overlap, LEAST_OVERLAP, "the regions' voxels"),
-            (share if covered else 0.0, LEAST_REFERENCE, f"the reference {said}"),
+            (overlap, LEAST_OVERLAP, "regions' voxels"),
+            (share, LEAST_REFERENCE, f"reference {said}"),
         )
         if found < least
     ]
@@ -181,19 +166,12 @@ def extract_suvr(
             f"{pet}: the mean of the reference {said} is {level}; expected more than 0."
         )
     table.index = pd.Index(atlas.names, name="region")
-    table.insert(0, "suvr", table["mean"] / level)
+    table["suvr"] = table["mean"] / level
     notes = [*image.notes, *(f"accepted: the image {fault}" for fault in faults)]
     if lost := table.index[table["suvr"].isna()].tolist():
         notes.append(f"not measured, no covered voxel: {', '.join(lost)}")
-    return RegionalUptake(
-        table=table[["suvr", "mean", "n_voxels", "coverage"]],
-        notes=tuple(notes),
-        reference_mean=level,
-        reference_coverage=share,
-        overlap=overlap,
-        shift_mm=shift,
-        parameters=as_parameters(given | {"atlas": atlas.name, "reference": said}),
-    )
+    table = table[["suvr", "mean", "n_voxels", "coverage"]]
+    return RegionalUptake(table, tuple(notes), level, share, overlap, shift)
 
 
 def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
@@ -222,10 +200,10 @@ def read_pet(
     (BIDS: `FrameTimesStart`, `FrameDuration`).
     """
     path = Path(path)
-    image, affine = read_volume(path)
+    image, affine = volumes.read_volume(path)
     n_frames = image.shape[3] if len(image.shape) == 4 else 1
     if n_frames == 1:
-        values = read_voxels(image, path).astype(np.float64)
+        values = volumes.read_voxels(image, path).astype(np.float64)
     else:
         if frames is None:
             raise ParameterError(
@@ -242,7 +220,7 @@ def read_pet(
         weights = frame_weights(path, start, start + duration, frames)
         values = np.zeros(image.shape[:3])
         for k in np.flatnonzero(weights).tolist():
-            values += weights[k] * read_voxels(image.slicer[..., k], path)
+            values += weights[k] * volumes.read_voxels(image.slicer[..., k], path)
     values[(values == 0) | ~np.isfinite(values)] = np.nan
     return values, affine
 
@@ -266,8 +244,8 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
             f"reference must be one of {', '.join(map(repr, REFERENCES))}, or the path "
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
-    mask, affine = read_volume(path)
-    inside = read_voxels(mask, path) > 0
+    mask, affine = volumes.read_volume(path)
+    inside = volumes.read_voxels(mask, path) > 0
     if not inside.any():
         raise FileFormatError(f"{path}: expected a mask with voxels above 0.")
     return Grid(inside.astype(np.int32), affine), str(path)
@@ -281,19 +259,20 @@ def _measure(scan: Grid, labels: Grid, n: int) -> pd.DataFrame:
     labelled = np.nonzero(labels.values)
     regions = labels.values[labelled]
     steps = np.linalg.inv(scan.affine) @ labels.affine
-    coordinates = transform_points(steps, labelled)
-    is_covered = nearest(~np.isnan(scan.values), coordinates)
-    codes = look_up(*labels, scan.values.shape, scan.affine)
+    coordinates = volumes.transform_points(steps, labelled)
+    is_covered = volumes.nearest(~np.isnan(scan.values), coordinates)
+    codes = volumes.look_up(*labels, scan.values.shape, scan.affine)
     used = (codes > 0) & ~np.isnan(scan.values)
-    n_voxels, n_covered, n_labelled = (
-        np.bincount(which, minlength=n + 1)[1:]
-        for which in (codes[used], regions[is_covered], regions)
-    )
-    sums = np.bincount(codes[used], scan.values[used], n + 1)[1:]
-    with np.errstate(invalid="ignore"):  # NaN of no voxels
-        mean, coverage = sums / n_voxels, n_covered / n_labelled
-    columns = {"mean": mean, "n_voxels": n_voxels, "n_covered": n_covered}
-    return pd.DataFrame(columns | {"n_labelled": n_labelled, "coverage": coverage})
+    sums = {
+        "n_labelled": np.bincount(regions, minlength=n + 1),
+        "n_covered": np.bincount(regions[is_covered], minlength=n + 1),
+        "n_voxels": np.bincount(codes[used], minlength=n + 1),
+        "sum": np.bincount(codes[used], scan.values[used], n + 1),
+    }
+    table = pd.DataFrame(sums).iloc[1:]
+    table["mean"] = table["sum"] / table["n_voxels"]
+    table["coverage"] = table["n_covered"] / table["n_labelled"]
+    return table
 
 
 def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
@@ -323,7 +302,8 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     values, back = np.nan_to_num(scan.values), np.linalg.inv(scan.affine)
 
     def explained(move: np.ndarray) -> float:
-        found = nearest(values, transform_points(back, (points + move).T))
+        coordinates = volumes.transform_points(back, (points + move).T)
+        found = volumes.nearest(values, coordinates)
         means = np.bincount(classes, found) / n_points
         left = ((found - means[classes]) ** 2).sum()
         total = ((found - found.mean()) ** 2).sum()

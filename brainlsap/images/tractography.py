@@ -14,12 +14,10 @@ Distances are in mm, halves are rounded away from 0, and of voxels at the same d
 the one wins that comes first in MRtrix's order of search.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,12 +27,7 @@ from scipy.spatial import cKDTree
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError, check_at_least, check_choice
-from brainlsap.images.parcellation import (
-    NODES_BESIDE,
-    Labels,
-    as_parameters,
-    read_label_image,
-)
+from brainlsap.images.parcellation import NODES_BESIDE, Labels, read_label_image
 from brainlsap.images.streamlines import (
     StreamlineBlock,
     read_streamline_weights,
@@ -43,24 +36,11 @@ from brainlsap.images.streamlines import (
 from brainlsap.images.volumes import transform_points
 
 ASSIGNMENTS = ("end_voxels", "radial", "reverse_search")
+WEIGHTS = ("count", "inverse_length", "inverse_node_volume", "mean_length")
 # Distances closer to each other than this share are compared in MRtrix's own order.
 _NEARLY = 1e-9
 # Ends are searched in the order of cubes of so many voxels: near ones share memory.
 _CUBE = 8
-
-
-def _inverse(values: np.ndarray) -> np.ndarray:
-    """Return 1 / values, 0 for 0: a single point has no length, and adds nothing."""
-    return np.divide(1.0, values, np.zeros(len(values)), where=values > 0)
-
-
-# What each streamline of a block adds, whose two nodes have so many voxels together.
-WEIGHTS: dict[str, Callable[[StreamlineBlock, np.ndarray], np.ndarray]] = {
-    "count": lambda block, voxels: np.ones(len(voxels)),  # noqa: ARG005
-    "inverse_length": lambda block, voxels: _inverse(block.lengths),  # noqa: ARG005
-    "inverse_node_volume": lambda block, voxels: 2.0 * _inverse(voxels),  # noqa: ARG005
-    "mean_length": lambda block, voxels: block.lengths,  # noqa: ARG005
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +63,6 @@ class BuiltConnectome:
         An end at least lies in no node.
     n_outside
         Both lie in nodes, but one is left out by the atlas (cerebellum, accumbens).
-    parameters
-        How it was made.
     """
 
     matrix: np.ndarray
@@ -94,7 +72,6 @@ class BuiltConnectome:
     n_kept: int
     n_unassigned: int
     n_outside: int
-    parameters: dict[str, Any]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the matrix with the regions' names on both sides."""
@@ -158,33 +135,35 @@ def build_connectome(
     ParameterError
         Where an argument cannot be used.
     """
-    given = dict(locals())
     atlas = load_atlas(atlas)
     check_choice("assignment", assignment, ASSIGNMENTS)
     check_choice("weight", weight, WEIGHTS)
     check_at_least("radius", radius, 0)
     check_at_least("n_threads", n_threads, 1)
     image = read_label_image(parcellation, atlas, labels)
-    nodes = sorted({*image.positions, *image.with_cores(NODES_BESIDE)})
-    n_codes = len(nodes) + 1  # 0 is no node
-    volumes = np.array([0, *image.counts[nodes]])
-    codes = {label: code for code, label in enumerate(nodes, start=1)}
-    node_image = NodeImage(image.recoded(codes), image.affine)
-    find_ends = end_finder(node_image, assignment, float(radius))
-    factors = None
+    labelled = sorted({*image.positions, *image.with_cores(NODES_BESIDE)})
+    n_codes = len(labelled) + 1  # 0 is no node
+    volumes = np.array([0, *image.counts[labelled]])
+    codes = {label: code for code, label in enumerate(labelled, start=1)}
+    nodes = NodeImage(image.recoded(codes), image.affine)
+    nearest_node = RadialSearch(nodes, radius) if assignment == "radial" else nodes.find
+    factors = np.zeros(0)
     if streamline_weights is not None:
         factors = read_streamline_weights(streamline_weights)
 
     def tally(block: StreamlineBlock, first: int) -> np.ndarray:
         """Return counts, values and shares of a block by pairs of nodes."""
-        share = np.ones(len(block.starts))
-        if factors is not None:
-            known = factors[first : first + len(share)]
-            share[: len(known)] = known
+        n = len(block.starts)
+        share = np.append(factors[first : first + n], np.ones(n))[:n]
         some = block.stops > block.starts
         block = block._replace(starts=block.starts[some], stops=block.stops[some])
-        low, high = np.sort(find_ends(block), axis=0)
-        value = share[some] * WEIGHTS[weight](block, volumes[low] + volumes[high])
+        if assignment == "reverse_search":
+            ends = [reverse_search(nodes, block, radius, step) for step in (1, -1)]
+        else:
+            rows = block.starts, block.stops - 1
+            ends = [nearest_node(block.points[one]) for one in rows]
+        low, high = np.sort(ends, axis=0)
+        value = share[some] * weigh(block, volumes[low] + volumes[high], weight)
         pair = low.astype(np.int64) * n_codes + high
         sums = [np.bincount(pair, w, n_codes**2) for w in (None, value, share[some])]
         return np.reshape(sums, (3, n_codes, n_codes))
@@ -197,7 +176,7 @@ def build_connectome(
             n_streamlines = int(firsts[-1])
             for sums in pool.map(tally, some, firsts.tolist()):
                 total += sums
-    if factors is not None and len(factors) != n_streamlines:
+    if streamline_weights is not None and len(factors) != n_streamlines:
         raise FileFormatError(
             f"{tractogram}: {n_streamlines} streamlines, but {len(factors)} weights in "
             "streamline_weights=; expected one for each."
@@ -205,11 +184,11 @@ def build_connectome(
     counts, values, shares = total
     if weight == "mean_length":
         values = np.divide(values, shares, np.zeros_like(values), where=shares > 0)
-    kept = [code for code, label in enumerate(nodes, 1) if label in image.positions]
-    position = [image.positions[nodes[code - 1]] for code in kept]
+    places = np.array([-1, *(image.positions.get(label, -1) for label in labelled)])
+    kept = np.flatnonzero(places >= 0)
     matrix = np.zeros((len(atlas), len(atlas)))
     both = values + np.triu(values, 1).T
-    matrix[np.ix_(position, position)] = both[np.ix_(kept, kept)]
+    matrix[np.ix_(places[kept], places[kept])] = both[np.ix_(kept, kept)]
     n_kept = int(counts[np.ix_(kept, kept)].sum())
     n_unassigned = n_streamlines - int(counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
@@ -217,16 +196,19 @@ def build_connectome(
         f"{n_kept} of {n_streamlines} streamlines kept; {n_unassigned} have an end in "
         f"no node, {n_outside} one in a node that {atlas.name} leaves out"
     )
-    return BuiltConnectome(
-        matrix=matrix,
-        names=atlas.names,
-        notes=(*image.notes, note),
-        n_streamlines=n_streamlines,
-        n_kept=n_kept,
-        n_unassigned=n_unassigned,
-        n_outside=n_outside,
-        parameters=as_parameters(given | {"atlas": atlas.name}),
-    )
+    told = n_streamlines, n_kept, n_unassigned, n_outside
+    return BuiltConnectome(matrix, atlas.names, (*image.notes, note), *told)
+
+
+def weigh(block: StreamlineBlock, voxels: np.ndarray, weight: str) -> np.ndarray:
+    """Return what each streamline adds, whose nodes have so many voxels together."""
+    if weight == "count":
+        return np.ones(len(voxels))
+    amount = voxels / 2 if weight == "inverse_node_volume" else block.lengths
+    if weight == "mean_length":
+        return amount
+    # a single point has no length, and adds nothing
+    return np.divide(1.0, amount, np.zeros(len(amount)), where=amount > 0)
 
 
 class NodeImage:
@@ -254,6 +236,10 @@ class NodeImage:
         found = self.codes.ravel()[flat]
         found[~inside] = 0
         return found
+
+    def find(self, points: np.ndarray) -> np.ndarray:
+        """Return the codes at points in mm (n, 3); 0 outside."""
+        return self.at(transform_points(self.inverse, points.T))
 
 
 class RadialSearch:
@@ -320,19 +306,18 @@ class RadialSearch:
 
 
 def reverse_search(
-    nodes: NodeImage, block: StreamlineBlock, radius: float, *, at_end: bool
+    nodes: NodeImage, block: StreamlineBlock, radius: float, step: int
 ) -> np.ndarray:
-    """Follow streamlines from one end to their middle until a node is met."""
+    """Follow streamlines from the first point (step 1) or the last to their middle."""
     n_points = block.stops - block.starts
-    step = -1 if at_end else 1
-    row = (block.stops - 1 if at_end else block.starts).copy()
-    middle = block.starts + (n_points // 2 if at_end else (n_points + 1) // 2)
+    row = (block.starts if step > 0 else block.stops - 1).copy()
+    middle = block.starts + (n_points + (step > 0)) // 2
     codes = np.zeros(len(row), dtype=nodes.codes.dtype)
     way = np.zeros(len(row))
     active = np.flatnonzero(row != middle)
     while len(active):
         here = block.points[row[active]]
-        codes[active] = nodes.at(transform_points(nodes.inverse, here.T))
+        codes[active] = nodes.find(here)
         active, here = active[codes[active] == 0], here[codes[active] == 0]
         row[active] += step
         if radius > 0:
@@ -343,22 +328,3 @@ def reverse_search(
             active = active[~(way[active] > radius)]
         active = active[row[active] != middle[active]]
     return codes
-
-
-def end_finder(
-    nodes: NodeImage, assignment: str, radius: float
-) -> Callable[[StreamlineBlock], list[np.ndarray]]:
-    """Return the function from a block to the codes of both ends of its streamlines."""
-    if assignment == "reverse_search":
-        return lambda block: [
-            reverse_search(nodes, block, radius, at_end=at_end)
-            for at_end in (False, True)
-        ]
-    search: Callable[[np.ndarray], np.ndarray] = (
-        RadialSearch(nodes, radius)
-        if assignment == "radial"
-        else lambda points: nodes.at(transform_points(nodes.inverse, points.T))
-    )
-    return lambda block: [
-        search(block.points[rows]) for rows in (block.starts, block.stops - 1)
-    ]

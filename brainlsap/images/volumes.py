@@ -28,8 +28,7 @@ def read_volume(path: str | Path) -> tuple[Any, np.ndarray]:
 
 
 def _is_invertible(affine: np.ndarray) -> bool:
-    finite = bool(np.isfinite(affine).all())
-    return finite and abs(np.linalg.det(affine[:3, :3])) > 1e-12
+    return bool(np.isfinite(affine).all() and abs(np.linalg.det(affine)) > 1e-12)
 
 
 def read_voxels(image: Any, path: str | Path) -> np.ndarray:

@@ -197,7 +197,7 @@ def test_nothing_to_build_is_said(tmp_path):
         build_study(tmp_path, n_jobs=0)
 
 
-def test_a_build_that_is_stopped_says_how_to_continue(study, monkeypatch):
+def test_a_build_that_is_stopped_keeps_what_is_finished(study, monkeypatch):
     real, seen = build.build_file, []
 
     def stop_at_third(task, *rest):
@@ -207,7 +207,7 @@ def test_a_build_that_is_stopped_says_how_to_continue(study, monkeypatch):
         return real(task, *rest)
 
     monkeypatch.setattr(build, "build_file", stop_at_third)
-    with pytest.raises(KeyboardInterrupt, match="same command again to continue"):
+    with pytest.raises(KeyboardInterrupt):
         build_study(study, **arguments(study))
     place = study / "derivatives" / "brainlsap"
     assert len([*place.rglob("*.csv"), *place.rglob("*.tsv")]) == 2

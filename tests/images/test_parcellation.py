@@ -102,7 +102,7 @@ DESIKAN = load_atlas("desikan82")
         (None, range(9), [*NAMES, "lh_d"], r"a\.nii: 1 of 8 names unknown .*'lh_d'"),
         (None, range(9), [*NAMES, "lh.a"], r"a\.nii: .*'lh_a', 'lh\.a'"),
         (DESIKAN, range(11), DESIKAN.names[:10], r"72 of the 82 .* have no voxel"),
-        (None, [0.5, 1], None, r"whole numbers.*fractions"),
+        (None, [0.5, 1], None, "0.5 to 1. Whole numbers became fractions"),
         (None, [-1, 3], None, "expected labels from 0 to 1000000"),
         (None, [0, 2_000_000], None, "expected labels from 0 to 1000000"),
         (None, [0, np.inf], None, "expected labels from 0 to 1000000"),

@@ -145,7 +145,7 @@ SHORT = trx_bytes(
         ("a.tck", TCK[:94] + NAN + TCK[98:], "coordinates that are no numbers"),
         ("a.trk", TRK[:-4], "the last streamline is incomplete"),
         ("a.trk", TRK[:1016] + b"\xff" * 4 + TRK[1020:], "a streamline of -1 points"),
-        ("a.trx", TRX.replace(b"positions", b"positionz"), "no positions.float16"),
+        ("a.trx", TRX.replace(b"positions", b"positionz"), "no positions in the"),
         ("a.trx", trx_bytes(LINES, NB_VERTICES=3), "do not lead from 0 to 3 points"),
         ("a.trx", trx_bytes(LINES, NB_STREAMLINES=7), "says 7 streamlines, found 30"),
         ("a.trx", SHORT, "points expected"),

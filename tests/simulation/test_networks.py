@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from brainlsap.simulation.networks import (
+from brainlsap.simulation.cohort import (
     OPERATORS,
     base_network,
     diffusion_operator,
