@@ -71,8 +71,6 @@ FOLDS = """
 --repeats N  how often folds are drawn anew (default: 1)
 --leave-out COLUMN  such as site: each of its values is a test fold once
 --permutations N  of labels, for p-values of regions (default: 200)"""
-SPLITS = """
---splits FILE  folds of your own: scan, repeat, fold"""
 CONFIG = """
 --config FILE  study.toml: parameters of load_cohort, run_study and
     LSAPClassifier; options given here come first"""
@@ -113,10 +111,9 @@ def pair(text: str) -> tuple[str, str]:
     return name, words
 
 
-def window(text: str) -> tuple[float, float]:
+def window(text: str) -> tuple[float, ...]:
     """Parse START,END in seconds."""
-    start, end = map(float, text.split(","))
-    return start, end
+    return tuple(float(part) for part in text.split(","))
 
 
 def whole_number(text: str) -> int:
@@ -270,18 +267,12 @@ def demo(
     out: str = "demo", n_people: int = 120, random_state: int = 0, **how: Any
 ) -> None:
     """Simulate a study and go the whole way, to a report."""
-    results = brainlsap.report.check_results_folder(Path(out) / "results")
-    folder = Path(out) / f"study_{n_people}_people_seed_{random_state}"
-    if not folder.is_dir():
-        made = brainlsap.make_cohort(n_people, feature="fdg", random_state=random_state)
-        brainlsap.simulation.write_study_folder(made, folder, verbose=True)
-    cohort = brainlsap.load_cohort(folder, feature="fdg", verbose=True)
-    print(f"Study: {folder}, simulated: {cohort}", flush=True)
-    how = {"n_jobs": -1, "title": "Demo: a simulated study", **how}
-    how |= {"random_state": random_state, "overwrite": True, "verbose": True}
-    _print_scores(
-        brainlsap.run_study(cohort, results, ["LSAP-C", "Exact"], **how), results
-    )
+    study = Path(out) / f"study_{n_people}_people_seed_{random_state}"
+    if not study.is_dir():
+        simulate(str(study), n_people=n_people, random_state=random_state)
+    how |= {"feature": "fdg", "models": ["LSAP-C", "Exact"], "overwrite": True}
+    how |= {"random_state": random_state, "title": "Demo: a simulated study"}
+    run(str(study), str(Path(out) / "results"), **how)
 
 
 @command(
@@ -389,48 +380,38 @@ def build(study: str, **options: Any) -> None:
     f"""
 data:
 STUDY  folder of a study{DATA}
-options:{SPLITS}{CONFIG}
+options:{CONFIG}
 --out FOLDER  write the tables there too"""
 )
 def check(
-    study: str,
-    splits: str | None = None,
-    config: str | None = None,
-    out: str | None = None,
-    **options: Any,
+    study: str, config: str | None = None, out: str | None = None, **options: Any
 ) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
     data, _, _ = _configured(config, options)
     found = brainlsap.check_cohort(study, **data)
     print(_in_flags(found.text(), check), end="")
     given = options if config is None else {"config": config, **options}
-    more = brainlsap.data.suggest_options(found, data)
-    if more:
-        lines = [_command("check", study, given | one) for one in more]
+    others = brainlsap.data.suggest_options(found, data)
+    if others:
+        lines = [_command("check", study, given | one) for one in others]
         said = "More can" if found.is_sound else "It can"
         print(f"\n{said} be read by:", *lines, sep="\n  ")
     if found.cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
     cohort = found.cohort
-    if splits is not None:
-        folds = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
-    else:
-        n_people = cohort.table.groupby("label")["participant"].nunique().min()
-        folds = brainlsap.evaluation.make_splits(
-            cohort.y, cohort.groups, min(5, max(2, int(n_people)))
-        )
+    n_people = cohort.table.groupby("label")["participant"].nunique().min()
+    cv = min(5, max(2, int(n_people)))
+    folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, cv)
     quality = brainlsap.data.quality_table(cohort)
     unusual = quality.loc[quality["flags"] != "", "flags"]
     lines = [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
     leaks = brainlsap.evaluation.audit(cohort, folds)
-    lines = [
-        textwrap.fill(f"{one.severity}: {one.finding}. {one.what_to_do}", 96)
-        for one in leaks.itertuples()
-    ]
-    print("\nLeaks and other explanations of a score:")
-    print(textwrap.indent("\n".join(lines or ["none found"]), "  "))
+    told = leaks["severity"] + ": " + leaks["finding"] + ". " + leaks["what_to_do"]
+    lines = [textwrap.fill(one, 96, subsequent_indent="  ") for one in told]
+    print("\nLeaks and other explanations of a score:", end="\n  ")
+    print(*(lines or ["none found"]), sep="\n  ")
     if out is not None:
         with owner_only():  # both name people
             print(f"Audit: {brainlsap.data.write_tsv(leaks, Path(out) / 'audit.tsv')}")
@@ -452,7 +433,8 @@ data:{STUDY}{DATA}{CLASSES}
 model:{MODEL}
 evaluation:
 --models NAMES  LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...;
-    or all, models, controls{FOLDS}{SPLITS}{STEPS}
+    or all, models, controls{FOLDS}
+--splits FILE  folds of your own: scan, repeat, fold{STEPS}
 output:
 --out FOLDER  results (required){JOBS}{CONFIG}"""
 )
@@ -530,7 +512,7 @@ def fit(study: str, out: str, config: str | None = None, **options: Any) -> None
         cohort = brainlsap.workflow.merge_classes(cohort, studying["merged_classes"])
     steps = ("harmonize", "regress_out", "handle_unknown")
     how = {name: studying[name] for name in steps if name in studying}
-    brainlsap.fit_model(cohort, out, model, reading=data, **how)
+    brainlsap.fit_model(cohort, out, model, **how)
     print(f"Model: {out}")
 
 

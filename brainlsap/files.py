@@ -38,7 +38,8 @@ def replace_when_whole(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=path.parent) as beside:
+        prefix = f".partial-{path.name}-"
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=path.parent) as beside:
             partial = Path(beside) / path.name
             yield partial
             partial.replace(path)
@@ -73,23 +74,13 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
     folder = Path(folder).expanduser().resolve()
     if not replace and folder.exists() and any(folder.iterdir()):
         raise ParameterError(f"{folder} must be new or empty; name another folder.")
-    with _naming(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = folder.parent / f".partial-{folder.name}"
-        old = folder.parent / f".old-{folder.name}"
-        if old.exists() and not folder.exists():  # killed between the two renames
-            old.rename(folder)
-        for stray in (partial, old):
-            shutil.rmtree(stray, ignore_errors=True)
+    for stray in folder.parent.glob(f".partial-{folder.name}-????????"):
+        shutil.rmtree(stray, ignore_errors=True)
+    with replace_when_whole(folder) as partial:
         partial.mkdir()
-        try:
-            yield partial
-            if folder.exists():
-                folder.rename(old)
-            partial.rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+        yield partial
+        if folder.exists():
+            folder.rename(partial.with_name("replaced"))
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A model for new people: fitted on one cohort, asked about another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,13 @@ import pandas as pd
 from brainlsap.arrays import pack
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.evaluation import Deconfounder
+from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import LSAPClassifier, ModelOrigin, save_model
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
-READING = ("feature", "subcortex", "measure", "frames", "reference")
+MEANING = ("subcortex", "measure", "frames", "reference")
 """Options of `load_cohort` that decide what the numbers mean; kept with a model."""
 
 
@@ -24,7 +25,6 @@ def fit_model(
     out: str | Path,
     model: LSAPClassifier | None = None,
     *,
-    reading: Mapping[str, Any] | None = None,
     harmonize: str | None = None,
     regress_out: Sequence[str] = (),
     handle_unknown: str = "keep",
@@ -42,8 +42,6 @@ def fit_model(
         The model's file (safetensors); an existing one is replaced.
     model : LSAPClassifier, optional
         Not fitted; by default with its own settings.
-    reading : mapping, optional
-        The options of :func:`brainlsap.load_cohort` by which the cohort was read.
     harmonize, regress_out, handle_unknown
         As for :func:`brainlsap.run_study`. New people need the same columns.
 
@@ -66,19 +64,15 @@ def fit_model(
     if steps:
         features = steps.fit(features, cohort.table).transform(features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
-    said: dict[str, Any] = {
-        "atlas": (cohort.provenance.get("asked") or {}).get("atlas", cohort.atlas.name),
-        "feature": list(cohort.feature_names),
-        "subcortex": cohort.provenance.get("subcortex"),
-    }
-    said |= {name: one for name, one in (reading or {}).items() if name in READING}
+    asked = {"atlas": cohort.atlas.name, "feature": list(cohort.feature_names)}
+    asked |= cohort.provenance.get("asked") or {}
     model.origin_ = ModelOrigin(
         region_names=cohort.region_names,
         feature_names=cohort.feature_names,
         classes=cohort.classes,
         label_name=cohort.label_name,
         atlas_name=cohort.atlas.name,
-        reading={name: one for name, one in said.items() if one is not None},
+        reading={k: v for k, v in asked.items() if k in ("atlas", "feature", *MEANING)},
         facts={
             "steps": steps.to_dict() if steps else None,
             "merged_classes": cohort.provenance.get("merged_classes"),
@@ -114,14 +108,18 @@ def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Co
     CohortError
         Where the folder cannot be read.
     """
-    wanted = dict(model.origin_.reading)
-    if Path(folder).suffix == ".h5" and Path(folder).is_file():
-        cohort = Cohort.load(folder)
-        _check_reading(wanted, cohort.provenance)
-        return cohort
-    _check_reading(wanted, options)
-    if isinstance(wanted.get("frames"), list):
-        wanted["frames"] = tuple(wanted["frames"])
+    wanted, given = dict(model.origin_.reading), options
+    stored = Cohort.load(folder) if Path(folder).suffix == ".h5" else None
+    if stored is not None:
+        given = stored.provenance.get("asked") or {}
+    for name in wanted.keys() & {*MEANING}:
+        if plain(given.get(name, wanted[name])) != wanted[name]:
+            raise ParameterError(
+                f"{name} must be {wanted[name]!r}, as in the fit of the model; got "
+                f"{given[name]!r}. Leave {name}= out."
+            )
+    if stored is not None:
+        return stored
     if model.shared_connectome_ is not None:
         names = list(model.origin_.region_names)
         wanted["connectome"] = pd.DataFrame(model.shared_connectome_, names, names)
@@ -154,18 +152,17 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     """
     origin = model.origin_
     if len(origin.region_names) != cohort.n_rois:
-        differing = sorted(set(cohort.region_names) ^ set(origin.region_names))
         raise RegionNameError(
-            f"the model was fitted on {len(origin.region_names)} regions, the cohort "
-            f"has {cohort.n_rois}; they differ in {', '.join(differing[:3])}. Read the "
-            f"cohort with the atlas of the fit, {origin.atlas_name}."
+            f"the model was fitted on {len(origin.region_names)} regions of "
+            f"{origin.atlas_name}, the cohort has {cohort.n_rois} of "
+            f"{cohort.atlas.name}. Read it with the atlas of the fit."
         )
     rows = cohort.atlas.match(origin.region_names)
     missing = sorted(set(origin.feature_names) - set(cohort.feature_names))
     if missing:
         raise ParameterError(
             f"the model needs the feature {missing[0]!r}, and the cohort has "
-            f"{', '.join(cohort.feature_names)}. Read it with feature="
+            f"{', '.join(cohort.feature_names)}. Name it by feature= too."
         )
     columns = [cohort.feature_names.index(name) for name in origin.feature_names]
     connectomes = cohort.connectomes[:, rows][:, :, rows]
@@ -197,15 +194,3 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     if set(label) & set(names):
         table["label"] = label
     return table
-
-
-def _check_reading(wanted: dict[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse numbers that mean another thing than those of the fit."""
-    for name in READING[1:]:  # features are matched by name
-        both = (wanted.get(name), given.get(name))
-        before, now = (list(x) if isinstance(x, tuple) else x for x in both)
-        if None not in (before, now) and now != before:
-            raise ParameterError(
-                f"{name} must be {before!r}, as in the fit of the model; got {now!r}. "
-                f"Leave {name}= out."
-            )

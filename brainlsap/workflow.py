@@ -54,7 +54,6 @@ def run_study(
     handle_unknown: str = "keep",
     n_permutations: int = 200,
     preset: str = "default",
-    fast: bool = False,
     n_jobs: int | None = None,
     verbose: bool = False,
     title: str | None = None,
@@ -105,8 +104,6 @@ def run_study(
         none.
     preset : {"default", "paper"}
         Settings of the LSAP models.
-    fast : bool
-        One start and fewer epochs, for a first look.
     n_jobs : int, optional
         Processes, as in :func:`brainlsap.cross_validate`; the result does not depend
         on it.
@@ -144,14 +141,10 @@ def run_study(
     if merged_classes is not None:
         cohort = merge_classes(cohort, merged_classes)
     own = models if isinstance(models, Mapping) else {}
-    names = [models] if isinstance(models, str) else [] if own else list(models)
-    made = dict(own) | make_models(
-        [*names, *(["baselines"] if baselines else [])],
-        preset=preset,
-        random_state=random_state,
-        fast=fast,
-        **settings,
-    )
+    names = [] if own else np.atleast_1d(models).tolist()
+    names += ["baselines"] if baselines else []
+    how_made = {"preset": preset, "random_state": random_state, **settings}
+    made = {**own, **make_models(names, **how_made)}
     if leave_out is not None:
         column = find_column(cohort.table, leave_out)
         cv = leave_one_out_splits(cohort.table[column], cohort.groups)
@@ -162,20 +155,16 @@ def run_study(
         "handle_unknown": handle_unknown,
     }
     cv = cv if isinstance(cv, int) or hasattr(cv, "split") else list(cv)
-    about = {
-        **(cohort.provenance.get("asked") or {}),
-        **settings,
-        **how,
+    asked = plain((cohort.provenance.get("asked") or {}) | how | how_made)
+    asked |= {
         "models": list(made),
         "cv": cv if isinstance(cv, int) else hash_of(cv),
         "n_repeats": n_repeats,
         "leave_out": leave_out,
-        "merged_classes": merged_classes,
         "n_permutations": n_permutations,
-        "preset": preset,
-        "fast": fast,
+        "merged_classes": plain(merged_classes),
+        "feature": list(cohort.feature_names),
     }
-    asked = plain(about) | {"feature": list(cohort.feature_names)}
     if not overwrite:
         _check_earlier(results, asked, cohort)
     folds = results / "private" / "folds"
@@ -200,11 +189,10 @@ def run_study(
                     ranking = permutation_null(
                         ranking, cohort, n_permutations, model=model, **how
                     )
-                ranking = ranking.merge(
-                    region_properties(cohort), on="region", how="left"
-                )
+                facts = region_properties(cohort)
+                ranking = ranking.merge(facts, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
-            told = {"asked": asked, "leave_out": leave_out, "fast": fast}
+            told = {"asked": asked, "leave_out": leave_out}
             evaluation = replace(evaluation, settings=evaluation.settings | told)
             write_report(
                 evaluation,
@@ -274,15 +262,12 @@ def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> 
     if isinstance(merged, str):
         check_choice("merged_classes", merged, MERGED_CLASSES)
         merged = MERGED_CLASSES[merged]
-    parts = {
-        name: [old] if isinstance(old, str) else list(old)
-        for name, old in merged.items()
-    }
-    listed = [one for old in parts.values() for one in old]
-    doubled = {one for one in listed if listed.count(one) > 1}
-    if doubled:
-        raise ParameterError(f"merged_classes has {min(doubled)!r} in two classes.")
+    parts = {name: list(old) for name, old in merged.items()}
     new_of = {one: name for name, old in parts.items() for one in old}
+    listed = [one for old in parts.values() for one in old]
+    if len(listed) > len(new_of):
+        doubled = next(one for one in listed if listed.count(one) > 1)
+        raise ParameterError(f"merged_classes has {doubled!r} in two classes.")
     kept = np.isin(cohort.y.astype(str), listed)
     if not kept.any():
         raise ParameterError(

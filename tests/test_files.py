@@ -43,9 +43,8 @@ def test_a_folder_appears_whole_or_leaves_the_earlier_one(tmp_path):
 
 
 def test_what_a_killed_run_left_is_taken_away(tmp_path):
-    for stray in (".partial-results", ".old-results"):
-        (tmp_path / stray).mkdir()
-        (tmp_path / stray / "file").touch()
+    (tmp_path / ".partial-results-a1b2c3d4" / "results").mkdir(parents=True)
+    (tmp_path / ".partial-results-a1b2c3d4" / "results" / "file").touch()
     with fill_folder(tmp_path / "results", replace=True) as partial:
         assert not list(partial.iterdir())
     assert [one.name for one in tmp_path.iterdir()] == ["results"]

@@ -8,7 +8,7 @@ from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import ParameterError
 from brainlsap.workflow import merge_classes
 
-BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0, "fast": True}
+BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,6 @@ TOLD = {
     "handle_unknown": ("error", "without training scans were refused"),
     "n_permutations": (1, "compared with 1 permutations of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
-    "fast": (True, "one start and fewer epochs"),
 }
 
 
