@@ -141,10 +141,10 @@ def run_study(
     if merged_classes is not None:
         cohort = merge_classes(cohort, merged_classes)
     own = models if isinstance(models, Mapping) else {}
-    names = [] if own else np.atleast_1d(models).tolist()
-    names += ["baselines"] if baselines else []
+    names = ({models} if isinstance(models, str) else {*models}) - {*own}
+    names |= {"baselines"} if baselines else set()
     how_made = {"preset": preset, "random_state": random_state, **settings}
-    made = {**own, **make_models(names, **how_made)}
+    made = {**own, **make_models([*names], **how_made)}
     if leave_out is not None:
         column = find_column(cohort.table, leave_out)
         cv = leave_one_out_splits(cohort.table[column], cohort.groups)

@@ -121,8 +121,8 @@ for train, test in splits:
 # `cross_validate` does the same inside. It clones the model for every fold, shows it
 # the training scans only, and keeps every prediction on the test scans. The usual
 # baselines run through the very same folds: the most frequent class, logistic
-# regression and a linear SVM on the features alone, and logistic regression on features
-# diffused at one scale.
+# regression and a linear SVM on the features alone, and ridges without the network,
+# with one scale and with a scale per region, among which LSAP-R chooses.
 #
 # The classifier learns a heat scale for every region. It gets fewer epochs and one
 # start here, so that this page runs in seconds; leave both out for real work.

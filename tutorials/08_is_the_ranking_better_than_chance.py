@@ -90,8 +90,7 @@ print(f"correlation {spins.correlation:.2f}, p = {spins.p_value:.2f}")
 # %% [markdown]
 # ## What this does not show
 #
-# - With five refits and thirty people nothing is proved; the steps are those of a real
-#   study.
+# - With thirty simulated people nothing is proved; the steps are those of a real study.
 # - A ranking that beats its null says that labels matter for the scales. It does not
 #   say that a region is ill.
 # - Permuted labels are the null of *no link to the label*. A link to the scanner passes
