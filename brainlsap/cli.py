@@ -327,7 +327,7 @@ def import_adni(
     found = brainlsap.adni.import_adni(
         tables, images, out, modalities=dict(modality), **how
     )
-    print(f"{found.text()}Study: {found.folder}")
+    print(*found.notes, f"Study: {found.folder}", sep="\n")
 
 
 @command(

@@ -58,23 +58,7 @@ class AdniImport(NamedTuple):
     unused: pd.DataFrame  # every other image, and why
     converters: pd.DataFrame  # changes of diagnosis between visits
     labels: pd.DataFrame  # people by phase, site and baseline label
-    notes: tuple[str, ...]  # what was left out, reckoned or lost
-
-    def text(self) -> str:
-        """Return what was imported, as lines of text."""
-        n_people = self.pairs["participant_id"].nunique()
-        n_visits = len(self.pairs[_VISIT].drop_duplicates())
-        counts = self.pairs["modality"].value_counts().sort_index()
-        kinds = self.converters["kind"].value_counts()
-        lines = [
-            f"{n_people} people, {n_visits} visits with images",
-            "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
-            f"images that are not used: {len(self.unused)} (adni_unused_images.tsv)",
-            f"changes of diagnosis: {kinds.get('conversion', 0)} conversions, "
-            f"{kinds.get('reversion', 0)} reversions (adni_converters.tsv)",
-            *self.notes,
-        ]
-        return "\n".join(lines) + "\n"
+    notes: tuple[str, ...]  # how much was used, left out, reckoned or lost
 
 
 def import_adni(
@@ -167,19 +151,31 @@ def import_adni(
         unstaged = labels.groupby("phase")["none"].sum()
         told = ", ".join(f"{n} of {phase}" for phase, n in unstaged.items() if n)
         notes += [f"people without a stage: {told}"] if told else []
-        notes.append(STAGE_POLICIES[stages])
-        made = AdniImport(Path(out), pairs, unused, converters, labels, tuple(notes))
+        counts = pairs["modality"].value_counts().sort_index()
+        kinds = converters["kind"].value_counts()
+        lines = (
+            f"{pairs['participant_id'].nunique()} people, "
+            f"{len(pairs[_VISIT].drop_duplicates())} visits with images",
+            "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
+            f"images that are not used: {len(unused)} (adni_unused_images.tsv)",
+            f"changes of diagnosis: {kinds.get('conversion', 0)} conversions, "
+            f"{kinds.get('reversion', 0)} reversions (adni_converters.tsv)",
+            *notes,
+            STAGE_POLICIES[stages],
+        )
+        made = AdniImport(Path(out), pairs, unused, converters, labels, lines)
         _write_people(made, visits, stages == "carry", whole)
         for row in pairs.to_dict("records"):
             _place_files(row, whole, files)
-        for name, table in (
-            ("pairing", pairs),
-            ("unused_images", unused),
-            ("converters", converters),
-            ("labels_by_phase", labels),
-        ):
+        tables_of = {
+            "pairing": pairs,
+            "unused_images": unused,
+            "converters": converters,
+        }
+        for name, table in {**tables_of, "labels_by_phase": labels}.items():
             write_tsv(table, whole / f"adni_{name}.tsv")
-        (whole / "adni_notes.txt").write_text(made.text(), encoding="utf-8")
+        text = "\n".join(lines) + "\n"
+        (whole / "adni_notes.txt").write_text(text, encoding="utf-8")
     return made
 
 
@@ -200,14 +196,11 @@ def find_converters(visits: pd.DataFrame) -> pd.DataFrame:
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
     """Count people by the phase in which they came in, site and baseline label."""
-    people = visits.drop_duplicates("rid")
-    table = pd.crosstab(
-        [people["first_phase"].fillna("n/a"), people["site"].fillna("n/a")],
-        people["stage"].fillna("none"),
-    )
+    absent = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
+    people = visits.drop_duplicates("rid").fillna(absent)
+    table = pd.crosstab([people["first_phase"], people["site"]], people["stage"])
     table = table.reindex(columns=[*STAGES, "none"], fill_value=0)
-    table.index.names = ["phase", "site"]
-    return table.rename_axis(columns=None).reset_index()
+    return table.rename_axis(index=["phase", "site"], columns=None).reset_index()
 
 
 def _write_people(

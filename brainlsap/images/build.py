@@ -183,8 +183,8 @@ def find_tasks(
             keys = ((person, visit), (person, ""))
             own = {path for key in keys for path in files.files.get(key, [])}
             images = sorted(path for path in own if out not in path.parents)
-            images += [segmented[key] for key in keys if key in segmented][:1]
-            chosen, wrong = _choose_images(images, atlas, patterns)
+            brains = [segmented[key] for key in keys if key in segmented]
+            chosen, wrong = _choose_images(images, brains, atlas, patterns)
             if not chosen:
                 continue
             parts = (part for path in images for part in path.parts)
@@ -210,12 +210,11 @@ def find_tasks(
 
 
 def _choose_images(
-    files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    files: list[Path], brains: list[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, Path]], list[str]]:
     """Choose one file of each kind, for the tractogram and each tracer; and faults."""
     own = atlas.settings.get("image_patterns", (f"*{atlas.name.lower()}*",))
-    segmentation = atlas.settings.get("segmentation", "segmentation")
-    usual = PATTERNS | {"parcellation": (*own, segmentation)}
+    usual = PATTERNS | {"parcellation": own}
     faults = []
 
     def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
@@ -230,6 +229,8 @@ def _choose_images(
 
     images = [path for path in files if path.name.lower().endswith(_IMAGES)]
     labels = choose("parcellation", images)
+    if brains and not labels:
+        labels = {"parcellation": brains[0]}
     files = [path for path in files if path.suffix != ".json"]
     chosen = {}
     if lines := choose("tractogram", files):
@@ -245,9 +246,10 @@ def _choose_images(
                 pet |= choose("transform", sorted({*of_tracer, *by_tracer.get("", [])}))
             chosen[name] = pet | labels
     if chosen and not labels and not faults:
+        expected = atlas.settings.get("segmentation", "segmentation")
         faults.append(
-            f"no parcellation of {atlas.name}; expected {segmentation} in FreeSurfer's "
-            "mri, or an image chosen by parcellation="
+            f"no parcellation of {atlas.name}; expected FreeSurfer's "
+            f"mri/{expected}, or an image chosen by parcellation="
         )
     return chosen, faults
 
