@@ -29,14 +29,9 @@ from dense_reference import DenseNetwork, dense_epoch
 from measuring import RESULTS, forget_peak, keep, peak, resident, table
 from measuring import beside as beside_wall
 
-from brainlsap.graph import (
-    KERNELS,
-    ChebyshevSeries,
-    Spectrum,
-    decompose,
-    diffuse_recurrence,
-    normalized_laplacian,
-)
+from brainlsap.graph import KERNELS, decompose, diffuse_recurrence, normalized_laplacian
+from brainlsap.graph.laplacian import Spectrum
+from brainlsap.graph.spectral import ChebyshevSeries
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.propagation import GraphBatch
 from brainlsap.model.settings import Settings, resolve_settings, settle_kernel
@@ -139,7 +134,8 @@ def prepare(
     batch = GraphBatch.build(series, [spectrum], X, keep=keep_graphs)
     torch.manual_seed(0)
     measured = torch.ones(X.shape[1], dtype=torch.bool)
-    network = GraphNetwork(X.shape[1], 1, N_CLASSES, settings, measured)
+    given = settings, measured, settings.initial_scale
+    network = GraphNetwork(X.shape[1], 1, N_CLASSES, *given)
     return network, batch, make_epoch(network, (batch, codes), settings)
 
 
@@ -328,7 +324,7 @@ def long_run() -> str:
         train = torch.arange(1323)[torch.arange(1323) % 5 != fold]
         torch.manual_seed(fold)
         measured = torch.ones(N_ROIS, dtype=torch.bool)
-        network = GraphNetwork(N_ROIS, 1, N_CLASSES, settings, measured)
+        network = GraphNetwork(N_ROIS, 1, N_CLASSES, settings, measured, 2.0)
         some = (batch.select(train), codes[train])
         epoch = make_epoch(network, some, settings)
         for _ in range(300):

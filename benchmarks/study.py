@@ -20,7 +20,8 @@ from typing import Any
 from measuring import keep, table
 
 from brainlsap import load_cohort, make_cohort, run_study, workflow
-from brainlsap.graph import Preparation, SpectrumCache
+from brainlsap.graph import Preparation
+from brainlsap.graph.laplacian import SpectrumCache
 from brainlsap.simulation import write_study_folder
 
 STEPS = ("cross_validate", "rank_regions", "permutation_null", "write_report")

@@ -15,7 +15,7 @@ LARGEST = 1e18
 """Weights and features may be as large: their squares then fit into float32."""
 
 
-def check_connectomes(W: np.ndarray, first_row: int = 0) -> None:
+def check_connectomes(W: np.ndarray) -> None:
     """Raise unless every weight of (n_scans, n_rois, n_rois) is finite and not < 0."""
     # NaN is the smallest and the largest of its scan, and needs no mask
     lowest, highest = W.min(axis=(1, 2)), W.max(axis=(1, 2))
@@ -23,7 +23,7 @@ def check_connectomes(W: np.ndarray, first_row: int = 0) -> None:
     if bad.size:
         raise ParameterError(
             "connectomes must be finite and not negative; that of row "
-            f"{first_row + bad[0]} of X is not. Leave the scan out or mend it."
+            f"{bad[0]} of X is not. Leave the scan out or mend it."
         )
 
 

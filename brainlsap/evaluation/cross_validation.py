@@ -318,7 +318,6 @@ def fit_fold(
         finished = time.perf_counter()
     inner = _inner_model(model)
     report = plain(getattr(inner, "fit_report_", {}))
-    report.pop("scales_by_start", None)  # they have a table
     return name, {
         **{key: value.tolist() for key, value in answers.items()},
         "scales": _scales_of(inner, features.shape[1]),

@@ -1,7 +1,16 @@
-"""Connectomes become Laplacians, and features diffuse over them by heat kernels."""
+"""Connectomes become Laplacians, and features diffuse over them by heat kernels.
+
+What classifiers of many small graphs use stands in `spectral` (the spectral engine) and
+`laplacian` (spectra and their cache).
+"""
 
 from brainlsap.graph.connectomes import Preparation, covariance_connectome
-from brainlsap.graph.heat import diffuse, exact_heat_kernel, heat_kernel
+from brainlsap.graph.heat import (
+    diffuse,
+    diffuse_recurrence,
+    exact_heat_kernel,
+    heat_kernel,
+)
 from brainlsap.graph.kernels import (
     EXPANSIONS,
     KERNELS,
@@ -10,31 +19,13 @@ from brainlsap.graph.kernels import (
     largest_scale,
     polynomial_values,
 )
-from brainlsap.graph.laplacian import (
-    Spectrum,
-    SpectrumCache,
-    decompose,
-    normalized_laplacian,
-)
-from brainlsap.graph.recurrence import diffuse_recurrence
-from brainlsap.graph.spectral import (
-    ChebyshevSeries,
-    SpectralEngine,
-    chebyshev_terms,
-    combine,
-)
+from brainlsap.graph.laplacian import decompose, normalized_laplacian
 
 __all__ = [
     "EXPANSIONS",
     "KERNELS",
-    "ChebyshevSeries",
     "Preparation",
-    "SpectralEngine",
-    "Spectrum",
-    "SpectrumCache",
-    "chebyshev_terms",
     "choose_degree",
-    "combine",
     "covariance_connectome",
     "decompose",
     "diffuse",

@@ -1,18 +1,22 @@
-"""Heat kernels: the slow truth, and diffusion over one operator."""
+r"""Heat kernels over one operator: the slow truth, and the recurrence engine.
+
+The recurrence engine is for large sparse graphs. Forward, :math:`Y = \sum_n
+\mathrm{diag}(c_n) P_n(L) H` runs the three-term recurrence and keeps two sums, for the
+value and for its derivative with respect to scale. Backward, :math:`\sum_n P_n(L)
+\mathrm{diag}(c_n) G` is one Clenshaw pass. Memory is O(n_rois x n_channels) whatever
+the degree, and the kernel is never formed.
+"""
+
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph.kernels import EXPANSIONS, KERNELS, choose_degree, error_bound
-from brainlsap.graph.laplacian import (
-    as_float,
-    as_operator,
-    check_spectrum,
-    check_symmetric,
-)
-from brainlsap.graph.recurrence import diffuse_recurrence
+from brainlsap.graph.laplacian import as_float, as_operator, check_operator
 
 # A degree given by hand brings its own error; past this the kernel is refused.
 _REFUSED_ERROR = 1e-2
@@ -51,19 +55,14 @@ def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
     [[0.6839, 0.3161], [0.3161, 0.6839]]
     """
     L, scale = _check(L, scale)
-    check_symmetric(L)
+    check_operator(L)
     eigenvalues, U = torch.linalg.eigh(L.to_dense().double())
     response = torch.exp(-scale.double()[:, None] * eigenvalues[..., None, :])
     return (U * response) @ U.mT
 
 
 def heat_kernel(
-    L: Tensor | np.ndarray,
-    scale: Tensor | float,
-    *,
-    kernel: str = "chebyshev",
-    degree: int | None = None,
-    tolerance: float = 1e-4,
+    L: Tensor | np.ndarray, scale: Tensor | float, **options: Any
 ) -> Tensor:
     r"""Return the heat kernel :math:`\sum_n \mathrm{diag}(c_n(s)) P_n(L)`.
 
@@ -74,26 +73,13 @@ def heat_kernel(
     scale : Tensor of shape (n_rois,) or float
         Heat scale of every region; row p of the kernel is row p of
         :math:`e^{-s_p L}`. Dimensionless, not negative.
-    kernel : {"exact", "chebyshev", "hermite", "laguerre"}
-        Eigenvectors, or which expansion.
-    degree : int or None
-        Degree of the expansion. None chooses the lowest that keeps `tolerance`
-        at the largest scale.
-    tolerance : float
-        Largest error of the kernel, whose eigenvalues never exceed 1. Not used
-        where `degree` is given: that degree's own error holds then, and above
-        0.01 the kernel is refused.
+    **options
+        `kernel`, `degree` and `tolerance` of :func:`diffuse`.
 
     Returns
     -------
     Tensor of shape (..., n_rois, n_rois)
         In the precision of `L`; differentiable with respect to `scale`.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown kernel, shapes that do not fit, negative scales, or scales
-        that the kernel cannot reach with this degree.
 
     Examples
     --------
@@ -104,8 +90,7 @@ def heat_kernel(
     """
     L = as_operator(L)
     identity = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(L.shape)
-    asked = {"kernel": kernel, "degree": degree, "tolerance": tolerance}
-    return diffuse(L, identity, scale, **asked)  # type: ignore[arg-type]
+    return diffuse(L, identity, scale, **options)
 
 
 def diffuse(
@@ -131,9 +116,14 @@ def diffuse(
     scale : Tensor of shape (n_rois,) or float
         Heat scale of every region, dimensionless, not negative.
     kernel : {"exact", "chebyshev", "hermite", "laguerre"}
-        As for :func:`heat_kernel`.
-    degree, tolerance
-        As for :func:`heat_kernel`.
+        Eigenvectors, or which expansion.
+    degree : int or None
+        Degree of the expansion. None chooses the lowest that keeps `tolerance`
+        at the largest scale.
+    tolerance : float
+        Largest error of the kernel, whose eigenvalues never exceed 1. Not used
+        where `degree` is given: that degree's own error holds then, and above
+        0.01 the kernel is refused.
 
     Returns
     -------
@@ -144,8 +134,9 @@ def diffuse(
     Raises
     ------
     ParameterError
-        As :func:`heat_kernel`; or if `L` is not symmetric or has eigenvalues outside
-        0 to 2.
+        For an unknown kernel, shapes that do not fit, negative scales, or scales that
+        the kernel cannot reach with this degree; or if `L` is not symmetric or has
+        eigenvalues outside 0 to 2.
 
     Examples
     --------
@@ -173,11 +164,9 @@ def diffuse(
     if bound > _REFUSED_ERROR:
         raise ParameterError(
             f"the {kernel} kernel of degree {degree} can be wrong by {bound:.2g} at "
-            f"scale {largest:g} (its true values never exceed 1). Use a higher "
-            "degree, smaller scales, or the chebyshev kernel."
+            f"scale {largest:g}. Use a higher degree, or the chebyshev kernel."
         )
-    check_symmetric(L)
-    check_spectrum(L)
+    check_operator(L)
     if degree is None or kernel == "exact":
         return exact_heat_kernel(L, scale).to(dtype) @ X
     limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
@@ -195,16 +184,105 @@ def _check(
     """Return both as Tensors, one scale for every region."""
     L = as_operator(L)
     scale = as_float(scale).to(L.device)
-    if scale.ndim == 0:
-        scale = scale.expand(L.shape[-1])
-    if scale.shape != L.shape[-1:]:
-        raise ParameterError(
-            f"scale must have shape ({L.shape[-1]},), one for every region, "
-            f"got {tuple(scale.shape)}."
-        )
+    if scale.shape not in ((), L.shape[-1:]):
+        given = tuple(scale.shape)
+        raise ParameterError(f"scale must have shape {(L.shape[-1],)}, got {given}.")
+    scale = scale.expand(L.shape[-1])
     if not (bool((scale >= 0).all()) and bool(torch.isfinite(scale).all())):
         raise ParameterError(
             "scale must be finite and not negative, its smallest value is "
             f"{float(scale.detach().min()):g}."
         )
     return L, scale
+
+
+def diffuse_recurrence(
+    L: Tensor, H: Tensor, scale: Tensor, kernel: str, degree: int
+) -> Tensor:
+    """Diffuse signals over one graph by recurrence; differentiable.
+
+    Parameters
+    ----------
+    L : Tensor of shape (..., n_rois, n_rois)
+        Normalised Laplacian, dense (any leading axes) or sparse CSR; constant.
+    H : Tensor of shape (..., n_rois, n_channels)
+        Signals on the regions, in the precision of `L`.
+    scale : Tensor of shape (n_rois,)
+        Heat scale of every region.
+    kernel : {"chebyshev", "hermite", "laguerre"}
+        Which expansion.
+    degree : int
+        Its degree; the caller has checked that the scales can be trusted.
+
+    Returns
+    -------
+    Tensor of shape (..., n_rois, n_channels)
+    """
+    return _Recurrence.apply(H, scale, L, kernel, degree)  # type: ignore[no-any-return]
+
+
+class _Recurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, H: Tensor, scale: Tensor, L: Tensor, kernel: str, degree: int
+    ) -> Tensor:
+        expansion = EXPANSIONS[kernel]
+        pair = expansion.coefficients(scale.detach(), degree, 2.0)
+        c, dc = (part.to(H.dtype) for part in pair)
+        steps = expansion.recurrence(degree, 2.0)
+        wants_slope = ctx.needs_input_grad[1]
+        before, now = torch.zeros_like(H), H
+        out = c[:, :1] * H
+        slope = dc[:, :1] * H if wants_slope else H[:0]
+        for n, step in enumerate(zip(*steps, strict=True), start=1):
+            # the input must not be overwritten
+            memory = before if before is not H else torch.empty_like(H)
+            before, now = now, _step(L, now, before, step, memory)
+            out.addcmul_(c[:, n : n + 1], now)
+            if wants_slope:
+                slope.addcmul_(dc[:, n : n + 1], now)
+        ctx.save_for_backward(slope, c, L, scale)
+        ctx.steps = steps
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        slope, c, L, scale = ctx.saved_tensors
+        grad_scale = grad_H = None
+        if ctx.needs_input_grad[1]:
+            rows = (grad * slope).sum(-1).reshape(-1, len(scale))
+            grad_scale = rows.sum(0).to(scale.dtype)
+        if ctx.needs_input_grad[0]:
+            grad_H = _clenshaw(L, grad.contiguous(), c, ctx.steps)
+        return grad_H, grad_scale, None, None, None
+
+
+def _step(
+    L: Tensor, now: Tensor, before: Tensor, step: tuple[float, ...], memory: Tensor
+) -> Tensor:
+    """Return (alpha L + beta) now + gamma before, in memory that is used again.
+
+    Fresh memory for every step costs several times the product itself.
+    """
+    alpha, beta, gamma = (float(one) for one in step)
+    if L.layout == torch.strided:
+        following = torch.matmul(L, now).mul_(alpha).add_(before, alpha=gamma)
+    else:
+        following = torch.addmm(before, L, now, beta=gamma, alpha=alpha, out=memory)
+    return following.add_(now, alpha=beta) if beta else following
+
+
+def _clenshaw(
+    L: Tensor, grad: Tensor, c: Tensor, steps: tuple[np.ndarray, ...]
+) -> Tensor:
+    """Sum P_n(L) (c_n * grad) from the highest degree down."""
+    alpha, beta, gamma = steps
+    degree = len(alpha)
+    above, now = torch.zeros_like(grad), c[:, degree:] * grad
+    for n in range(degree - 1, -1, -1):
+        # the weight of P_(n+2)'s last term belongs to step n + 1
+        skip = float(gamma[n + 1]) if n + 1 < degree else 0.0
+        following = _step(L, now, above, (alpha[n], beta[n], skip), above)
+        above, now = now, following.addcmul_(c[:, n : n + 1], grad)
+    return now

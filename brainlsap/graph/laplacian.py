@@ -89,15 +89,13 @@ def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
 
 
 def _check_weights(lowest: float, highest: float, symmetric: bool) -> None:
-    if not np.isfinite([lowest, highest]).all():
-        raise ParameterError("W must be finite; it holds NaN or infinite weights.")
-    if lowest < 0:
-        raise ParameterError(
-            f"W must not be negative, its smallest weight is {lowest:g}; clip or "
-            "square correlations first."
-        )
-    if not symmetric:
-        raise ParameterError("W must be symmetric; symmetrise it as (W + W.T) / 2.")
+    for good, what in (
+        (np.isfinite([lowest, highest]).all(), "finite; it holds NaN or infinity"),
+        (lowest >= 0, f"at least 0; its smallest weight is {lowest:g}"),
+        (symmetric, "symmetric; symmetrise it as (W + W.T) / 2"),
+    ):
+        if not good:
+            raise ParameterError(f"W must be {what}.")
 
 
 def as_float(values: Tensor | np.ndarray | float) -> Tensor:
@@ -131,41 +129,31 @@ def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
         )
 
 
-def check_symmetric(L: Tensor) -> None:
-    """Raise unless an operator is finite and symmetric, as far as two signals show.
+def check_operator(L: Tensor) -> None:
+    """Raise unless L is symmetric and its eigenvalues lie in [0, 2], as signals show.
 
-    An eigendecomposition reads one half of a matrix: it would be wrong in silence.
+    An eigendecomposition reads one half of a matrix, and the expansions grow without
+    bound outside: both would be wrong in silence.
     """
-    x, y = _signals(L)
+    # numbers of its own: the caller's generators stay as they were
+    drawn = np.random.default_rng(0).standard_normal((2, L.shape[-1], 1))
+    x, y = torch.from_numpy(drawn).to(L.device, L.dtype)
     gap = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
     size = x.norm() * (L @ y).norm(dim=(-2, -1))
     if not bool((gap <= _TOLERANCE * size).all()):
         raise ParameterError(f"L must be symmetric and finite. {_ADVICE}")
-
-
-def check_spectrum(L: Tensor) -> None:
-    """Raise if an eigenvalue outside [0, 2] shows itself in a few products.
-
-    The expansions are right between 0 and 2 and grow without bound outside.
-    """
     # power iteration towards the highest of L, and of 2 I - L, the lowest of L
     for shift, sign in ((0.0, 1.0), (2.0, -1.0)):
-        x = _signals(L)[0]
+        now = x
         for _ in range(12):
-            x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
-            x, before = shift * x + sign * (L @ x), x
-        found = float((before * x).sum((-2, -1)).max())
+            before = now / now.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
+            now = shift * before + sign * (L @ before)
+        found = float((before * now).sum((-2, -1)).max())
         if found > 2.0 + _TOLERANCE:
             raise ParameterError(
                 f"L has an eigenvalue of about {shift + sign * found:.3g}; those of a "
                 f"normalised Laplacian lie between 0 and 2. {_ADVICE}"
             )
-
-
-def _signals(L: Tensor) -> Tensor:
-    # numbers of its own: the caller's generators stay as they were
-    drawn = np.random.default_rng(0).standard_normal((2, L.shape[-1], 1))
-    return torch.from_numpy(drawn).to(L.device, L.dtype)
 
 
 class Spectrum(NamedTuple):
@@ -268,16 +256,14 @@ class SpectrumCache:
                 made = decompose(normalized_laplacian(prepared), dtype)
                 found = dict(zip(new, map(Spectrum, *made), strict=True))
                 size = made.eigenvectors.nbytes
-                if start == 0 and len(new) == len(set(keys)) and self._is_full(size):
-                    self._kept, self._held = {}, 0  # by another cohort
-                if not self._is_full(size):
+                fits = self._held + size <= self.max_bytes
+                if start == 0 and len(new) == len(set(keys)) and not fits:
+                    self._kept, self._held = {}, 0  # full of another cohort
+                if self._held + size <= self.max_bytes:
                     self._kept |= found
                     self._held += size
             each = [found[key] if key in found else self._kept[key] for key in keys]
             yield Spectrum(*map(torch.stack, zip(*each, strict=True)))
-
-    def _is_full(self, size: int) -> bool:
-        return self._held + size > self.max_bytes
 
 
 def _as_key(value: Any) -> Any:

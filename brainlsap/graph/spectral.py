@@ -141,26 +141,11 @@ def chebyshev_terms(series: ChebyshevSeries, spectrum: Spectrum, X: Tensor) -> T
     return joined.reshape(weighted.shape).permute(2, 0, 1, 3)
 
 
-def combine(terms: Tensor, scale: Tensor, series: ChebyshevSeries) -> Tensor:
-    """Diffuse signals given by their terms; differentiable in scale.
-
-    Parameters
-    ----------
-    terms : Tensor of shape (order + 1, n_items, n_rois, n_channels)
-        From :func:`chebyshev_terms`; constant.
-    scale : Tensor of shape (n_rois,)
-        Heat scale of every region.
-    series : ChebyshevSeries
-
-    Returns
-    -------
-    Tensor of shape (n_items, n_rois, n_channels)
-    """
-    return _Combine.apply(terms, scale, series)  # type: ignore[no-any-return]
-
-
 class _Combine(torch.autograd.Function):
-    """Y[t, p, f] = sum_n c_n(s_p) terms[n, t, p, f]."""
+    """Y[t, p, f] = sum_n c_n(s_p) terms[n, t, p, f]: signals diffuse by their terms.
+
+    Differentiable in scale; terms are those of :func:`chebyshev_terms`.
+    """
 
     @staticmethod
     def forward(
@@ -176,6 +161,9 @@ class _Combine(torch.autograd.Function):
         terms, slopes, scale = ctx.saved_tensors
         slope = _summed_terms(terms, slopes)
         return None, _summed_product(grad, slope).to(scale.dtype), None
+
+
+combine = _Combine.apply
 
 
 class SpectralEngine:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,6 @@ from brainlsap.model.training import (
     usable_runs,
 )
 
-# Scales that stay this close to their start, in its unit, were not learned.
-_UNMOVED = 0.05
 # Of the way from chance to 1, on the training scans: with five classes, 0.36.
 _LEAST_LEARNED = 0.2
 _QUARTERS = np.linspace(0, 1, 5)
@@ -59,7 +57,7 @@ class GraphClassifier(PackedClassifier):
         ParameterError
             For a setting that cannot be used.
         """
-        return self.resolve().to_dict()
+        return asdict(self.resolve())
 
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
@@ -109,9 +107,9 @@ class GraphClassifier(PackedClassifier):
             self.fit_report_ = self._report(runs, settings)
             if settings.network == "heat":
                 self._keep_scales(runs, scales)
+            self.temperature_ = 1.0
             if settings.calibration == "temperature":
                 self.temperature_ = learn_temperature(runs, batch, codes, splits)
-                self.fit_report_["temperature"] = self.temperature_
         for sentence in self.fit_report_["warnings"]:
             warnings.warn(sentence, UserWarning, stacklevel=2)
         return self
@@ -135,10 +133,9 @@ class GraphClassifier(PackedClassifier):
         """
         check_is_fitted(self, "networks_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        temperature = getattr(self, "temperature_", 1.0)
         with threads(self.n_threads), torch.no_grad():
             batch = self._batch(connectomes, features)
-            each = [net(batch).double() / temperature for net in self.networks_]
+            each = [net(batch).double() / self.temperature_ for net in self.networks_]
             return torch.stack(each).softmax(2).mean(0).cpu().numpy()
 
     def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
@@ -174,16 +171,7 @@ class GraphClassifier(PackedClassifier):
         """Return how the fit went, so that it can be written as JSON."""
         best = min(runs, key=lambda run: run.best_loss).history
         faults = [run.fault for run in runs if run.fault]
-        failed, messages = None, []
-        if faults:
-            messages = [
-                f"{len(faults)} of {len(runs)} starts stayed dead or diverged, or did "
-                f"not learn, after restarts ({faults[0]}); the others, if any, are "
-                "averaged. Lower learning_rate or scale_step, or check the features."
-            ]
-        if len(faults) == len(runs):
-            failed = f"every start failed, also with other seeds: {faults[0]}"
-        return {
+        report = {
             "epochs": [run.best_epoch for run in runs],
             "losses": {
                 "epoch": best.epoch,
@@ -192,38 +180,34 @@ class GraphClassifier(PackedClassifier):
             },
             "n_restarts": sum(run.n_restarts for run in runs),
             "n_unhealthy": len(faults),
-            "failed": failed,
-            "warnings": messages,
-            "settings": settings.to_dict(),
+            "failed": None,
+            "warnings": [],
+            "settings": asdict(settings),
         }
+        if faults:
+            report["warnings"] = [
+                f"{len(faults)} of {len(runs)} starts stayed dead or diverged, or did "
+                f"not learn, after restarts ({faults[0]}); the others, if any, are "
+                "averaged. Lower learning_rate or scale_step, or check the features."
+            ]
+        if len(faults) == len(runs):
+            report["failed"] = f"every start failed, also with other seeds: {faults[0]}"
+        return report
 
     def _keep_scales(self, runs: list[Run], start: np.ndarray) -> None:
-        settings, heats = self.settings_, [run.network.heat for run in runs]
-        used: list[Any] = usable_runs(runs)
-        each = [run.network.heat().detach().cpu().numpy() for run in used]
+        settings, used = self.settings_, usable_runs(runs)
+        heats: list[Any] = [run.network.heat for run in used]
+        each = [heat().detach().cpu().numpy() for heat in heats]
         self.scales_by_start_ = np.array(each, dtype=np.float64)
-        self.scales_ = self.scales_by_start_.mean(0)
-        self.scales_start_, self.temperature_ = start, 1.0
-        paths = [
-            run.history.scales_at(_QUARTERS, run.best_epoch)
-            for run in used
-            if run.history.epoch  # none where it diverged at once
-        ]
-        self.scale_path_ = np.mean(paths or [np.tile(self.scales_, (5, 1))], axis=0)
+        self.scales_start_, self.scales_ = start, self.scales_by_start_.mean(0)
+        paths = [run.history.scales_at(_QUARTERS, run.best_epoch) for run in used]
+        self.scale_path_ = np.mean(paths, axis=0)
         self.scale_path_[0], self.scale_path_[-1] = start, self.scales_
         highest, wide = float(self.scales_by_start_.max()), torch.float64
         bound = error_bound(settings.kernel, highest, settings.degree, dtype=wide)
-        moved = np.abs(self.scales_ - start) > _UNMOVED * np.maximum(start, 1e-12)
-        self.fit_report_ |= {
-            "kernel": settings.kernel,
-            "degree": settings.degree,
-            "largest_scale": settings.max_scale,
-            "error_bound": bound,
-            "scales_learned": bool(moved.any()),
-            "scales_by_start": np.round(self.scales_by_start_, 6).tolist(),
-            "n_projected": int(sum(heat.n_projected for heat in heats if heat)),
-        }
-        if self.fit_report_["n_projected"]:
+        n_projected = int(sum(heat.n_projected for heat in heats))
+        self.fit_report_ |= {"error_bound": bound, "n_projected": n_projected}
+        if n_projected:
             self.fit_report_["warnings"].append(
                 f"scales came to {settings.max_scale:.3g}, the largest at which the "
                 f"{settings.kernel} kernel is trusted here, and were kept there. Raise "

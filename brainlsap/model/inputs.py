@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from brainlsap.arrays import check_connectomes, check_features, unpack
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import ChebyshevSeries, Preparation
+from brainlsap.graph import Preparation
+from brainlsap.graph.spectral import ChebyshevSeries
 from brainlsap.model.propagation import (
+    AT_ONCE,
     NETWORKS,
     SPECTRA,
     DenseGraphs,
     GraphBatch,
-    row_blocks,
 )
 from brainlsap.model.settings import Settings
 
@@ -72,8 +73,7 @@ def check_packed(
             f"X must hold {like[0]} regions and {like[1]} features, as in fit; got "
             f"{features.shape[1]} and {features.shape[2]}."
         )
-    for part in row_blocks(X):
-        check_connectomes(connectomes[part], part.start)
+    check_connectomes(connectomes)
     features = np.array(features, dtype=np.float64)
     check_features(features)
     return connectomes, features
@@ -110,12 +110,10 @@ def order_labels(
             )
         return found, codes
     listed = list(classes)
-    unlisted = [str(one) for one in found if one not in listed]
-    if unlisted or len(set(listed)) < len(listed):
-        fault = f"{unlisted[0]!r} is missing" if unlisted else "one stands there twice"
+    if len(set(listed)) < len(listed) or not set(found) <= set(listed):
         raise ParameterError(
-            f"classes must list every class of y once, in order; {fault} in "
-            f"{', '.join(map(str, listed))}."
+            f"classes must list every class of y once, in order; got {listed}, and y "
+            f"holds {found.tolist()}."
         )
     place = np.array([listed.index(one) for one in found])
     return found[place.argsort()], place.argsort().argsort()[codes]
@@ -218,8 +216,10 @@ def make_batch(
     if kind is None:
         return DenseGraphs(X, ())
     scale = float(settings.initial_scale)
-    prepared = (preparation.apply(graphs[part]) for part in row_blocks(graphs))
-    parts = [kind.graphs(W, scale) for W in prepared]
+    parts = [
+        kind.graphs(preparation.apply(graphs[start : start + AT_ONCE]), scale)
+        for start in range(0, len(graphs), AT_ONCE)
+    ]
     kept = (torch.cat(one) for one in zip(*parts, strict=True))
     return DenseGraphs(X, tuple(one.to(device, dtype) for one in kept))
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from brainlsap.model.propagation import NETWORKS, DenseGraphs, GraphBatch, HeatScale
-from brainlsap.model.settings import EVIDENCE, Settings
+from brainlsap.model.settings import Settings
 
 # What a few scans hold between the last layer and the read-out: it stays in cache.
 _PART_BYTES = 1 << 19
@@ -42,7 +42,8 @@ def _kept(drawn: Tensor, level: int, x: Tensor) -> Tensor:
     """Return 0 for what is dropped of `x`, else 1, in its shape."""
     n_bits = _n_bits(level)
     shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
-    drawn = drawn & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
+    if n_bits < 8:
+        drawn = drawn & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
     least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
     # compared into numbers: to truth values, and those to numbers, takes ten times that
     kept = torch.ge(drawn, least, out=x.new_empty(drawn.shape))
@@ -167,6 +168,8 @@ class GraphNetwork(nn.Module):
         Layers, units, dropout, scales; what P is.
     measured : bool Tensor of shape (n_rois,)
         Regions that the read-out sees; the others only pass signals on.
+    scales : float or array of shape (n_rois,)
+        Where heat scales start.
     """
 
     rows: Tensor
@@ -178,18 +181,15 @@ class GraphNetwork(nn.Module):
         n_classes: int,
         settings: Settings,
         measured: Tensor,
+        scales: Any,
     ) -> None:
         super().__init__()
-        kind = None if settings.network == "heat" else NETWORKS[settings.network]
+        is_heat, kind = settings.network == "heat", NETWORKS.get(settings.network)
         self.heat: HeatScale | None = None
-        if settings.network == "heat":
-            self.heat = HeatScale(
-                n_rois,
-                1.0 if settings.initial_scale == EVIDENCE else settings.initial_scale,
-                settings.max_scale or float("inf"),
-                settings.scale_mode,
-            )
-        n_layers = settings.n_layers if self.heat is not None or kind else 0
+        if is_heat:
+            largest = settings.max_scale or float("inf")
+            self.heat = HeatScale(n_rois, scales, largest, settings.scale_mode)
+        n_layers = settings.n_layers if is_heat or kind else 0
         widths = [n_channels] + [settings.hidden_units] * n_layers
         layers = [kind.layer(width) for width in widths[:-1] if kind]
         carried = [layer.width for layer in layers] or widths[:-1]
@@ -232,13 +232,6 @@ class GraphNetwork(nn.Module):
         if self.linear is not None:
             logits = logits + self.linear(self._measured(straight).flatten(1))
         return ordinal_log_probabilities(logits) if self.ordinal else logits
-
-    def penalized(self, settings: Settings) -> dict[Tensor, float]:
-        """Return the weights whose squares are held small, and by how much."""
-        held = {self.readout.weight: settings.readout_penalty}
-        if self.linear is not None:
-            held[self.linear.weight] = float(settings.linear_penalty)
-        return held
 
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:

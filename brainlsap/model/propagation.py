@@ -5,7 +5,7 @@ spectral engine (:class:`GraphBatch`), everything else by matrices kept of each 
 (:class:`DenseGraphs`). A further baseline is one entry of :data:`NETWORKS`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,12 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brainlsap.graph import (
+from brainlsap.graph import Preparation
+from brainlsap.graph.laplacian import Spectrum, SpectrumCache
+from brainlsap.graph.spectral import (
     ChebyshevSeries,
-    Preparation,
     SpectralEngine,
-    Spectrum,
-    SpectrumCache,
     chebyshev_terms,
     combine,
 )
@@ -26,16 +25,8 @@ from brainlsap.graph import (
 # Folds, kernels and starts of one process see the same graphs again and again.
 SPECTRA = SpectrumCache()
 
-_BLOCK_BYTES = 1 << 26
 # Dense graphs that are gone through at once where no gradient is needed.
-_AT_ONCE = 256
-
-
-def row_blocks(array: np.ndarray) -> Iterator[slice]:
-    """Yield slices of rows of at most 64 MB."""
-    step = max(1, _BLOCK_BYTES // max(1, array[:1].nbytes))
-    for start in range(0, len(array), step):
-        yield slice(start, min(start + step, len(array)))
+AT_ONCE = 256
 
 
 class HeatScale(nn.Module):
@@ -44,8 +35,8 @@ class HeatScale(nn.Module):
     Parameters
     ----------
     n_rois : int
-    initial_scale : float
-        Where every scale starts; dimensionless.
+    start : float or array of shape (n_rois,)
+        Where every scale starts, their mean where all share one; dimensionless.
     largest : float
         Largest scale that the kernel is trusted at.
     mode : {"region", "global", "frozen"}
@@ -53,19 +44,14 @@ class HeatScale(nn.Module):
     """
 
     def __init__(
-        self, n_rois: int, initial_scale: Any, largest: float, mode: str = "region"
+        self, n_rois: int, start: Any, largest: float, mode: str = "region"
     ) -> None:
         super().__init__()
         self.n_rois, self.largest = n_rois, largest
-        size = n_rois if mode == "region" else 1
-        start = torch.full((size,), float(initial_scale))
-        self.raw_scale = nn.Parameter(start, mode != "frozen")
+        scales = torch.as_tensor(start, dtype=torch.float64).expand(n_rois)
+        scales = scales if mode == "region" else scales.mean(0, keepdim=True)
+        self.raw_scale = nn.Parameter(scales.float(), mode != "frozen")
         self.n_projected: int | Tensor = 0
-
-    @torch.no_grad()
-    def begin(self, scales: Tensor) -> None:
-        """Start from the scale of every region, or their mean where all share one."""
-        self.raw_scale[:] = scales.mean() if len(self.raw_scale) == 1 else scales
 
     def forward(self) -> Tensor:
         """Return the scale of every region, shape `(n_rois,)`."""
@@ -138,9 +124,6 @@ class GraphBatch:
         chunk = 16 if X.device.type == "cpu" else 512
         return cls(series, terms, SpectralEngine(series, whole, chunk))
 
-    def __len__(self) -> int:
-        return self.signal.shape[1]
-
     def select(self, items: Tensor | slice) -> "GraphBatch":
         """Return the batch of some items; a slice copies nothing."""
         engine = None if self.engine is None else self.engine.select(items)
@@ -171,9 +154,6 @@ class DenseGraphs:
     signal: Tensor
     graphs: tuple[Tensor, ...]
 
-    def __len__(self) -> int:
-        return len(self.signal)
-
     def select(self, items: Tensor | slice) -> "DenseGraphs":
         """Return the batch of some items; a slice copies nothing."""
         graphs = tuple(one if len(one) == 1 else one[items] for one in self.graphs)
@@ -182,9 +162,9 @@ class DenseGraphs:
     def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
         """Return what a layer makes of the features, or of a signal H."""
         H = self.signal if H is None else H
-        if torch.is_grad_enabled() or len(H) <= _AT_ONCE:
+        if torch.is_grad_enabled() or len(H) <= AT_ONCE:
             return layer(H, *self.graphs)
-        parts = [slice(k, k + _AT_ONCE) for k in range(0, len(H), _AT_ONCE)]
+        parts = [slice(k, k + AT_ONCE) for k in range(0, len(H), AT_ONCE)]
         return torch.cat([layer(H[p], *self.select(p).graphs) for p in parts])
 
 

@@ -1,6 +1,6 @@
 """Every option of a fit, the presets, and the paper's hyperparameters."""
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
 
@@ -63,14 +63,8 @@ class Settings:
 
     def preparing(self) -> Preparation:
         """Return how connectomes are made ready."""
-        further = self.preparation or {}
-        return Preparation.of(
-            **({"threshold": self.threshold, "weights": self.weights} | further)
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and text by name, as JSON takes them."""
-        return asdict(self)
+        options = {"threshold": self.threshold, "weights": self.weights}
+        return Preparation.of(**options | (self.preparation or {}))
 
 
 PRESETS = {
@@ -80,7 +74,6 @@ PRESETS = {
         scale_step=1.0,
         n_layers=2,
         hidden_units=16,
-        readout_units=16,
         standardize="scan",
         dropout=0.5,
         weight_decay=5e-4,
@@ -168,10 +161,7 @@ def check_settings(settings: Settings) -> None:
                     f"{name} must be between {lowest:g} and {highest:g}, got {value!r}."
                 )
     if settings.batch_size == 1:
-        raise ParameterError(
-            "batch_size must be 0 (all scans) or at least 2: one scan cannot be "
-            "standardised; got 1."
-        )
+        raise ParameterError("batch_size must be 0 (all scans) or at least 2, got 1.")
 
 
 def settle_kernel(settings: Settings) -> Settings:
@@ -182,27 +172,25 @@ def settle_kernel(settings: Settings) -> Settings:
     at the start if that is larger (the paper's Laguerre-20: 2e-4 at scale 2). Raises
     where the start cannot be trusted, or lies above `max_scale`.
     """
-    kernel = settings.kernel
+    kernel, degree, largest = settings.kernel, settings.degree, settings.max_scale
     given = settings.initial_scale != EVIDENCE  # which is kept where it is trusted
     start = float(settings.initial_scale) if given else 0.0
-    largest = settings.max_scale
-    wanted = MAX_SCALES[kernel] if largest is None else largest
-    if wanted < start:
+    largest = MAX_SCALES[kernel] if largest is None else largest
+    if largest < start:
         raise ParameterError(
-            f"initial_scale {start:g} lies above max_scale {wanted:g}; raise max_scale."
+            f"initial_scale {start:g} lies above max_scale {largest:g}; raise that."
         )
     if kernel == "exact":
-        return replace(settings, degree=None, max_scale=wanted)
-    if settings.degree is None:
-        degree = choose_degree(kernel, wanted, settings.tolerance)
-        return replace(settings, degree=degree, max_scale=wanted)
-    at_start = error_bound(kernel, start, settings.degree, dtype=torch.float64)
-    if at_start > UNTRUSTED_ERROR:
-        raise ParameterError(
-            f"the {kernel} kernel of degree {settings.degree} can be wrong by "
-            f"{at_start:.2g} at initial_scale {start:g}. Leave degree at None, raise "
-            "it, or start at a smaller scale."
-        )
-    tolerance = max(settings.tolerance, at_start)
-    trusted = max(largest_scale(kernel, settings.degree, tolerance), start)
-    return replace(settings, max_scale=min(wanted, trusted))
+        degree = None
+    elif degree is None:
+        degree = choose_degree(kernel, largest, settings.tolerance)
+    else:
+        at_start = error_bound(kernel, start, degree, dtype=torch.float64)
+        if at_start > UNTRUSTED_ERROR:
+            raise ParameterError(
+                f"the {kernel} kernel of degree {degree} can be wrong by {at_start:.2g}"
+                f" at initial_scale {start:g}. Leave degree at None, or start lower."
+            )
+        trusted = largest_scale(kernel, degree, max(settings.tolerance, at_start))
+        largest = min(largest, max(trusted, start))
+    return replace(settings, degree=degree, max_scale=largest)

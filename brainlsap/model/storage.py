@@ -7,6 +7,7 @@ exchanged, or one byte of a weight, are noticed.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,12 @@ from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import History
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 HEADER = "brainlsap"
 
 _KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
 _CLASSIFIERS: dict[str, Any] = {one.__name__: one for one in _KINDS}
 _RECORDS = {one.__name__: one for one in (History, InputScaler, Preparation, Settings)}
-# Networks have a form of their own; where the model comes from stands elsewhere.
-_ELSEWHERE = ("networks_", "origin_")
 
 
 @dataclass(frozen=True)
@@ -56,17 +55,13 @@ class ModelOrigin:
         Further facts, such as how many people there were. Expressible as JSON.
     """
 
-    region_names: tuple[str, ...]
-    feature_names: tuple[str, ...]
-    classes: tuple[str, ...] = ()
+    region_names: Sequence[str]
+    feature_names: Sequence[str]
+    classes: Sequence[str] = ()
     label_name: str = "diagnosis"
     atlas_name: str = ""
     reading: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("region_names", "feature_names", "classes"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def check(self, model: Any) -> None:
         """Raise unless regions and features are named, once each."""
@@ -118,15 +113,14 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
         )
     origin.check(model)
     arrays: dict[str, np.ndarray] = {}
-    for number, network in enumerate(getattr(model, "networks_", ())):
-        for name, tensor in network.state_dict().items():
-            values = tensor.detach().cpu().numpy()
-            arrays[f"networks.{number}.{name}"] = np.ascontiguousarray(values)
 
     def encode(value: Any) -> Any:
         """Return as JSON what it does not know; arrays of numbers become tensors."""
         if isinstance(value, np.generic):
             return value.item()
+        if isinstance(value, GraphNetwork):
+            weights = value.state_dict()
+            return {name: one.cpu().numpy() for name, one in weights.items()}
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             name = f"array.{len(arrays)}"
             arrays[name] = np.ascontiguousarray(value)
@@ -148,7 +142,7 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
         "fitted": {
             name: value
             for name, value in vars(model).items()
-            if name.endswith("_") and name not in _ELSEWHERE
+            if name.endswith("_") and name != "origin_"
         },
     }
     text = json.dumps(about, default=encode, sort_keys=True)
@@ -193,7 +187,7 @@ def load_model(path: str | Path) -> Any:
     >>> bool((loaded.predict_proba(X) == model.predict_proba(X)).all())
     True
     >>> loaded.origin_.region_names
-    ('a', 'b', 'c')
+    ['a', 'b', 'c']
     """
     from safetensors import safe_open
 
@@ -209,7 +203,16 @@ def load_model(path: str | Path) -> Any:
                 f"{path}: changed after it was written: names, settings or weights do "
                 "not fit their checksum. Get the file again, or fit the model again."
             )
-        _check_version(path, json.loads(header["about"]))
+        about = json.loads(header["about"])
+        theirs, ours = str(about["version"]), brainlsap.__version__
+        # what a number means may change with the second part, before 1.0 too
+        alike = theirs.split(".")[:2] == ours.split(".")[:2]
+        if not alike or about["format_version"] != FORMAT_VERSION:
+            raise FileFormatError(
+                f"{path}: fitted by brainlsap {theirs}, and this is {ours} (format "
+                f"{about['format_version']}, and {FORMAT_VERSION} is read): predictions"
+                f" may differ. Install brainlsap {theirs}, or fit the model again."
+            )
         return _restore(header["about"], arrays)
     except FileFormatError:
         raise
@@ -218,18 +221,6 @@ def load_model(path: str | Path) -> Any:
             f"{path}: not a whole model file of brainlsap ({type(error).__name__}: "
             f"{error}). Get the file again, or fit the model again."
         ) from error
-
-
-def _check_version(path: Path, about: dict[str, Any]) -> None:
-    theirs, ours = str(about["version"]), brainlsap.__version__
-    # what a number means may change with the second part, before 1.0 too
-    alike = theirs.split(".")[:2] == ours.split(".")[:2]
-    if not alike or about["format_version"] != FORMAT_VERSION:
-        raise FileFormatError(
-            f"{path}: fitted by brainlsap {theirs}, and this is {ours} (format "
-            f"{about['format_version']}, and {FORMAT_VERSION} is read); predictions "
-            f"may differ. Install brainlsap {theirs}, or fit the model again."
-        )
 
 
 def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -250,20 +241,17 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
     model.origin_.check(model)
     if isinstance(model, LSAPRidgeClassifier):
         return model
-    tensors: dict[str, dict[str, torch.Tensor]] = {}
-    for name, values in arrays.items():
-        if name.startswith("networks."):
-            _, number, own = name.split(".", 2)
-            tensors.setdefault(number, {})[own] = torch.from_numpy(np.array(values))
     settings = Settings(**model.fit_report_["settings"])  # "auto" is settled in these
     sizes = model.n_rois_, model.n_features_, len(model.classes_)
     measured = torch.from_numpy(np.array(model.measured_))
-    # no weights are drawn (a generator would move); the file's come in their place
-    with torch.device("meta"):
-        model.networks_ = [GraphNetwork(*sizes, settings, measured) for _ in tensors]
-    for k, network in enumerate(model.networks_):
-        network.load_state_dict(tensors[str(k)], assign=True)
-        network.eval()
+    weights, model.networks_ = model.networks_, []
+    for each in weights:
+        # no weights are drawn (a generator would move); the file's come in their place
+        with torch.device("meta"):
+            network = GraphNetwork(*sizes, settings, measured, 0.0)
+        state = {name: torch.from_numpy(np.array(one)) for name, one in each.items()}
+        network.load_state_dict(state, assign=True)
+        model.networks_.append(network.eval())
     return model
 
 

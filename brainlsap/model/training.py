@@ -214,7 +214,10 @@ def make_epoch(
     batch, codes = train
     n_items = len(codes)
     n_steps = -(-n_items // (settings.batch_size or n_items))
-    held, by_decay = network.penalized(settings), dict[float, list]()
+    held = {network.readout.weight: settings.readout_penalty}
+    if network.linear is not None:
+        held[network.linear.weight] = float(settings.linear_penalty)
+    by_decay = dict[float, list]()
     for name, weight in network.named_parameters():
         if "raw_scale" not in name:  # Adam's decay is the slope of half the squares
             decay = settings.weight_decay + 2 * held.get(weight, 0.0)
@@ -279,7 +282,7 @@ def _run(
         accuracy = balanced_accuracy_score(train[1].cpu(), guess.cpu())
     if validation is not None:
         network.load_state_dict(state)
-    fault = _fault(network, train, accuracy, settings)
+    fault = _fault(network, train, accuracy, settings) if history.epoch else _DIVERGED
     return Run(network, history, best_epoch, best_loss, fault)
 
 
@@ -306,10 +309,8 @@ def penalize(scale: Tensor, settings: Any) -> None:
     """Add the l1 term's slope, read literally, or as the released code's barrier."""
     if scale.grad is None or settings.scale_penalty == "none":
         return
-    if settings.scale_penalty == "l1":
-        scale.grad += settings.penalty_weight
-    else:
-        scale.grad -= settings.penalty_weight * (scale < _BARRIER)
+    push = 1.0 if settings.scale_penalty == "l1" else -1.0 * (scale < _BARRIER)
+    scale.grad += settings.penalty_weight * push
 
 
 @torch.no_grad()
@@ -360,10 +361,8 @@ def train_starts(
     sizes = n_rois, n_channels, int(codes.max()) + 1
 
     def make_network() -> GraphNetwork:
-        network = GraphNetwork(*sizes, settings, torch.from_numpy(measured))
-        if network.heat is not None:
-            network.heat.begin(torch.from_numpy(scales))
-        return network.to(batch.signal.device)
+        start = torch.from_numpy(measured), scales
+        return GraphNetwork(*sizes, settings, *start).to(batch.signal.device)
 
     runs = []
     for number, rows in enumerate(splits):
@@ -394,7 +393,7 @@ def learn_temperature(
     where nobody was left to watch.
     """
     told = [
-        (run.network(some).double().cpu().numpy(), known.cpu().numpy())
+        (run.network(some).double(), known)
         for run, (_, watch) in zip(runs, splits, strict=True)
         for some, known in [pick(batch, codes, watch)]
         if len(watch) and not run.fault
@@ -402,16 +401,16 @@ def learn_temperature(
     if not told:
         return 1.0
     logits, known = zip(*told, strict=True)
-    return fit_temperature(np.concatenate(logits), np.concatenate(known))
+    return fit_temperature(torch.cat(logits), torch.cat(known))
 
 
-def fit_temperature(logits: np.ndarray, codes: np.ndarray) -> float:
+def fit_temperature(logits: Tensor, codes: Tensor) -> float:
     r"""Return the T at which softmax(logits / T) has the lowest mean log loss.
 
     Parameters
     ----------
-    logits : array of shape (n_items, n_classes)
-    codes : int array of shape (n_items,)
+    logits : Tensor of shape (n_items, n_classes)
+    codes : int Tensor of shape (n_items,)
         True class of every item.
 
     Returns
@@ -420,13 +419,11 @@ def fit_temperature(logits: np.ndarray, codes: np.ndarray) -> float:
         Between 1/20 and 20; above 1 where the logits were overconfident.
     """
     from scipy.optimize import minimize_scalar
-    from scipy.special import log_softmax
-
-    rows = np.arange(len(codes))
 
     def loss(log_temperature: float) -> float:
-        each = log_softmax(logits / np.exp(log_temperature), axis=1)
-        return float(-each[rows, codes].mean())
+        return float(
+            nn.functional.cross_entropy(logits / np.exp(log_temperature), codes)
+        )
 
     limit = np.log(_LARGEST_TEMPERATURE)
     found = minimize_scalar(loss, bounds=(-limit, limit), method="bounded")

@@ -10,8 +10,6 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     EXPANSIONS,
     KERNELS,
-    ChebyshevSeries,
-    SpectralEngine,
     decompose,
     diffuse,
     error_bound,
@@ -20,6 +18,7 @@ from brainlsap.graph import (
     largest_scale,
     normalized_laplacian,
 )
+from brainlsap.graph.spectral import ChebyshevSeries, SpectralEngine
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
 # unequal on purpose: equal scales hide a kernel that is transposed

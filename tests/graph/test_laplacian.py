@@ -12,13 +12,12 @@ import brainlsap.graph.laplacian as module
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     Preparation,
-    Spectrum,
-    SpectrumCache,
     decompose,
     diffuse,
     exact_heat_kernel,
     normalized_laplacian,
 )
+from brainlsap.graph.laplacian import Spectrum, SpectrumCache
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
 DENSE_AND_SPARSE = pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -76,7 +75,7 @@ BAD = {
     "not square": (np.ones((2, 3)), r"shape .*, got \(2, 3\)"),
     "asymmetric": (np.triu(np.ones((3, 3))), r"symmetric; symmetrise it as"),
     "nan": (np.full((3, 3), np.nan), r"finite; it holds NaN"),
-    "negative": (-np.ones((3, 3)), r"not be negative, its smallest weight is -1"),
+    "negative": (-np.ones((3, 3)), r"at least 0; its smallest weight is -1"),
 }
 
 

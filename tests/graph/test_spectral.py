@@ -8,15 +8,17 @@ from numpy.testing import assert_allclose
 from brainlsap.graph import (
     EXPANSIONS,
     KERNELS,
-    ChebyshevSeries,
-    SpectralEngine,
-    Spectrum,
-    chebyshev_terms,
-    combine,
     decompose,
     exact_heat_kernel,
     normalized_laplacian,
     polynomial_values,
+)
+from brainlsap.graph.laplacian import Spectrum
+from brainlsap.graph.spectral import (
+    ChebyshevSeries,
+    SpectralEngine,
+    chebyshev_terms,
+    combine,
 )
 
 DEGREE = {"exact": None, "chebyshev": 22, "hermite": 44, "laguerre": 90}

@@ -7,12 +7,8 @@ import pytest
 import torch
 
 from brainlsap.arrays import pack
-from brainlsap.graph import (
-    ChebyshevSeries,
-    decompose,
-    exact_heat_kernel,
-    normalized_laplacian,
-)
+from brainlsap.graph import decompose, exact_heat_kernel, normalized_laplacian
+from brainlsap.graph.spectral import ChebyshevSeries
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.propagation import GraphBatch
 from brainlsap.model.settings import Settings, settle_kernel
@@ -80,7 +76,9 @@ def _draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):
     measured[2] = False
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = GraphNetwork(n_rois, n_channels, n_classes, settings, measured)
+        network = GraphNetwork(
+            n_rois, n_channels, n_classes, settings, measured, settings.initial_scale
+        )
         if network.linear is not None:
             torch.nn.init.normal_(network.linear.weight)
     network.double()

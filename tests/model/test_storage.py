@@ -59,7 +59,7 @@ def test_everything_learned_comes_back_in_a_fresh_process(fitted, stored, tmp_pa
     assert loaded.history_[1].train_loss == model.history_[1].train_loss
     for name in ("scales_by_start_", "scale_path_", "measured_"):
         assert_array_equal(getattr(loaded, name), getattr(model, name))
-    assert loaded.origin_.region_names == REGIONS
+    assert tuple(loaded.origin_.region_names) == REGIONS
     # stored again, not a byte is another
     assert save_model(loaded, tmp_path / "again").read_bytes() == stored.read_bytes()
     np.save(tmp_path / "X.npy", X)

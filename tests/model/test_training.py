@@ -40,7 +40,8 @@ class Task:
         )
 
     def make(self):
-        network = GraphNetwork(N_ROIS, 2, self.n_classes, self.settings, self.measured)
+        given = self.settings, self.measured, self.settings.initial_scale
+        network = GraphNetwork(N_ROIS, 2, self.n_classes, *given)
         self.n_made += 1
         if self.n_made in self.spoilt:
             self.spoil(network)
@@ -254,7 +255,8 @@ def test_temperature_is_what_logits_were_multiplied_by():
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(400, 3))
     share = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    codes = np.array([rng.choice(3, p=row) for row in share])
+    codes = torch.tensor([rng.choice(3, p=row) for row in share])
+    logits = torch.from_numpy(logits)
     own = fit_temperature(logits, codes)
     for factor in (0.5, 4.0):
         found = fit_temperature(factor * logits, codes)
