@@ -31,9 +31,8 @@ from measuring import beside as beside_wall
 
 from brainlsap.graph import KERNELS, decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import Spectrum
-from brainlsap.graph.spectral import ChebyshevSeries
+from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 from brainlsap.model.network import GraphNetwork
-from brainlsap.model.propagation import GraphBatch
 from brainlsap.model.settings import Settings, resolve_settings, settle_kernel
 from brainlsap.model.training import make_epoch
 
@@ -131,7 +130,7 @@ def prepare(
         settings.kernel, settings.degree, settings.max_scale or 0.0
     )
     keep_graphs = settings.n_layers > 1
-    batch = GraphBatch.build(series, [spectrum], X, keep=keep_graphs)
+    batch = GraphBatch(series, [spectrum], X, keep=keep_graphs)
     torch.manual_seed(0)
     measured = torch.ones(X.shape[1], dtype=torch.bool)
     given = settings, measured, settings.initial_scale
@@ -144,7 +143,7 @@ def kernel_work(network: GraphNetwork, batch: GraphBatch, hidden: int = HIDDEN) 
     scale = network.heat()
     Z = batch.diffuse(scale)
     H = Z.detach().expand(-1, -1, hidden).contiguous().requires_grad_()
-    (Z.sum() + batch.engine.diffuse(H, scale).sum()).backward()
+    (Z.sum() + batch.diffuse(scale, H).sum()).backward()
 
 
 def prepare_dense(
@@ -319,7 +318,7 @@ def long_run() -> str:
     start = time.perf_counter()
     spectrum = decompose(L, X.dtype)
     series = ChebyshevSeries("chebyshev", 20)
-    batch = GraphBatch.build(series, [spectrum], X, keep=True)
+    batch = GraphBatch(series, [spectrum], X, keep=True)
     for fold in range(5):
         train = torch.arange(1323)[torch.arange(1323) % 5 != fold]
         torch.manual_seed(fold)

@@ -90,12 +90,12 @@ def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
 
 def _check_weights(lowest: float, highest: float, symmetric: bool) -> None:
     for good, what in (
-        (np.isfinite([lowest, highest]).all(), "finite; it holds NaN or infinity"),
-        (lowest >= 0, f"at least 0; its smallest weight is {lowest:g}"),
-        (symmetric, "symmetric; symmetrise it as (W + W.T) / 2"),
+        (np.isfinite([lowest, highest]).all(), "be finite; it holds NaN or infinity"),
+        (lowest >= 0, f"not be negative, its smallest weight is {lowest:g}"),
+        (symmetric, "be symmetric; symmetrise it as (W + W.T) / 2"),
     ):
         if not good:
-            raise ParameterError(f"W must be {what}.")
+            raise ParameterError(f"W must {what}.")
 
 
 def as_float(values: Tensor | np.ndarray | float) -> Tensor:

@@ -11,11 +11,11 @@ below rounding are known and left out, and only this sum is formed in the workin
 precision (Hermite's own terms would be wrong by 0.02 there). The exact kernel is the
 series of so high a degree that rounding alone is left. Signals that do not change, as
 the features of a first layer, need their terms :math:`T_n(L - I) X` only: with them
-(:func:`chebyshev_terms`, :func:`combine`) no graph is looked at again.
+(:func:`chebyshev_terms`) no graph is looked at again.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ class ChebyshevSeries:
 
 
 def chebyshev_terms(series: ChebyshevSeries, spectrum: Spectrum, X: Tensor) -> Tensor:
-    """Return every T_n(L - I) X of constant signals, for :func:`combine`.
+    """Return every T_n(L - I) X of constant signals.
 
     Parameters
     ----------
@@ -163,73 +163,75 @@ class _Combine(torch.autograd.Function):
         return None, _summed_product(grad, slope).to(scale.dtype), None
 
 
-combine = _Combine.apply
+class GraphBatch:
+    """Scans ready for heat: the terms of their features, and their graphs.
 
-
-class SpectralEngine:
-    """Heat diffusion over decomposed graphs, differentiable in signal and scale.
-
-    Parameters
+    Attributes
     ----------
     series : ChebyshevSeries
-        The kernel.
-    spectrum : Spectrum
-        Of each item's graph, or of one graph for all; the engine works on its device.
+        Of the kernel.
+    signal : Tensor of shape (order + 1, n_items, n_rois, n_channels)
+        Terms of the features: all that a first layer needs of the graphs.
+    graphs : tuple of Tensor
+        Eigenvectors, minus eigenvalues, and T_n of each item's graph, or of one for
+        all; empty unless kept for further layers.
     chunk : int
         Items handled at once, to stay in cache; results agree to rounding.
-
-    Examples
-    --------
-    >>> from brainlsap.graph import decompose, normalized_laplacian
-    >>> L = normalized_laplacian(torch.ones(1, 3, 3) - torch.eye(3))
-    >>> engine = SpectralEngine(ChebyshevSeries("chebyshev", 13), decompose(L))
-    >>> engine.diffuse(torch.ones(1, 3, 2), torch.tensor([0.0, 1.0, 2.0])).shape
-    torch.Size([1, 3, 2])
     """
 
     def __init__(
-        self, series: ChebyshevSeries, spectrum: Spectrum, chunk: int = 20
+        self,
+        series: ChebyshevSeries,
+        spectra: Iterable[Spectrum],
+        X: Tensor,
+        keep: bool = False,
     ) -> None:
-        self.series, self.chunk = series, chunk
-        self.vectors = spectrum.eigenvectors.to(series.dtype)
-        self.rates = -spectrum.eigenvalues.to(series.dtype)[:, None]
-        # in float64, some graphs at a time
-        some = spectrum.eigenvalues.split(_AT_ONCE)
-        self.basis = torch.cat([series.values(one) for one in some])
+        """Prepare features (n_items, n_rois, n_channels), on their device.
 
-    def select(self, items: Tensor | slice) -> "SpectralEngine":
-        """Return the engine of some items; a slice copies nothing."""
+        `spectra` are of a few items each, in order, or of one graph for all.
+        """
+        self.series, self.chunk = series, 16 if X.device.type == "cpu" else 512
+        self.signal = X.new_empty(series.order + 1, *X.shape)
+        kept, start = [], 0
+        for one in spectra:
+            spectrum = Spectrum(*(part.to(X.device) for part in one))
+            values, vectors = spectrum
+            items = slice(start, len(X) if len(values) == 1 else start + len(values))
+            self.signal[:, items] = chebyshev_terms(series, spectrum, X[items])
+            start = items.stop
+            if keep:
+                rates = -values.to(series.dtype)[:, None]
+                kept.append((vectors.to(series.dtype), rates, series.values(values)))
+        self.graphs = tuple(torch.cat(parts) for parts in zip(*kept, strict=True))
+
+    def select(self, items: Tensor | slice) -> "GraphBatch":
+        """Return the batch of some items; a slice copies nothing."""
         chosen = copy.copy(self)
-        if len(self.vectors) > 1:
-            chosen.vectors, chosen.rates = self.vectors[items], self.rates[items]
-            chosen.basis = self.basis[items]
+        chosen.signal = self.signal[:, items]
+        each = (one if len(one) == 1 else one[items] for one in self.graphs)
+        chosen.graphs = tuple(each)
         return chosen
 
-    def diffuse(self, H: Tensor, scale: Tensor) -> Tensor:
-        """Diffuse signals over each item's graph; differentiable.
+    def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
+        """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
+        if H is None:
+            out: Tensor = _Combine.apply(self.signal, scale, self.series)
+        else:
+            out = _Diffuse.apply(H, scale, self)
+        return out
 
-        Parameters
-        ----------
-        H : Tensor of shape (n_items, n_rois, n_channels)
-            Signals on the regions.
-        scale : Tensor of shape (n_rois,)
-            Heat scale of every region.
-
-        Returns
-        -------
-        Tensor of shape (n_items, n_rois, n_channels)
-        """
-        return _Diffuse.apply(H, scale, self)  # type: ignore[no-any-return]
+    def propagate(self, layer: Any, H: Tensor | None = None) -> Tensor:
+        """Diffuse the features, or a signal H, at a layer's scales."""
+        return self.diffuse(layer(), H)
 
     def parts(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Yield vectors, -eigenvalues, T_n and signals of a few items at a time."""
-        if len(self.vectors) == 1:  # for all
-            yield self.vectors, self.rates, self.basis, *signals
+        """Yield what is kept of graphs, and signals, of a few items at a time."""
+        if len(self.graphs[0]) == 1:  # for all
+            yield *self.graphs, *signals
             return
         for start in range(0, len(signals[0]), self.chunk):
             part = slice(start, start + self.chunk)
-            each = (self.vectors, self.rates, self.basis, *signals)
-            yield tuple(one[part] for one in each)
+            yield tuple(one[part] for one in (*self.graphs, *signals))
 
 
 class _Diffuse(torch.autograd.Function):
@@ -240,14 +242,14 @@ class _Diffuse(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, H: Tensor, scale: Tensor, engine: SpectralEngine) -> Tensor:
+    def forward(ctx: Any, H: Tensor, scale: Tensor, batch: GraphBatch) -> Tensor:
         wants_slope = ctx.needs_input_grad[1]
-        c, slopes = engine.series.at(scale)
-        follows = wants_slope and engine.series.follows(scale)
+        c, slopes = batch.series.at(scale)
+        follows = wants_slope and batch.series.follows(scale)
         out, slope = torch.empty_like(H), torch.empty_like(H) if wants_slope else H
         # fresh memory for the rows of every part would cost more than the sums
-        memory = torch.empty_like(engine.vectors[: engine.chunk])
-        for U, rates, basis, signal, diffused, sloped in engine.parts(H, out, slope):
+        memory = torch.empty_like(batch.graphs[0][: batch.chunk])
+        for U, rates, basis, signal, diffused, sloped in batch.parts(H, out, slope):
             hat = U.mT @ signal
             rows = _weighted(c, U, basis, memory)
             _multiply(rows, hat, diffused)
@@ -255,7 +257,7 @@ class _Diffuse(torch.autograd.Function):
                 _multiply(rows, hat * rates.mT, sloped)
             elif wants_slope:
                 _multiply(_weighted(slopes, U, basis, memory), hat, sloped)
-        ctx.engine = engine
+        ctx.batch = batch
         ctx.save_for_backward(c, slope, scale)
         return out
 
@@ -267,9 +269,9 @@ class _Diffuse(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_scale = _summed_product(grad, slope).to(scale.dtype)
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
-            grad_H, engine = torch.empty_like(grad), ctx.engine
-            memory = torch.empty_like(engine.vectors[: engine.chunk])
-            for U, _, basis, signal, found in engine.parts(grad, grad_H):
+            grad_H, batch = torch.empty_like(grad), ctx.batch
+            memory = torch.empty_like(batch.graphs[0][: batch.chunk])
+            for U, _, basis, signal, found in batch.parts(grad, grad_H):
                 rows = _weighted(c, U, basis, memory)
                 _multiply(U, rows.mT @ signal, found)
         return grad_H, grad_scale, None

@@ -12,14 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from brainlsap.arrays import check_connectomes, check_features, unpack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
-from brainlsap.graph.spectral import ChebyshevSeries
-from brainlsap.model.propagation import (
-    AT_ONCE,
-    NETWORKS,
-    SPECTRA,
-    DenseGraphs,
-    GraphBatch,
-)
+from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
+from brainlsap.model.propagation import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
 from brainlsap.model.settings import Settings
 
 # Standardised features end here; what is beyond would end the range of float32.
@@ -211,7 +205,7 @@ def make_batch(
         kernel = settings.kernel, settings.degree, float(settings.max_scale or 0.0)
         series = ChebyshevSeries(*kernel, dtype, device)
         spectra = SPECTRA.blocks(graphs, preparation, dtype)
-        return GraphBatch.build(series, spectra, X, keep=settings.n_layers > 1)
+        return GraphBatch(series, spectra, X, keep=settings.n_layers > 1)
     kind = NETWORKS[settings.network]
     if kind is None:
         return DenseGraphs(X, ())

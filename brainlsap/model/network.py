@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from brainlsap.model.propagation import NETWORKS, DenseGraphs, GraphBatch, HeatScale
+from brainlsap.graph.spectral import GraphBatch
+from brainlsap.model.propagation import NETWORKS, DenseGraphs, HeatScale
 from brainlsap.model.settings import Settings
 
 # What a few scans hold between the last layer and the read-out: it stays in cache.
@@ -46,7 +47,7 @@ def _kept(drawn: Tensor, level: int, x: Tensor) -> Tensor:
         drawn = drawn & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
     least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
     # compared into numbers: to truth values, and those to numbers, takes ten times that
-    kept = torch.ge(drawn, least, out=x.new_empty(drawn.shape))
+    kept = torch.ge(drawn, least, out=x.new_empty(len(least), drawn.shape[-1]))
     return kept.flatten()[: x.numel()].view(x.shape)
 
 

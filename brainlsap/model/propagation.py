@@ -1,11 +1,12 @@
 """How signals travel along a graph: heat with a scale for every region, and others'.
 
 A network asks its batch to `propagate` a signal by one of its layers: heat by the
-spectral engine (:class:`GraphBatch`), everything else by matrices kept of each graph
-(:class:`DenseGraphs`). A further baseline is one entry of :data:`NETWORKS`.
+spectral engine (:class:`brainlsap.graph.spectral.GraphBatch`), everything else by
+matrices kept of each graph (:class:`DenseGraphs`). A further baseline is one entry of
+:data:`NETWORKS`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,13 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from brainlsap.graph import Preparation
-from brainlsap.graph.laplacian import Spectrum, SpectrumCache
-from brainlsap.graph.spectral import (
-    ChebyshevSeries,
-    SpectralEngine,
-    chebyshev_terms,
-    combine,
-)
+from brainlsap.graph.laplacian import SpectrumCache
 
 # Folds, kernels and starts of one process see the same graphs again and again.
 SPECTRA = SpectrumCache()
@@ -43,9 +38,7 @@ class HeatScale(nn.Module):
         One scale for each region, one for all, or the start for ever.
     """
 
-    def __init__(
-        self, n_rois: int, start: Any, largest: float, mode: str = "region"
-    ) -> None:
+    def __init__(self, n_rois: int, start: Any, largest: float, mode: str) -> None:
         super().__init__()
         self.n_rois, self.largest = n_rois, largest
         scales = torch.as_tensor(start, dtype=torch.float64).expand(n_rois)
@@ -68,76 +61,6 @@ class HeatScale(nn.Module):
         # those above, not those pushed to 0; a number only when it is asked for
         self.n_projected = self.n_projected + (self.raw_scale > self.largest).sum()
         self.raw_scale.clamp_(0.0, self.largest)
-
-
-@dataclass(frozen=True, eq=False)
-class GraphBatch:
-    """Scans ready for heat: the terms of their features, and their graphs.
-
-    Attributes
-    ----------
-    series : ChebyshevSeries
-        Of the kernel.
-    signal : Tensor of shape (order + 1, n_items, n_rois, n_channels)
-        Terms of the features: all that the first layer needs of the graphs.
-    engine : SpectralEngine or None
-        For further layers, where there are any.
-    """
-
-    series: ChebyshevSeries
-    signal: Tensor
-    engine: SpectralEngine | None = None
-
-    @classmethod
-    def build(
-        cls,
-        series: ChebyshevSeries,
-        spectra: Iterable[Spectrum],
-        X: Tensor,
-        keep: bool = False,
-    ) -> "GraphBatch":
-        """Return the batch of features (n_items, n_rois, n_channels).
-
-        Parameters
-        ----------
-        series : ChebyshevSeries
-        spectra : iterable of Spectrum
-            Of a few items each, in order; or of one graph for all.
-        X : Tensor
-            Standardised features; the batch is on their device.
-        keep : bool
-            Whether graphs are kept, for further layers.
-        """
-        terms = X.new_empty(series.order + 1, *X.shape)
-        kept, start = [], 0
-        for one in spectra:
-            spectrum = Spectrum(*(part.to(X.device) for part in one))
-            n_graphs = len(spectrum.eigenvalues)
-            items = slice(start, len(X) if n_graphs == 1 else start + n_graphs)
-            terms[:, items] = chebyshev_terms(series, spectrum, X[items])
-            start = items.stop
-            if keep:
-                kept.append(spectrum)
-        if not keep:
-            return cls(series, terms)
-        whole = Spectrum(*(torch.cat(parts) for parts in zip(*kept, strict=True)))
-        chunk = 16 if X.device.type == "cpu" else 512
-        return cls(series, terms, SpectralEngine(series, whole, chunk))
-
-    def select(self, items: Tensor | slice) -> "GraphBatch":
-        """Return the batch of some items; a slice copies nothing."""
-        engine = None if self.engine is None else self.engine.select(items)
-        return GraphBatch(self.series, self.signal[:, items], engine)
-
-    def propagate(self, layer: HeatScale, H: Tensor | None = None) -> Tensor:
-        """Diffuse the features, or a signal H, at a layer's scales."""
-        return self.diffuse(layer(), H)
-
-    def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
-        """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
-        if H is None:
-            return combine(self.signal, scale, self.series)
-        return self.engine.diffuse(H, scale)  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True, eq=False)

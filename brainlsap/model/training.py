@@ -321,9 +321,7 @@ def _known_logits(network: GraphNetwork, train: Scans, batch: Any) -> Tensor:
     return network(batch)
 
 
-def _loss_of(
-    network: GraphNetwork, codes: Tensor, settings: Settings
-) -> nn.CrossEntropyLoss:
+def _loss_of(network: GraphNetwork, codes: Tensor, settings: Settings) -> nn.Module:
     weight = None
     if settings.class_weight == "balanced":
         count = torch.bincount(codes, minlength=network.n_classes).float()

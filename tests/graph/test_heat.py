@@ -18,7 +18,7 @@ from brainlsap.graph import (
     largest_scale,
     normalized_laplacian,
 )
-from brainlsap.graph.spectral import ChebyshevSeries, SpectralEngine
+from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
 # unequal on purpose: equal scales hide a kernel that is transposed
@@ -112,7 +112,7 @@ def test_the_two_engines_agree(draw_graph, kernel, dtype, allowed):
     X = torch.randn(37, 3, generator=rng, dtype=dtype)
     scale = draw_scale(37, 2.0).to(dtype)
     series = ChebyshevSeries(kernel, DEGREE[kernel], dtype=dtype)
-    spectral = SpectralEngine(series, decompose(L[None])).diffuse(X[None], scale)[0]
+    spectral = GraphBatch(series, [decompose(L[None])], X[None]).diffuse(scale)[0]
     recurrence = diffuse(L, X, scale, kernel=kernel, degree=DEGREE[kernel])
     assert_allclose(spectral, recurrence, atol=allowed, rtol=0)
     truth = exact_heat_kernel(L, scale) @ X.double()

@@ -75,7 +75,7 @@ BAD = {
     "not square": (np.ones((2, 3)), r"shape .*, got \(2, 3\)"),
     "asymmetric": (np.triu(np.ones((3, 3))), r"symmetric; symmetrise it as"),
     "nan": (np.full((3, 3), np.nan), r"finite; it holds NaN"),
-    "negative": (-np.ones((3, 3)), r"at least 0; its smallest weight is -1"),
+    "negative": (-np.ones((3, 3)), r"not be negative, its smallest weight is -1"),
 }
 
 

@@ -14,12 +14,7 @@ from brainlsap.graph import (
     polynomial_values,
 )
 from brainlsap.graph.laplacian import Spectrum
-from brainlsap.graph.spectral import (
-    ChebyshevSeries,
-    SpectralEngine,
-    chebyshev_terms,
-    combine,
-)
+from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 
 DEGREE = {"exact": None, "chebyshev": 22, "hermite": 44, "laguerre": 90}
 N_GRAPHS, N_ROIS, N_CHANNELS = 5, 7, 3
@@ -40,19 +35,17 @@ def draw_signals(n_items=N_GRAPHS, seed=1):
     return torch.randn(n_items, N_ROIS, N_CHANNELS, generator=rng, dtype=torch.float64)
 
 
-def make_engine(L, kernel, *, dtype=torch.float64, chunk=2):
-    series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, dtype)
-    return SpectralEngine(series, decompose(L), chunk)
+def make_batch(L, kernel, H, chunk=2):
+    series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, H.dtype)
+    batch = GraphBatch(series, [decompose(L)], H.detach(), keep=True)
+    batch.chunk = chunk
+    return batch
 
 
 def ways(L, kernel, H, scale):
     """Every way of diffusing constant signals."""
-    engine = make_engine(L, kernel)
-    terms = chebyshev_terms(engine.series, decompose(L), H)
-    return {
-        "diffuse": engine.diffuse(H, scale),
-        "terms": combine(terms, scale, engine.series),
-    }
+    batch = make_batch(L, kernel, H)
+    return {"diffuse": batch.diffuse(scale, H), "terms": batch.diffuse(scale)}
 
 
 def slow(L, H, scale):
@@ -67,8 +60,8 @@ def test_every_way_is_the_exact_kernel(stack, kernel):
     for name, got in ways(stack, kernel, H, SCALE).items():
         assert_allclose(got, slow(stack, H, SCALE), atol=1e-10, err_msg=name)
     # Hermite's terms cancel by four digits here; only rounding may be left
-    single = make_engine(stack, kernel, dtype=torch.float32)
-    got = single.diffuse(H.float(), SCALE.float())
+    single = make_batch(stack, kernel, H.float())
+    got = single.diffuse(SCALE.float(), H.float())
     assert_allclose(got, slow(stack, H, SCALE), atol=3e-6)
     # one graph for all is that graph for each
     truth = slow(stack[[2] * N_GRAPHS], H, SCALE)
@@ -80,29 +73,29 @@ def test_every_way_is_the_exact_kernel(stack, kernel):
 def test_items_find_their_graph_also_once_selected(stack, rows):
     H = draw_signals()
     for L in (stack, stack[2:3]):
-        chosen = make_engine(L, "chebyshev").select(rows)
+        chosen = make_batch(L, "chebyshev", H).select(rows)
         truth = slow(L.expand(N_GRAPHS, -1, -1)[rows], H[rows], SCALE)
-        assert_allclose(chosen.diffuse(H[rows], SCALE), truth, atol=1e-10)
+        assert_allclose(chosen.diffuse(SCALE, H[rows]), truth, atol=1e-10)
+        assert_allclose(chosen.diffuse(SCALE), truth, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_graphs", [1, N_GRAPHS])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_gradients_of_every_way(stack, kernel, n_graphs):
-    engine = make_engine(stack[:n_graphs], kernel)
     H = draw_signals().requires_grad_()
+    batch = make_batch(stack[:n_graphs], kernel, H)
     scale = SCALE.clone().requires_grad_()
-    assert torch.autograd.gradcheck(engine.diffuse, (H, scale))
-    assert torch.autograd.gradcheck(lambda s: engine.diffuse(H.detach(), s), scale)
-    terms = chebyshev_terms(engine.series, decompose(stack[:n_graphs]), H.detach())
-    assert torch.autograd.gradcheck(lambda s: combine(terms, s, engine.series), scale)
+    assert torch.autograd.gradcheck(batch.diffuse, (scale, H))
+    assert torch.autograd.gradcheck(lambda s: batch.diffuse(s, H.detach()), scale)
+    assert torch.autograd.gradcheck(batch.diffuse, scale)
 
 
 def test_gradient_of_signals_is_the_transposed_kernels(stack):
     """Erratum 4: once scales differ, K^T is not K."""
     H = draw_signals().requires_grad_()
     probe = draw_signals(seed=6)
-    engine = make_engine(stack, "chebyshev")
-    (engine.diffuse(H, SCALE) * probe).sum().backward()
+    batch = make_batch(stack, "chebyshev", H)
+    (batch.diffuse(SCALE, H) * probe).sum().backward()
     K = exact_heat_kernel(stack, SCALE)
     assert_allclose(H.grad, K.mT @ probe, atol=1e-10)
     assert (K.mT @ probe - K @ probe).abs().max() > 0.1
@@ -116,10 +109,10 @@ def test_other_chunks_agree(stack, kernel, dtype, allowed):
     H = draw_signals().to(dtype)
     found = []
     for chunk in (1, 3, 16):
-        engine = make_engine(stack, kernel, dtype=dtype, chunk=chunk)
+        batch = make_batch(stack, kernel, H, chunk)
         signal = H.clone().requires_grad_()
         scale = SCALE.to(dtype, copy=True).requires_grad_()
-        out = engine.diffuse(signal, scale)
+        out = batch.diffuse(scale, signal)
         out.square().sum().backward()
         assert out.dtype == scale.grad.dtype == dtype
         found.append((out.detach(), signal.grad, scale.grad))
@@ -136,12 +129,12 @@ def test_cuda_agrees_with_the_cpu(stack, kernel):
     series = ChebyshevSeries(
         kernel, DEGREE[kernel], 2.4, torch.float64, torch.device("cuda")
     )
-    engine = SpectralEngine(series, spectrum)
     H = draw_signals().cuda().requires_grad_()
+    batch = GraphBatch(series, [spectrum], H.detach(), keep=True)
     scale = SCALE.cuda().requires_grad_()
     truth = slow(stack, H.detach().cpu(), SCALE)
-    assert_allclose(engine.diffuse(H, scale).detach().cpu(), truth, atol=1e-10)
-    assert torch.autograd.gradcheck(engine.diffuse, (H, scale))
+    assert_allclose(batch.diffuse(scale, H).detach().cpu(), truth, atol=1e-10)
+    assert torch.autograd.gradcheck(batch.diffuse, (scale, H))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -153,11 +146,12 @@ def test_nothing_of_a_layer_leaves_the_device(kernel):
         torch.empty(3, N_ROIS, N_ROIS, device=meta),
     )
     series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, device=meta)
-    engine = SpectralEngine(series, spectrum).select(torch.tensor([2, 0], device=meta))
+    X = torch.empty(3, N_ROIS, N_CHANNELS, device=meta)
+    batch = GraphBatch(series, [spectrum], X, keep=True)
+    batch = batch.select(torch.tensor([2, 0], device=meta))
     H = torch.empty(2, N_ROIS, N_CHANNELS, device=meta, requires_grad=True)
     scale = torch.empty(N_ROIS, device=meta, requires_grad=True)
-    terms = chebyshev_terms(series, Spectrum(*(one[:2] for one in spectrum)), H)
-    for out in (engine.diffuse(H, scale), combine(terms.detach(), scale, series)):
+    for out in (batch.diffuse(scale, H), batch.diffuse(scale)):
         out.sum().backward()
         assert out.device == scale.grad.device == meta
 

@@ -8,9 +8,8 @@ import torch
 
 from brainlsap.arrays import pack
 from brainlsap.graph import decompose, exact_heat_kernel, normalized_laplacian
-from brainlsap.graph.spectral import ChebyshevSeries
+from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 from brainlsap.model.network import GraphNetwork
-from brainlsap.model.propagation import GraphBatch
 from brainlsap.model.settings import Settings, settle_kernel
 
 PLANTED, UNMEASURED = 3, 5
@@ -51,7 +50,7 @@ def _draw_batch(settings, n_items=9, n_rois=6, n_features=2, seed=0):
     X = torch.from_numpy(rng.normal(size=(n_items, n_rois, n_features)))
     kernel = settings.kernel, settings.degree, settings.max_scale
     series = ChebyshevSeries(*kernel, torch.float64)
-    return GraphBatch.build(series, [decompose(L)], X, keep=True), L, X
+    return GraphBatch(series, [decompose(L)], X, keep=True), L, X
 
 
 def _settle(**given):

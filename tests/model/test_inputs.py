@@ -156,6 +156,6 @@ def test_one_connectome_for_all_is_decomposed_once(scans, settle):
     truth = exact_heat_kernel(L, scale).numpy() @ scaled
     for connectomes in (shared, shared.copy(), pack(shared, scaled)[..., :7]):
         batch = batch_of(connectomes, scaled, settings)
-        assert len(batch.engine.vectors) == 1
+        assert len(batch.graphs[0]) == 1
         exact = connectomes.dtype == np.float64
         assert_allclose(batch.diffuse(scale), truth, atol=1e-8 if exact else 1e-5)

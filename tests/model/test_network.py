@@ -107,14 +107,14 @@ def with_slope(scale, slope):
 
 
 def test_a_step_is_plain_clipped_and_projected_onto_what_is_trusted():
-    scale = with_slope(HeatScale(3, 2.0, largest=9.0), [0.03, -0.5, 800.0])
+    scale = with_slope(HeatScale(3, 2.0, 9.0, "region"), [0.03, -0.5, 800.0])
     scale.step_(2.0, clip=0.25)
     assert_allclose(scale().detach(), [1.94, 2.25, 1.75], rtol=1e-6)
-    scale = with_slope(HeatScale(5, 1.0, largest=1.2), [-1.0, -1.0, 0.1, 1.5, -0.1])
+    scale = with_slope(HeatScale(5, 1.0, 1.2, "region"), [-1.0, -1.0, 0.1, 1.5, -0.1])
     scale.step_(1.0, clip=3.0)
     assert_allclose(scale().detach(), [1.2, 1.2, 0.9, 0.0, 1.1], rtol=1e-6)
     assert scale.n_projected == 2  # those pushed to 0 are not counted
-    scale = with_slope(HeatScale(2, 1.0, largest=9.0), [float("nan"), float("inf")])
+    scale = with_slope(HeatScale(2, 1.0, 9.0, "region"), [float("nan"), float("inf")])
     scale.step_(1.0, clip=0.5)
     assert scale().tolist() == [1.0, 0.5]
 
