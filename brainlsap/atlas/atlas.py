@@ -119,7 +119,7 @@ class Atlas:
 
         Raises
         ------
-        FileFormatError, RegionNameError
+        FileFormatError
             Where there are no names, or a name stands twice.
         ParameterError
             Where the arguments differ in length.
@@ -299,7 +299,10 @@ class Atlas:
         self, names: list[str], found: list[int | None], hemisphere: str | None
     ) -> None:
         """Raise where names are of no region, or several of one."""
-        unknown = [n for n, row in zip(names, found, strict=True) if row is None]
+        spelt: dict[int | None, list[str]] = {}
+        for name, row in zip(names, found, strict=True):
+            spelt.setdefault(row, []).append(name)
+        unknown = spelt.pop(None, [])
         if unknown and (other := self.other_atlas(names)):
             raise RegionNameError(
                 f"The names are those of {other}, not of {self.name}."
@@ -315,10 +318,10 @@ class Atlas:
                 f"{_listed(shown, len(unknown))}. Give each region by its name with "
                 f"its side, such as {self.names[0]!r}."
             )
-        spelt = pd.Series(names, dtype=object).groupby(found).agg(list)
         shown = [
             f"{self.names[row]} as {', '.join(map(repr, known))}"
-            for row, known in spelt[spelt.str.len() > 1].items()
+            for row, known in spelt.items()
+            if row is not None and len(known) > 1
         ]
         if shown:
             raise RegionNameError(
@@ -444,13 +447,12 @@ def _find_rows(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     names = [as_text(name) for name in given]
     are_labels = bool(names) and all(map(str.isdecimal, names))
-    labels = dict(
-        zip(atlas.regions["freesurfer_id"].astype(str), range(len(atlas)), strict=True)
-    )
-    found = [
-        labels.get(name) if are_labels else atlas.find(name, hemisphere)
-        for name in names
-    ]
+    labels = atlas.regions["freesurfer_id"].astype(str)
+    numbers = {label: row for row, label in enumerate(labels)}
+    if are_labels:
+        found = [numbers.get(name) for name in names]
+    else:
+        found = [atlas.find(name, hemisphere) for name in names]
     left_out = [
         row is None and (are_labels or is_outside(name))
         for name, row in zip(names, found, strict=True)
@@ -514,9 +516,8 @@ def load_atlas(name: str | Path | Atlas) -> Atlas:
     ParameterError
         If there is no such atlas and no such file.
     FileFormatError
-        If the table cannot be read, lacks a column, is empty, or has a wrong value.
-    RegionNameError
-        If two regions of the table have one name.
+        If the table cannot be read, lacks a column, is empty, or has a wrong value,
+        such as one name for two regions.
 
     Examples
     --------
@@ -566,53 +567,40 @@ def complete_regions(given: pd.DataFrame, where: str) -> pd.DataFrame:
             f"{', '.join(map(repr, given.columns))}."
         )
     names = given["name"].str.strip()
-    doubled = names[names.duplicated() & (names != "")]
-    if len(doubled):
-        raise RegionNameError(
-            f"{where}: {len(doubled)} names stand more than once, such as "
-            f"{doubled.iloc[0]!r}. Give every region its own name."
-        )
     sides = given["hemisphere"].str.strip().str.lower().map(_SIDES)
-    parts = [split_name(name) for name in names]
+    parts = pd.DataFrame(map(split_name, names), columns=["side", "core"])
+    is_below = parts["core"].isin(SUBCORTEX_SHORT)
     usual = {
-        "freesurfer_id": "-1",
-        "structure": [
-            "subcortex" if core in SUBCORTEX_SHORT else "cortex" for _, core in parts
-        ],
+        "structure": is_below.map({True: "subcortex", False: "cortex"}),
         "annot_name": names.map(bare_name),
         **dict.fromkeys(("long_name", "short_name"), names),
-        "lobe": "n/a",
-        **dict.fromkeys("xyz", "n/a"),
+        **dict.fromkeys(("freesurfer_id", "lobe", *"xyz"), "n/a"),
     }
     table = given.assign(**{k: v for k, v in usual.items() if k not in given})
-    table = table.assign(name=names, hemisphere=sides)
-    wrong = {
-        ("name", "some text"): names == "",
-        ("hemisphere", "L, R or M (midline)"): sides.isna(),
-        ("hemisphere", "the side that its name says"): [
-            side != "M" and said not in (None, side)
-            for (said, _), side in zip(parts, sides, strict=True)
-        ],
-        ("structure", "cortex or subcortex"): ~table["structure"].isin(
-            ("cortex", "subcortex")
-        ),
-    }
-    for column in ("freesurfer_id", *"xyz"):
-        text = table[column].astype(object).fillna("").astype(str).str.strip()
-        is_absent = text.str.lower().isin(("", "n/a", "na", "nan"))
-        table[column] = pd.to_numeric(text.mask(is_absent), errors="coerce")
-        wrong[column, "a number or n/a"] = table[column].isna() & ~is_absent
-    labels = table["freesurfer_id"].fillna(-1)
-    whole = "a whole number that no other region has, or n/a"
-    is_taken = (labels > 0) & labels.duplicated()
-    wrong["freesurfer_id", whole] = (labels != labels.round()) | is_taken
-    for (column, expected), rows in wrong.items():
-        if np.any(rows):
-            row = int(np.flatnonzero(rows)[0])
+    cells = table[["freesurfer_id", *"xyz"]].astype(object)
+    cells = cells.replace(r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True)
+    numbers = cells.apply(pd.to_numeric, errors="coerce")
+    labels = numbers["freesurfer_id"].fillna(-1)
+    no_whole = (labels != labels.round()) | ((labels > 0) & labels.duplicated())
+    other_side = parts["side"].notna() & (parts["side"] != sides) & (sides != "M")
+    no_structure = ~table["structure"].isin(("cortex", "subcortex"))
+    wrong = [
+        ("name", "a text", names == ""),
+        ("name", "another than that of other regions", names.duplicated()),
+        ("hemisphere", "L, R or M (midline)", sides.isna()),
+        ("hemisphere", "the side that its name says", other_side),
+        ("structure", "cortex or subcortex", no_structure),
+        *((c, "a number or n/a", numbers[c].isna() & cells[c].notna()) for c in cells),
+        ("freesurfer_id", "a whole number that no other region has, or n/a", no_whole),
+    ]
+    for column, expected, is_wrong in wrong:
+        if is_wrong.any():
+            row = int(np.flatnonzero(is_wrong)[0])
             raise FileFormatError(
                 f"{where}: {column} of region {row + 1} ({names[row]!r}) must be "
                 f"{expected}, got {given[column][row]!r}."
             )
+    table = table.assign(name=names, hemisphere=sides, **numbers)
     table["freesurfer_id"] = labels.astype(int)
     extra = [name for name in table if name not in (*COLUMNS, "index")]
     return table[[*COLUMNS, *extra]]

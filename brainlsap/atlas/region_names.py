@@ -42,26 +42,17 @@ _PREFIX = re.compile(
 )
 # Cores of what FreeSurfer, MRtrix and their tables name beside the regions:
 # label 0, the medial wall, cerebellum, brain stem, white matter, fluid, and sums.
-_OUTSIDE_WORDS = """
-    unknown background none medialwall backgroundfreesurferdefinedmedialwall
-    corpuscallosum brainstem accumbens ventraldc
-    cerebellumcortex cerebellumwhitematter cerebellum cerebralwhitematter
-    cerebralcortex cerebralexterior lateralventricle inflatvent 3rdventricle
-    4thventricle 5thventricle thirdventricle fourthventricle csf vessel
-    choroidplexus opticchiasm wmhypointensities nonwmhypointensities
-    ccposterior ccmidposterior cccentral ccmidanterior ccanterior
-    substancianigra lesion whitematter hypothalamus vermis pons
-    meanthickness meanthicknessthickness whitesurfarea whitesurfareaarea
-    brainsegvol brainsegvolnotvent brainsegvolnotventsurf brainsegvoltoetiv
-    supratentorialvol supratentorialvolnotvent supratentorialvolnotventvox
-    maskvol maskvoltoetiv surfaceholes lhsurfaceholes rhsurfaceholes
-    lhcortexvol rhcortexvol cortexvol ventriclechoroidvol
-    lhcerebralwhitemattervol rhcerebralwhitemattervol cerebralwhitemattervol
-    lhcorticalwhitemattervol rhcorticalwhitemattervol corticalwhitemattervol
-    subcortgrayvol totalgrayvol etiv estimatedtotalintracranialvol
-    intracranialvol icv
-    """
-_OUTSIDE = frozenset(_OUTSIDE_WORDS.split())
+_OUTSIDE = re.compile(
+    "unknown|background|none|(backgroundfreesurferdefined)?medialwall|corpuscallosum"
+    "|cc(mid)?(posterior|anterior)|cccentral|brainstem|accumbens|ventraldc|vermis|pons"
+    "|cerebellum(cortex|whitematter)?|cerebral(whitematter|cortex|exterior)|csf|vessel"
+    "|(lateral|3rd|4th|5th|third|fourth)ventricle|inflatvent|choroidplexus|opticchiasm"
+    "|(non)?wmhypointensities|substancianigra|lesion|whitematter|hypothalamus"
+    "|meanthickness(thickness)?|whitesurfarea(area)?|(lh|rh)?surfaceholes|etiv|icv"
+    "|(lh|rh)?(brainseg|supratentorial|mask|cortex|ventriclechoroid|subcortgray"
+    "|cerebralwhitematter|corticalwhitematter|totalgray|intracranial"
+    "|estimatedtotalintracranial)vol(notvent|toetiv)?(surf|vox)?"
+)
 
 
 def as_text(name: str | bytes) -> str:
@@ -119,7 +110,7 @@ def is_outside(name: str | bytes) -> bool:
     text = as_text(name)
     if re.match(r"wm[-_.]", text, flags=re.IGNORECASE) or set(text) == {"?"}:
         return True
-    return split_name(text)[1] in _OUTSIDE
+    return _OUTSIDE.fullmatch(split_name(text)[1]) is not None
 
 
 def nearest_names(

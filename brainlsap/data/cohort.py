@@ -174,26 +174,24 @@ class Cohort:
         if feature_names is None:
             numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
             feature_names = numbered if len(numbered) > 1 else "feature"
-        if isinstance(feature_names, str):
-            feature_names = [feature_names]
+        names = [feature_names] if isinstance(feature_names, str) else feature_names
+        text = list(map(str, labels))
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
         people = scans if groups is None else list(map(str, groups))
-        text = [str(label) for label in labels]
-        more = pd.DataFrame(covariates, index=None if covariates is not None else scans)
-        sizes = {"features": len(X), "labels": len(text), "groups": len(people)}
-        sizes["covariates"] = len(more)
-        if len(set(sizes.values())) > 1:
-            given = ", ".join(f"{what} {n}" for what, n in sizes.items())
+        columns = {"scan": scans, "participant": people, "label": text}
+        columns |= pd.DataFrame(covariates).to_dict("list")
+        sizes = {name: len(column) for name, column in columns.items()}
+        if set(sizes.values()) != {len(X)}:
+            given = ", ".join(f"{name} {n}" for name, n in sizes.items())
             raise ParameterError(f"Every scan needs one entry in each; got {given}.")
-        columns = {"scan": scans, "participant": people, "session": "", "label": text}
-        table = pd.concat([pd.DataFrame(columns), more.reset_index(drop=True)], axis=1)
+        table = pd.DataFrame(columns).assign(session="")
         order, ordered = order_classes(text, classes)
         return Cohort(
             connectomes=W,
             features=X,
             table=table,
             atlas=atlas,
-            feature_names=tuple(feature_names),
+            feature_names=tuple(names),
             classes=order,
             classes_ordered=ordered,
             label_name=label_name,
@@ -389,10 +387,7 @@ class Cohort:
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     """Return the columns of a table as JSON takes them; None where missing."""
-    return {
-        str(name): [None if pd.isna(value) else value for value in table[name].tolist()]
-        for name in table
-    }
+    return table.astype(object).where(table.notna(), None).to_dict("list")
 
 
 def _find_faults(cohort: Cohort) -> list[str]:
@@ -400,11 +395,8 @@ def _find_faults(cohort: Cohort) -> list[str]:
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
     W, X, regions = cohort.connectomes, cohort.features, cohort.atlas.names
     sizes, heads = (len(table), len(regions), len(names)), list(map(str, table))
-    if (
-        not set(KEY_COLUMNS) <= set(heads)
-        or len(set(heads)) < len(heads)
-        or not sizes[0]
-    ):
+    is_whole = set(KEY_COLUMNS) <= set(heads) and len(set(heads)) == len(heads)
+    if not is_whole or not sizes[0]:
         return [
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once; got {sizes[0]} rows of "
@@ -418,10 +410,11 @@ def _find_faults(cohort: Cohort) -> list[str]:
     ]
     doubled = keys["scan"][keys["scan"].duplicated()].unique()
     faults += [f"scan {scan!r} stands more than once in table" for scan in doubled]
-    for what, given in (("classes", classes), ("feature_names", names)):
-        if len(set(given)) < len(given) or not given:
-            listed = ", ".join(map(str, given))
-            faults.append(f"{what} must be different names, got {listed}")
+    faults += [
+        f"{what} must be different names, got {', '.join(map(str, given))}"
+        for what, given in (("classes", classes), ("feature_names", names))
+        if len(set(given)) < len(given) or not given
+    ]
     faults += [
         f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)}"
         for label, n in keys["label"].value_counts().sort_index().items()
@@ -434,33 +427,26 @@ def _find_faults(cohort: Cohort) -> list[str]:
         for what, shape in shapes.items()
         if (given := getattr(cohort, what).shape) != shape
     ]
-    try:
-        json.dumps(cohort.provenance)
-    except (TypeError, ValueError) as error:
-        faults.append(f"provenance must be expressible as JSON: {error}")
     if faults:  # values are only worth reading where the axes agree
         return faults
-    shared = sizes[0] > 1 and W.strides[0] == 0
-    for scan, one in zip(keys["scan"], W[:1] if shared else W, strict=False):
-        where = "the shared connectome" if shared else f"connectome of scan {scan!r}"
-        if not (one.min() >= 0 and one.max() <= LARGEST):
-            i, j = np.argwhere(~((one >= 0) & (one <= LARGEST)))[0]
-            faults.append(
-                f"{where} must be finite and not negative, and at most {LARGEST:g}; "
-                f"got {one[i, j]} between {regions[i]} and {regions[j]}"
-            )
-            continue
-        gap = np.abs(one - one.T)
-        i, j = np.unravel_index(gap.argmax(), gap.shape)
-        if gap[i, j] > _SYMMETRY * one.max():
-            faults.append(
-                f"{where} must be symmetric, got {one[i, j]} from {regions[i]} to "
-                f"{regions[j]} and {one[j, i]} back"
-            )
-    for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]:
-        faults.append(
-            f"features must be finite, or NaN where not measured, and at most "
-            f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "
-            f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
-        )
+    W = W[:1] if (is_shared := cohort.shares_connectome) else W
+    for scan, one in zip(keys["scan"], W, strict=False):
+        where = "the shared connectome" if is_shared else f"connectome of scan {scan!r}"
+        checks = {
+            f"finite and not negative, and at most {LARGEST:g}": (one < 0)
+            | ~(one <= LARGEST),
+            "symmetric": np.abs(one - one.T) > _SYMMETRY * one.max(),
+        }
+        faults += [
+            f"{where} must be {expected}; got {one[i, j]} between {regions[i]} and "
+            f"{regions[j]}, {one[j, i]} back"
+            for expected, wrong in checks.items()
+            for i, j in np.argwhere(wrong)[:1]
+        ]
+    faults += [
+        f"features must be finite, or NaN where not measured, and at most "
+        f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "
+        f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
+        for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
+    ]
     return faults

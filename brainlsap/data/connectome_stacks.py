@@ -16,25 +16,22 @@ from brainlsap.exceptions import CohortError, FileFormatError, reading
 
 
 class ConnectomeStack(NamedTuple):
-    """Matrices of many scans, which scan each is of, and the names of their rows."""
+    """Matrices of many scans by person and visit, and the names of their rows."""
 
     path: Path
-    matrices: list[np.ndarray]
-    positions: dict[tuple[str, str], list[int]]
+    matrices: dict[tuple[str, str], list[np.ndarray]]
     names: tuple[str, ...]
     notes: tuple[str, ...]
 
     def connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
-        found = scan.entries(self.positions)
+        found = scan.entries(self.matrices)
         if len(found) > 1:
             raise CohortError(
                 f"{self.path.name} has {len(found)} connectomes of it; expected one, "
                 "under an id with its visit, such as sub-01_ses-M00"
             )
-        if not found:
-            return None
-        return pd.DataFrame(self.matrices[found[0]], self.names, self.names)
+        return pd.DataFrame(found[0], self.names, self.names) if found else None
 
 
 def read_stack(
@@ -49,11 +46,10 @@ def read_stack(
     `<name>_ids.txt` or `ids.txt` beside it. Raises FileFormatError where there are
     none, or not as many as matrices, or where the rows cannot be named.
     """
-    reader = FORMATS.get(path.suffix.lower())
-    if reader is None or path.suffix.lower() not in (".npy", ".npz", ".mat", ".h5"):
+    if path.suffix.lower() not in (".npy", ".npz", ".mat", ".h5", ".hdf5"):
         return None
     with reading(path, f"a {path.suffix} file"):
-        found = reader(path)
+        found = FORMATS[path.suffix.lower()](path)
     if found[0].scan is None:
         return None
     ids, origin = [one.scan or "" for one in found], "in the file"
@@ -69,11 +65,10 @@ def read_stack(
             f"({origin}); expected one for each, as texts in the file or as lines of "
             f"{beside[0].name} beside it."
         )
-    positions: dict[tuple[str, str], list[int]] = {}
-    for i, name in enumerate(ids):
-        positions.setdefault(parse_scan_name(name).key, []).append(i)
-    values, own = found[0].values, found[0].rows or ()
-    names, note = find_names(path, values, atlas, row_order, labels, own)
-    matrices = [one.values for one in found]
+    matrices: dict[tuple[str, str], list[np.ndarray]] = {}
+    for name, one in zip(ids, found, strict=True):
+        matrices.setdefault(parse_scan_name(name).key, []).append(one.values)
+    own = found[0].rows or ()
+    names, note = find_names(path, found[0].values, atlas, row_order, labels, own)
     notes = (f"taken from {path.name} by ids ({origin})", note)
-    return ConnectomeStack(path, matrices, positions, names, notes)
+    return ConnectomeStack(path, matrices, names, notes)

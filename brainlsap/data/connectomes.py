@@ -5,9 +5,8 @@ documented tool writes such matrices (:mod:`brainlsap.data.row_order`); from not
 else. One triangle is mirrored. Weights are kept as they are, the diagonal included.
 """
 
-import gzip
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import as_text
-from brainlsap.data.row_order import are_counts, find_names, row_orders
+from brainlsap.data.row_order import are_counts, are_numbers, find_names, row_orders
 from brainlsap.data.tables import listed, read_lines, sniff_delimiter, split_cells
 from brainlsap.exceptions import (
     FileFormatError,
@@ -31,14 +30,11 @@ SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
 # Of several measures in one file, these are taken unless another is asked for.
 USUAL_MEASURES = ("sift_radius2_count", "radius2_count", "count")
-# Larger than the file of any connectome.
-_MOST_MIB = 256
 # Regions that a tool leaves out where a brain lacks them; more is another atlas.
 _MOST_ABSENT = 8
 # Text is rounded: two triangles of one matrix may differ in the last digit written.
 _ROUNDING = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
-_AROUND = ' \t"'
 _CORNER = frozenset(("", "region", "name", "label", "index", "node", "roi"))
 # Ends of the keys of lists of names; numbers of labels count only where no texts do.
 _NAME_KEYS = ("region_labels", "region_names", "regions", "names", "name", "labels")
@@ -146,20 +142,15 @@ def read_connectome(
                 f"files, got {path.suffix or 'a name without suffix'}."
             )
         with reading(path, f"a {path.suffix} file"):
-            size = path.stat().st_size >> 20
-            if size > _MOST_MIB:
-                raise FileFormatError(
-                    f"{path}: {size} MiB; a connectome has at most {_MOST_MIB}. Is it "
-                    "the right file?"
-                )
             raw, *others = reader(path)
         if others or (raw.measure and measure):
             raw, notes = _choose([raw, *others], atlas, measure, path)
     else:
-        path, (rows, columns) = Path("connectome="), pd.DataFrame(source).axes
-        raw = RawMatrix(
-            np.asarray(source), tuple(map(str, rows)), tuple(map(str, columns))
-        )
+        path, axes = Path("connectome="), pd.DataFrame(source).axes
+        rows, columns = (tuple(map(str, axis)) for axis in axes)
+        if are_counts(rows):
+            rows = columns = atlas.names
+        raw = RawMatrix(np.asarray(source), rows, columns)
     n_rows = len(raw.values)
     if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
         raise FileFormatError(
@@ -168,8 +159,6 @@ def read_connectome(
             "hold something else."
         )
     own = raw.rows or ()
-    if not isinstance(source, str | Path) and are_counts(own):
-        own = atlas.names
     names, origin = find_names(path, raw.values, atlas, row_order, labels, own)
     if names is not raw.rows:
         raw = raw._replace(rows=names, columns=names)
@@ -196,7 +185,7 @@ def _choose(
         known = sum(atlas.find(name) is not None for name in raw.rows)
         return known >= len(atlas) / 2 or all(map(str.isdecimal, raw.rows))
 
-    fitting = found if len(found) == 1 else list(filter(fits, found)) or found
+    fitting = list(filter(fits, found)) or found
     if len(fitting) == 1:
         return fitting[0], []
     for usual in USUAL_MEASURES:
@@ -273,10 +262,7 @@ def _check_weights(
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    check_choice("negative", negative, NEGATIVE)
-    notes = list[str]()
-    if (values < 0).any():
-        values, notes = settle_negative(values, negative, path)
+    values, notes = settle_negative(values, negative, path)
     bad = ~np.isfinite(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]
@@ -292,65 +278,57 @@ def _check_weights(
         )
     gap = np.abs(values - values.T)
     mean, larger = (values + values.T) / 2, np.maximum(values, values.T)
-    if not gap.any():
-        mean = values
-    elif not np.triu((values != 0) & (values.T != 0), 1).any():
-        # one triangle, which rows in another order than the file's may scatter
-        notes.append("only one triangle is filled: mirrored")
-        mean = larger
-    elif gap.max() <= _ROUNDING * values.max():
-        notes.append("the two triangles differ by rounding: averaged")
-    elif symmetrize == "refuse":
-        i, j = np.unravel_index(gap.argmax(), gap.shape)
-        raise FileFormatError(
-            f"{path}: not symmetric, {values[i, j]} from {names[i]} to {names[j]} but "
-            f"{values[j, i]} back; expected the same both ways, or one triangle of "
-            "zeros. Take their mean or the larger by symmetrize= ('mean' or 'max')."
-        )
-    else:
-        notes.append(f"the two triangles differ: symmetrized by their {symmetrize}")
-        mean = larger if symmetrize == "max" else mean
-    return mean.astype(np.float32), notes
+    if gap.any():
+        if not np.triu((values != 0) & (values.T != 0), 1).any():
+            # one triangle, which rows in another order than the file's may scatter
+            values, how = larger, "only one triangle is filled: mirrored"
+        elif gap.max() <= _ROUNDING * values.max():
+            values, how = mean, "the two triangles differ by rounding: averaged"
+        elif symmetrize == "refuse":
+            i, j = np.unravel_index(gap.argmax(), gap.shape)
+            raise FileFormatError(
+                f"{path}: not symmetric, {values[i, j]} from {names[i]} to {names[j]} "
+                f"but {values[j, i]} back; expected the same both ways, or one "
+                "triangle of zeros. Take their mean or the larger by symmetrize= "
+                "('mean' or 'max')."
+            )
+        else:
+            how = f"the two triangles differ: symmetrized by their {symmetrize}"
+            values = {"mean": mean, "max": larger}[symmetrize]
+        notes = [*notes, how]
+    return values.astype(np.float32), notes
 
 
 # ---- one function for each format --------------------------------------------------
 
 
-def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
-    path: Path, data: bytes | None = None
-) -> list[RawMatrix]:
+def _read_text(path: Path) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
-    whole = read_lines(path, data, comments=True)
+    whole = read_lines(path, comments=True)
     lines = [line.strip(" ") for line in whole if line[0] != "#"]
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     delimiter = sniff_delimiter(lines[0])
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
-    names: dict[str, list[str] | None] = {"rows": None, "columns": None}
-    first = [cell.strip(_AROUND) for cell in lines[0].split(delimiter)]
-    n_named = len(first)
-    if first[0].lower() in _CORNER or not _NUMBERS.fullmatch(" ".join(first[1:])):
-        names["columns"], lines = first, lines[1:]
-        n_named -= first[0].lower() in _CORNER
-    elif len(whole) > len(lines):
-        commented = _commented_names(whole, len(lines))
-        names["columns"], n_named = commented, len(commented or first)
-    first = lines[0].split(delimiter) if lines else []
+    rows, first = list[str](), split_cells(lines[0], delimiter)
+    has_corner = first[0].lower() in _CORNER
+    n_named = len(first) - has_corner
+    if has_corner or not _NUMBERS.fullmatch(" ".join(first[1:])):
+        columns, lines = first, lines[1:]
+    else:
+        columns = _commented_names(whole, len(first))
+    first = split_cells(lines[0], delimiter) if lines else [""]
     # a header with a corner, or of a cell less, promises names in the first column
-    if len(first) == n_named + 1 or not _NUMBERS.fullmatch("".join(first[:1])):
-        parts = [(*line.split(delimiter, 1), "") for line in lines]
-        names["rows"], lines = (
-            [p[0].strip(_AROUND) for p in parts],
-            [p[1] for p in parts],
-        )
-        if names["columns"] and len(names["columns"]) == len(lines) + 1:
-            del names["columns"][0]
+    if len(first) == n_named + 1 or not _NUMBERS.fullmatch(first[0]):
+        rows = [split_cells(line, delimiter)[0] for line in lines]
+        lines = [line.split(delimiter, 1)[-1] for line in lines]
+        columns = columns[1:] if len(columns) == len(lines) + 1 else columns
     flat = "\n".join(lines).replace(delimiter or " ", "\n")
-    between = delimiter or ""
-    widths = {
-        line.count(between) + 1 if between else len(line.split()) for line in lines
-    }
+    if delimiter:
+        widths = {line.count(delimiter) + 1 for line in lines}
+    else:
+        widths = {len(line.split()) for line in lines}
     try:
         if not flat.encode().translate(None, b"0123456789\n "):  # counts: fastest
             values = np.fromstring(flat, np.int64, sep="\n").astype(float)
@@ -360,19 +338,19 @@ def _read_text(  # noqa: C901 (one pass over what may stand around the numbers)
         values = np.asarray(values).reshape(len(lines), *widths)
     except ValueError:
         values = np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
-    for side, given in names.items():
-        if given is not None and len(given) != len(values):
+    for side, given in (("rows", rows), ("columns", columns)):
+        if given and len(given) != len(values):
             raise FileFormatError(
                 f"{path}: {len(given)} names for {len(values)} {side}; expected one "
                 "name for each."
             )
     # a count says nothing beside names
-    known = [tuple(given) for given in names.values() if given]
+    known = [tuple(given) for given in (rows, columns) if given]
     known = [given for given in known if not are_counts(given)] or known
     return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
 
 
-def _commented_names(lines: Sequence[str], n: int) -> list[str] | None:
+def _commented_names(lines: Sequence[str], n: int) -> list[str]:
     """Return names of all columns from a comment, as NumPy's savetxt(header=...)."""
     for line in (line for line in lines if line[0] == "#"):  # few of many
         text = line.lstrip("#").strip(" ")
@@ -382,17 +360,7 @@ def _commented_names(lines: Sequence[str], n: int) -> list[str] | None:
         named = not _NUMBERS.fullmatch(text) or all(map(str.isdecimal, cells))
         if len(cells) == n and named:
             return cells
-    return None
-
-
-def _read_gz(path: Path) -> list[RawMatrix]:
-    """Read one matrix from compressed text, as BIDS writes `_relmat.tsv.gz`."""
-    if FORMATS.get(Path(path.stem).suffix.lower()) is not _read_text:
-        raise FileFormatError(
-            f"{path}: compressed files are read as text only; expected a name that "
-            "ends in .gz after .csv, .tsv or .txt."
-        )
-    return _read_text(path, gzip.decompress(path.read_bytes()))
+    return []
 
 
 def _read_npy(path: Path) -> list[RawMatrix]:
@@ -413,8 +381,10 @@ def _read_mat(path: Path) -> list[RawMatrix]:
     with path.open("rb") as file:
         if b"MATLAB 7.3" in file.read(128):
             return _read_hdf(path)
-    arrays = loadmat(path)
-    return _matrices_of(path, {k: v for k, v in arrays.items() if k[:2] != "__"})
+    arrays = loadmat(path, squeeze_me=True)
+    return _matrices_of(
+        path, {k: np.asarray(v) for k, v in arrays.items() if k[:2] != "__"}
+    )
 
 
 def _read_hdf(path: Path) -> list[RawMatrix]:
@@ -450,10 +420,9 @@ def _read_gii(path: Path) -> list[RawMatrix]:
 
 
 FORMATS: dict[str, Callable[[Path], list[RawMatrix]]] = {
-    **dict.fromkeys((".csv", ".dat", ".tsv", ".txt"), _read_text),
+    **dict.fromkeys((".csv", ".dat", ".gz", ".tsv", ".txt"), _read_text),
     **dict.fromkeys((".h5", ".hdf5"), _read_hdf),
     ".gii": _read_gii,
-    ".gz": _read_gz,
     ".mat": _read_mat,
     ".npy": _read_npy,
     ".npz": _read_npz,
@@ -463,7 +432,7 @@ FORMATS: dict[str, Callable[[Path], list[RawMatrix]]] = {
 # ---- which arrays of a file are matrices, and which name their rows -----------------
 
 
-def _matrices_of(path: Path, arrays: Mapping[str, np.ndarray]) -> list[RawMatrix]:
+def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
     """Return the square matrices of a file, each with its names and its measure.
 
     Known by their keys are QSIRecon and QSIPrep (`atlas_<A>_<measure>_connectivity`,
@@ -486,21 +455,54 @@ def _matrices_of(path: Path, arrays: Mapping[str, np.ndarray]) -> list[RawMatrix
         raise FileFormatError(
             f"{path}: expected a square matrix of numbers, found {shapes or 'nothing'}."
         )
-    texts = {key: names for key, value in arrays.items() if (names := _texts(value))}
-    numbers = {
-        key: names
-        for key, value in arrays.items()
-        if key.lower().endswith(_NUMBER_KEYS) and (names := _whole_numbers(value))
-    }
+    lists = dict[str, tuple[str, tuple[str, ...]]]()
+    for key, value in arrays.items():
+        end = next((end for end in _NUMBER_KEYS if key.lower().endswith(end)), "")
+        names = _texts(value) or (_whole_numbers(value) if end else ())
+        if names:
+            lists[key] = (key[: -len(end)] if end else ""), names
     found = []
     for key, values in squares.items():
-        rows = _names_of(path, key, squares, texts, numbers)
-        prefixes = [p for name in texts if key.startswith(p := _prefix(name))]
+        # a list is of the matrices that its key begins like, else of all
+        mine = {
+            name: names
+            for name, (prefix, names) in lists.items()
+            if key.startswith(prefix) or not any(k.startswith(prefix) for k in squares)
+        }
+        rows = _names_of(path, key, len(values), mine, set(map(len, squares.values())))
+        prefixes = [p for p, _ in lists.values() if key.startswith(p)]
         measure = key.removeprefix(max(prefixes, key=len, default=""))
         measure = measure.removesuffix("_connectivity").removesuffix(" r2r")
         leaves_out = key.endswith(("connectivity", " r2r"))
         found.append(RawMatrix(values, rows, rows, measure, leaves_out))
     return found
+
+
+def _names_of(
+    path: Path, key: str, n: int, lists: dict[str, tuple[str, ...]], sizes: set[int]
+) -> tuple[str, ...] | None:
+    """Return the one list that names a matrix of `n` rows, None where there is none.
+
+    Raises where several could, or where its list has a length of no matrix.
+    """
+    fitting = {v: name for name, v in lists.items() if len(v) == n == len(set(v))}
+    texts = {v: name for v, name in fitting.items() if not are_numbers(v)}
+    fitting = texts or fitting
+    wrong = list(fitting.values()) if len(fitting) > 1 else []
+    if not fitting:
+        wrong = [
+            name
+            for name, v in lists.items()
+            if name.lower().endswith(_NAME_KEYS)
+            and not (len(v) == 1 or len(v) in sizes or are_numbers(v))
+        ]
+    if wrong:
+        told = ", ".join(f"{name!r} ({len(lists[name])})" for name in wrong)
+        raise FileFormatError(
+            f"{path}: {n} rows of {key!r}, but lists of names are {told}; expected one "
+            f"of {n}. Keep one, under the key {_NAME_KEYS[0]!r}."
+        )
+    return next(iter(fitting), None)
 
 
 def _is_stack(value: np.ndarray) -> bool:
@@ -511,7 +513,7 @@ def _is_stack(value: np.ndarray) -> bool:
 
 
 def _matrices_of_scans(
-    stack: np.ndarray, arrays: Mapping[str, np.ndarray]
+    stack: np.ndarray, arrays: dict[str, np.ndarray]
 ) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with lists of ids and names."""
     if stack.shape[1] != stack.shape[2]:  # MATLAB has scans last
@@ -526,67 +528,15 @@ def _matrices_of_scans(
     ]
 
 
-def _prefix(key: str) -> str:
-    """Return what stands before `names`, `region_labels` ... in the key of a list."""
-    ends = [end for end in _NUMBER_KEYS if key.lower().endswith(end)]
-    return key[: -len(ends[0])] if ends else ""
-
-
-def _names_of(
-    path: Path,
-    key: str,
-    squares: Mapping[str, np.ndarray],
-    *kinds: Mapping[str, tuple[str, ...]],
-) -> tuple[str, ...] | None:
-    """Return the one list that names a matrix: by its prefix, or by its length.
-
-    Raises where several could, or where its list has another length.
-    """
-    n, sizes = len(squares[key]), {len(values) for values in squares.values()}
-    # a list is of the matrices that its key begins like, else of all
-    meant = {
-        name: [k for k in squares if k.startswith(_prefix(name))] or list(squares)
-        for lists in kinds
-        for name in lists
-    }
-    for lists in kinds:
-        fitting = {
-            names: name
-            for name, names in lists.items()
-            if key in meant[name] and len(names) == n == len(set(names))
-        }
-        if len(fitting) > 1:
-            raise FileFormatError(
-                f"{path}: {', '.join(map(repr, fitting.values()))} could each name the "
-                f"{n} rows; expected one such list. Keep one, under the key "
-                f"{_NAME_KEYS[0]!r}."
-            )
-        if fitting:
-            return next(iter(fitting))
-    for name, names in kinds[0].items():
-        is_mine = name.lower().endswith(_NAME_KEYS) and key in meant[name]
-        if is_mine and len(names) > 1 and len(names) not in sizes:
-            raise FileFormatError(
-                f"{path}: {n} rows of {key!r}, but {name!r} names {len(names)}; "
-                "expected one name for each row. Correct the list, or leave it out."
-            )
-    return None
-
-
 def _texts(value: np.ndarray) -> tuple[str, ...]:
     """Return the names in text, in cells of text, or in bytes of lines (DSI Studio)."""
     if value.dtype == np.uint8 and 10 in value and value.size == max(value.shape):
-        joined = value.tobytes().decode("utf-8", "replace").replace("\0", "")
-        return tuple(joined.strip("\n").split("\n"))
+        text = value.tobytes().decode("utf-8", "replace")
+        return tuple(text.strip("\n\0").split("\n"))
     if value.dtype.kind not in "USO":
         return ()
-    cells = [
-        "".join(map(str, cell.ravel())) if isinstance(cell, np.ndarray) else cell
-        for cell in value.ravel().tolist()
-    ]
-    if len(cells) == 1:
-        cells = as_text(cells[0]).split("\n")
-    return tuple(map(as_text, cells))
+    cells = list(map(as_text, value.ravel().tolist()))
+    return tuple(cells[0].split("\n") if len(cells) == 1 else cells)
 
 
 def _whole_numbers(value: np.ndarray) -> tuple[str, ...]:
@@ -594,4 +544,4 @@ def _whole_numbers(value: np.ndarray) -> tuple[str, ...]:
     if value.dtype.kind not in "uif" or value.size != max(value.shape, default=0):
         return ()
     numbers = tuple(f"{number:.15g}" for number in value.ravel())
-    return numbers if all(map(str.isdecimal, numbers)) else ()
+    return numbers if are_numbers(numbers) else ()

@@ -55,7 +55,7 @@ def make_atlas(
     ------
     ParameterError
         Where neither `annot` nor `labels` names the regions, or the folder exists.
-    FileFormatError, RegionNameError
+    FileFormatError
         Where a file cannot be read, names and labels differ, or names stand twice.
     """
     from nibabel.freesurfer import write_annot
@@ -145,12 +145,11 @@ def _place_in_image(table: pd.DataFrame, image: Path, copy: Path) -> pd.DataFram
             f"{image}: labels {listed(map(str, unnamed.tolist()), 8)} have no name in "
             "labels=. Name them, or set their voxels to 0."
         )
-    table = table[numbers.isin(present)].reset_index(drop=True)
-    numbers = table["freesurfer_id"].astype(int)
-    centres = center_of_mass(np.ones(voxels.shape), voxels, numbers.to_numpy())
-    centres = nibabel.affines.apply_affine(volume.affine, centres)
-    table[["x", "y", "z"]] = centres.round(1)
-    return table
+    is_there = numbers.isin(present)
+    places = center_of_mass(np.ones(voxels.shape), voxels, numbers[is_there].to_numpy())
+    places = nibabel.affines.apply_affine(volume.affine, places).round(1)
+    xyz = pd.DataFrame(places, columns=[*"xyz"])
+    return table[is_there].reset_index(drop=True).assign(**xyz)
 
 
 def _centres_on_surface(atlas: Atlas, left: Path) -> np.ndarray:

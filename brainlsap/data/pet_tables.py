@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas.region_names import split_name
-from brainlsap.data.tables import listed, parse_numbers, read_table
+from brainlsap.data.tables import listed, parse_numbers, read_lines, read_table
 from brainlsap.exceptions import FileFormatError, ParameterError
 
 # Reference region -> cores of the names whose mean it is.
@@ -27,27 +27,18 @@ REFERENCES = {
     "brain stem": ("brainstem",),
     "whole cerebellum": ("cerebellumcortex", "cerebellumwhitematter"),
 }
-_STARTS = ("frame_start", "frametimesstart", "start", "framestart")
-_ENDS = ("frame_end", "frametimesend", "end", "frameend")
-_VOLUMES = ("volume-mm3", "volume_mm3", "volume", "nvox")
-
-
-def is_gtm_stats(path: Path, lines: Sequence[str]) -> bool:
-    """Return whether lines are those of PETSurfer's `gtm.stats.dat`."""
-    cells = lines[0].split() if lines else []
-    is_row = len(cells) in (7, 8) and cells[0] == "1" and cells[1].isdecimal()
-    return path.name == "gtm.stats.dat" or is_row
+_STARTS, _ENDS = ("frame_start", "frametimesstart"), ("frame_end", "frametimesend")
 
 
 def read_gtm_stats(
-    path: Path, lines: Sequence[str], reference: str | None = None
+    path: Path, reference: str | Path | None = None
 ) -> tuple[list[str], np.ndarray]:
     """Return names and uptake of PETSurfer's segments.
 
     `reference`, a key of `REFERENCES` or a segment's name, becomes 1; by default
     values stay as `mri_gtmpvc` scaled them (to the pons unless told otherwise).
     """
-    rows = [line.split() for line in lines]
+    rows = [line.split() for line in read_lines(path)]
     counted = [row[0] for row in rows] == [str(i) for i in range(1, len(rows) + 1)]
     if {len(row) for row in rows} not in ({7}, {8}) or not counted:
         raise FileFormatError(
@@ -55,9 +46,8 @@ def read_gtm_stats(
             "tissue, voxels, VRF, uptake), counted 1, 2 ... in their first column. The "
             "file may be cut short."
         )
-    names = [row[2] for row in rows]
-    columns = {"uptake": [row[6] for row in rows], "nvox": [row[4] for row in rows]}
-    values, voxels = parse_numbers(path, pd.DataFrame(columns)).T
+    table = pd.DataFrame([row[:7] for row in rows])
+    names, (voxels, values) = table[2].tolist(), parse_numbers(path, table[[4, 6]]).T
     if reference is not None:
         volumes = dict(zip(names, voxels.tolist(), strict=True))
         values = values / _reference_value(path, names, values, reference, volumes)
@@ -106,9 +96,7 @@ def average_frames(
             f"reference=, one of {', '.join(REFERENCES)}, a column or a file."
         )
     volumes = _volumes(path)
-    return names, values / _reference_value(
-        path, names, values, str(reference), volumes
-    )
+    return names, values / _reference_value(path, names, values, reference, volumes)
 
 
 def _mean_of_frames(
@@ -135,22 +123,21 @@ def frame_weights(
         raise FileFormatError(
             f"{path}: frames must follow each other, each ending after it starts."
         )
-    if frames is None:
-        if len(start) > 1:
-            raise ParameterError(
-                f"{path} has {len(start)} frames from {start[0]:g} to {end[-1]:g}; say "
-                "by frames= which to average, as start and end."
-            )
-        return np.ones(1)
-    inside = (start >= frames[0] - 1e-6) & (end <= frames[1] + 1e-6)
-    touched = (start < frames[1] - 1e-6) & (end > frames[0] + 1e-6)
+    if frames is None and len(start) > 1:
+        raise ParameterError(
+            f"{path} has {len(start)} frames from {start[0]:g} to {end[-1]:g}; say "
+            "which to average by frames=, as start and end."
+        )
+    first, last = frames or (start[0], end[0])
+    inside = (start >= first - 1e-6) & (end <= last + 1e-6)
+    touched = (start < last - 1e-6) & (end > first + 1e-6)
     duration = np.where(inside, end - start, 0)
-    is_whole = np.isclose(duration.sum(), frames[1] - frames[0], rtol=1e-3)
+    is_whole = np.isclose(duration.sum(), last - first, rtol=1e-3)
     if not inside.any() or (touched & ~inside).any() or not is_whole:
         edges = ", ".join(f"{edge:g}" for edge in (*start[:40], end[-1]))
         raise FileFormatError(
-            f"{path}: the window {frames[0]:g} to {frames[1]:g} must begin and end "
-            f"where frames do and be filled by them; they change at {edges}."
+            f"{path}: the window {first:g} to {last:g} must begin and end where frames "
+            f"do and be filled by them; they change at {edges}."
         )
     return duration / duration.sum()
 
@@ -166,13 +153,9 @@ def _volumes(path: Path) -> dict[str, float]:
     above = path.parent.parent
     for folder in (path.parent, above / "anat", above.parent / "anat"):
         found = list(folder.glob(pattern))
-        if len(found) == 1:
-            table = read_table(found[0])
-            table.columns = table.columns.str.lower()
-            volume = next((word for word in _VOLUMES if word in table), None)
-            if volume is None or "name" not in table:
-                return {}
-            sizes = parse_numbers(found[0], table[[volume]])[:, 0].tolist()
+        table = read_table(found[0]) if len(found) == 1 else pd.DataFrame()
+        if {"name", "volume-mm3"} <= set(table):
+            sizes = parse_numbers(found[0], table[["volume-mm3"]])[:, 0].tolist()
             return dict(zip(table["name"], sizes, strict=True))
     return {}
 
@@ -181,36 +164,34 @@ def _reference_value(
     path: Path,
     names: Sequence[str],
     values: np.ndarray,
-    reference: str,
+    reference: str | Path,
     volumes: dict[str, float],
 ) -> float:
     """Return the mean of a reference region over its volume.
 
     Without volumes, left and right of one structure count alike; two tissues do not.
     """
-    word = reference.lower()
-    cores = REFERENCES.get(word, (split_name(reference)[1],))
-    side = None if word in REFERENCES else split_name(reference)[0]
+    side, core = split_name(str(reference))
+    cores = REFERENCES.get(str(reference).lower(), (core,))
     parts = [(row, *split_name(name)) for row, name in enumerate(names)]
-    parts = [part for part in parts if part[2] in cores and side in (None, part[1])]
-    if {core for _, _, core in parts} != set(cores):
+    found = {row: core for row, s, core in parts if core in cores and side in (None, s)}
+    if set(found.values()) != set(cores):
         raise FileFormatError(
             f"{path}: no region {reference!r} to refer to; known are "
             f"{', '.join(REFERENCES)} and the regions of the file."
         )
-    rows = [row for row, _, _ in parts]
-    weights = np.array([volumes.get(names[row], np.nan) for row in rows])
+    weights = np.array([volumes.get(names[row], np.nan) for row in found])
     if not (weights > 0).all():
         if len(cores) > 1:
             raise FileFormatError(
-                f"{path}: the {reference} has {len(rows)} parts, which count by their "
+                f"{path}: the {reference} has {len(found)} parts, which count by their "
                 "volumes, and those are not known; expected a *_morph.tsv with the "
                 "columns name and volume-mm3 beside it or in anat. Give another "
                 "reference=, or a time series of it."
             )
-        weights = np.ones(len(rows))
-    mean = np.average(values[rows], weights=weights)
-    return _above_zero(path, reference, float(mean))
+        weights = np.ones(len(found))
+    mean = np.average(values[list(found)], weights=weights)
+    return _above_zero(path, str(reference), float(mean))
 
 
 def _above_zero(path: Path, reference: str, value: float) -> float:

@@ -27,7 +27,6 @@ from brainlsap.data.find_files import (
 from brainlsap.data.measures import WORDS, Measure
 from brainlsap.data.pet_tables import (
     average_frames,
-    is_gtm_stats,
     is_time_series,
     read_gtm_stats,
 )
@@ -39,7 +38,6 @@ from brainlsap.data.tables import (
     find_column,
     listed,
     parse_numbers,
-    read_lines,
     read_table,
 )
 from brainlsap.exceptions import FileFormatError, RegionNameError
@@ -56,23 +54,24 @@ _SCAN_COLUMNS = (
 _SUFFIX = re.compile(rf"(.+?)[-_. ]({'|'.join(WORDS)})", re.IGNORECASE)
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
-_COPY = re.compile(r"(.+)\.\d+")
+_COPY = re.compile(r"\.\d+$")
 
 
 class ScanTable(NamedTuple):
-    """A table of many scans, a row each."""
+    """A table of many scans, a row each.
+
+    names : who and which visit every row is of; facts : labels and covariates as text;
+    values : columns by measure ("" unsaid) and region (position in the atlas);
+    strangers : names in heads that say a side but are no region of the atlas; outside :
+    columns that atlases leave out on purpose.
+    """
 
     path: Path
     names: list[ScanName]
-    """Who and which visit every row is of."""
     facts: pd.DataFrame
-    """Labels and covariates as text."""
     values: dict[tuple[str, int], np.ndarray]
-    """Columns by measure ("" unsaid) and region (position in the atlas)."""
     strangers: tuple[str, ...]
-    """Names in heads that say a side but are no region of the atlas."""
     outside: tuple[str, ...]
-    """Columns that atlases leave out on purpose."""
     notes: tuple[str, ...]
 
 
@@ -84,13 +83,12 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
     """
     path = Path(path)
     names, table = read_rows(path)
-    side, said = None, ""
+    stem = re.split(r"[^a-z0-9]+", path.stem.lower())
+    of_file = {WORDS[word] for word in stem if word in WORDS}
+    side, said = None, of_file.pop() if len(of_file) == 1 else ""
     if found := FREESURFER_HEAD.fullmatch(table.columns.name):
         side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
-    else:
-        words = set(re.split(r"[^a-z0-9]+", path.stem.lower())) & set(WORDS)
-        said = WORDS[words.pop()] if len(words) == 1 else ""
     values, kinds, notes = _read_columns(path, table, atlas, side, said)
     empty = [
         atlas.names[place]
@@ -98,20 +96,12 @@ def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
         if not np.nan_to_num(column).any() and not np.isnan(column).all()
     ]
     if empty:
-        notes += (
-            f"{len(empty)} columns of regions are 0 in every row; write n/a where not "
-            f"measured: {listed(empty)}",
-        )
+        what = "columns of regions are 0 in every row; write n/a where not measured"
+        notes += (f"{len(empty)} {what}: {listed(empty)}",)
     facts = kinds["others"] + kinds["strangers"] + kinds["outside"] * (not values)
-    return ScanTable(
-        path,
-        names,
-        table[facts],
-        values,
-        tuple(_split_head(head, atlas)[1] for head in kinds["strangers"]),
-        tuple(kinds["outside"]),
-        notes,
-    )
+    strangers = tuple(_split_head(head, atlas)[1] for head in kinds["strangers"])
+    outside = tuple(kinds["outside"])
+    return ScanTable(path, names, table[facts], values, strangers, outside, notes)
 
 
 def _read_columns(
@@ -124,23 +114,22 @@ def _read_columns(
     found: dict[tuple[str, int], list[str]] = {}
     kinds: dict[str, list[str]] = {"strangers": [], "outside": [], "others": []}
     # pandas and others count the columns of one name
-    copies = {
-        head: copy[1]
-        for head in table
-        if (copy := _COPY.fullmatch(head)) and copy[1] in table
-    }
+    bare = {head: _COPY.sub("", head) for head in table}
+    copies = {head for head in table if bare[head] != head and bare[head] in table}
     for head in table:
-        original = copies.get(head, head)
+        original = bare[head] if head in copies else head
         measure, name = _split_head(original, atlas, side)
-        place = atlas.find(name, side)
+        place, kind = atlas.find(name, side), "others"
         if place is not None:
             found.setdefault((measure or said, place), []).append(head)
-        elif original.lower() not in _HEAD_SIZES and (
-            is_outside(original) or is_outside(name)
+            continue
+        if original.lower() not in _HEAD_SIZES and any(
+            map(is_outside, (original, name))
         ):
-            kinds["outside"].append(head)
-        else:
-            kinds["others" if split_name(name)[0] is None else "strangers"].append(head)
+            kind = "outside"
+        elif split_name(name)[0] is not None:
+            kind = "strangers"
+        kinds[kind].append(head)
     heads = [head for same in found.values() for head in same]
     columns = dict(zip(heads, parse_numbers(path, table[heads]).T, strict=True))
     values, doubled, dropped = {}, list[str](), list[str]()
@@ -178,29 +167,21 @@ def read_region_values(
     divided by a `reference` as :func:`.average_frames` does. Of a file of one
     hemisphere, that of the other beside it is read, too.
     """
-    path = Path(path)
-    scaled = Path(reference).name if reference is not None else "_ref- file"
-    notes: tuple[str, ...] = (f"PET: divided by the mean of {scaled}",)
-    lines = read_lines(path) if path.suffix.lower() in (".dat", ".txt") else []
-    names: Sequence[str]
+    path, notes = Path(path), tuple[str, ...]()
+    divided = f"PET: divided by the mean of {Path(reference or '_ref- file').name}"
     cells: Sequence[str | float | None] | np.ndarray
-    if is_gtm_stats(path, lines):
-        words = None if reference is None else str(reference)
-        names, cells = read_gtm_stats(path, lines, words)
-        if reference is None:
-            notes = ("PET: values as mri_gtmpvc scaled them",)
+    if path.name.endswith("gtm.stats.dat"):
+        names, cells = read_gtm_stats(path, reference)
+        notes = (divided if reference else "PET: values as mri_gtmpvc scaled them",)
+    elif is_time_series(list((table := read_table(path)).columns)):
+        names, cells = average_frames(path, table, frames, reference)
+        names = [_split_head(head, atlas)[1] for head in names]
+        notes = (divided,)
     else:
-        table = read_table(path)
-        if is_time_series(list(table.columns)):
-            names, cells = average_frames(path, table, frames, reference)
-            names = [_split_head(head, atlas)[1] for head in names]
-        else:
-            names, cells = _read_plain(path, table, measure, atlas)
-            beside = other_side(path)
-            if beside is not None:
-                more = _read_plain(beside, read_table(beside), measure, atlas)
-                names, cells = [*names, *more[0]], [*cells, *more[1]]
-            notes = ()
+        names, cells = _read_plain(path, table, measure, atlas)
+        if beside := other_side(path):
+            more = _read_plain(beside, read_table(beside), measure, atlas)
+            names, cells = [*names, *more[0]], [*cells, *more[1]]
     if wrong := unknown_names(names, atlas):
         raise RegionNameError(f"{path}: {wrong}")
     rows, _ = atlas.rows(names)
@@ -292,8 +273,6 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
     try:
         atlas.rows(names)
     except RegionNameError as error:
-        hint = (
-            atlas.settings.get("remake_values", "") if atlas.other_atlas(names) else ""
-        )
-        return f"{error} {hint}".rstrip()
+        hint = atlas.settings.get("remake_values", "")
+        return f"{error} {hint if atlas.other_atlas(names) else ''}".rstrip()
     return ""

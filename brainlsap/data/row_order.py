@@ -58,44 +58,32 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     """Return the orders that matrices of an atlas without names may have."""
     settings, regions = atlas.settings, atlas.regions[atlas.cortex]
     regions = regions.sort_values("freesurfer_id")
-    left_cortex, right_cortex = (
-        regions["name"][regions["hemisphere"] == side].tolist() for side in "LR"
-    )
-    left = [f"Left-{name}" for name in _STRUCTURES]
-    right = [f"Right-{name}" for name in _STRUCTURES]
-    own = f"read in the order of {atlas.name}"
-    orders = [RowOrder("atlas", atlas.names, own, settings.get("unnamed_rows", False))]
+    cortex = [regions["name"][regions["hemisphere"] == s].tolist() for s in "LR"]
+    below = [[f"{s}-{name}" for name in _STRUCTURES] for s in ("Left", "Right")]
+    known, own = settings.get("unnamed_rows", False), f"in the order of {atlas.name}"
+    orders = [RowOrder("atlas", atlas.names, f"read {own}", known)]
     if "mrtrix" in settings:
-        names = (
-            *(*left_cortex, "Left-Cerebellum-Cortex", *left),
-            *(*right, *right_cortex, "Right-Cerebellum-Cortex"),
-        )
-        note = (
-            f"read in the order of MRtrix's {settings['mrtrix']} ({len(names)} nodes)"
-        )
-        orders.append(RowOrder("mrtrix", names, note, True))
-    # a first row for label 0 is documented of tck2connectome -keep_unassigned alone
-    orders += [
-        RowOrder(
-            tool,
-            ("Unknown", *names),
-            f"{note} after a first row for label 0",
-            tool == "mrtrix",
-        )
-        for tool, names, note, _ in orders
-    ]
+        left = (*cortex[0], "Left-Cerebellum-Cortex", *below[0])
+        names = (*left, *below[1], *cortex[1], "Right-Cerebellum-Cortex")
+        table = f"MRtrix's {settings['mrtrix']} ({len(names)} nodes)"
+        orders.append(RowOrder("mrtrix", names, f"read in the order of {table}", True))
+    for tool, names, note, _ in orders[:]:
+        # documented of tck2connectome -keep_unassigned alone
+        first = f"{note} after a first row for label 0"
+        orders.append(RowOrder(tool, ("Unknown", *names), first, tool == "mrtrix"))
     if "wall" in settings:
-        for side in (left_cortex, right_cortex):
+        for side in cortex:
             side.insert(settings["wall"], "Medial_wall")
         for n in _CEREBELLAR:
-            names = (*left, *right, *("Cerebellum",) * n, *left_cortex, *right_cortex)
+            structures = (*below[0], *below[1], *("Cerebellum",) * n)
+            names = (*structures, *cortex[0], *cortex[1])
             what = f"full matrix ({n} cerebellar rows)" if n else "subcortical matrix"
             note = f"read in the order of micapipe's {what}"
             orders.append(RowOrder("micapipe", names, note, n > 0))
     return tuple(orders)
 
 
-def find_names(  # noqa: C901 (lists first, then orders of tools)
+def find_names(
     path: Path,
     values: np.ndarray,
     atlas: Atlas,
@@ -105,47 +93,60 @@ def find_names(  # noqa: C901 (lists first, then orders of tools)
 ) -> tuple[tuple[str, ...], str]:
     """Return the names of the rows of a matrix, and whence they are.
 
-    `labels` count before the names of the file's `own`, and these before all others.
-    Unless `row_order`, one of `ROW_ORDERS`, is given, lists beside the matrix count
-    next: BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
-    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
-    that has another length is of other matrices. Raises FileFormatError with the
-    candidates where neither a list nor the number of rows says whose order it is.
+    `labels` count before the names of the file's `own`, these before lists beside the
+    matrix, and last the order of a tool. Raises FileFormatError with the candidates
+    where neither a list nor the number of rows says whose order it is.
     """
-    n, walls, stem = len(values), "", path.name
-    if labels is not None or (own and not are_counts(own)):
-        origin = "read by name" if labels is None else "rows named by labels="
-        given = own if labels is None else labels
-        names = read_names(given) if isinstance(given, str | Path) else tuple(given)
-        if len(names) != n:
-            raise FileFormatError(
-                f"{path}: {n} rows, but {len(names)} names ({origin}); expected one "
-                "for each row."
-            )
-        return names, origin
-    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
-        stem = Path(stem).stem
-    beside = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-    beside = [*([f"{stem}.json"] if stem != path.name else []), *beside, *_SIDECARS]
-    files = [path.with_name(name) for name in beside]
-    above = path.parents[1 : _FOLDERS_ABOVE + 1]
-    files += [folder / name for folder in above for name in _SIDECARS]
+    n = len(values)
     if row_order is not None:
         check_choice("row_order", row_order, ROW_ORDERS)
-        files = []
-    for file in files:
-        if not file.is_file() or file == path:
-            continue
-        is_json = file.suffix == ".json"
-        found = _bids_nodes(file) if is_json else read_names(file)
-        if found is not None and len(found) == n:
-            what = "the .json beside the matrix" if is_json else file.name
-            return found, f"rows named by {what}"
-        if found is not None and file.parent == path.parent:
-            raise FileFormatError(
-                f"{path}: {n} rows, but {file.name} beside it names {len(found)}; "
-                "expected one name for each row. Correct it, or give labels=."
-            )
+    names: Sequence[str] | None = None
+    if labels is not None:
+        origin = "rows named by labels="
+        names = read_names(labels) if isinstance(labels, str | Path) else labels
+    elif own and not are_counts(own):
+        names, origin = own, "read by name"
+    elif row_order is None:
+        names, origin = _names_beside(path, n)
+    if names is None:
+        return _names_by_size(path, values, atlas, row_order)
+    if len(names) != n:
+        raise FileFormatError(
+            f"{path}: {n} rows, but {len(names)} names ({origin}); expected one for "
+            "each row. Correct them, or give others by labels=."
+        )
+    return tuple(names), origin
+
+
+def _names_beside(path: Path, n: int) -> tuple[tuple[str, ...] | None, str]:
+    """Return the names in a list beside a matrix of n rows, and which it is.
+
+    BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
+    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
+    that has another length is of other matrices.
+    """
+    stem = path.name
+    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
+        stem = Path(stem).stem
+    own = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
+    own += [f"{stem}.json"] * (stem != path.name)
+    files = [path.with_name(name) for name in (*own, *_SIDECARS)]
+    above = path.parents[1 : _FOLDERS_ABOVE + 1]
+    for file in (*files, *(folder / name for folder in above for name in _SIDECARS)):
+        if file.is_file() and file != path:
+            found = _bids_nodes(file) if file.suffix == ".json" else read_names(file)
+            if found is not None and (len(found) == n or file in files):
+                is_json = file.suffix == ".json"  # its name differs by scan
+                what = "the .json beside the matrix" if is_json else file.name
+                return found, f"rows named by {what}"
+    return None, ""
+
+
+def _names_by_size(
+    path: Path, values: np.ndarray, atlas: Atlas, row_order: str | None
+) -> tuple[tuple[str, ...], str]:
+    """Return the names in the order of a tool that alone writes so many rows."""
+    n, empty = len(values), list[list[int]]()
     fitting = [order for order in row_orders(atlas) if len(order.names) == n]
     numbers = atlas.regions["freesurfer_id"]
     if n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n:
@@ -156,23 +157,26 @@ def find_names(  # noqa: C901 (lists first, then orders of tools)
     if not taken and row_order is None:
         # 14 structures and the cortex with a wall or callosum on each side have as
         # many rows as MRtrix's nodes, which have cortex at those places
-        known = atlas.settings.get("walls", {"size": 0})
-        for rows in known["rows"] if known["size"] == n else ():
-            if not values[rows].any() and not values[:, rows].any():
-                walls = (
-                    f" Rows {rows[0] + 1} and {rows[1] + 1} are empty, as walls are."
-                )
-        taken = [order for order in fitting if order.by_size and not walls]
+        walls = atlas.settings.get("walls", {"size": 0})
+        empty = [
+            rows
+            for rows in (walls["rows"] if walls["size"] == n else ())
+            if not values[rows].any() and not values[:, rows].any()
+        ]
+        taken = [order for order in fitting if order.by_size and not empty]
     if len(taken) == 1:
         return taken[0].names, taken[0].note
     could = [f"{o.note.removeprefix('read ')} (row_order='{o.tool}')" for o in fitting]
-    could += [text for text in [atlas.settings.get("sizes", {}).get(str(n))] if text]
+    could += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
+    said = f" as row_order={row_order!r}" if row_order else ""
+    hint = f" {n} rows could be: {'; '.join(could)}." if could else ""
+    for first, second in empty:
+        hint += f" Rows {first + 1} and {second + 1} are empty, as walls are."
     raise FileFormatError(
         f"{path}: a matrix of {n} x {n} without names cannot be mapped to {atlas.name} "
-        f"({len(atlas)} regions){f' as row_order={row_order!r}' if row_order else ''}."
-        + (f" {n} rows could be: {'; '.join(could)}.{walls}" if could else "")
-        + " Write the names of the regions into the first row and column, give them by "
-        "labels=, say whose order it is by row_order=, or choose the atlas that fits."
+        f"({len(atlas)} regions){said}.{hint} Write the names of the regions into the "
+        "first row and column, give them by labels=, say whose order it is by "
+        "row_order=, or choose the atlas that fits."
     )
 
 
@@ -195,7 +199,7 @@ def read_labels(path: str | Path) -> pd.DataFrame:
     first, *rest = [split_cells(line, sniff_delimiter(line)) for line in lines]
     if find_column(first, NAME_COLUMNS) is None:
         columns = list(zip(*rest, strict=False))
-        is_table = sniff_delimiter(lines[0]) or any(map(_are_numbers, columns))
+        is_table = sniff_delimiter(lines[0]) or any(map(are_numbers, columns))
         if is_table and len(first) > 1 and not any(map(str.isdecimal, first)):
             raise FileFormatError(
                 f"{path}: no column of names among {', '.join(map(repr, first))}; "
@@ -211,7 +215,7 @@ def read_labels(path: str | Path) -> pd.DataFrame:
         return pd.DataFrame(cells, columns=["index", "name"])
     table = read_table(path).fillna("")
     table.columns = table.columns.str.lower()
-    numbers = [head for head in table if _are_numbers(table[head])]
+    numbers = [head for head in table if are_numbers(table[head])]
     texts = [head for head in table if head not in numbers]
     name = find_column(texts, NAME_COLUMNS) or find_column(table, NAME_COLUMNS)
     numbers = [head for head in numbers if head != name]
@@ -220,7 +224,8 @@ def read_labels(path: str | Path) -> pd.DataFrame:
     return table.assign(index=counts, name=names)
 
 
-def _are_numbers(cells: Iterable[str]) -> bool:
+def are_numbers(cells: Iterable[str]) -> bool:
+    """Return whether all cells are whole numbers."""
     return all(map(str.isdecimal, cells))
 
 
@@ -244,32 +249,21 @@ def _bids_nodes(path: Path) -> tuple[str, ...] | None:
         described = json.loads(path.read_text(encoding="utf-8")) or {}
         indices = [str(index) for index in described.get("NodeIndices") or ()]
         files = described.get("NodeFiles", described.get("NodeFile")) or ()
-        files = [files] if isinstance(files, str) else list(files)
     tables = []
-    for name in files:
+    for name in [files] if isinstance(files, str) else files:
         inside = name.removeprefix("bids:").lstrip(":/")  # from the data set's root
         found = (folder / inside for folder in path.parents[:6])
-        file = next(filter(Path.is_file, found), None)
-        if file is None:
-            raise FileFormatError(f"{path}: NodeFiles names {name}, which is nowhere.")
-        tables.append(read_labels(file))
+        tables.append(read_labels(next(filter(Path.is_file, found), inside)))
     if not tables:
         return tuple(indices) or None
-    nodes = pd.concat(tables, ignore_index=True)[["index", "name"]].drop_duplicates()
-    doubled = nodes[nodes["index"].duplicated(keep=False) & (nodes["index"] != "")]
-    if len(doubled):
-        raise FileFormatError(
-            f"{path}: the node {doubled['index'].iloc[0]} is "
-            f"{' and '.join(doubled['name'][:2])} in {', '.join(files)}; expected "
-            "every index once. Give each node its own index."
-        )
+    nodes = pd.concat(tables)[["index", "name"]].drop_duplicates()
+    known = nodes.groupby("index")["name"].agg(list)
+    for index in indices or filter(None, known.index):
+        if len(names := known.get(index, [])) != 1:
+            raise FileFormatError(
+                f"{path}: the node {index} is {' and '.join(names) or 'nowhere'} in "
+                f"{files}; expected every index once. Give each node its own."
+            )
     if not indices:
         return _in_counted_order(nodes["index"].tolist(), nodes["name"].tolist())
-    known = dict(zip(nodes["index"], nodes["name"], strict=True))
-    unknown = [index for index in indices if index not in known]
-    if unknown:
-        raise FileFormatError(
-            f"{path}: NodeIndices names the node {unknown[0]}, which is not in "
-            f"{', '.join(files)}."
-        )
-    return tuple(known[index] for index in indices)
+    return tuple(known[index][0] for index in indices)

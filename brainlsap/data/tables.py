@@ -2,10 +2,10 @@
 
 import csv
 import datetime as dt
+import gzip
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -40,12 +40,11 @@ SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 _MOST_SHOWN = 20
 
 
-def read_lines(
-    path: str | Path, data: bytes | None = None, *, comments: bool = False
-) -> list[str]:
+def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
     """Return the lines of a text file that are neither empty nor comments (`#`)."""
     with reading(path, "text"):
-        data = Path(path).read_bytes() if data is None else data
+        data = Path(path).read_bytes()
+        data = gzip.decompress(data) if Path(path).suffix.lower() == ".gz" else data
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
@@ -206,11 +205,6 @@ def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:
 
 def _read_sheet(path: str | Path) -> list[list[str]]:
     """Return the first sheet of a workbook as text, without empty rows."""
-    if find_spec("openpyxl") is None:
-        raise FileFormatError(
-            f"{path}: workbooks are read by openpyxl, which is not installed. Do "
-            "'pip install brainlsap[xlsx]', or save the sheet as .csv."
-        )
     with reading(path, "an Excel workbook"):
         sheet = pd.read_excel(path, header=None, dtype=object, na_filter=False)
     rows = [[_text(cell) for cell in row] for row in sheet.to_numpy().tolist()]

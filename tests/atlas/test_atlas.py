@@ -130,7 +130,7 @@ def test_names_alone_make_an_atlas():
     np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
     with pytest.raises(ParameterError, match=r"coordinates of shape \(2, 2\)"):
         Atlas.from_names(["a", "b"], coordinates=place[:, :2])
-    with pytest.raises(RegionNameError, match="more than once, such as 'a'"):
+    with pytest.raises(FileFormatError, match=r"'a'.* another than that of other"):
         Atlas.from_names(["a", "a"])
 
 
@@ -177,7 +177,7 @@ BAD = [
         "expected the columns name and hem.* 1 rows of 'name', 'sid",
     ),
     (["name hemisphere"], "got 0 rows of 'name', 'hemisphere'"),
-    (["name hemisphere", "a L", " L"], "name of region 2 .* got ''"),
+    (["name hemisphere", "a L", " L"], "name of region 2 .* a text, got ''"),
     (["name hemisphere", "a up"], r"hemisphere .*\('a'\) must be L, R or M .*got 'up'"),
     (["name hemisphere", "lh_a R"], "must be the side that its name says, got 'R'"),
     (["name hemisphere x", "a L far"], "x .*'a'.* must be a number or n/a, got 'far'"),

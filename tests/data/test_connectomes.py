@@ -428,11 +428,13 @@ def test_names_of_another_matrix_are_not_taken(tmp_path, tiny, matrix, shuffled)
 def test_lists_that_do_not_fit_are_refused(tmp_path, tiny, matrix, shuffled):
     path = tmp_path / "c.npz"
     np.savez(path, connectome=matrix, names=np.array(["Unknown", *tiny.names]))
-    with pytest.raises(FileFormatError, match="7 rows of 'connectome', but 'names' na"):
+    with pytest.raises(
+        FileFormatError, match=r"7 rows of 'connectome', .* 'names' \(8\)"
+    ):
         read_connectome(path, tiny)
     lists = {"rows_of": shuffled[1], "nodes": np.array(tiny.names)}
     np.savez(path, connectome=shuffled[0], **lists)
-    message = r"'rows_of', 'nodes' could each name the 7 rows; .* one"
+    message = r"7 rows of .* 'rows_of' \(7\), 'nodes' \(7\); expected one of 7"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(path, tiny)
     np.savez(path, connectome=matrix, names=np.array("counts of a study"))
@@ -455,7 +457,7 @@ def test_hdf5_whose_data_look_like_its_own_marks_is_read(tmp_path, tiny, matrix)
 def test_broken_files_are_refused(tmp_path, tiny, suffix):
     path = tmp_path / f"c.{suffix}"
     path.write_bytes(b"not what it says")
-    with pytest.raises(FileFormatError, match=rf"c\.{suffix}: cannot be read as a"):
+    with pytest.raises(FileFormatError, match=rf"c\.{suffix}: cannot be read as"):
         read_connectome(path, tiny)
     path.unlink()
     with pytest.raises(FileFormatError, match="no such file"):
@@ -465,7 +467,7 @@ def test_broken_files_are_refused(tmp_path, tiny, suffix):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("c.npy.gz", "compressed files are read as text only"),
+        ("c.npy.gz", "cannot be read as text: Not a gzipped file"),
         ("c.xlsx", r"read from \.csv, \.dat, .*\.txt files, got \.xlsx"),
         ("c", "got a name without suffix"),
     ],
@@ -516,7 +518,7 @@ def test_sidecars(tmp_path):
     (tmp_path / "a" / "labels.txt").write_text("lh_a\nlh_b\n")
     same(read_connectome(path, ATLAS), EXPECTED)
     (path.parent / "c_labels.csv").write_text("lh_a\nlh_b\n")
-    message = r"160 rows, but c_labels\.csv .* names 2"
+    message = r"160 rows, but 2 names .*c_labels\.csv"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(path, ATLAS)
     same(read_connectome(path, ATLAS, labels=tmp_path / "labels.txt"), EXPECTED)
@@ -526,11 +528,11 @@ def test_sidecars(tmp_path):
     ("described", "message"),
     [
         ("{", "cannot be read as a BIDS sidecar"),
-        ({"NodeFiles": ["no.tsv"]}, "NodeFiles names no.tsv, which is nowhere"),
-        ({"NodeIndices": [1, 2]}, r"160 rows, but .*relmat\.json beside it names 2"),
+        ({"NodeFiles": ["no.tsv"]}, r"no\.tsv: no such file"),
+        ({"NodeIndices": [1, 2]}, r"160 rows, but 2 names .*the \.json beside"),
         (
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
-            "the node 999, which is not in seg-destrieux_nodes.tsv",
+            "the node 999 is nowhere in .*seg-destrieux_nodes.tsv",
         ),
         ({"NodeFiles": ["bad.tsv"]}, r"no column of names among 'x', 'y'; understood"),
     ],
@@ -552,7 +554,7 @@ def test_bids_nodes_go_by_their_index(tmp_path):
     path.with_suffix(".json").write_text(json.dumps({"NodeFiles": [nodes.name]}))
     same(read_connectome(path, ATLAS), EXPECTED)
     nodes.write_text("\n".join([head, *rows, "1\tctx_lh_Medial_wall"]) + "\n")
-    message = r"the node 1 is ctx_lh_.* every index on"
+    message = "the node 1 is ctx_lh_.* every index once"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(path, ATLAS)
     for text in ('{"Description": "counts"}', "[]"):  # without nodes

@@ -7,7 +7,7 @@ import pytest
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
 from brainlsap.data import make_atlas
-from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
+from brainlsap.exceptions import FileFormatError, ParameterError
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
     with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
         make_atlas(tmp_path / "out", annot=labels)
-    with pytest.raises(RegionNameError, match="names stand more than once"):
+    with pytest.raises(FileFormatError, match=r"b\.txt: name of region 2 \('a'\) must"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
     names = write("c.txt", "lh_north\nrh_north\n")
     with pytest.raises(FileFormatError, match="'south'"):
