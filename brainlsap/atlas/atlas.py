@@ -121,8 +121,6 @@ class Atlas:
         ------
         FileFormatError
             Where there are no names, or a name stands twice.
-        ParameterError
-            Where the arguments differ in length.
 
         Examples
         --------
@@ -135,11 +133,6 @@ class Atlas:
             hemispheres = [split_name(one)[0] or "M" for one in names]
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
-        if np.shape(coordinates) != (len(names), 3) or len(hemispheres) != len(names):
-            raise ParameterError(
-                f"There are {len(names)} names, but {len(hemispheres)} hemispheres and "
-                f"coordinates of shape {np.shape(coordinates)}."
-            )
         table = pd.DataFrame(coordinates, columns=[*"xyz"], dtype=float)
         table = table.assign(name=names, hemisphere=list(hemispheres))
         return Atlas(name, complete_regions(table, "names"))
@@ -290,20 +283,13 @@ class Atlas:
         brainlsap.exceptions.RegionNameError: 1 of 2 names unknown to atlas desikan82:
         'lh_insulla' (nearest: ctx-lh-insula). ...
         """
-        texts = [as_text(name) for name in names]
-        found = [self.find(text, hemisphere) for text in texts]
-        self._check_found(texts, found, hemisphere)
-        return np.array(found, dtype=int)
-
-    def _check_found(
-        self, names: list[str], found: list[int | None], hemisphere: str | None
-    ) -> None:
-        """Raise where names are of no region, or several of one."""
         spelt: dict[int | None, list[str]] = {}
-        for name, row in zip(names, found, strict=True):
-            spelt.setdefault(row, []).append(name)
+        texts = [as_text(name) for name in names]
+        positions = [self.find(text, hemisphere) for text in texts]
+        for text, row in zip(texts, positions, strict=True):
+            spelt.setdefault(row, []).append(text)
         unknown = spelt.pop(None, [])
-        if unknown and (other := self.other_atlas(names)):
+        if unknown and (other := self.other_atlas(texts)):
             raise RegionNameError(
                 f"The names are those of {other}, not of {self.name}."
             )
@@ -314,7 +300,7 @@ class Atlas:
                 for near in [nearest_names(name, self.names, hemisphere)]
             ]
             raise RegionNameError(
-                f"{len(unknown)} of {len(names)} names unknown to atlas {self.name}: "
+                f"{len(unknown)} of {len(texts)} names unknown to atlas {self.name}: "
                 f"{_listed(shown, len(unknown))}. Give each region by its name with "
                 f"its side, such as {self.names[0]!r}."
             )
@@ -329,6 +315,7 @@ class Atlas:
                 f"once: {_listed(shown[:_MOST_SHOWN], len(shown))}. Keep one name per "
                 "region."
             )
+        return np.array(positions, dtype=int)
 
     def other_atlas(self, names: Iterable[str | bytes]) -> str | None:
         """Return the available atlas that knows more of the names than this one."""
@@ -445,26 +432,19 @@ class Atlas:
 def _find_rows(
     atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    names = [as_text(name) for name in given]
-    are_labels = bool(names) and all(map(str.isdecimal, names))
-    labels = atlas.regions["freesurfer_id"].astype(str)
-    numbers = {label: row for row, label in enumerate(labels)}
-    if are_labels:
-        found = [numbers.get(name) for name in names]
-    else:
-        found = [atlas.find(name, hemisphere) for name in names]
-    left_out = [
-        row is None and (are_labels or is_outside(name))
-        for name, row in zip(names, found, strict=True)
-    ]
-    kept = [i for i, is_out in enumerate(left_out) if not is_out]
-    places = [found[i] for i in kept]
-    if None in places or len(set(places)) < len(places):
-        atlas._check_found([names[i] for i in kept], places, hemisphere)
+    texts = [as_text(name) for name in given]
+    names = texts
+    if texts and all(map(str.isdecimal, texts)):
+        labels = atlas.regions["freesurfer_id"].astype(str)
+        known = dict(zip(labels, atlas.names, strict=True))
+        names = [known.get(text, "Unknown") for text in texts]
+    is_out = [atlas.find(one, hemisphere) is None and is_outside(one) for one in names]
+    left_out = np.array(is_out, dtype=bool)
+    kept = np.flatnonzero(~left_out)
     rows = np.full(len(atlas), -1)
-    rows[np.array(places, dtype=int)] = kept
+    rows[atlas.match([names[i] for i in kept], hemisphere)] = kept
     rows.flags.writeable = False
-    return rows, tuple(np.array(names, dtype=object)[left_out])
+    return rows, tuple(np.array(texts, dtype=object)[left_out])
 
 
 def _listed(shown: Sequence[str], n_entries: int) -> str:

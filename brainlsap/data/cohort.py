@@ -275,18 +275,12 @@ class Cohort:
 
         Raises
         ------
-        ParameterError
+        IndexError
             Where `rows` is a mask of another length, or points outside.
+        CohortError
+            Where it selects nothing, or a scan twice.
         """
-        try:
-            index = np.arange(self.n_scans)[np.asarray(rows)]
-        except IndexError as error:
-            raise ParameterError(
-                f"rows must be a mask of length {self.n_scans}, or positions of scans: "
-                f"{error}."
-            ) from error
-        if index.ndim != 1 or index.size == 0:
-            raise ParameterError("rows must select at least one scan.")
+        index = np.arange(self.n_scans)[np.asarray(rows)]
         if self.shares_connectome:
             shape = (len(index), self.n_rois, self.n_rois)
             W = np.broadcast_to(self.connectomes[0], shape)

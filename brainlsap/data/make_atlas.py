@@ -91,22 +91,18 @@ def make_atlas(
     with fill_folder(folder) as partial:
         if image is not None:
             table = _place_in_image(table, Path(image), partial / "parcellation.nii.gz")
-        complete_regions(table, str(labels or annot))  # refuses what cannot be used
+        regions = complete_regions(table, str(labels or annot))
         for side, (codes, names) in sides.items():
             colours = np.outer(np.arange(1, len(names) + 1), [67, 149, 1, 0]) % 256
             path = partial / f"{side.lower()}h.annot"
             write_annot(path, codes, colours, names, fill_ctab=True)
-        atlas = _write(table, settings, partial)
-        if annot is not None and not np.isfinite(atlas.coordinates).any():
+        if annot is not None and regions["x"].isna().all():
+            atlas = Atlas(Path(folder).name, regions)
             table[["x", "y", "z"]] = _centres_on_surface(atlas, Path(annot)).round(1)
-            _write(table, settings | {"space": "MNI305"}, partial)
-    return load_atlas(folder)
-
-
-def _write(table: pd.DataFrame, settings: dict[str, Any], folder: Path) -> Atlas:
-    write_tsv(table, folder / "regions.tsv")
-    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
-    (folder / "atlas.json").write_text(text, encoding="utf-8")
+            settings["space"] = "MNI305"
+        write_tsv(table, partial / "regions.tsv")
+        text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+        (partial / "atlas.json").write_text(text, encoding="utf-8")
     return load_atlas(folder)
 
 

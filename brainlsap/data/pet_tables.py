@@ -16,7 +16,13 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas.region_names import split_name
-from brainlsap.data.tables import listed, parse_numbers, read_lines, read_table
+from brainlsap.data.tables import (
+    find_column,
+    listed,
+    parse_numbers,
+    read_lines,
+    read_table,
+)
 from brainlsap.exceptions import FileFormatError, ParameterError
 
 # Reference region -> cores of the names whose mean it is.
@@ -60,8 +66,7 @@ def is_time_series(heads: Sequence[str]) -> bool:
     >>> is_time_series(["FrameTimesStart", "FrameTimesEnd", "Left-Thalamus"])
     True
     """
-    lower = [head.lower() for head in heads]
-    return all(sum(h in words for h in lower) == 1 for words in (_STARTS, _ENDS))
+    return None not in [find_column(heads, words) for words in (_STARTS, _ENDS)]
 
 
 def average_frames(
@@ -103,13 +108,12 @@ def _mean_of_frames(
     path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
-    if not is_time_series(list(table.columns)):
+    edges = [find_column(table, words) for words in (_STARTS, _ENDS)]
+    if None in edges:
         raise FileFormatError(f"{path}: no columns of starts and ends of frames.")
-    start_head = next(h for h in table.columns if h.lower() in _STARTS)
-    end_head = next(h for h in table.columns if h.lower() in _ENDS)
     # a head may be empty: such a column counts the rows
-    names = [h for h in table.columns if h and h not in (start_head, end_head)]
-    start, end = parse_numbers(path, table[[start_head, end_head]]).T
+    names = [head for head in table if head and head not in edges]
+    start, end = parse_numbers(path, table[edges]).T
     weights = frame_weights(path, start, end, frames)
     used = weights > 0
     return names, weights[used] @ parse_numbers(path, table[names])[used]

@@ -14,7 +14,7 @@ import pandas as pd
 from brainlsap.exceptions import FileFormatError, reading
 from brainlsap.files import replace_when_whole
 
-DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
+DELIMITERS = "\t,;"
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
 ID_COLUMNS = (
@@ -94,11 +94,10 @@ def read_table(path: str | Path) -> pd.DataFrame:
     ['sub-01', None]
     """
     if Path(path).suffix.lower() == ".xlsx":
-        rows, between = _read_sheet(path), "columns"
+        rows = _read_sheet(path)
     else:
         lines = read_lines(path)
         delimiter = sniff_delimiter(lines[0]) if lines else None
-        between = DELIMITERS.get(delimiter or "", "white space")
         if delimiter is None:
             lines = [" ".join(line.split()) for line in lines]
         with reading(path, "a table"):
@@ -117,7 +116,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
         if len(row) != len(heads):
             raise FileFormatError(
                 f"{path}: row {number} below the header has {len(row)} cells, expected "
-                f"{len(heads)} (between {between}). The file may be cut short."
+                f"{len(heads)}. The file may be cut short."
             )
     cells = [
         [None if (bare := cell.strip()).lower() in MISSING else bare for cell in row]

@@ -128,8 +128,6 @@ def test_names_alone_make_an_atlas():
     atlas = Atlas.from_names(["a", "b"], "LR", place)
     assert atlas.regions["hemisphere"].tolist() == ["L", "R"]
     np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
-    with pytest.raises(ParameterError, match=r"coordinates of shape \(2, 2\)"):
-        Atlas.from_names(["a", "b"], coordinates=place[:, :2])
     with pytest.raises(FileFormatError, match=r"'a'.* another than that of other"):
         Atlas.from_names(["a", "a"])
 
