@@ -426,17 +426,18 @@ def _find_faults(cohort: Cohort) -> list[str]:
     W = W[:1] if (is_shared := cohort.shares_connectome) else W
     for scan, one in zip(keys["scan"], W, strict=False):
         where = "the shared connectome" if is_shared else f"connectome of scan {scan!r}"
-        checks = {
-            f"finite and not negative, and at most {LARGEST:g}": (one < 0)
-            | ~(one <= LARGEST),
-            "symmetric": np.abs(one - one.T) > _SYMMETRY * one.max(),
-        }
-        faults += [
+        if not (one.min() >= 0 and one.max() <= LARGEST):
+            expected = f"finite and not negative, and at most {LARGEST:g}"
+            wrong = ~((one >= 0) & (one <= LARGEST))
+        elif (gap := np.abs(one - one.T)).max() > _SYMMETRY * one.max():
+            expected, wrong = "symmetric", gap == gap.max()
+        else:
+            continue
+        i, j = np.argwhere(wrong)[0]
+        faults.append(
             f"{where} must be {expected}; got {one[i, j]} between {regions[i]} and "
             f"{regions[j]}, {one[j, i]} back"
-            for expected, wrong in checks.items()
-            for i, j in np.argwhere(wrong)[:1]
-        ]
+        )
     faults += [
         f"features must be finite, or NaN where not measured, and at most "
         f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "

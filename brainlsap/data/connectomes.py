@@ -321,8 +321,8 @@ def _read_text(path: Path) -> list[RawMatrix]:
     first = split_cells(lines[0], delimiter) if lines else [""]
     # a header with a corner, or of a cell less, promises names in the first column
     if len(first) == n_named + 1 or not _NUMBERS.fullmatch(first[0]):
-        rows = [split_cells(line, delimiter)[0] for line in lines]
-        lines = [line.split(delimiter, 1)[-1] for line in lines]
+        parts = [line.split(delimiter, 1) for line in lines]
+        rows, lines = [p[0].strip(' \t"') for p in parts], [p[-1] for p in parts]
         columns = columns[1:] if len(columns) == len(lines) + 1 else columns
     flat = "\n".join(lines).replace(delimiter or " ", "\n")
     if delimiter:
