@@ -317,8 +317,7 @@ OUT  study to write
     SMC, EMCI, LMCI: at baseline (default), or carried forward and marked
 --require NAMES  modalities of a visit: anat, dwi, fdg, amyloid, tau
 --modality NAME=WORDS...  words in a description that mean a modality,
-    such as fdg=Coreg,_Avg
---files link|copy|none  of images (default: link)"""
+    such as fdg=Coreg,_Avg"""
 )
 def import_adni(
     tables: str, images: str, out: str, modality: Any = (), **how: Any

@@ -15,7 +15,6 @@ What is written::
 """
 
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -34,10 +33,8 @@ from brainlsap.exceptions import CohortError, check_at_least, check_choice
 from brainlsap.files import fill_folder
 
 STAGE_POLICIES = {
-    "baseline": "stage is given at baseline visits only (n/a later); diagnosis at "
-    "every visit",
-    "carry": "stage is carried forward from baseline: stage_carried marks the visits; "
-    "it is no diagnosis of that visit",
+    "baseline": "stage is given at baseline visits only; diagnosis at every visit",
+    "carry": "stage_carried marks stages of baseline, no diagnosis of that visit",
 }
 _PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
 _SESSION = (
@@ -70,7 +67,6 @@ def import_adni(
     stages: str = "baseline",
     require: tuple[str, ...] = (),
     modalities: Mapping[str, str] | None = None,
-    files: str = "link",
 ) -> AdniImport:
     r"""Make a study's folder from ADNI's tables and LONI's images.
 
@@ -99,8 +95,6 @@ def import_adni(
     modalities : mapping of str to str, optional
         Words in descriptions that mean a modality, looked for before the usual ones:
         `{"fdg": "Coreg,_Avg"}`.
-    files : {"link", "copy", "none"}
-        Whether images are linked to, copied, or only listed.
 
     Returns
     -------
@@ -118,7 +112,6 @@ def import_adni(
     modalities = dict(modalities or {})
     check_at_least("window", window, 0)
     check_choice("stages", stages, STAGE_POLICIES)
-    check_choice("files", files, ("link", "copy", "none"))
     for name in (*require, *modalities):
         check_choice("modality", name, MODALITIES)
     with fill_folder(out) as whole:
@@ -152,21 +145,19 @@ def import_adni(
         told = ", ".join(f"{n} of {phase}" for phase, n in unstaged.items() if n)
         notes += [f"people without a stage: {told}"] if told else []
         counts = pairs["modality"].value_counts().sort_index()
-        kinds = converters["kind"].value_counts()
         lines = (
             f"{pairs['participant_id'].nunique()} people, "
             f"{len(pairs[_VISIT].drop_duplicates())} visits with images",
             "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
             f"images that are not used: {len(unused)} (adni_unused_images.tsv)",
-            f"changes of diagnosis: {kinds.get('conversion', 0)} conversions, "
-            f"{kinds.get('reversion', 0)} reversions (adni_converters.tsv)",
+            f"changes of diagnosis: {len(converters)} (adni_converters.tsv)",
             *notes,
             STAGE_POLICIES[stages],
         )
         made = AdniImport(Path(out), pairs, unused, converters, labels, lines)
         _write_people(made, visits, stages == "carry", whole)
         for row in pairs.to_dict("records"):
-            _place_files(row, whole, files)
+            _link_files(row, whole)
         tables_of = {
             "pairing": pairs,
             "unused_images": unused,
@@ -174,8 +165,7 @@ def import_adni(
         }
         for name, table in {**tables_of, "labels_by_phase": labels}.items():
             write_tsv(table, whole / f"adni_{name}.tsv")
-        text = "\n".join(lines) + "\n"
-        (whole / "adni_notes.txt").write_text(text, encoding="utf-8")
+        (whole / "adni_notes.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
     return made
 
 
@@ -228,8 +218,8 @@ def _write_people(
         write_tsv(rows[list(_SESSION)], folder / str(name) / f"{name}_sessions.tsv")
 
 
-def _place_files(row: dict[str, str], folder: Path, how: str) -> None:
-    """Put the files of an image below the visit that it joins.
+def _link_files(row: dict[str, str], folder: Path) -> None:
+    """Link to the files of an image below the visit that it joins.
 
     One NIfTI image and its sidecars get the names of BIDS; other files keep theirs
     behind the visit's; of many (DICOM), the folder is linked in `sourcedata/`.
@@ -240,25 +230,17 @@ def _place_files(row: dict[str, str], folder: Path, how: str) -> None:
     visit = Path(row["participant_id"], row["session_id"], kind)
     name = f"{row['participant_id']}_{row['session_id']}"
     (folder / visit).mkdir(parents=True, exist_ok=True)
-    if how == "none":
-        return
     source = Path(row["source"]).resolve()
-    suffix_of = {
+    files = {
         path: "".join(_SUFFIX.findall(path.name.lower()))
         for path in source.iterdir()
         if path.is_file()
     }
-    is_one = sum(suffix in _NAMED[:2] for suffix in suffix_of.values()) == 1
-    targets = {}
-    for path, suffix in suffix_of.items():
-        is_named = is_one and suffix in _NAMED
-        new = f"{ending}{suffix}" if is_named else path.name
-        targets[path] = folder / visit / f"{name}_{new}"
-    if not _DICOM.isdisjoint(suffix_of.values()):
-        targets = {source: folder / "sourcedata" / visit / row["image"]}
-        targets[source].parent.mkdir(parents=True, exist_ok=True)
-    for path, target in targets.items():
-        if how == "link":
-            target.symlink_to(path)
-        else:
-            (shutil.copytree if path.is_dir() else shutil.copy2)(path, target)
+    if not _DICOM.isdisjoint(files.values()):
+        (folder / "sourcedata" / visit).mkdir(parents=True, exist_ok=True)
+        (folder / "sourcedata" / visit / row["image"]).symlink_to(source)
+        return
+    is_one = sum(suffix in _NAMED[:2] for suffix in files.values()) == 1
+    for path, suffix in files.items():
+        new = f"{ending}{suffix}" if is_one and suffix in _NAMED else path.name
+        (folder / visit / f"{name}_{new}").symlink_to(path)

@@ -86,17 +86,12 @@ def find_images(
         raise CohortError(f"{folder}: images that cannot be used", faults)
     lost = found.loc[~is_used, "description"].value_counts().sort_index()
     told = ", ".join(f"{name} ({n})" for name, n in lost.items())
-    used = ", ".join(sorted(MODALITIES))
-    note = f"images without files or of no modality that is used ({used}), left out: "
+    note = "images without files or of no modality that is used, left out: "
     scanners = _listed_scanners(listed)
-    images = images.assign(
-        day=days,
-        scan_date=days.dt.strftime("%Y-%m-%d"),
-        scanner=[
-            _scanner_of(Path(row.source)) or scanners.get(row.image.lstrip("I"))
-            for row in images.itertuples()
-        ],
-    )
+    files = zip(images["source"], images["image"], strict=True)
+    scanner = [_scanner_of(Path(p)) or scanners.get(n.lstrip("I")) for p, n in files]
+    days_text = days.dt.strftime("%Y-%m-%d")
+    images = images.assign(day=days, scan_date=days_text, scanner=scanner)
     images = images.sort_values(["ptid", "day", "image"], ignore_index=True)
     return images, [note + told] if told else []
 
@@ -135,8 +130,7 @@ def pair_images(
     Returns the pairs (`PAIR_COLUMNS`, `days` from visit to image), and every other
     image with the reason.
     """
-    columns = ["ptid", "participant_id", "session_id", "month", "viscode", "exam_date"]
-    near = images.merge(visits.dropna(subset="date")[[*columns, "date"]], on="ptid")
+    near = images.merge(visits.dropna(subset="date"), on="ptid")
     near["days"] = (near["day"] - near["date"]).dt.days
     near["apart"] = near["days"].abs()
     near = near[near["apart"] <= window]

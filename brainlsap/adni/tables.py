@@ -53,7 +53,6 @@ _STAGES = {
 }
 _SEXES = {"1": "M", "2": "F", "male": "M", "female": "F"}
 _BASELINE = ("bl", "sc", "scmri", "m0", "m00", "m000", "4_bl", "4_sc")
-_SCREEN_FAILURE = "f"
 # ADNI writes -1 for "not done" and -4 for "missing at transfer".
 _ABSENT = ("-1", "-4", "-1.0", "-4.0")
 _DAYS_PER_MONTH, _DAYS_PER_YEAR = 365.25 / 12, 365.25
@@ -204,13 +203,8 @@ def _join_others(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def _stages(arms: pd.DataFrame) -> pd.Series:
     """Return the baseline label by RID, of the phase in which a person came in."""
     phase = _phase(_first(arms, "phase", "colprot"))
-    told = pd.DataFrame(
-        {
-            "rid": _number(arms["rid"]),
-            "stage": _coded(arms["arm"], _STAGES),
-            "place": phase.map(PHASES).fillna(0),
-        }
-    )
+    stage, place = _coded(arms["arm"], _STAGES), phase.map(PHASES).fillna(0)
+    told = pd.DataFrame({"rid": _number(arms["rid"]), "stage": stage, "place": place})
     is_staged = phase.isna() | phase.isin(STAGED_PHASES)
     told = told[is_staged & (_first(arms, "enrolled") != "0")].dropna(subset="stage")
     told = told.sort_values("place", kind="stable")
@@ -226,7 +220,7 @@ def merge_visits(rows: pd.DataFrame, where: Path) -> tuple[pd.DataFrame, list[st
             f"{where}: RID must be a whole number such as 4010, got {bad.iloc[0]!r:.40}"
         )
     code = rows["viscode"].str.lower()
-    failed = code == _SCREEN_FAILURE
+    failed = code == "f"  # of the screening
     month = _number(code.str.extract(r"^m(\d{1,3})$")[0])
     month = month.mask(code.isin(_BASELINE), 0.0)
     rows = rows.assign(number=number, code=code, month=month)
@@ -244,9 +238,7 @@ def merge_visits(rows: pd.DataFrame, where: Path) -> tuple[pd.DataFrame, list[st
         "visits of screen failures (VISCODE f): left out": failed,
         "visits without a month or a date: left out": is_odd & reckoned.isna(),
         "visits without a date: no image can join them": visits["date"].isna(),
-        "visits whose code names no month: reckoned from the days since baseline": (
-            is_odd & reckoned.notna()
-        ),
+        "visits whose code names no month: reckoned by days": is_odd & reckoned.notna(),
     }
     return visits, [
         f"{which.sum()} {what}" for what, which in told.items() if any(which)
@@ -275,9 +267,8 @@ def _complete(visits: pd.DataFrame) -> pd.DataFrame:
     first = rank.map(dict(enumerate(PHASES)))
     days = pd.to_datetime(visits["date"])
     years = (days - _start(visits)).dt.days / _DAYS_PER_YEAR
-    years = years.fillna(visits["month"] / 12)
+    age = visits["age"] + years.fillna(visits["month"] / 12)
     now = days.dt.year + (days.dt.day_of_year - 1) / _DAYS_PER_YEAR
-    age = (now - visits["born"]).fillna(visits["age"] + years)
     return visits.assign(
         rid=visits["number"].astype(int).astype(str),
         month=visits["month"].astype(int),
@@ -285,7 +276,7 @@ def _complete(visits: pd.DataFrame) -> pd.DataFrame:
         site=visits["site"].astype(object).fillna(ptid.str.slice(0, 3)),
         first_phase=visits["first_phase"].astype(object).fillna(first),
         date=days,
-        age=age.round(1),
+        age=(now - visits["born"]).fillna(age).round(1),
     )
 
 

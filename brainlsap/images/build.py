@@ -131,21 +131,14 @@ def build_study(
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
     tasks, faults = find_tasks(files, out, atlas, dict(patterns or {}))
     asked = {"tractogram": connectome or {}, "pet": suvr or {}}
-    calls = (
-        delayed(build_file)(task, atlas, settings)
-        for task in tasks
-        for what, settings in asked.items()
-        if what in task.inputs
-    )
+    calls = (delayed(build_file)(task, atlas, asked) for task in tasks)
     about = {"Name": "brainlsap", "Version": version("brainlsap")}
     with lock_folder(out):
         try:
             describe_dataset(out, "Connectomes and regional values", about)
             results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls)
-            bar = tqdm(
-                results, "building", len(tasks), disable=None if verbose else True
-            )
-            done = sorted(bar)
+            hidden = None if verbose else True
+            done = sorted(tqdm(results, "building", len(tasks), disable=hidden))
         finally:  # also of processes that were ended with this one
             for path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(path, ignore_errors=True)
@@ -202,9 +195,8 @@ def find_tasks(
                 tasks.append(Task(scan, out / name / session / path, inputs))
     if not tasks and not faults:
         raise CohortError(
-            f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no PET "
-            "(*_pet.nii.gz) was found below sub-* of it, its derivatives, or the "
-            "folders of derivatives="
+            f"{files.folder}: no tractogram ({', '.join(FORMATS)}) and no *_pet.nii.gz "
+            "was found below sub-* of it, of its derivatives, or of derivatives="
         )
     return tasks, faults
 
@@ -255,7 +247,7 @@ def _choose_images(
 
 
 def build_file(
-    task: Task, atlas: Atlas, settings: Mapping[str, Any]
+    task: Task, atlas: Atlas, asked: Mapping[str, Mapping[str, Any]]
 ) -> tuple[str, Path, str]:
     """Build one file if it is missing; return its scan, and "made", "kept" or why not.
 
@@ -264,6 +256,7 @@ def build_file(
     path, is_pet = task.path, "pet" in task.inputs
     sidecar = path.with_suffix(".json")
     build: Callable[..., Any] = extract_suvr if is_pet else build_connectome
+    settings = asked["pet" if is_pet else "tractogram"]
     call = inspect.signature(build).bind(atlas=atlas, **task.inputs, **settings)
     call.apply_defaults()
     given = {k: str(v) for k, v in call.arguments.items() if k not in task.inputs}

@@ -1,7 +1,6 @@
 """Parcellations: images of labels, and which label is which region, by name."""
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from operator import index
 from pathlib import Path
 from typing import NamedTuple
@@ -28,19 +27,16 @@ NODES_BESIDE = ("accumbens", "cerebellumcortex")
 # Labels that are regions, as a share of the regions, to be taken for FreeSurfer's.
 _ENOUGH = 0.5
 # White matter below each region of the cortex, as wmparc numbers it.
-_WHITE = ((3000, 3036), (4000, 4036), (13100, 13176), (14100, 14176))
+_WHITE = range(3000, 3036), range(4000, 4036), range(13100, 13176), range(14100, 14176)
 
 
-@lru_cache(maxsize=1)
 def freesurfer_labels() -> dict[int, str]:
     """Return the labels of FreeSurferColorLUT.txt beside regions of the cortex.
 
     Those that aseg, aparc+aseg, wmparc and gtmseg write.
     """
     table = pd.read_csv(Path(__file__).with_name("freesurfer_labels.tsv"), sep="\t")
-    white = {
-        n: f"white matter {n}" for first, last in _WHITE for n in range(first, last)
-    }
+    white = {n: f"white matter {n}" for part in _WHITE for n in part}
     return {**dict(zip(table["number"], table["name"], strict=True)), **white}
 
 

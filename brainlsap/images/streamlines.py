@@ -91,12 +91,7 @@ def _read_tck(path: Path, block: int) -> Parts:
     kind = np.dtype(header["_dtype"]).newbyteorder(header["endianness"])
     numbers = np.memmap(path, kind, "r", int(header["_offset_data"]))
     points = numbers[: len(numbers) // 3 * 3].reshape(-1, 3)
-    marks = np.concatenate(
-        [
-            i + np.flatnonzero(~np.isfinite(points[i : i + block, 0]))
-            for i in range(0, len(points), block)
-        ]
-    )
+    marks = np.flatnonzero(~np.isfinite(points[:, 0]))
     is_last = np.isinf(points[marks, 0])
     if not is_last.any():
         raise ValueError("the mark at the end is missing")
@@ -199,10 +194,7 @@ def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
     with reading(where, "one number for each streamline"):
         values = np.loadtxt(where) if is_file else np.asarray(weights)
         values = values.astype(np.float64).ravel()
-        wrong = np.flatnonzero(~(values >= 0) | np.isinf(values))
+        wrong = values[~((values >= 0) & (values < np.inf))]
         if wrong.size:
-            raise ValueError(
-                "weights must be finite and not negative; number "
-                f"{wrong[0] + 1} is {values[wrong[0]]}"
-            )
+            raise ValueError(f"weights must be finite, not negative; one is {wrong[0]}")
     return values

@@ -233,8 +233,7 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
         if not all(found):
             raise FileFormatError(
                 f"{image.path}: the parcellation has no label for every part of the "
-                f"reference {word}. Give the reference as a mask, an image in the same "
-                "space, by reference=."
+                f"reference {word}. Give a mask in the same space by reference=."
             )
         codes = {label: 1 for labels in found for label in labels}
         return Grid(image.recoded(codes), image.affine), word

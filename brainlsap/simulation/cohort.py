@@ -79,6 +79,7 @@ from brainlsap.data import Cohort
 from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
+Stream = Callable[..., np.random.Generator]
 # Of the paper: number of people, men among them, mean and deviation of age.
 DEMOGRAPHICS = {
     "CN": (345, 173, 73.0, 6.0),
@@ -222,13 +223,17 @@ def make_cohort(
         check_choice("feature", name, FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
-            f"effect must be between 0 and 0.5, the part that a seed loses in AD; "
-            f"got {effect!r}."
+            f"effect must be between 0 and 0.5, a seed's loss in AD; got {effect!r}."
         )
     check_at_least("spread", spread, 0)
     check_at_least("noise", noise, 0)
     atlas, stream = load_atlas(atlas), partial(random_stream, random_state)
-    people = _draw_people(n_people, shares, visits, n_sites, stream)
+    if shares is None:
+        shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
+    for stage in shares:
+        check_choice("shares", stage, STAGES)
+    counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
+    people = _draw_people(counts, divide(n_people, visits), n_sites, stream)
     cores = [split_name(name)[1] for name in atlas.names]
     seeded = np.isin(cores, SEEDS)
     if seeds is not None:
@@ -258,7 +263,7 @@ def make_cohort(
     loss = np.minimum(effect * severity[:, None] * pattern[who], 0.95)
     features, effects = [], {}
     for name in names:
-        healthy, means = _draw_healthy(name, atlas, cores, people, noise, stream)
+        healthy, means = _draw_healthy(name, atlas, people, noise, stream)
         features.append(healthy * (1 - loss))
         # 0 - x, since -x of no loss would be -0.
         effects[f"effect_{name}"] = 0.0 - means * (effect * pattern.mean(axis=0))
@@ -299,21 +304,14 @@ def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
 
 
 def _draw_people(
-    n_people: int,
-    shares: Mapping[str, float] | None,
-    visits: Sequence[float],
-    n_sites: int,
-    stream: Callable[..., np.random.Generator],
+    counts: np.ndarray, times: np.ndarray, n_sites: int, stream: Stream
 ) -> pd.DataFrame:
-    """Draw people and visits: who came when, stage, age, sex and site of every scan."""
-    if shares is None:
-        shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
-    for stage in shares:
-        check_choice("shares", stage, STAGES)
-    counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
-    stages = stream("stages").permutation(np.repeat(np.arange(len(STAGES)), counts))
-    n_visits = np.repeat(np.arange(len(visits)) + 1, divide(n_people, visits))
-    n_visits = stream("visits").permutation(n_visits)
+    """Draw who came when, stage, age, sex and site of every scan.
+
+    `counts` are people in each stage, `times` people who come once, twice ...
+    """
+    stages = stream("stages").permutation(np.repeat(np.arange(len(counts)), counts))
+    n_visits = stream("visits").permutation(np.repeat(np.arange(len(times)) + 1, times))
     rows = []
     for person, (stage, times) in enumerate(zip(stages, n_visits, strict=True)):
         rng, name = stream("person", person), f"sub-{person + 1:04d}"
@@ -352,18 +350,14 @@ def _atlas_network(
 
 
 def _draw_healthy(
-    name: str,
-    atlas: Atlas,
-    cores: list[str],
-    people: pd.DataFrame,
-    noise: float,
-    stream: Callable[..., np.random.Generator],
+    name: str, atlas: Atlas, people: pd.DataFrame, noise: float, stream: Stream
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the healthy part of y (n_scans, n_rois) of the module's page, and mu.
 
     mu is equal for regions of one structure; NaN where there is no such value.
     """
     model, n_rois = FEATURES[name], len(atlas)
+    cores = [split_name(region)[1] for region in atlas.names]
     structures, which = np.unique(cores, return_inverse=True)
     # Cut at two deviations: the cortex has no region of half or twice the thickness.
     draws = np.clip(stream(f"mean {name}").standard_normal(len(structures)), -2, 2)
@@ -411,8 +405,7 @@ def base_network(
 
     `homotopic` is each region's counterpart in the other hemisphere, itself for none.
     """
-    difference = positions[:, None, :] - positions[None, :, :]
-    distance = np.sqrt((difference**2).sum(axis=2))
+    distance = np.sqrt(((positions[:, None] - positions) ** 2).sum(axis=2))
     network = STRENGTH * np.exp(-distance / LENGTH)
     network = network * np.exp(spread * symmetric_normal(len(positions), rng))
     for factor in factors:
@@ -479,8 +472,6 @@ BENCHMARK_ROIS = 160
 BENCHMARK_SHARES = (0.27, 0.14, 0.33, 0.14, 0.12)
 BENCHMARK_SEEDS = {"normalized": 6, "combinatorial": 6, "planted": 10, "permuted": 6}
 BENCHMARK_NOISE = {"low": 0.1, "high": 0.2}
-SEMI_AXES = (60.0, 80.0, 55.0)
-SMALLEST_COUNT = 10
 DEEPEST_LOSS = 1.5
 
 
@@ -557,7 +548,7 @@ def make_benchmark_cohort(
         if operator is not None:
             pattern[person] = spread_from_seeds(operator(network), seeded, time=3.0)
         counts = count_streamlines(network, rng)
-        connectomes[person] = np.where(counts < SMALLEST_COUNT, 0.0, counts)
+        connectomes[person] = np.where(counts < 10, 0.0, counts)
     pattern = pattern / pattern.max()
     rng = stream("decisive values")
     means = rng.normal(2.5, 0.25, BENCHMARK_ROIS)
@@ -592,7 +583,7 @@ def _ellipsoid_atlas(rng: np.random.Generator) -> Atlas:
     half = BENCHMARK_ROIS // 2
     directions = rng.normal(size=(half, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    left = directions * SEMI_AXES
+    left = directions * [60.0, 80.0, 55.0]
     left[:, 0] = -np.abs(left[:, 0])
     positions = np.concatenate([left, left * [-1, 1, 1]])
     names = [f"ctx_{s}_{i + 1:03d}" for s in ("lh", "rh") for i in range(half)]

@@ -87,9 +87,8 @@ def write_study_folder(
 
 def _write_dataset(cohort: Cohort, folder: Path) -> None:
     """Write what describes the whole cohort, and the sessions of every person."""
-    describe_dataset(
-        folder, "Simulated cohort", {"Name": "brainlsap", **cohort.provenance}
-    )
+    by = {"Name": "brainlsap", **cohort.provenance}
+    describe_dataset(folder, "Simulated cohort", by)
     _write(folder / "README", README)
     write_tsv(cohort.truth, folder / "truth.tsv")
     label = cohort.label_name
@@ -115,8 +114,7 @@ def _write_scan(
     table = pd.DataFrame(cohort.connectomes[row], atlas.names, atlas.names)
     if nodes is not None:
         table = pd.DataFrame(mrtrix_matrix(table.to_numpy(float), nodes, name))
-    if np.array_equal(table, np.rint(table)):  # MRtrix writes counts as whole numbers
-        table = table.astype(np.int64)
+    table = table.convert_dtypes()  # MRtrix writes counts as whole numbers
     is_named, word = nodes is None, atlas.settings.get("file_words", [atlas.name])[0]
     text = table.to_csv(header=is_named, index=is_named, index_label="region")
     _write(own / "dwi" / f"{name}_atlas-{word}_connectivity.csv", text)

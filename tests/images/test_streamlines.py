@@ -201,5 +201,5 @@ def test_what_is_no_weight_is_refused(tmp_path):
     with pytest.raises(FileFormatError, match=r"w\.txt: cannot be read as one number"):
         read_streamline_weights(tmp_path / "w.txt")
     for bad in (-1, np.nan, np.inf):
-        with pytest.raises(FileFormatError, match="not negative; number 2 is"):
+        with pytest.raises(FileFormatError, match="not negative; one is"):
             read_streamline_weights(np.array([1, bad]))
