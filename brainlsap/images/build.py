@@ -40,7 +40,6 @@ PATTERNS: dict[str, Sequence[str]] = {
     "transform": ("*from-pet*_to-*_xfm.*",),
     "streamline_weights": (),
 }
-_IMAGES = (".nii", ".nii.gz", ".mgz")
 _TRACER = re.compile(r"_(trc-[A-Za-z0-9]+)")
 
 
@@ -219,7 +218,7 @@ def _choose_images(
             found = among[0]
         return {} if found is None else {what: found}
 
-    images = [path for path in files if path.name.lower().endswith(_IMAGES)]
+    images = [p for p in files if p.name.lower().endswith((".nii", ".nii.gz", ".mgz"))]
     labels = choose("parcellation", images)
     if brains and not labels:
         labels = {"parcellation": brains[0]}
@@ -259,12 +258,13 @@ def build_file(
     settings = asked["pet" if is_pet else "tractogram"]
     call = inspect.signature(build).bind(atlas=atlas, **task.inputs, **settings)
     call.apply_defaults()
-    given = {k: str(v) for k, v in call.arguments.items() if k not in task.inputs}
+    given = {k: v for k, v in call.arguments.items() if k not in task.inputs}
     stats = {name: (file.name, file.stat()) for name, file in task.inputs.items()}
     record = {  # what must be the same for a file not to be made again
         "Inputs": {n: [f, s.st_size, s.st_mtime_ns] for n, (f, s) in stats.items()},
         "Parameters": given | {"atlas": atlas.name},
     }
+    record = json.loads(json.dumps(record, default=str))
     try:
         if path.is_file() and sidecar.is_file():
             said = json.loads(sidecar.read_text(encoding="utf-8"))

@@ -174,7 +174,7 @@ def test_parcellations_of_freesurfer_subjects(
     labels = np.resize([*numbers, 2, 8, 47], (12, 12, 12)).astype(np.int32)
     write_images(study / person / session, "rest", 3, labels)
     next(study.rglob("*_dseg.nii.gz")).unlink()
-    (study / "participants.tsv").write_text(f"participant_id\tdx\n{person}\tCN\n")
+    (study / "participants.csv").write_text(f"participant_id,dx\n{person},CN\n")
     for name in ("mri", "stats"):
         (folder / name).mkdir(parents=True)
     image = nibabel.MGHImage(labels, np.eye(4))
