@@ -387,14 +387,13 @@ def check(
 ) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
     data, _, _ = _configured(config, options)
-    found = brainlsap.check_cohort(study, **data)
+    found = brainlsap.check_cohort(study, **data, verbose=True)
     print(_in_flags(found.text(), check), end="")
     given = options if config is None else {"config": config, **options}
     others = brainlsap.data.suggest_options(found, data)
     if others:
         lines = [_command("check", study, given | one) for one in others]
-        said = "More can" if found.is_sound else "It can"
-        print(f"\n{said} be read by:", *lines, sep="\n  ")
+        print("\nMore can be read by:", *lines, sep="\n  ")
     if found.cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
     cohort = found.cohort

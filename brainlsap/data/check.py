@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tqdm.auto import tqdm
 
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import FORMATS
-from brainlsap.data.features import FeatureSources
+from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
     STRENGTH,
@@ -26,10 +27,12 @@ from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
 Options = dict[str, Any]
-_Test = Callable[[ScanList, FeatureSources], bool]
+_Share = Callable[[ScanList, FeatureSources], float]
 # Features that are looked for beside those that were asked for.
 _FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
-_USUAL_LABELS = ("diagnosis", "dx", "dx_bl", "group", "label")
+_USUAL_LABELS = ("diagnosis", "dx", "dx_bl", "stage", "group", "label")
+# Classes of people that studies adjust for.
+_NO_LABELS = ("age", "site", "phase", "scanner", "education", "handedness", "race")
 _MOST_CLASSES = 6
 _MOST_SUGGESTIONS = 3
 
@@ -115,7 +118,7 @@ def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
         found, notes, faults = error.found, error.notes, error.faults
     except (CohortError, FileFormatError) as error:
         # a list of people that cannot be used; nothing else can be said
-        faults = (str(error),)
+        faults = getattr(error, "faults", ()) or (str(error),)
     lines = [f"{name}: {what}" if name else what for name, what in found.items()]
     return CohortCheck(Path(folder), tuple(lines), notes, faults, cohort)
 
@@ -136,105 +139,146 @@ def suggest_options(  # noqa: C901 (step by step)
     -------
     list of dict
         Each was tried. Where the study can be loaded: its other features, and its
-        other columns of classes. Where it cannot: labels, patterns of connectomes,
-        folders, tables, features or an atlas with which it can.
+        other labels. Where it cannot: labels, patterns of connectomes, folders,
+        tables, features or an atlas with which it can, or with which it has fewer
+        faults.
     """
     folder, asked = check.folder, dict(options)
     features = asked.get("feature", "thickness")
     features = [features] if isinstance(features, str) else list(features)
     where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
     anybody: Options = {"label": None, "classes": None}
-    opened: dict[str, tuple[ScanList, FeatureSources]] = {}
+    opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
     change: Options = {}
+    bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
 
-    def fits(one: Options, test: _Test, base: Options = anybody) -> bool:
-        """Return whether a test is passed with one more change."""
-        how = where | change | base | one
-        with suppress(BrainlsapError):
-            if repr(how) not in opened:
+    def share(way: Options, of: _Share, base: Options = anybody) -> float:
+        """Return how much is found with one more change."""
+        how = where | change | base | way
+        if repr(how) not in opened:
+            bar.update()
+            opened[repr(how)] = None
+            with suppress(BrainlsapError):
                 opened[repr(how)] = open_study(folder, **how)
-            return test(*opened[repr(how)])
-        return False
+        study = opened[repr(how)]
+        return of(*study) if study else 0.0
 
-    def adopt(ways: Iterable[Options], test: _Test, base: Options = anybody) -> bool:
-        """Take over the first change with which a test is passed, if there is one."""
+    def adopt(
+        ways: Iterable[Options], of: _Share, base: Options = anybody, least: float = 0
+    ) -> float:
+        """Take over the first change by which most is found; return how much."""
+        best, chosen = 0.0, Options()
         for way in ways:
-            if fits(way, test, base):
-                change.update(way)
-                return True
-        return False
-
-    def has(*names: str) -> _Test:
-        """Return a test of whether every scan has some features."""
-        return lambda listed, sources: (
-            not any(
-                isinstance(source, str)
-                for name in names
-                if name != STRENGTH
-                for source in sources.locate(name, listed.scans)[0]
-            )
-        )
+            found = share(way, of, base)
+            if found > best and found >= least:
+                best, chosen = found, way
+            if best == 1:
+                break
+        change.update(chosen)
+        return best
 
     inside = sorted(folder.glob("[!.]*"))
     around = [*inside, *sorted(folder.resolve().parent.glob("[!.]*"))]
+    # folders of people are no data sets of their own
+    around = [p for p in around if p.is_dir() and p.name[:4] != "sub-"]
     tables = [{"features_table": p.name} for p in inside if p.suffix in TABLE_SUFFIXES]
     folders: list[Options] = [{}]
     folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
     data_sets = [p for p in around if p != folder.resolve() and any(p.glob("sub-*"))]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
-    if not adopt([{}, *tables], lambda *_: True):
+    if not adopt([{}, *tables], lambda *_: 1.0):
         return []
     listed, _ = open_study(folder, **where | change | anybody)
     labels: list[Options]
-    labels = [{"label": name} for name in _class_columns(listed.table, asked)]
-    labels = [one for one in labels if fits(one, lambda one, _: not one.faults, {})]
+    labels = [{"label": name} for name in _label_columns(listed.table, asked)]
+    labels = [one for one in labels if share(one, _is_labelled, {})]
     if check.is_sound:
-        more = [n for n in _FEATURES if n not in features and adopt(folders, has(n))]
+        more = [
+            name
+            for name in _FEATURES
+            if name not in features and adopt(folders, _located(name), least=1)
+        ]
         change |= {"feature": [*features, *more]}
-        is_more = more and check_cohort(folder, **asked | change).is_sound
-        return [*[change] * bool(is_more), *labels[:_MOST_SUGGESTIONS]]
+        # the connectomes are known to be sound
+        tried = (
+            asked | change | ({} if STRENGTH in features else {"connectome": "none"})
+        )
+        is_more = more and check_cohort(folder, **tried).is_sound
+        usual = [one for one in labels if one["label"].lower() in _USUAL_LABELS]
+        return [*[change] * bool(is_more), *usual[:_MOST_SUGGESTIONS]]
 
-    is_there = adopt([*folders, *tables], has(*features))
-    others = [] if is_there else [n for n in _FEATURES if adopt(folders, has(n))][:1]
+    is_there = adopt([*folders, *tables], _located(*features))
+    others = [n for n in _FEATURES if not is_there and adopt(folders, _located(n))]
     connectomes: list[Options] = [{}]
     if "connectome" not in asked:
-        connectomes += [{"pattern": one} for one in _patterns(folder, listed.scans)]
-        connectomes = [one for one in connectomes if fits(one, _has_connectomes)]
-    if {} not in connectomes:
-        files = (p.name for p in inside if p.suffix in FORMATS)
-        connectomes += [{"connectome": name} for name in (*files, "none")]
+        n_found = share({}, _with_connectome)
+        ways = [{"pattern": one} for one in _patterns(folder, listed.scans)]
+        connectomes += [one for one in ways if share(one, _with_connectome) > n_found]
+        if not n_found:
+            files = (p.name for p in inside if p.suffix in FORMATS)
+            connectomes += [{"connectome": name} for name in (*files, "none")]
     with suppress(BrainlsapError):
         classes = open_study(folder, **where | change)[0].classes
         labels.insert(0, {"classes": list(classes)})
-    adopt([{}, *labels], lambda listed, _: not listed.faults, {})
+    adopt([{}, *labels], _is_labelled, {})
     if others:
-        change["feature"] = others
+        change["feature"] = others[:1]
+    fewest, best = len(check.faults) - len(check.found), list[Options]()
     for way in connectomes:
+        bar.update()
         tried = change | way
-        faults = check_cohort(folder, **asked | tried).faults
-        other = re.search(r"those of (\w+), not of", " ".join(faults))
+        checked = check_cohort(folder, **asked | tried)
+        other = re.search(r"those of (\w+), not of", " ".join(checked.faults))
         if other is not None:
             tried |= {"atlas": other[1]}
-            faults = check_cohort(folder, **asked | tried).faults
-        if not faults:
+            checked = check_cohort(folder, **asked | tried)
+        if checked.is_sound:
             return [tried]
-    return []
+        n_left = len(checked.faults) - len(checked.found)
+        if n_left < fewest:
+            fewest, best = n_left, [tried]
+    return best
 
 
-def _has_connectomes(listed: ScanList, sources: FeatureSources) -> bool:
-    find, atlas = sources.files.connectome, sources.atlas
-    return all(find(scan, atlas) for scan in listed.scans)
+def _located(*features: str) -> _Share:
+    """Return a measure of how many scans' features are found."""
+    names = [name for name in features if name != STRENGTH]
+
+    def share(listed: ScanList, sources: FeatureSources) -> float:
+        found: list[Source] = []
+        for name in names:
+            with suppress(BrainlsapError):
+                found += sources.locate(name, listed.scans)[0]
+        n_found = sum(not isinstance(one, str) for one in found)
+        return n_found / (len(names) * len(listed.scans)) if names else 1.0
+
+    return share
 
 
-def _class_columns(table: pd.DataFrame, asked: Options) -> list[str]:
-    """Return the columns of a table of scans that can be classes of people."""
+def _with_connectome(listed: ScanList, sources: FeatureSources) -> float:
+    """Return the share of scans with a connectome."""
+    n_found = 0
+    for scan in listed.scans:
+        with suppress(CohortError):
+            n_found += sources.files.connectome(scan, sources.atlas) is not None
+    return n_found / len(listed.scans)
+
+
+def _is_labelled(listed: ScanList, _: FeatureSources) -> float:
+    return float(not listed.faults)
+
+
+def _label_columns(table: pd.DataFrame, asked: Options) -> list[str]:
+    """Return the columns that can be classes: usual labels first, sex last."""
     columns = []
+    label = str(asked.get("label", "diagnosis")).lower()
     for name in table.columns.drop([*KEY_COLUMNS]):
         n_people = table.groupby(table[name].astype(str))["participant"].nunique()
-        is_known = table[name].notna().all() and name != asked.get("label", "diagnosis")
-        if is_known and 1 < len(n_people) <= _MOST_CLASSES and n_people.min() > 1:
+        is_class = table[name].notna().all() and 1 < len(n_people) <= _MOST_CLASSES
+        if is_class and n_people.min() > 1 and name.lower() not in (label, *_NO_LABELS):
             columns.append(name)
-    return sorted(columns, key=lambda name: name.lower() not in _USUAL_LABELS)
+    ranks = dict.fromkeys(_USUAL_LABELS, 0) | {"sex": 2}
+    return sorted(columns, key=lambda name: ranks.get(name.lower(), 1))
 
 
 def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:

@@ -33,10 +33,10 @@ from brainlsap.data.measures import (
 from brainlsap.data.region_tables import (
     ScanTable,
     read_region_values,
-    read_scan_table,
+    read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import find_column, listed, read_lines
+from brainlsap.data.tables import listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -318,7 +318,7 @@ class FeatureSources:
         found, paths = [], [one for one in self.files.tables if one.name != TRUTH_FILE]
         for path in paths if self.given is None else map(self.files.inside, self.given):
             try:
-                found.append(read_scan_table(path, self.atlas))
+                found += read_sheets(path, self.atlas)
             except BrainlsapError as error:
                 if self.given is not None:
                     raise
@@ -331,27 +331,20 @@ class FeatureSources:
         Of several, the one that names no region that the atlas lacks. Raises a
         CohortError where there is none, with the reasons, or more than one.
         """
-        found = [
-            table
-            for table in self.tables
-            if label is None or find_column(table.facts, [label.lower()])
-        ]
+        found = [one for one in self.tables if one.has(label)]
         found = [one for one in found if not one.outside + one.strangers] or found
         if len(found) == 1:
             return found[0]
         without = [f"{table.path}: has no column {label!r}" for table in self.tables]
-        reasons = [f"not used: {reason}" for reason in (*self.skipped, *without)]
-        which = (
-            f"no table that holds ids and {label or 'people'!r} in its place. Is this "
-            "the cohort's folder?"
-        )
+        reasons = (f"\n    not used: {one}" for one in (*self.skipped, *without))
+        which = f"no table that holds ids and {label or 'people'!r} in its place. Is "
+        which += f"this the cohort's folder?{''.join(reasons)}"
         if found:
-            reasons, paths = [], ", ".join(str(table.path) for table in found)
+            paths = ", ".join(str(table.path) for table in found)
             which = f"{len(found)} tables could be it: {paths}; say which by "
             which += "features_table= (--features-table)"
         raise CohortError(
-            f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}",
-            reasons,
+            f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}"
         )
 
     @cached_property

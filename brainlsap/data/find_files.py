@@ -93,12 +93,12 @@ def parse_scan_name(text: str) -> ScanName:
     return ScanName(name, "", base)
 
 
-def read_rows(path: str | Path) -> tuple[list[ScanName], pd.DataFrame]:
+def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.DataFrame]:
     """Read a table with a row for every scan: whose each is, and the other columns.
 
     Raises FileFormatError where the file is no table, or rows do not name scans.
     """
-    table = read_table(path)
+    table = read_table(path, sheet)
     heads = {head.lower(): head for head in table}
     first = table.columns[0]
     ids = [heads[name] for name in ID_COLUMNS if name in heads]
@@ -195,6 +195,8 @@ class StudyFiles:
         Connectomes that lie in one folder.
     tables : list of Path
         Tables that lie in the study's folders themselves.
+    respelt : dict of str to str
+        Names of files and folders that differ from a person's only in case.
     """
 
     def __init__(
@@ -207,7 +209,9 @@ class StudyFiles:
     ) -> None:
         patterns = {"connectome": pattern} if isinstance(pattern, str) else pattern
         self.patterns = dict(patterns or {})
-        self.folder, self.people = folder, set(people)
+        self.folder, self.respelt = folder, dict[str, str]()
+        keys = [(ScanName(name).key[0], name) for name in people]
+        self._people = {one[0].lower(): one for one in keys} | {k[0]: k for k in keys}
         self.subjects_dir = None if subjects_dir is None else Path(subjects_dir)
         given = [Path(one) for one in derivatives]
         fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
@@ -240,10 +244,19 @@ class StudyFiles:
         }
         self.flat = set(flat)
         for scan, paths in [*found, *((flat[path], [path]) for path in sorted(flat))]:
-            person, visit = scan.key
+            person, visit = self._key(scan)
             self.files.setdefault((person, visit), []).extend(paths)
             if visit:
                 self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+
+    def _key(self, scan: ScanName) -> tuple[str, str]:
+        """Return person and visit; of a name in another case those of the person."""
+        person, visit = scan.key
+        alike = self._people.get(person.lower(), (person, ""))
+        key, name = self._people.get(person, alike)
+        if key != person:
+            self.respelt[scan.participant] = name
+        return key, visit
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, list[Path]]]:
         """List a root's FreeSurfer subjects and tables; yield the files of its people.
@@ -260,7 +273,8 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            is_person = parts[0].startswith("sub-") or parts[0] in self.people
+            person = ScanName(parts[0]).key[0]
+            is_person = parts[0].startswith("sub-") or person.lower() in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             subject, found = path, "stats" in folders and parts[1:] in ((), (visit,))
             scan = parse_scan_name("_".join(parts))
@@ -270,7 +284,7 @@ class StudyFiles:
                 scan = ScanName(parts[0], visit, base)
             if found and "base-tps" not in (*folders, *names):
                 title = "_".join(subject.parts[len(root.parts) :])
-                known = self.subjects.setdefault(scan.key, [])
+                known = self.subjects.setdefault(self._key(scan), [])
                 fits = fnmatchcase(title, glob.removeprefix("!")) != (glob[:1] == "!")
                 if fits and (scan, subject) not in known:
                     known.append((scan, subject))

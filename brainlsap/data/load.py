@@ -19,15 +19,14 @@ from tqdm.auto import tqdm
 
 from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles, read_rows
+from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
-from brainlsap.data.region_tables import read_scan_table
+from brainlsap.data.region_tables import read_sheets
 from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import listed, read_table
 from brainlsap.exceptions import (
@@ -40,7 +39,10 @@ from brainlsap.exceptions import (
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
-_WIDTH = 86
+# Names below the fault that they share.
+_NAMES = textwrap.TextWrapper(
+    *(88, " " * 4, " " * 4), break_long_words=False, break_on_hyphens=False
+)
 _TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
 # Arguments that say who and which files are in a study.
 WHERE = (
@@ -240,10 +242,9 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
 
     log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
-        n_faults = f"{len(log.faults)} fault{'s' * (len(log.faults) > 1)}"
-        refused = RefusedStudyError(
-            f"{folder} cannot be loaded, {n_faults}", group_faults(log.faults, folder)
-        )
+        faults = group_faults(log.faults, folder)
+        n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
+        refused = RefusedStudyError(f"{folder} cannot be loaded, {n_faults}", faults)
         refused.found = count_people(listed.table, label_name, listed.classes)
         refused.found |= log.found
         refused.notes = tuple(log.notes)
@@ -317,22 +318,31 @@ def open_study(
     if isinstance(features_table, str | Path):
         features_table = [features_table]
     paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    names, facts = read_rows(paths[0]) if paths else ([], pd.DataFrame())
-    if any(split_name(head)[0] for head in facts):  # regions are no facts of people
-        names, facts = read_scan_table(paths[0], atlas)[1:3]
-    where = derivatives, subjects_dir, pattern
-    files = StudyFiles(folder, [name.participant for name in names], *where)
-    sources = FeatureSources(files, atlas, subcortex, features_table)
-    if not paths:
-        table = sources.people_table(label)
-        paths, names, facts = [table.path], table.names, table.facts
-        files = StudyFiles(folder, [name.participant for name in names], *where)
-        sources.files = files
-    people = read_people(paths[0], names, facts)
-    listed = list_scans(people, sources, label, paths[0].name, classes, scans)
+    tables = read_sheets(paths[0], atlas) if paths else []
+    # of several sheets the one with the label
+    tables = [one for one in tables if one.has(label)][:1] or tables[:1]
+
+    def index() -> StudyFiles:
+        people = [name.participant for one in tables for name in one.names]
+        return StudyFiles(folder, people, derivatives, subjects_dir, pattern)
+
+    sources = FeatureSources(index(), atlas, subcortex, features_table)
+    if not tables:
+        tables = [sources.people_table(label)]
+        sources.files = index()
+    (path, names, facts, *_), files = tables[0], sources.files
+    people = read_people(path, names, facts)
+    listed = list_scans(people, sources, label, path.name, classes, scans)
+    if paths and path != paths[0]:
+        listed.notes.insert(0, f"people: read from {path.name}")
+    listed.faults.extend(
+        f"{name} ({path.name}: {known}): a name that differs only in upper and lower "
+        "case; rename the one or the other"
+        for name, known in files.respelt.items()
+    )
     spare = {person for person, _ in files.files} - set(people)
     if spare:
-        note = f"{len(spare)} subject folders are not in {paths[0].name}: left out"
+        note = f"{len(spare)} subject folders are not in {path.name}: left out"
         listed.notes.append(note)
     return listed, sources
 
@@ -461,32 +471,26 @@ def count_people(
 
 
 def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
-    r"""Return faults as lines; those that differ only in whose they are, joined.
+    r"""Return faults, those that differ only in whose they are as one.
 
     >>> faults = ["sub-01: no connectome", "sub-02: no age", "sub-03: no connectome"]
     >>> print("\n".join(group_faults(faults, Path("study"))))
     2 scans: no connectome
-      sub-01, sub-03
+        sub-01, sub-03
     sub-02: no age
     """
     shared: dict[str, list[str]] = {}
     for fault in faults:
         where, _, what = fault.partition(": ")
         shared.setdefault(what or fault, []).append(where)
-    lines = []
+    grouped = []
     for what, places in shared.items():
         if len(places) == 1:
-            lines.append(what if places[0] == what else f"{places[0]}: {what}")
+            grouped.append(what if places[0] == what else f"{places[0]}: {what}")
             continue
         are_files = all("/" in place or "\\" in place for place in places)
-        lines.append(f"{len(places)} {'files' if are_files else 'scans'}: {what}")
         names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
-        lines += textwrap.wrap(
-            names,
-            _WIDTH + 2,
-            initial_indent="  ",
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    return lines
+        below = _NAMES.fill(names)
+        kind = "files" if are_files else "scans"
+        grouped.append(f"{len(places)} {kind}: {what}\n{below}")
+    return grouped

@@ -147,7 +147,8 @@ def read_people(  # noqa: C901 (the table of people, then those of their visits)
                 known = of_person.get(visit, (name, {}))[1]
                 of_person[visit] = name, known | said
     if faults:
-        raise CohortError(f"{path} cannot be used", faults)
+        n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
+        raise CohortError(f"{path} cannot be used, {n_faults}", faults)
     return people
 
 

@@ -39,8 +39,9 @@ from brainlsap.data.tables import (
     listed,
     parse_numbers,
     read_table,
+    sheets_of,
 )
-from brainlsap.exceptions import FileFormatError, RegionNameError
+from brainlsap.exceptions import BrainlsapError, FileFormatError, RegionNameError
 
 # Covariates that a study adjusts for, though they are named like regions.
 _HEAD_SIZES = (
@@ -74,17 +75,38 @@ class ScanTable(NamedTuple):
     outside: tuple[str, ...]
     notes: tuple[str, ...]
 
+    def has(self, label: str | None) -> bool:
+        """Return whether a column of facts is a label, in any case."""
+        return label is None or find_column(self.facts, [label.lower()]) is not None
 
-def read_scan_table(path: str | Path, atlas: Atlas) -> ScanTable:
+
+def read_sheets(path: str | Path, atlas: Atlas) -> list[ScanTable]:
+    """Read a table of many scans; of a workbook every sheet that is one.
+
+    Raises what the first raises where there is none.
+    """
+    found, errors = list[ScanTable](), list[BrainlsapError]()
+    for sheet in sheets_of(path):
+        try:
+            found.append(read_scan_table(path, atlas, sheet))
+        except BrainlsapError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    return found
+
+
+def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
 
     Raises FileFormatError, with everything that is wrong, where the file is no table,
     rows do not name scans, regions stand twice, or cells are no numbers.
     """
-    path = Path(path)
-    names, table = read_rows(path)
-    stem = re.split(r"[^a-z0-9]+", path.stem.lower())
-    of_file = {WORDS[word] for word in stem if word in WORDS}
+    names, table = read_rows(path, sheet)
+    # what is said of the table names its sheet, which may say the measure, too
+    path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
+    words = re.split(r"[^a-z0-9]+", path.name.lower())
+    of_file = {WORDS[word] for word in words if word in WORDS}
     side, said = None, of_file.pop() if len(of_file) == 1 else ""
     if found := FREESURFER_HEAD.fullmatch(table.columns.name):
         side = found[1].upper() if found[1] else None

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,7 +63,7 @@ def split_cells(line: str, delimiter: str | None) -> list[str]:
     return [cell.strip().strip('"').strip() for cell in line.split(delimiter)]
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
     r"""Read a table with a header; every cell stays text.
 
     Parameters
@@ -70,7 +71,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     path : str or Path
         Separated by tabs, commas, semicolons or white space, whatever its suffix
         says: tools write commas into `.tsv`. Lines that start with `#` are skipped.
-        Of a workbook (`.xlsx`) the first sheet counts.
+    sheet : str
+        Of a workbook (`.xlsx`); by default its first.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     ['sub-01', None]
     """
     if Path(path).suffix.lower() == ".xlsx":
-        rows = _read_sheet(path)
+        rows = _read_sheet(path, sheet)
     else:
         lines = read_lines(path)
         delimiter = sniff_delimiter(lines[0]) if lines else None
@@ -202,11 +204,21 @@ def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:
     return ", ".join(items[:most]) + more
 
 
-def _read_sheet(path: str | Path) -> list[list[str]]:
-    """Return the first sheet of a workbook as text, without empty rows."""
+def sheets_of(path: str | Path) -> list[str]:
+    """Return the sheets of a workbook that has several, and [""] for other tables."""
+    if Path(path).suffix.lower() != ".xlsx":
+        return [""]
+    with reading(path, "an Excel workbook"), pd.ExcelFile(path) as book:
+        names = [str(name) for name in book.sheet_names]
+    return names if len(names) > 1 else [""]
+
+
+def _read_sheet(path: str | Path, sheet: str) -> list[list[str]]:
+    """Return a sheet of a workbook as text, without empty rows."""
+    how: dict[str, Any] = {"header": None, "dtype": object, "na_filter": False}
     with reading(path, "an Excel workbook"):
-        sheet = pd.read_excel(path, header=None, dtype=object, na_filter=False)
-    rows = [[_text(cell) for cell in row] for row in sheet.to_numpy().tolist()]
+        cells = pd.read_excel(path, sheet_name=sheet or 0, **how)
+    rows = [[_text(cell) for cell in row] for row in cells.to_numpy().tolist()]
     return [row for row in rows if any(row)]
 
 

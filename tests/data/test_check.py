@@ -144,6 +144,29 @@ def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value)
     assert not found
 
 
+def test_what_lies_in_the_study_is_suggested_while_other_faults_stand(tmp_path):
+    """FreeSurfer's subjects in it, one connectome missing, a label of another name."""
+    made = make_cohort(20, atlas="desikan82", feature=["thickness"])
+    study = write_study_folder(made, tmp_path / "study")
+    (study / "derivatives" / "freesurfer").rename(study / "recons")
+    next(study.rglob("*connectivity.csv")).unlink()
+    change_people(study, "diagnosis", "DX")
+    options = {"atlas": "desikan82", "label": "group"}
+    (found,) = suggest_options(check_cohort(study, **options), options)
+    assert found == {"subjects_dir": str(study / "recons"), "label": "DX"}
+    options |= found
+    (fault,) = check_cohort(study, **options).faults
+    assert "no files; expected" in fault
+    assert suggest_options(check_cohort(study, **options), options) == []
+
+
+def test_names_in_another_case_are_the_one_fault(study, tiny):
+    (study / "sub-05").rename(study / "sub-X05")
+    change_people(study, "sub-05", "sub-x05")
+    (fault,) = check_cohort(study, tiny, "fdg").faults
+    assert fault.startswith("sub-X05 (participants.tsv: sub-x05): a name that differs")
+
+
 def suggested(capsys, *words):
     """Return exit code of a command, and the commands that it suggests."""
     code = main([*map(str, words)])
@@ -173,5 +196,5 @@ def test_suggested_commands_read_the_study(tmp_path, capsys):
         "--feature",
         "fdg,thickness,volume,area",
     ]
-    assert [one[-1] for one in commands[1:]] == ["sex", "site"]
+    assert len(commands) == 1  # sex and site are no labels beside the diagnosis
     assert suggested(capsys, *commands[0])[0] == 0

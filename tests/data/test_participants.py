@@ -173,6 +173,30 @@ def test_people_stand_in_other_formats_too(study, tiny, name):
     assert load_cohort(study, tiny, "fdg").table.equals(before.table)
 
 
+def test_the_sheet_that_fits_is_read_and_named(study, tiny):
+    """Of a workbook the one with the label; regions in another sheet."""
+    before = load_cohort(study, tiny, "fdg")
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    people = study / "participants.tsv"
+    rows = [line.split("\t") for line in people.read_text().splitlines()]
+    visits = (f"{row[0]}_ses-M00" for row in rows[1:])
+    thickness = [["id", *tiny.names], *([one, *"2345678"] for one in visits)]
+    sheets = {"about": [["made by", "me"]], "people": rows, "Thickness": thickness}
+    for name, cells in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in cells:
+            sheet.append(row)
+    book.save(study / "participants.xlsx")
+    people.unlink()
+    cohort = load_cohort(study, tiny, ["fdg", "thickness"], scans="baseline")
+    assert cohort.notes[0] == "people: read from participants.xlsx, sheet 'people'"
+    assert cohort.features[:, 1, 1].tolist() == [3] * 5
+    note = "thickness: read from participants.xlsx, sheet 'Thickness'"
+    assert note in cohort.notes
+    assert load_cohort(study, tiny, "fdg").table.equals(before.table)
+
+
 def test_a_continuous_label_is_refused_with_the_reason(study, tiny):
     with refused(r"age is continuous \(5 values from 70 to 74.*--label"):
         load_cohort(study, tiny, "fdg", "age")
