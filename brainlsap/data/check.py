@@ -22,7 +22,7 @@ from brainlsap.data.load import (
     load_cohort,
     open_study,
 )
-from brainlsap.data.participants import KEY_COLUMNS, ScanList
+from brainlsap.data.participants import COVARIATES, KEY_COLUMNS, ScanList
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
@@ -32,7 +32,7 @@ _Share = Callable[[ScanList, FeatureSources], float]
 _FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
 _USUAL_LABELS = ("diagnosis", "dx", "dx_bl", "stage", "group", "label")
 # Classes of people that studies adjust for.
-_NO_LABELS = ("age", "site", "phase", "scanner", "education", "handedness", "race")
+_NO_LABELS = {*COVARIATES, "handedness", "race"} - {"sex"}
 _MOST_CLASSES = 6
 _MOST_SUGGESTIONS = 3
 
@@ -275,7 +275,7 @@ def _label_columns(table: pd.DataFrame, asked: Options) -> list[str]:
     for name in table.columns.drop([*KEY_COLUMNS]):
         n_people = table.groupby(table[name].astype(str))["participant"].nunique()
         is_class = table[name].notna().all() and 1 < len(n_people) <= _MOST_CLASSES
-        if is_class and n_people.min() > 1 and name.lower() not in (label, *_NO_LABELS):
+        if is_class and n_people.min() > 1 and name.lower() not in {label, *_NO_LABELS}:
             columns.append(name)
     ranks = dict.fromkeys(_USUAL_LABELS, 0) | {"sex": 2}
     return sorted(columns, key=lambda name: ranks.get(name.lower(), 1))

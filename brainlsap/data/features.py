@@ -11,6 +11,7 @@ around it, without those outside `?h.cortex.label`.
 """
 
 import gzip
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import Scan, StudyFiles
+from brainlsap.data.find_files import Scan, ScanName, StudyFiles
 from brainlsap.data.measures import (
     KNOWN,
     Measure,
@@ -49,16 +50,11 @@ from brainlsap.exceptions import (
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
 CORTEX_COLUMNS = {"thickness": "ThickAvg", "area": "SurfArea", "volume": "GrayVol"}
-# Starts of the lines of a header that count -> what they say.
-_HEADER = {
-    "# ColHeaders": "heads",
-    "# NRows": "rows",
-    "# hemi ": "side",
-    "# Measure Cortex, NumVert": "vertices",
-}
+_HEADER = re.compile(
+    r"^# (ColHeaders|NRows|hemi|Measure Cortex, NumVert,) (.*?)\s*$", re.MULTILINE
+)
 # Share of the vertices that may be in no region of the table (measured: 1e-4).
 _UNLABELLED = 5e-4
-_OVERLAYS = ("", ".mgh", ".mgz")
 _RUNS = ("cross-sectional", "longitudinal")
 Source = Path | np.ndarray | str
 """Of one scan: a file, a FreeSurfer subject, values; or the fault, in words."""
@@ -168,29 +164,30 @@ def read_stats(
             f"their annotation, not for atlas {atlas.name}. Give the values as a table "
             "of regions."
         )
-    name = measure.name
+    name, values = measure.name, np.full(len(atlas), np.nan)
+    on_surface, notes = measure.on_surface, tuple[str, ...]()
     files: dict[Path, str | None] = {
         stats / f"{side}.{annotation}.stats": letter
         for side, letter in HEMISPHERES.items()
     }
-    on_surface, notes = measure.on_surface, tuple[str, ...]()
-    values = np.full(len(atlas), np.nan)
     if name not in CORTEX_COLUMNS or not all(map(Path.is_file, files)):
         subject = stats.parent if stats.name == "stats" else stats
         averaged = _vertex_means(subject, name, atlas, annotation)
-        if averaged is not None:
-            files, on_surface = {}, True
-            values, notes = averaged, (f"{name}: plain mean over the vertices",)
-        else:
+        if averaged is None:
             check_choice("feature of FreeSurfer's stats", name, CORTEX_COLUMNS)
+        else:
+            files, on_surface, values = {}, True, averaged
+            notes = (f"{name}: plain mean over the vertices",)
     if not on_surface or subcortex == "volume":
         files[stats / "aseg.stats"] = None
     for path, side in files.items():
         if not path.is_file():
             others = sorted(stats.glob(f"{path.name[:2]}.aparc*.stats"))
-            hint = f"; {others[0].name} is of another parcellation" if others else ""
-            hint += f". {atlas.settings.get('remake_values', '')}" if others else "."
-            raise FileFormatError(f"{path}: no such file{hint}")
+            remake = atlas.settings.get("remake_values", "")
+            hint = [
+                f"; {one.name} is of another parcellation. {remake}" for one in others
+            ]
+            raise FileFormatError(f"{path}: no such file{''.join(hint[:1]) or '.'}")
         column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
         found = _read_column(path, column, atlas, side)
         values = np.where(np.isnan(found), values, found)
@@ -199,26 +196,22 @@ def read_stats(
 
 def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.ndarray:
     """Return a column of a stats file in the order of an atlas."""
-    rows, header = [], dict[str, str]()
-    for line in read_lines(path, comments=True):
-        if line[0] != "#":
-            rows.append(line.split())
-        else:
-            for start in filter(line.startswith, _HEADER):
-                header[_HEADER[start]] = line
-    heads = header.get("heads", "").split()[2:]
-    if "StructName" not in heads or column not in heads or not rows:
+    lines = read_lines(path, comments=True)
+    rows = [line.split() for line in lines if line[0] != "#"]
+    header = dict(_HEADER.findall("\n".join(lines)))
+    heads = header.get("ColHeaders", "").split()
+    if not {"StructName", column} <= set(heads) or not rows:
         raise FileFormatError(
             f"{path}: expected a FreeSurfer stats file with a line '# ColHeaders' that "
             f"names StructName and {column}, and rows below it; it may be cut short."
         )
-    said = header.get("rows", f"{len(rows)}").split()[-1]
-    if {len(row) for row in rows} != {len(heads)} or said != f"{len(rows)}":
+    n_rows = header.get("NRows", f"{len(rows)}")
+    if {len(row) for row in rows} != {len(heads)} or n_rows != f"{len(rows)}":
         raise FileFormatError(
-            f"{path}: cut short; expected {said} rows of {len(heads)} cells, got "
+            f"{path}: cut short; expected {n_rows} rows of {len(heads)} cells, got "
             f"{len(rows)}, the last of {len(rows[-1])}."
         )
-    if HEMISPHERES.get(header.get("side", "").rpartition(" ")[2], side) != side:
+    if HEMISPHERES.get(header.get("hemi", ""), side) != side:
         raise FileFormatError(
             f"{path}: says that it is of the other hemisphere; the files of the two "
             "may be exchanged."
@@ -239,7 +232,7 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
     # FreeSurfer leaves out a region that a surface lacks: its vertices are in others
     counts = cells.get("NumVert", ()) if missing.size else ()
     n_known = np.array(counts, dtype=float).sum()
-    n_vertices = float(header.get("vertices", ",inf,").split(",")[-2])
+    n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
     if missing.size and n_known < n_vertices * (1 - _UNLABELLED):
         raise FileFormatError(
             f"{path}: {missing.size} of {expected.sum()} regions have no row "
@@ -261,7 +254,7 @@ def _vertex_means(
     overlays = {
         side: path
         for side in HEMISPHERES
-        for suffix in _OVERLAYS
+        for suffix in ("", ".mgh", ".mgz")
         if (path := subject / "surf" / f"{side}.{name}{suffix}").is_file()
     }
     if len(overlays) < len(HEMISPHERES):
@@ -274,9 +267,10 @@ def _vertex_means(
     values = np.full(len(atlas), np.nan)
     for side, path in overlays.items():
         with reading(path, "one value a vertex"):
-            if path.suffix in _OVERLAYS[1:]:
-                with (gzip.open if path.suffix == ".mgz" else open)(path, "rb") as file:
-                    image: Any = MGHImage.from_bytes(file.read())
+            if path.suffix in (".mgh", ".mgz"):
+                data = path.read_bytes()
+                data = gzip.decompress(data) if path.suffix == ".mgz" else data
+                image: Any = MGHImage.from_bytes(data)
                 per_vertex = np.asarray(image.dataobj)
             else:
                 per_vertex = read_morph_data(path)
@@ -332,7 +326,7 @@ class FeatureSources:
         CohortError where there is none, with the reasons, or more than one.
         """
         found = [one for one in self.tables if one.has(label)]
-        found = [one for one in found if not one.outside + one.strangers] or found
+        found = [one for one in found if one.is_exact] or found
         if len(found) == 1:
             return found[0]
         without = [f"{table.path}: has no column {label!r}" for table in self.tables]
@@ -360,81 +354,98 @@ class FeatureSources:
                 visits.setdefault(person, {}).setdefault(visit, name.session)
         return visits
 
-    def locate(  # noqa: C901 (one kind of source after the other)
+    def locate(
         self, feature: str, scans: Sequence[Scan]
     ) -> tuple[Sequence[Source], list[str]]:
         """Return the source of a feature for every scan, and notes.
 
         Raises a CohortError where there is none for any scan.
         """
-        measure, pattern = get_measure(feature), self.files.patterns.get(feature)
-
-        def not_used(scans: Sequence[Scan], *reasons: str) -> str:
-            paths = dict.fromkeys(path for scan in scans for path in scan.files)
-            said = ((path.name, wrong_tracer(path.name, feature)) for path in paths)
-            others = [f"{name} is of {tracer}" for name, tracer in said if tracer]
-            return "".join(f"; not used: {one}" for one in (*others[:5], *reasons))
-
+        measure, looked_for = get_measure(feature), list[str]()
         if self.given is None:
-            found: list[Source | None] = []
-            for scan in scans:
-                try:
-                    found.append(self.files.regions(scan, feature, self.atlas))
-                except CohortError as error:
-                    found.append(f"{scan.name}: {error}")
-            if any(one is not None for one in found):
-                missing = f"no table of regions for {feature}; expected a file "
-                missing += pattern or measure.wanted
-                return [
-                    one or f"{scan.name}: {missing}{not_used([scan])}"
-                    for scan, one in zip(scans, found, strict=True)
-                ], [f"{feature}: read from a table of regions for every scan"]
-            if pattern is not None:
+            if found := self._tables_of_scans(measure, scans):
+                return found, [
+                    f"{feature}: read from a table of regions for every scan"
+                ]
+            if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
-            subjects = [scan.entries(self.files.subjects) for scan in scans]
-            if measure.in_stats and any(subjects):
-                # all of one kind of run; each scan's counts once
-                kinds = [{bool(run.base) for run, _ in known} for known in subjects]
-                counts = [sum(kind in has for has in kinds) for kind in (False, True)]
-                if counts == [len(scans)] * 2:
-                    raise CohortError(
-                        "FreeSurfer: every scan has a cross-sectional and a "
-                        "longitudinal run; choose one by "
-                        "pattern={'freesurfer': '*.long.*'} or "
-                        "pattern={'freesurfer': '!*.long.*'}"
-                    )
-                kind, other = _RUNS if counts[0] >= counts[1] else _RUNS[::-1]
-                chosen_runs: list[Source] = []
-                for scan, known in zip(scans, subjects, strict=True):
-                    runs = [p for run, p in known if _RUNS[bool(run.base)] == kind]
-                    fault = (
-                        f"{len(runs)} FreeSurfer subjects could be it: "
-                        f"{', '.join(map(str, runs))}; choose by subjects_dir= "
-                        "(--subjects-dir) or pattern= (--pattern)"
-                    )
-                    if not runs:
-                        but = f", but a {other} one; they are never mixed" * bool(known)
-                        fault = f"no {kind} FreeSurfer run{but}; expected a folder of "
-                        fault += "its name with stats inside"
-                    one = runs[0] if len(runs) == 1 else f"{scan.name}: {fault}"
-                    chosen_runs.append(one)
-                return chosen_runs, [f"FreeSurfer: stats of {kind} runs"]
+            looked_for.append(f"files {measure.wanted} beside the scans")
+            if measure.in_stats:
+                subjects = [scan.entries(self.files.subjects) for scan in scans]
+                if any(subjects):
+                    return self._runs(scans, subjects)
+                looked_for.append("FreeSurfer subjects (folders with stats inside)")
         if chosen := self._choose_columns(measure):
             return self._table_rows(chosen, scans, measure)
-        where = "found nowhere; looked for "
-        if self.given is None:
-            where += f"files {measure.wanted} beside the scans, "
-        if self.given is None and measure.in_stats:
-            where += "FreeSurfer subjects (folders with stats inside), "
-        where += "a column per region in tables with a row per scan, in "
-        where += ", ".join(map(str, self.given or [self.files.folder]))
+        places = ", ".join(map(str, self.given or [self.files.folder]))
+        where = ", ".join(
+            (
+                *looked_for,
+                f"a column per region in tables with a row per scan, in {places}",
+            )
+        )
         if feature not in KNOWN and feature.lower() in KNOWN:
             where += f"; did you mean {feature.lower()!r}?"
         unknown = (unknown_names(table.strangers, self.atlas) for table in self.tables)
-        reasons = not_used(scans, *self.skipped, *filter(None, unknown))
-        raise CohortError(f"{feature}: {where}{reasons}")
+        reasons = [
+            *_other_tracers(feature, scans),
+            *self.skipped,
+            *filter(None, unknown),
+        ]
+        where += "".join(f"; not used: {one}" for one in reasons)
+        raise CohortError(f"{feature}: found nowhere; looked for {where}")
 
-    def _choose_columns(self, measure: Measure) -> dict[int, tuple[int, str]]:
+    def _tables_of_scans(self, measure: Measure, scans: Sequence[Scan]) -> list[Source]:
+        """Return the table of regions of every scan; nothing where none has one."""
+        wanted = self.files.patterns.get(measure.name, measure.wanted)
+        missing = f"no table of regions for {measure.name}; expected a file {wanted}"
+        found, is_any = list[Source](), False
+        for scan in scans:
+            others = _other_tracers(measure.name, [scan])
+            source: Source = "; not used: ".join((f"{scan.name}: {missing}", *others))
+            try:
+                path = self.files.regions(scan, measure.name, self.atlas)
+                source, is_any = path or source, is_any or path is not None
+            except CohortError as error:
+                source, is_any = f"{scan.name}: {error}", True
+            found.append(source)
+        return found if is_any else []
+
+    def _runs(
+        self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
+    ) -> tuple[list[Source], list[str]]:
+        """Return every scan's FreeSurfer subject, all of one kind of run."""
+        of_kinds = [
+            [
+                [path for run, path in known if bool(run.base) == kind]
+                for known in subjects
+            ]
+            for kind in (False, True)
+        ]
+        n_cross, n_long = (sum(map(bool, runs)) for runs in of_kinds)
+        if n_cross == n_long == len(scans):
+            raise CohortError(
+                "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
+                "choose one by pattern={'freesurfer': '*.long.*'} or "
+                "pattern={'freesurfer': '!*.long.*'}"
+            )
+        kind, other = _RUNS if n_cross >= n_long else _RUNS[::-1]
+        chosen: list[Source] = []
+        for scan, *runs in zip(scans, *of_kinds, strict=True):
+            own, others = runs if n_cross >= n_long else runs[::-1]
+            fault = (
+                f"{len(own)} FreeSurfer subjects could be it: "
+                f"{', '.join(map(str, own))}; choose by subjects_dir= "
+                "(--subjects-dir) or pattern= (--pattern)"
+            )
+            if not own:
+                but = f", but a {other} one; they are never mixed" * bool(others)
+                fault = f"no {kind} FreeSurfer run{but}; expected a folder of its name "
+                fault += "with stats inside"
+            chosen.append(own[0] if len(own) == 1 else f"{scan.name}: {fault}")
+        return chosen, [f"FreeSurfer: stats of {kind} runs"]
+
+    def _choose_columns(self, measure: Measure) -> dict[int, tuple[ScanTable, str]]:
         """Return the table and the measure in its heads of every region of a feature.
 
         A column that says the feature counts before one that says no measure, and a
@@ -444,40 +455,40 @@ class FeatureSources:
         words = below = (*measure.words, "")
         if measure.on_surface:
             below = ("volume", "") if self.subcortex == "volume" else ()
-        exact = [not one.outside + one.strangers for one in self.tables]
-        chosen: dict[int, tuple[int, str]] = {}
-        for place, is_cortex in enumerate(self.atlas.cortex):
-            for word in words if is_cortex else below:
-                key = (word, place)
-                holding = [n for n, one in enumerate(self.tables) if key in one.values]
-                holding = [n for n in holding if exact[n]] or holding
-                if len(holding) > 1:
-                    paths = ", ".join(str(self.tables[n].path) for n in holding)
-                    raise CohortError(
-                        f"{measure.name}: more than one table holds the same regions: "
-                        f"{paths}; say which by features_table= (--features-table)"
-                    )
-                if holding:
-                    chosen[place] = holding[0], word
-                    break
-        return chosen
+        found: dict[int, dict[tuple[int, bool], list[tuple[ScanTable, str]]]] = {}
+        for table in self.tables:
+            for word, place in table.values:
+                order = words if self.atlas.cortex[place] else below
+                if word in order:
+                    rank = order.index(word), not table.is_exact
+                    ranks = found.setdefault(place, {})
+                    ranks.setdefault(rank, []).append((table, word))
+        chosen = {place: ranks[min(ranks)] for place, ranks in sorted(found.items())}
+        for same in chosen.values():
+            if len(same) > 1:
+                paths = ", ".join(str(table.path) for table, _ in same)
+                raise CohortError(
+                    f"{measure.name}: more than one table holds the same regions: "
+                    f"{paths}; say which by features_table= (--features-table)"
+                )
+        return {place: same[0] for place, same in chosen.items()}
 
     def _table_rows(  # noqa: C901 (one question after the other)
         self,
-        chosen: dict[int, tuple[int, str]],
+        chosen: dict[int, tuple[ScanTable, str]],
         scans: Sequence[Scan],
         measure: Measure,
     ) -> tuple[list[Source], list[str]]:
         """Return the values of every scan in tables with a row per scan."""
-        atlas, places = self.atlas, np.array(list(chosen))
-        tables = {number: self.tables[number] for number, _ in chosen.values()}
-        names = ", ".join(table.path.name for table in tables.values())
-        notes, faults = [f"{measure.name}: read from {names}"], dict[int, str]()
+        atlas, name, places = self.atlas, measure.name, np.array(list(chosen))
+        tables = [*{id(table): table for table, _ in chosen.values()}.values()]
+        names = ", ".join(table.path.name for table in tables)
+        notes, faults = [f"{name}: read from {names}"], dict[int, str]()
         values = np.full((len(scans), len(atlas)), np.nan)
-        for number, table in tables.items():
+        for table in tables:
             index: dict[tuple[str, str], list[int]] = {}
-            for row, name in enumerate(table.names):
-                index.setdefault(name.key, []).append(row)
+            for row, who in enumerate(table.names):
+                index.setdefault(who.key, []).append(row)
             rows = [scan.entries(index) for scan in scans]
             for i, known in enumerate(rows):
                 if len(known) != 1:
@@ -486,34 +497,47 @@ class FeatureSources:
                     faults.setdefault(i, fault)
             first = [known[0] if known else 0 for known in rows]
             for place, (its_table, word) in chosen.items():
-                if its_table == number:
+                if its_table is table:
                     values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
             spare = len(table.names) - len(set(first))
             if spare and not faults:
                 what = f"{spare} rows of scans that are not in the cohort"
                 notes.append(f"{table.path.name}: {what}")
-        if len({bool(name.base) for one in tables.values() for name in one.names}) > 1:
+        if len({bool(who.base) for table in tables for who in table.names}) > 1:
             raise CohortError(
                 f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
                 "FreeSurfer runs; they are never mixed. Keep one kind"
             )
-        paths = ", ".join(str(table.path) for table in tables.values())
-        unknown = [unknown_names(table.strangers, atlas) for table in tables.values()]
+        paths = ", ".join(str(table.path) for table in tables)
+        unknown = [*filter(None, (unknown_names(t.strangers, atlas) for t in tables))]
         try:
             check_structures(places, atlas, paths)
-            if any(unknown) and not atlas.cortex[places].any():
+            if unknown and not atlas.cortex[places].any():
                 raise FileFormatError(f"{paths}: no cortical region.")
         except FileFormatError as error:
-            message = " ".join([str(error), *filter(None, unknown)])
-            raise FileFormatError(message) from error
-        there = {
-            i for one in tables.values() for word, i in one.values if word != "other"
-        }
+            raise FileFormatError(" ".join([str(error), *unknown])) from error
+        unnamed = [i for i, (_, word) in chosen.items() if not word and atlas.cortex[i]]
+        if unnamed:
+            middle, (low, high) = np.nanmedian(values[:, unnamed]), measure.plausible
+            if not low <= middle <= high:
+                raise CohortError(
+                    f"{names}: says no measure, and values about {middle:.3g} cannot "
+                    f"be {name} ({low:g} to {high:g}); name them, --feature"
+                )
+            notes.append(f"{name}: {names} says no measure; taken to be {name}")
+        there = {i for one in tables for word, i in one.values if word != "other"}
         unused = there - set(chosen) - set(np.flatnonzero(atlas.cortex))
         if measure.on_surface and unused:
             notes.append(
-                f"{measure.name}: {len(unused)} subcortical columns are left out; "
+                f"{name}: {len(unused)} subcortical columns are left out; "
                 "subcortex='volume' takes them as volumes"
             )
         return [faults.get(i, row) for i, row in enumerate(values)], notes
+
+
+def _other_tracers(feature: str, scans: Sequence[Scan]) -> list[str]:
+    """Say of which tracers other files of scans are; of five at most."""
+    paths = dict.fromkeys(path for scan in scans for path in scan.files)
+    said = ((path.name, wrong_tracer(path.name, feature)) for path in paths)
+    return [f"{name} is of {tracer}" for name, tracer in said if tracer][:5]

@@ -370,21 +370,16 @@ class StudyFiles:
         than one.
         """
         given = self.patterns.get(feature, "")
+        # PETPrep writes the reference beside the regions
         files = [
             path
             for path in scan.files
-            if path.suffix.lower() in TABLE_SUFFIXES
-            # PETPrep writes the reference beside the regions
-            and "_ref-" not in path.name
-            and (
-                given or "trc-" not in path.name or not wrong_tracer(path.name, feature)
-            )
+            if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
+            if given or not wrong_tracer(path.name, feature)
         ]
         sides = [(path, SIDE_IN_NAME.search(path.name)) for path in files]
-        right = {
-            other_side(path) for path, side in sides if side and side[1][0] in "lL"
-        }
-        files = [path for path in files if path not in right]
+        rights = {other_side(path) for path, s in sides if s and s[1][0] in "lL"}
+        files = [path for path in files if path not in rights]
         return pick(files, get_measure(feature).files, feature, given, atlas)
 
     def fits_nothing(self, what: str, scans: Sequence[Scan]) -> str:
@@ -419,30 +414,31 @@ def pick(
     """
     words = atlas.settings.get("file_words", [atlas.name.lower()])
     others = atlas.settings.get("other_words", [])
+    names = [(path, path.name if given else path.name.lower()) for path in files]
     for group in [given] if given else groups:
         globs = (group,) if isinstance(group, str) else group
         found = [
             path
-            for path in files
-            for name in [path.name if given else path.name.lower()]
-            if any(fnmatchcase(name, glob) for glob in globs)
-            or any("/" in glob and path.match(glob) for glob in globs)
+            for path, name in names
+            if any(
+                fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
+                for glob in globs
+            )
         ]
         if len(found) > 1:
             fitting = [
-                path
-                for path in found
-                for name in [path.name.lower()]
-                if any(word in name for word in words)
-                and not any(word in name for word in others)
+                p for p in found if any(word in p.name.lower() for word in words)
+            ]
+            fitting = [
+                p for p in fitting if not any(w in p.name.lower() for w in others)
             ]
             found = fitting or found
             # micapipe writes parts of its matrix beside the whole
             found = [p for p in found if "full-connectome" in p.name] or found
         if len(found) > 1:
-            names = ", ".join(path.name for path in found)
+            names_found = ", ".join(path.name for path in found)
             raise CohortError(
-                f"{len(found)} files could be its {what}: {names}; choose by "
+                f"{len(found)} files could be its {what}: {names_found}; choose by "
                 f"pattern={{{what!r}: ...}} ({flag})"
             )
         if found:

@@ -22,7 +22,13 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
-from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
+from brainlsap.data.features import (
+    TRUTH_FILE,
+    FeatureFile,
+    FeatureSources,
+    Source,
+    read_feature,
+)
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
@@ -258,10 +264,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         and not isinstance(value, np.ndarray | pd.DataFrame)
         and value not in (None, (), [], {})
     }
-    for name in asked.keys() & set(_PATHS):
-        paths = [asked[name]] if isinstance(asked[name], str | Path) else asked[name]
-        paths = [Path(one).resolve() if Path(one).exists() else one for one in paths]
-        asked[name] = paths[0] if isinstance(asked[name], str | Path) else paths
+    asked |= {name: _absolute(asked[name]) for name in asked.keys() & set(_PATHS)}
     named = isinstance(given["atlas"], Atlas) or atlas.name in available_atlases()
     asked["atlas"] = atlas.name if named else Path(given["atlas"]).resolve()
     shared = "one per scan" if connectome is None else asked.get("connectome", "array")
@@ -271,11 +274,11 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         with reading(path, "a table of region, seed and effect"):
             known = read_table(path).set_index("region")
             if set(known.index) == set(atlas.names):
-                known = known.loc[list(atlas.names)]
-                truth = known.filter(regex="^effect(_|$)").astype(float)
+                known = known.loc[list(atlas.names)].reset_index()
+                truth = known.filter(regex="^(region|effect(_.*)?)$")
+                truth = truth.astype(dict.fromkeys(truth.columns[1:], float))
                 is_seed = {"true": True, "false": False}
-                truth.insert(0, "seed", [is_seed[s.lower()] for s in known["seed"]])
-                truth = truth.reset_index()
+                truth.insert(1, "seed", [is_seed[s.lower()] for s in known["seed"]])
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
@@ -298,6 +301,12 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         },
         truth=truth,
     )
+
+
+def _absolute(path: Any) -> Any:
+    if not isinstance(path, str | Path):
+        return [_absolute(one) for one in path]
+    return Path(path).resolve() if Path(path).exists() else path
 
 
 def open_study(
@@ -359,37 +368,35 @@ def _read_connectomes(
     """Read the connectome of every scan; 0 where there was a fault."""
     W = np.zeros((len(scans), len(atlas), len(atlas)), dtype=np.float32)
     given = files.patterns.get("connectome")
-    wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)}"
+    wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)} in its folder"
+    if files.flat:
+        wanted = f"one beside {min(files.flat)}"
     if stack is not None:
         wanted = f"an id of it in {stack.path.name}"
         log.notes += [f"connectomes: {note}" for note in stack.notes]
-    missing, wrong = list[str](), _Log()
+    missing, n_read, n_before = list[str](), 0, len(log.faults)
     for row, scan in enumerate(tqdm(scans, "reading connectomes", **bar)):
         try:
             source = (stack or files).connectome(scan, atlas)
-            if source is not None:
-                W[row], notes = read_connectome(source, atlas, **how)
-                log.counts.update(f"connectomes: {note}" for note in notes)
+            if source is None:
+                missing.append(f"{scan.name}: no connectome; expected {wanted}")
                 continue
+            W[row], notes = read_connectome(source, atlas, **how)
         except BrainlsapError as error:
-            wrong.fault(error, scan)
+            log.fault(error, scan)
             continue
-        what = f"no connectome; expected {wanted}"
-        if not scan.files and stack is None:
-            place = f"below {files.folder / scan.name.replace('_ses-', '/ses-')}"
-            flat = f"beside {min(files.flat)}" if files.flat else ""
-            what = f"no files; expected them {flat or place}"
-        missing.append(f"{scan.name}: {what}")
-    n_read = len(scans) - len(missing) - len(wrong.faults)
+        n_read += 1
+        log.counts.update(f"connectomes: {note}" for note in notes)
     log.found["connectome"] = f"{n_read} of {len(scans)} scans"
-    if missing and len(missing) == len(scans):  # one line instead of one for each
-        one = (
-            f"no connectome: none of {len(scans)} scans has {wanted}. One for "
+    if missing and len(missing) == len(scans):
+        missing = [
+            files.fits_nothing("connectome", scans)
+            if given
+            else f"no connectome: none of {len(scans)} scans has {wanted}. One for "
             "everybody is given by connectome= (--connectome FILE); 'none' reads none, "
             "for models that make one of the features"
-        )
-        missing = [files.fits_nothing("connectome", scans) if given else one]
-    log.faults += missing + wrong.faults
+        ]
+    log.faults[n_before:n_before] = missing
     return W
 
 
@@ -406,7 +413,7 @@ def _read_features(  # noqa: C901 (one question after the other)
     atlas, subcortex = sources.atlas, sources.subcortex
     X = np.full((len(scans), len(atlas), len(names)), np.nan)
     for column, name in enumerate(names if len(scans) else ()):
-        values, n_read = X[..., column], 0
+        values, measure, n_read = X[..., column], get_measure(name), 0
         found: Sequence[Source]
         try:
             if name != STRENGTH:
@@ -432,16 +439,13 @@ def _read_features(  # noqa: C901 (one question after the other)
                 if isinstance(source, str):
                     raise CohortError(source)
                 if isinstance(source, Path):
-                    values[row], of_scan = read_feature(
-                        source, name, atlas, subcortex=subcortex, **pet
-                    )
+                    read = read_feature(source, name, atlas, subcortex=subcortex, **pet)
                 else:
-                    values[row], of_scan = finish(
-                        source, get_measure(name), atlas, subcortex
-                    )
+                    read = FeatureFile(*finish(source, measure, atlas, subcortex))
             except BrainlsapError as error:
                 log.fault(error, scan)
                 continue
+            values[row], of_scan = read
             n_read += 1
             log.counts.update(of_scan)
         log.found[name] = f"{n_read} of {len(scans)} scans"

@@ -17,7 +17,12 @@ import numpy as np
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import FileFormatError, check_choice
 
-SUBCORTEX = ("absent", "mean", "volume")
+_INSTEAD = {
+    "absent": "has none and is not measured",
+    "mean": "has the mean of its hemisphere's cortex",
+    "volume": "has its volume instead",
+}
+SUBCORTEX = tuple(_INSTEAD)
 # Heads of columns of values that do not say of what.
 _VALUES = ("value", "mean", "mean_scalar", "label_value")
 _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
@@ -36,32 +41,25 @@ class Tracer(NamedTuple):
     """Region by which uptake is usually divided."""
 
 
-_CEREBELLUM, _CORTEX = "whole cerebellum", "cerebellar cortex"
-_TRACER_ROWS = (
-    ("FDG", "fdg", "18FFDG FDG", "fdg", "pons"),
-    (
-        *("florbetapir", "amyloid", "18FAV45 AV45 florbetapir 18FFBP FBP"),
-        *("av45 av-45 florbetapir fbp", _CEREBELLUM),
-    ),
-    (
-        *("florbetaben", "amyloid", "18FFBB FBB florbetaben"),
-        *("fbb florbetaben florbeta", _CEREBELLUM),
-    ),
-    ("flutemetamol", "amyloid", "18FFMM FMM flutemetamol", "flutemetamol", _CEREBELLUM),
-    ("PiB", "amyloid", "11CPIB PIB", "pib", _CORTEX),
-    ("NAV4694", "amyloid", "18FNAV4694 NAV4694", "nav4694", _CEREBELLUM),
-    ("amyloid", "amyloid", "amyloid", "amyloid", _CEREBELLUM),
-    (
-        *("flortaucipir", "tau", "18FAV1451 AV1451 flortaucipir 18FFTP FTP 18FT807"),
-        *("av1451 av-1451 flortaucipir", _CORTEX),
-    ),
-    ("MK6240", "tau", "18FMK6240 MK6240", "mk6240 mk-6240", _CORTEX),
-    ("PI2620", "tau", "18FPI2620 PI2620", "pi2620", _CORTEX),
-    ("tau", "tau", "tau", "tau", _CORTEX),
-)
+# Name; feature; what follows trc-; words in descriptions; reference region.
+_TRACER_ROWS = """\
+FDG; fdg; 18FFDG FDG; fdg; pons
+florbetapir; amyloid; 18FAV45 AV45 florbetapir 18FFBP FBP; \
+av45 av-45 florbetapir fbp; whole cerebellum
+florbetaben; amyloid; 18FFBB FBB florbetaben; fbb florbetaben florbeta; whole cerebellum
+flutemetamol; amyloid; 18FFMM FMM flutemetamol; flutemetamol; whole cerebellum
+PiB; amyloid; 11CPIB PIB; pib; cerebellar cortex
+NAV4694; amyloid; 18FNAV4694 NAV4694; nav4694; whole cerebellum
+amyloid; amyloid; amyloid; amyloid; whole cerebellum
+flortaucipir; tau; 18FAV1451 AV1451 flortaucipir 18FFTP FTP 18FT807; \
+av1451 av-1451 flortaucipir; cerebellar cortex
+MK6240; tau; 18FMK6240 MK6240; mk6240 mk-6240; cerebellar cortex
+PI2620; tau; 18FPI2620 PI2620; pi2620; cerebellar cortex
+tau; tau; tau; tau; cerebellar cortex"""
 TRACERS = tuple(
     Tracer(name, feature, tuple(entities.split()), tuple(words.split()), reference)
-    for name, feature, entities, words, reference in _TRACER_ROWS
+    for row in _TRACER_ROWS.splitlines()
+    for name, feature, entities, words, reference in [row.split("; ")]
 )
 """Every tracer that reading, building, quality control and ADNI's import know."""
 
@@ -142,9 +140,9 @@ def wrong_tracer(file_name: str, measure: str) -> str | None:
     'trc-18FAV45 (florbetapir)'
     """
     found = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
-    kinds = {e.lower(): one for one in TRACERS for e in one.entities}
     if found is None or measure not in {one.feature for one in TRACERS}:
         return None
+    kinds = {e.lower(): one for one in TRACERS for e in one.entities}
     tracer = kinds.get(found[1].lower())
     if tracer is None:
         return f"trc-{found[1]} (not a known tracer of {measure})"
@@ -168,30 +166,26 @@ def finish(
             f"{measure.name} of {atlas.names[place]} is {values[place]:g}; expected "
             f"{expected}. Write n/a where it was not measured."
         )
-    values, below, notes = values.copy(), ~atlas.cortex, []
+    values, below, notes = values.copy(), ~atlas.cortex, list[str]()
     if measure.name == "thickness" and (values[~below] == 0).any():
         values[(values == 0) & ~below] = np.nan
         notes.append("regions of thickness 0 (not found by FreeSurfer): not measured")
     if not measure.on_surface or not below.any():
         return values, tuple(notes)
-    if subcortex == "volume":
-        if np.isnan(values[below]).all():
-            raise FileFormatError(
-                "subcortex='volume' needs volumes of the subcortex, and there are "
-                "none. Add aseg.stats or a table of volumes, or choose 'absent'."
-            )
-        what = "has its volume instead"
-    else:
+    if subcortex == "volume" and np.isnan(values[below]).all():
+        raise FileFormatError(
+            "subcortex='volume' needs volumes of the subcortex, and there are none. "
+            "Add aseg.stats or a table of volumes, or choose 'absent'."
+        )
+    if subcortex != "volume":
         values[below] = np.nan
-        what = "has none and is not measured"
     if subcortex == "mean":
-        what = "has the mean of its hemisphere's cortex"
         sides = atlas.regions["hemisphere"].to_numpy()
         for side in set(sides[below]):
             # a region on the midline belongs to both
             cortex = ~below if side == "M" else ~below & (sides == side)
             values[below & (sides == side)] = np.nanmean(values[cortex])
-    return values, (*notes, f"{measure.name}: the subcortex {what}")
+    return values, (*notes, f"{measure.name}: the subcortex {_INSTEAD[subcortex]}")
 
 
 def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:

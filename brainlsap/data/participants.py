@@ -20,8 +20,8 @@ PEOPLE_FILES = tuple(
     for stem in ("participants", "subjects")
     for suffix in (".tsv", ".csv", ".xlsx", ".txt")
 )
-# Written in any case by tools; models, tests and texts know them in lower case.
-_COVARIATES = ("age", "sex", "site", "phase", "scanner", "education")
+# ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case.
+COVARIATES = ("age", "sex", "site", "phase", "scanner", "education")
 _BASELINE = ("bl", "baseline", "sc", "screening", "init", "m0", "m00", "m000")
 # Diagnoses in order of stage; those of one row are two words for one stage.
 _STAGES = (
@@ -99,13 +99,12 @@ def read_people(  # noqa: C901 (the table of people, then those of their visits)
     Raises a CohortError with every row that cannot be used: one person twice, a
     sessions file that cannot be read.
     """
-    people: People = {}
     tables, faults = [(path, names, facts)], list[str]()
     firsts = dict[str, str]()
     for name in names:
         firsts.setdefault(name.key[0], name.participant)
-    for written in firsts.values():
-        for folder in {written, f"sub-{written}"}:
+    for participant in firsts.values():
+        for folder in {participant, f"sub-{participant}"}:
             own = path.parent / folder / f"{folder}_sessions.tsv"
             if not own.is_file() or own.parent.is_symlink():
                 continue
@@ -119,33 +118,29 @@ def read_people(  # noqa: C901 (the table of people, then those of their visits)
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
-            of_visits = [ScanName(written, one) for one in said.pop("session_id")]
+            of_visits = [ScanName(participant, one) for one in said.pop("session_id")]
             tables.append((own, of_visits, said))
+    people: People = {}
     for source, names_of_rows, cells in tables:
-        # ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case
-        lower = [head.lower() for head in cells]
-        heads = [
-            low if low in _COVARIATES and lower.count(low) == 1 else head
-            for head, low in zip(cells, lower, strict=True)
-        ]
-        of_table: People = {}
+        lower = cells.columns.str.lower()
+        is_known = lower.isin(COVARIATES) & ~lower.duplicated(keep=False)
+        heads = np.where(is_known, lower, cells.columns).tolist()
+        of_table: dict[str, set[str]] = {}
         rows = cells.to_numpy(dtype=object).tolist()
         for name, row in zip(names_of_rows, rows, strict=True):
             person, visit = name.key
-            visits = of_table.setdefault(person, {})
+            visits = of_table.setdefault(person, set())
             if visit in visits or (visits and "" in (visit, *visits)):
                 again = f" at visit {name.session}" if visit and visit in visits else ""
                 faults.append(
                     f"{source}: {name.participant} stands more than once{again}; "
                     "expected one row for a person, or each with its own session_id"
                 )
-            else:
-                visits[visit] = name, dict(zip(heads, row, strict=True))
-        for person, visits in of_table.items():
-            of_person = people.setdefault(person, {})
-            for visit, (name, said) in visits.items():
-                known = of_person.get(visit, (name, {}))[1]
-                of_person[visit] = name, known | said
+                continue
+            visits.add(visit)
+            said_of = people.setdefault(person, {})
+            written, known = said_of.get(visit, (name, Facts()))
+            said_of[visit] = written, known | dict(zip(heads, row, strict=True))
     if faults:
         n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
         raise CohortError(f"{path} cannot be used, {n_faults}", faults)

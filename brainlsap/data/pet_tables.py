@@ -129,7 +129,7 @@ def frame_weights(
         )
     if frames is None and len(start) > 1:
         raise ParameterError(
-            f"{path} has {len(start)} frames from {start[0]:g} to {end[-1]:g}; say "
+            f"{path}: {len(start)} frames from {start[0]:g} to {end[-1]:g}; say "
             "which to average by frames=, as start and end."
         )
     first, last = frames or (start[0], end[0])

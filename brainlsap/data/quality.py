@@ -15,7 +15,6 @@ Elsewhere the sides differ too little to tell: the column is NaN, and
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,7 @@ MOST_DEVIATION = 6.0
 # Fewer scans than this have no distribution to stand out of.
 FEWEST_SCANS = 8
 _MOST_EQUAL = 0.1
+_EXCHANGED = "looks as if left and right were exchanged"
 _BLOCK = 1000
 
 
@@ -47,38 +47,17 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         A row for every scan, indexed by its name. Of the connectome: `diagonal`
         (share of all weights), `isolated` (regions without a link to another),
         `density`, `streamlines` (sum of weights, each link once),
-        `connectome_deviation` (robust distance from the others),
+        `connectome_deviation` (robust distance from the others) and
         `connectome_mirrored` (agreement of left-right differences with those of the
         others, usually about 1; below 0 where the sides look exchanged, NaN where it
-        cannot be told), `connectome_duplicate` (a scan with the very same matrix). Of
-        each feature: `<name>_missing`, `<name>_zeros` (regions filled with 0),
-        `<name>_implausible`, `<name>_equal` (regions that share one value),
-        `<name>_deviation`, `<name>_mirrored`, `<name>_duplicate`. At last `flags`, in
-        words; empty where nothing is unusual. `attrs["notes"]` lists what could not
-        be judged.
+        cannot be told). Of each feature: `<name>_missing`, `<name>_zeros` (regions
+        filled with 0), `<name>_implausible`, `<name>_equal` (regions that share one
+        value), `<name>_deviation` and `<name>_mirrored`. At last `flags`, in words;
+        empty where nothing is unusual. `attrs["notes"]` lists what could not be judged.
     """
-    columns, notes = _connectome_columns(cohort), list[str]()
-    for place, name in enumerate(cohort.feature_names):
-        columns |= _feature_columns(cohort, place, name)
-    parts = [name.removesuffix("_deviation") for name in columns if "_devi" in name]
-    for part in parts:
-        if np.isnan(columns[f"{part}_mirrored"]).all():
-            notes.append(
-                f"{part}: left and right differ too little, or in too few scans, to "
-                "tell whether they were exchanged"
-            )
-    table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
-    table["flags"] = [
-        "; ".join(flag for part in parts for flag in _flags(part, row, cohort.n_rois))
-        for row in table.to_dict("records")
-    ]
-    table.attrs["notes"] = notes
-    return table
-
-
-def _connectome_columns(cohort: Cohort) -> dict[str, np.ndarray]:
-    n_rois, mirror = cohort.n_rois, cohort.atlas.homotopic
-    W = cohort.connectomes[: 1 if cohort.shares_connectome else None]
+    shared, n_rois = cohort.shares_connectome, cohort.n_rois
+    mirror = cohort.atlas.homotopic
+    W = cohort.connectomes[: 1 if shared else None]
     own = W.diagonal(axis1=1, axis2=2)
     total = W.sum(axis=(1, 2), dtype=np.float64)
     links = np.count_nonzero(W, axis=(1, 2)) - np.count_nonzero(own, axis=1)
@@ -89,62 +68,64 @@ def _connectome_columns(cohort: Cohort) -> dict[str, np.ndarray]:
         "density": links / (n_rois * (n_rois - 1)),
         "streamlines": streamlines,
     }
-    if cohort.shares_connectome:
-        return {name: np.repeat(one, cohort.n_scans) for name, one in columns.items()}
-    upper = np.triu_indices(n_rois, 1)
-    blocks = (
-        (np.log1p(W[:, i, j].astype(float)), np.log1p(W[:, mirror[i], mirror[j]]))
-        for start in range(0, len(upper[0]), _BLOCK)
-        for i, j in [[side[start : start + _BLOCK] for side in upper]]
-    )
-    keys = [one.tobytes() for one in W]
-    return columns | _compare("connectome", blocks, len(upper[0]), keys, cohort)
+    if shared:
+        columns = {
+            name: np.repeat(one, cohort.n_scans) for name, one in columns.items()
+        }
+    else:
+        upper = np.triu_indices(n_rois, 1)
+        distance, agreement = np.zeros((2, cohort.n_scans))
+        for start in range(0, len(upper[0]), _BLOCK):
+            i, j = (side[start : start + _BLOCK] for side in upper)
+            values = np.log1p(W[:, i, j].astype(float))
+            facing = np.log1p(W[:, mirror[i], mirror[j]])
+            distance += _distance(values)
+            agreement += _agreement(values - facing, cohort.groups)
+        columns["connectome_deviation"] = _deviation(distance / len(upper[0]))
+        columns["connectome_mirrored"] = _sides(agreement)
+    for place, name in enumerate(cohort.feature_names):
+        values = cohort.features[..., place]
+        missing = np.isnan(values).sum(axis=1)
+        low, high = get_measure(name).plausible
+        equal = [
+            np.unique(x, return_counts=True, equal_nan=False)[1].max() for x in values
+        ]
+        columns |= {
+            f"{name}_missing": missing,
+            f"{name}_zeros": (values == 0).sum(axis=1),
+            f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
+            f"{name}_equal": np.array(equal),
+            f"{name}_deviation": _deviation(
+                _distance(values) / np.maximum(n_rois - missing, 1)
+            ),
+            f"{name}_mirrored": _sides(
+                _agreement(np.nan_to_num(values - values[:, mirror]), cohort.groups)
+            ),
+        }
+    table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
+    table.attrs["notes"] = [
+        f"{name.removesuffix('_mirrored')}: left and right differ too little, or in "
+        "too few scans, to tell whether they were exchanged"
+        for name in table.filter(like="_mirrored")
+        if table[name].isna().all()
+    ]
+    rows = table.to_dict("records")
+    table["flags"] = ["; ".join(_flags(row, cohort)) for row in rows]
+    return table
 
 
-def _feature_columns(cohort: Cohort, place: int, name: str) -> dict[str, np.ndarray]:
-    values = cohort.features[..., place]
-    missing = np.isnan(values)
-    low, high = get_measure(name).plausible
-    columns = {
-        f"{name}_missing": missing.sum(axis=1),
-        f"{name}_zeros": (values == 0).sum(axis=1),
-        f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
-        f"{name}_equal": np.array(
-            [
-                np.unique(row[~gone], return_counts=True)[1].max(initial=0)
-                for row, gone in zip(values, missing, strict=True)
-            ]
-        ),
-    }
-    keys = [b"" if np.isnan(row).all() else row.tobytes() for row in values]
-    given = np.maximum((~missing).sum(axis=1), 1)
-    blocks = [(values, values[:, cohort.atlas.homotopic])]
-    return columns | _compare(name, blocks, given, keys, cohort)
+def _distance(values: np.ndarray) -> np.ndarray:
+    """Return how far scans lie from the others, summed over regions or links."""
+    size = np.nan_to_num(np.abs(_robust_deviation(values)), nan=0.0)
+    # a link that is 0 in most scans has no spread; capped, it cannot shout alone
+    return np.minimum(size, 10).sum(axis=1)
 
 
-def _compare(
-    part: str,
-    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
-    n_values: int | np.ndarray,
-    keys: Sequence[bytes],
-    cohort: Cohort,
-) -> dict[str, np.ndarray]:
-    """Compare scans by blocks of values and of those facing them; equal keys: equal."""
-    distance, agreement = np.zeros((2, cohort.n_scans))
-    for values, facing in blocks:
-        size = np.nan_to_num(np.abs(robust_deviation(values)), nan=0.0)
-        # a link that is 0 in most scans has no spread; capped, it cannot shout alone
-        distance += np.minimum(size, 10).sum(axis=1)
-        agreement += _agreement(np.nan_to_num(values - facing), cohort.groups)
-    is_enough = cohort.n_scans >= FEWEST_SCANS
-    return {
-        f"{part}_deviation": robust_deviation(distance / n_values) * is_enough,
-        f"{part}_mirrored": _sides(agreement),
-        f"{part}_duplicate": _duplicates(keys, cohort.table["scan"].tolist()),
-    }
+def _deviation(distance: np.ndarray) -> np.ndarray:
+    return _robust_deviation(distance) * (len(distance) >= FEWEST_SCANS)
 
 
-def robust_deviation(values: np.ndarray) -> np.ndarray:
+def _robust_deviation(values: np.ndarray) -> np.ndarray:
     """Return how far values lie from their median, in scaled MADs, along axis 0.
 
     Signed; 0 where all values are one, NaN where missing.
@@ -178,37 +159,31 @@ def _sides(agreement: np.ndarray) -> np.ndarray:
     return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
 
 
-def _duplicates(keys: Sequence[bytes], scans: Sequence[str]) -> np.ndarray:
-    """Return another scan with the very same values, empty where there is none."""
-    first: dict[bytes, int] = {}
-    duplicates = [""] * len(scans)
-    for row, key in enumerate(keys):
-        other = first.setdefault(key, row) if key else row
-        if other != row:
-            duplicates[row] = scans[other]
-            duplicates[other] = duplicates[other] or scans[row]
-    return np.array(duplicates, dtype=object)
-
-
-def _flags(part: str, row: dict, n_rois: int) -> list[str]:
-    """Say what is unusual about the connectome, or about one feature, of a scan."""
-    duplicate = row[f"{part}_duplicate"]
-    said = [
-        (row[f"{part}_deviation"] > MOST_DEVIATION, "far from the others"),
-        (row[f"{part}_mirrored"] < 0, "looks as if left and right were exchanged"),
-        (duplicate, f"identical to {duplicate}"),
-    ]
-    if part != "connectome":
-        zeros, odd, equal = (
-            int(row[f"{part}_{what}"]) for what in ("zeros", "implausible", "equal")
-        )
-        said += [
-            (zeros, f"filled with zero in {zeros} regions"),
-            (odd, f"implausible in {odd} regions"),
-            (equal > max(2, _MOST_EQUAL * n_rois), f"one value in {equal} regions"),
-            (row[f"{part}_missing"] == n_rois, "not measured"),
+def _flags(row: dict, cohort: Cohort) -> list[str]:
+    """Say what is unusual about a scan."""
+    said = []
+    if not cohort.shares_connectome:
+        isolated = int(row["isolated"])
+        said = [
+            (
+                row["connectome_deviation"] > MOST_DEVIATION,
+                "connectome far from the others",
+            ),
+            (row["connectome_mirrored"] < 0, f"connectome {_EXCHANGED}"),
+            (isolated, f"{isolated} regions without links"),
         ]
-    flags = [f"{part} {what}" for is_so, what in said if is_so]
-    if part == "connectome" and row["isolated"]:
-        flags.append(f"{int(row['isolated'])} regions without links")
-    return flags
+    for name in cohort.feature_names:
+        missing, zeros, odd, equal = (
+            int(row[f"{name}_{what}"])
+            for what in ("missing", "zeros", "implausible", "equal")
+        )
+        many = max(2, _MOST_EQUAL * cohort.n_rois)
+        said += [
+            (row[f"{name}_deviation"] > MOST_DEVIATION, f"{name} far from the others"),
+            (row[f"{name}_mirrored"] < 0, f"{name} {_EXCHANGED}"),
+            (zeros, f"{name} filled with zero in {zeros} regions"),
+            (odd, f"{name} implausible in {odd} regions"),
+            (equal > many, f"{name} one value in {equal} regions"),
+            (missing == cohort.n_rois, f"{name} not measured"),
+        ]
+    return [what for is_so, what in said if is_so]

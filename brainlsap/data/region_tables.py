@@ -75,6 +75,11 @@ class ScanTable(NamedTuple):
     outside: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names no region that the atlas lacks."""
+        return not self.outside + self.strangers
+
     def has(self, label: str | None) -> bool:
         """Return whether a column of facts is a label, in any case."""
         return label is None or find_column(self.facts, [label.lower()]) is not None

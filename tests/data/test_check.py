@@ -156,7 +156,7 @@ def test_what_lies_in_the_study_is_suggested_while_other_faults_stand(tmp_path):
     assert found == {"subjects_dir": str(study / "recons"), "label": "DX"}
     options |= found
     (fault,) = check_cohort(study, **options).faults
-    assert "no files; expected" in fault
+    assert "no connectome; expected" in fault
     assert suggest_options(check_cohort(study, **options), options) == []
 
 

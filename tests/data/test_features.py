@@ -164,7 +164,7 @@ def tables(write, tmp_path, tiny, matrix):
     return make, load
 
 
-ROWS = [("sub-03", range(30, 36)), ("sub-01", range(10, 16)), ("sub-02", range(20, 26))]
+ROWS = [(f"sub-0{n}", [n + i / 10 for i in range(6)]) for n in (3, 1, 2)]
 
 
 def test_one_table(tables):
@@ -172,9 +172,14 @@ def test_one_table(tables):
     make("table.csv", ["participant_id", *CORTEX], ROWS)
     cohort = load()
     np.testing.assert_array_equal(
-        cohort.features[:, :6, 0].T, np.add.outer(range(6), [10, 20, 30])
+        cohort.features[:, :6, 0].T, np.add.outer(np.arange(6) / 10, [1, 2, 3])
     )
     assert "thickness: read from table.csv" in cohort.notes
+    # nobody said that it is thickness: it is told, and refused where it cannot be
+    assert "thickness: table.csv says no measure; taken to be thickness" in cohort.notes
+    make("table.csv", ["id", *CORTEX], [(w, [v * 1e3 for v in c]) for w, c in ROWS])
+    with refused(r"values about 2.25e\+03 cannot be thickness \(0.8 to 5\); name"):
+        load()
 
 
 def test_freesurfers_tables_are_joined(tables):
@@ -194,7 +199,7 @@ def test_freesurfers_tables_are_joined(tables):
         "\t",
     )
     cohort = load(subcortex="volume")
-    assert cohort.features[2, :, 0].tolist() == [30, 31, 32, 30, 31, 32, 30]
+    assert cohort.features[2, :, 0].tolist() == [3, 3.1, 3.2, 3, 3.1, 3.2, 3]
     with refused("3 of 6 cortex regions of tiny are missing"):
         load(features_table="lh.txt")
 
@@ -259,7 +264,7 @@ def test_a_table_that_says_the_measure_is_taken_before_one_that_says_none(tables
     make("table.csv", ["id", *more], [(w, [v + 7 for v in c] + [8]) for w, c in ROWS])
     cohort = load()
     assert "thickness: read from table.csv" in cohort.notes
-    assert cohort.features[:, 0, 0].tolist() == [17, 27, 37]
+    assert cohort.features[:, 0, 0].tolist() == [8, 9, 10]
 
 
 def test_one_column_is_not_two_features(tables):

@@ -173,7 +173,12 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
             "dx",
             "label 'diagnosis' is no column of .*dx",
         ),
-        ("participants.tsv", "sub-02\t", "sub-07\t", "sub-07: no files; expected them"),
+        (
+            "participants.tsv",
+            "sub-02\t",
+            "sub-07\t",
+            "sub-07: no connectome; expected a file",
+        ),
         (
             CONNECTOME.format("sub-03", "ses-M00"),
             ",5,",

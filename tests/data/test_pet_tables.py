@@ -124,7 +124,7 @@ def test_the_reference_may_be_a_file_of_its_own(tmp_path):
         (
             {},
             ParameterError,
-            "has 4 frames from 0 to 60; say which to average by frames=",
+            ": 4 frames from 0 to 60; say which to average by frames=",
         ),
         ({"frames": (10, 40)}, ParameterError, "name the region .* by reference="),
         ({"frames": (5, 40)}, FileFormatError, "window 5 to 40 must begin and end"),
