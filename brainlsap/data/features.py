@@ -51,7 +51,7 @@ TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
 CORTEX_COLUMNS = {"thickness": "ThickAvg", "area": "SurfArea", "volume": "GrayVol"}
 _HEADER = re.compile(
-    r"^# (ColHeaders|NRows|hemi|Measure Cortex, NumVert,) (.*?)\s*$", re.MULTILINE
+    r"^# (ColHeaders|NRows|hemi|Measure Cortex, NumVert,) (.*)", re.MULTILINE
 )
 # Share of the vertices that may be in no region of the table (measured: 1e-4).
 _UNLABELLED = 5e-4
@@ -198,7 +198,7 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
     """Return a column of a stats file in the order of an atlas."""
     lines = read_lines(path, comments=True)
     rows = [line.split() for line in lines if line[0] != "#"]
-    header = dict(_HEADER.findall("\n".join(lines)))
+    header = {name: said.strip() for name, said in _HEADER.findall("\n".join(lines))}
     heads = header.get("ColHeaders", "").split()
     if not {"StructName", column} <= set(heads) or not rows:
         raise FileFormatError(
@@ -399,17 +399,21 @@ class FeatureSources:
         """Return the table of regions of every scan; nothing where none has one."""
         wanted = self.files.patterns.get(measure.name, measure.wanted)
         missing = f"no table of regions for {measure.name}; expected a file {wanted}"
-        found, is_any = list[Source](), False
+        found: list[Source | None] = []
         for scan in scans:
-            others = _other_tracers(measure.name, [scan])
-            source: Source = "; not used: ".join((f"{scan.name}: {missing}", *others))
             try:
-                path = self.files.regions(scan, measure.name, self.atlas)
-                source, is_any = path or source, is_any or path is not None
+                found.append(self.files.regions(scan, measure.name, self.atlas))
             except CohortError as error:
-                source, is_any = f"{scan.name}: {error}", True
-            found.append(source)
-        return found if is_any else []
+                found.append(f"{scan.name}: {error}")
+        if not any(found):
+            return []
+        return [
+            source
+            or "; not used: ".join(
+                (f"{scan.name}: {missing}", *_other_tracers(measure.name, [scan]))
+            )
+            for scan, source in zip(scans, found, strict=True)
+        ]
 
     def _runs(
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]

@@ -45,6 +45,7 @@ _FIELDS = {
     "session": r"(?P<session>[^_/]+)",
     "scan": r"(?P<scan>.+?)",
 }
+_FIELDS_TOGETHER = (["participant"], ["participant", "session"], ["scan"])
 _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
 # What follows begins with a letter, as entities and suffixes do: sub-01_2 and sub-01-2
 # are other people than sub-01.
@@ -273,8 +274,10 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            person = ScanName(parts[0]).key[0]
-            is_person = parts[0].startswith("sub-") or person.lower() in self._people
+            is_person = (
+                parts[0].startswith("sub-")
+                or ScanName(parts[0]).key[0].lower() in self._people
+            )
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             subject, found = path, "stats" in folders and parts[1:] in ((), (visit,))
             scan = parse_scan_name("_".join(parts))
@@ -307,13 +310,8 @@ class StudyFiles:
         """Find connectomes by a path with fields, and read off whose they are."""
         fields = re.findall(r"\{(.*?)\}", pattern)
         parts = PurePosixPath(pattern)
-        if (
-            not {"participant", "scan"} & set(fields)
-            or len(set(fields)) < len(fields)
-            or set(fields) - set(_FIELDS)
-            or parts.is_absolute()
-            or ".." in parts.parts
-        ):
+        is_below = not parts.is_absolute() and ".." not in parts.parts
+        if not is_below or sorted(fields) not in _FIELDS_TOGETHER:
             raise ParameterError(
                 "pattern of connectomes must be a path below the cohort's folder "
                 "with one {participant} or one {scan}, and {session} if need be, "

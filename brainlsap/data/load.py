@@ -22,13 +22,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
-from brainlsap.data.features import (
-    TRUTH_FILE,
-    FeatureFile,
-    FeatureSources,
-    Source,
-    read_feature,
-)
+from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
@@ -318,9 +312,7 @@ def open_study(
     scans: str = "all",
     subcortex: str = "absent",
     features_table: str | Path | Sequence[str | Path] | None = None,
-    derivatives: Sequence[str | Path] = (),
-    subjects_dir: str | Path | None = None,
-    pattern: str | Mapping[str, str] | None = None,
+    **places: Any,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from."""
     folder, atlas = Path(folder), load_atlas(atlas)
@@ -333,7 +325,7 @@ def open_study(
 
     def index() -> StudyFiles:
         people = [name.participant for one in tables for name in one.names]
-        return StudyFiles(folder, people, derivatives, subjects_dir, pattern)
+        return StudyFiles(folder, people, **places)
 
     sources = FeatureSources(index(), atlas, subcortex, features_table)
     if not tables:
@@ -400,7 +392,7 @@ def _read_connectomes(
     return W
 
 
-def _read_features(  # noqa: C901 (one question after the other)
+def _read_features(
     names: Sequence[str],
     scans: Sequence[Scan],
     sources: FeatureSources,
@@ -438,14 +430,14 @@ def _read_features(  # noqa: C901 (one question after the other)
             try:
                 if isinstance(source, str):
                     raise CohortError(source)
-                if isinstance(source, Path):
-                    read = read_feature(source, name, atlas, subcortex=subcortex, **pet)
-                else:
-                    read = FeatureFile(*finish(source, measure, atlas, subcortex))
+                values[row], of_scan = (
+                    read_feature(source, name, atlas, subcortex=subcortex, **pet)
+                    if isinstance(source, Path)
+                    else finish(source, measure, atlas, subcortex)
+                )
             except BrainlsapError as error:
                 log.fault(error, scan)
                 continue
-            values[row], of_scan = read
             n_read += 1
             log.counts.update(of_scan)
         log.found[name] = f"{n_read} of {len(scans)} scans"
