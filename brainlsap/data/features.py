@@ -527,7 +527,8 @@ class FeatureSources:
             if not low <= middle <= high:
                 raise CohortError(
                     f"{names}: says no measure, and values about {middle:.3g} cannot "
-                    f"be {name} ({low:g} to {high:g}); name them, --feature"
+                    f"be {name} ({low:g} to {high:g}). Say what they are by feature= "
+                    "(--feature)"
                 )
             notes.append(f"{name}: {names} says no measure; taken to be {name}")
         there = {i for one in tables for word, i in one.values if word != "other"}

@@ -178,7 +178,7 @@ def test_one_table(tables):
     # nobody said that it is thickness: it is told, and refused where it cannot be
     assert "thickness: table.csv says no measure; taken to be thickness" in cohort.notes
     make("table.csv", ["id", *CORTEX], [(w, [v * 1e3 for v in c]) for w, c in ROWS])
-    with refused(r"values about 2.25e\+03 cannot be thickness \(0.8 to 5\); name"):
+    with refused(r"values about 2.25e\+03 cannot be thickness \(0.8 to 5\)\. Say"):
         load()
 
 
