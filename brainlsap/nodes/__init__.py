@@ -9,7 +9,6 @@ from brainlsap.nodes.graphs import (
     make_node_split,
     read_gnn_benchmark,
     read_planetoid,
-    split_by_share,
     split_per_class,
 )
 from brainlsap.nodes.settings import NODE_MODELS
@@ -24,7 +23,6 @@ __all__ = [
     "read_gnn_benchmark",
     "read_planetoid",
     "run_nodes",
-    "split_by_share",
     "split_per_class",
     "summarize_nodes",
 ]

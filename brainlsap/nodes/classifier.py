@@ -144,9 +144,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         settings = self.settings(getattr(graph, "name", ""))
         moves = settings.scale_mode != "frozen"
         if validation is None and moves and settings.scale_signal == "validation":
-            raise ParameterError(
-                "scale_signal='validation' needs validation nodes; choose another."
-            )
+            raise ParameterError("scale_signal='validation' needs validation nodes.")
         device = torch.device(self.device)
         self.classes_, learned, watched = read_labels(graph, train, validation, device)
         with seeded(self.random_state, device):
@@ -155,7 +153,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         if not np.isfinite(self.history_["train_loss"][-1]):
             raise ParameterError(
                 "training diverged; lower learning_rate or scale_step, or look for NaN "
-                "and numbers beyond single precision in features and adjacency."
+                "and very large numbers in features and adjacency."
             )
         self.network_, self.settings_, self.best_epoch_ = network, settings, best
         if settings.network == "heat":
@@ -192,8 +190,7 @@ def read_labels(
     shared = np.intersect1d(*sets) if len(sets) > 1 else []
     if len(shared):
         raise ParameterError(
-            f"{len(shared)} node(s) stand in both train and validation, the first is "
-            f"node {shared[0]}; they must not overlap."
+            f"{len(shared)} node(s) stand in both train and validation: {shared[:5]}."
         )
     classes = np.unique(labels[sets[0]])
     if classes.dtype.kind in "if":  # negative or NaN stands for no label
@@ -221,13 +218,12 @@ def train_nodes(
     settings, weights = network.settings, dict(network.named_parameters())
     weights.pop("heat.raw_scale")
     deep = [weights.pop(name) for name in [*weights] if name.startswith("deep.")]
-    groups = [
-        {"params": deep, "weight_decay": 0.01},  # of GCNII
-        {"params": weights.values(), "weight_decay": settings.weight_decay},
-    ]
-    adam = torch.optim.Adam(groups, lr=settings.learning_rate)
+    # those of GCNII by another rate
+    groups = {"params": weights.values()}, {"params": deep, "weight_decay": 0.01}
+    rate, decay = settings.learning_rate, settings.weight_decay
+    adam = torch.optim.Adam(groups, rate, weight_decay=decay)
     history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
-    best, best_epoch, kept = (-1.0, 0.0), -1, None
+    best, best_epoch, kept = (-1.0, 0.0), -1, {}
     for epoch in range(settings.n_epochs):
         seen = [take_epoch(network, adam, train, validation)]
         if validation is not None:
@@ -235,19 +231,15 @@ def train_nodes(
         # the only time in an epoch that the device is waited for
         loss, *watched = torch.stack(seen).tolist()
         history["train_loss"].append(loss)
-        if not np.isfinite(loss):
-            break
-        if validation is None:
-            best_epoch = epoch
-            continue
-        history["validation_accuracy"].append(watched[0])
-        if (watched[0], -watched[1]) > best:
-            best, best_epoch = (watched[0], -watched[1]), epoch
+        history["validation_accuracy"] += watched[:1]
+        score = (watched[0], -watched[1]) if watched else (0.0, epoch)
+        if score > best:
+            best, best_epoch = score, epoch
             kept = copy.deepcopy(network.state_dict())
-        elif settings.patience and epoch - best_epoch >= settings.patience:
+        stale = settings.patience and epoch - best_epoch >= settings.patience
+        if stale or not np.isfinite(loss):
             break
-    if kept is not None:
-        network.load_state_dict(kept)
+    network.load_state_dict(kept)
     network.eval()
     return best_epoch, history
 

@@ -112,14 +112,14 @@ class NodeNetwork(nn.Module):
             self.biases = nn.ParameterList(torch.zeros(size) for size in sizes[1:])
         self.weights = nn.ParameterList(map(drawn_weights, sizes, sizes[1:]))
         if name == "gat":
-            self.attend = Attention(adjacency, n_heads, units, rate)
+            self.attend = Attention(n_heads, units, rate)
         elif name == "gcnii":
             deep = (drawn_weights(units, units) for _ in range(settings.n_layers))
             self.deep = nn.ParameterList(deep)
         if name in READ_OUTS:
             self.last = nn.Linear(sizes[1], n_classes, bias=name != "gat")
         if name == "gat":
-            self.last_attend = Attention(adjacency, 1, n_classes, rate)
+            self.last_attend = Attention(1, n_classes, rate)
         elif name == "dagnn":
             self.gate = nn.Linear(n_classes, 1)
 
@@ -163,13 +163,11 @@ class NodeNetwork(nn.Module):
         given, flat = self.settings, H.flatten(1)
         degree = int(given.degree or 0)
         if given.network != "heat":
-            steps = [flat]
-            for _ in range(degree):
-                steps.append(self.steps(steps[-1]))
-            flat = steps[-1]
+            steps = self.walk(H, degree)
             if given.network == "grand":
-                flat = sum(steps[1:], start=steps[0]) / len(steps)
-        elif given.kernel != "exact":
+                return sum(steps[1:], start=H) / len(steps)
+            return steps[-1]
+        if given.kernel != "exact":
             flat = diffuse_recurrence(self.L, flat, scale, given.kernel, degree)
         else:
             # as it reads: the engine for many small graphs is several times slower on
@@ -177,6 +175,13 @@ class NodeNetwork(nn.Module):
             response = torch.exp(-scale[:, None] * self.rates)
             flat = (self.U * response) @ (self.U.T @ flat)
         return flat.view(H.shape)
+
+    def walk(self, H: Tensor, n_steps: int) -> list[Tensor]:
+        """Return channels after 0 to `n_steps` steps over edges."""
+        steps = [H]
+        for _ in range(n_steps):
+            steps.append(self.steps(steps[-1].flatten(1)).view(H.shape))
+        return steps
 
     def drop(self, H: Tensor) -> Tensor:
         """Return channels, some dropped while training."""
@@ -205,7 +210,9 @@ def layers(net: NodeNetwork, H: Tensor) -> Tensor:
 
 def gat(net: Any, H: Tensor) -> Tensor:
     """Attention twice."""
-    return net.last_attend(net.last(net.drop(nn.functional.elu(net.attend(H)))))
+    edges = net.steps.X.to_sparse().indices()
+    H = net.drop(nn.functional.elu(net.attend(H, edges)))
+    return net.last_attend(net.last(H), edges)
 
 
 def mlp(net: Any, H: Tensor) -> Tensor:
@@ -223,10 +230,7 @@ def appnp(net: Any, H: Tensor) -> Tensor:
 
 def dagnn(net: Any, H: Tensor) -> Tensor:
     """Sum over steps, each weighted by the node itself."""
-    steps = [mlp(net, H)]
-    for _ in range(10):
-        steps.append(net.propagate(steps[-1]))
-    every = torch.stack(steps, dim=2)
+    every = torch.stack(net.walk(mlp(net, H), 10), dim=2)
     return (torch.sigmoid(net.gate(every)) * every).sum(2)
 
 
@@ -251,22 +255,15 @@ class Attention(nn.Module):
     leaky_relu(a . h_i + b . h_j).
     """
 
-    ends: Tensor
-
-    def __init__(
-        self, adjacency: sparse.csr_array, n_heads: int, n_out: int, rate: float
-    ) -> None:
+    def __init__(self, n_heads: int, n_out: int, rate: float) -> None:
         super().__init__()
-        edges = sparse.coo_array(with_loops(adjacency))
-        ends = torch.from_numpy(np.array(edges.coords, dtype=np.int64))
-        self.register_buffer("ends", ends, persistent=False)
         self.here = drawn_weights(n_heads, n_out)
         self.there = drawn_weights(n_heads, n_out)
         self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), rate
 
-    def forward(self, H: Tensor) -> Tensor:
+    def forward(self, H: Tensor, edges: Tensor) -> Tensor:
         """Return channels of shape `(n_nodes, n_views, n_heads * n_out)`."""
-        (target, source), heads = self.ends, H.unflatten(-1, self.here.shape)
+        (target, source), heads = edges, H.unflatten(-1, self.here.shape)
         here, there = (heads * self.here).sum(-1), (heads * self.there).sum(-1)
         raw = nn.functional.leaky_relu(here[target] + there[source], 0.2)
         index = target[:, None, None].expand_as(raw)

@@ -1,24 +1,25 @@
 """What a fit on the nodes of one graph is made of.
 
-`settings.json` holds, by data set, what the files count (Table 1 of the paper: nodes,
-edges, classes, features), the `variant` of how LSAP's scales are learned, and settings:
-the paper's hyperparameters (its supplement; its b, 1.41 to 1.65, lies below the largest
-eigenvalue: ours is 2, where the bound holds), ours (`lsap`; chosen on validation nodes
-of the public split, those of the 60/20/20 sets on Amazon Photo), and each baseline's
-where they differ from those of its publication for Cora, which stand in `networks`. An
-entry adds to the one that it is `like`. Features of hundreds of words a node are not
-divided by their sum, which would make them too small to learn from.
+`settings.json` holds, by data set, what the files hold (nodes; edges, each once: the
+paper's Table 1 counts those of Planetoid as listed; classes, features), the `variant`
+of how LSAP's scales are learned, and settings: the paper's hyperparameters (its
+supplement; its b, 1.41 to 1.65, lies below the largest eigenvalue: ours is 2, where the
+bound holds), ours (`lsap`; chosen on validation nodes of the public split, those of the
+60/20/20 sets on Amazon Photo), and each baseline's where they differ from those of its
+publication for Cora, which stand in `networks`. An entry adds to the one that it is
+`like`. Features of hundreds of words a node are not divided by their sum, which would
+make them too small to learn from.
 """
 
 import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import torch
 
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.graph import EXPANSIONS, KERNELS
+from brainlsap.graph import EXPANSIONS
 from brainlsap.model.settings import PAPER_DEGREES, settle_kernel
 
 
@@ -27,20 +28,20 @@ class NodeSettings:
     """Every setting of one fit; see `LSAPNodeClassifier` for what each means."""
 
     network: str = "heat"
-    kernel: str = "chebyshev"
+    kernel: Literal["exact", "chebyshev", "hermite", "laguerre"] = "chebyshev"
     degree: int | None = None
     tolerance: float = 1e-3
     max_scale: float | None = None
     max_exact_nodes: int = 8000
-    scale_mode: str = "node"
-    scale_signal: str = "consistency"
+    scale_mode: Literal["node", "global", "frozen"] = "node"
+    scale_signal: Literal["labels", "consistency", "validation"] = "consistency"
     initial_scale: float | None = None
     scale_step: float = 10.0
     scale_clip: float = 0.1
-    scale_penalty: str = "none"
+    scale_penalty: Literal["none", "barrier", "l1"] = "none"
     penalty_weight: float = 1.0
     n_layers: int = 1
-    head: str = "linear"
+    head: Literal["linear", "convolution"] = "linear"
     hidden_units: int = 64
     dropout: float = 0.5
     input_dropout: float = 0.5
@@ -49,7 +50,7 @@ class NodeSettings:
     consistency: float = 1.0
     temperature: float = 0.5
     self_loops: bool = True
-    normalize: str = "row"
+    normalize: Literal["row", "none"] = "row"
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
     n_epochs: int = 300
@@ -59,30 +60,21 @@ class NodeSettings:
 _TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
 
 
-def _joined(entries: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return an entry, with what it is `like` where it says nothing."""
-    entry = dict(entries[name])
-    like = entry.pop("like", None)
-    return (_joined(entries, like) if like else {}) | entry
+def _joined(entries: dict[str, Any]) -> dict[str, Any]:
+    """Return entries, each with the earlier one it is `like` where it says nothing."""
+    whole: dict[str, Any] = {}
+    for name, entry in entries.items():
+        whole[name] = whole.get(entry.pop("like", ""), {}) | entry
+    return whole
 
 
-NODE_DATASETS, _NETWORKS = (
-    {name: _joined(_TABLES[part], name) for name in _TABLES[part]}
-    for part in ("datasets", "networks")
-)
+NODE_DATASETS, _NETWORKS = map(_joined, (_TABLES["datasets"], _TABLES["networks"]))
 NODE_MODELS: dict[str, str] = _TABLES["models"]
 """Printed names of the models, as in the paper, by the names that are asked for."""
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 """How LSAP's scales are learned without any label of a test node."""
 
-_CHOICES = {
-    "kernel": KERNELS,
-    "scale_mode": ("node", "global", "frozen"),
-    "scale_signal": ("labels", "consistency", "validation"),
-    "scale_penalty": ("none", "barrier", "l1"),
-    "head": ("linear", "convolution"),
-    "normalize": ("row", "none"),
-}
+_KINDS = {field.name: field.type for field in fields(NodeSettings)}
 _LEAST = {"temperature": 1e-6, "n_layers": 1, "n_views": 1, "n_epochs": 1}
 
 
@@ -103,7 +95,7 @@ def resolve_node_settings(
     check_choice("variant", variant, (*VARIANTS, "chosen"))
     variant = chosen_variant(model, variant, dataset)
     for name in given:
-        check_choice("option", name, [field.name for field in fields(NodeSettings)])
+        check_choice("option", name, _KINDS)
     own, chosen = NODE_DATASETS.get(dataset, {}), dict(_NETWORKS[model])
     if variant == "paper":
         chosen |= VARIANTS[variant] | own.get("paper", {})
@@ -115,8 +107,8 @@ def resolve_node_settings(
     chosen |= {name: value for name, value in given.items() if value is not None}
     settings = NodeSettings(**chosen)
     for name, value in chosen.items():
-        if name in _CHOICES:
-            check_choice(name, value, _CHOICES[name])
+        if get_origin(_KINDS[name]) is Literal:
+            check_choice(name, value, get_args(_KINDS[name]))
         elif name not in ("network", "degree"):
             check_at_least(name, value, _LEAST.get(name, 0))
         if name.endswith("dropout") and value > 0.95:

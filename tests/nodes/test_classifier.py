@@ -148,7 +148,7 @@ class TestSettings:
 @pytest.mark.parametrize(
     ("train", "validation", "model", "said"),
     [
-        ([0, 1, 2], [2, 3], make(), "1 node.* both train and validation, .* node 2"),
+        ([0, 1, 2], [2, 3], make(), r"1 node.* both train and validation: \[2\]"),
         ([0, 3], [6], make(), r"two classes.*has the classes \[0\]"),
         ([0, 1], [2], make(), "1 node.* have no label, or one that no"),
         (TRAIN, [59], make(), "1 node.* have no label, or one that no"),
