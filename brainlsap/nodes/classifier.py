@@ -14,8 +14,8 @@ from brainlsap.model.training import penalize, seeded
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
+# Some nodes, and the codes of their classes.
 LabelledNodes = tuple[Tensor, ...]
-"""Some nodes, and the codes of their classes."""
 
 
 class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
@@ -142,8 +142,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             a signal of validation nodes without them, or training that diverges.
         """
         settings = self.settings(getattr(graph, "name", ""))
-        moves = settings.scale_mode != "frozen"
-        if validation is None and moves and settings.scale_signal == "validation":
+        if validation is None and settings.scale_signal == "validation":
             raise ParameterError("scale_signal='validation' needs validation nodes.")
         device = torch.device(self.device)
         self.classes_, learned, watched = read_labels(graph, train, validation, device)
@@ -177,8 +176,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, graph: Any, nodes: np.ndarray) -> float:  # type: ignore[override]
         """Return the accuracy on some nodes; only here their labels are read."""
-        truth = np.asarray(graph.labels)[nodes]
-        return float((self.predict()[nodes] == truth).mean())
+        return float((self.predict() == np.asarray(graph.labels))[nodes].mean())
 
 
 def read_labels(

@@ -40,11 +40,11 @@ class NodeSplit:
 
     def __post_init__(self) -> None:
         masks = np.array(list(vars(self).values()))
-        n_shared = int((masks.sum(axis=0) > 1).sum())
-        if masks.dtype != bool or not masks.any(axis=1).all() or n_shared:
+        some, shared = masks.any(axis=1).all(), (masks.sum(axis=0) > 1).any()
+        if masks.dtype != bool or not some or shared:
             raise SplitError(
                 "train, validation and test must be masks that hold a node each and "
-                f"share none; got {masks.dtype}, sizes {self.sizes}, {n_shared} shared."
+                f"share none; got {masks.dtype}, sizes {self.sizes}."
             )
 
     @property
@@ -138,12 +138,11 @@ def load_nodes(
         graph = read_planetoid(found[0].parent, key)
     else:
         graph = read_gnn_benchmark(found[0], key)
-    n_features = graph.features.shape[1]
-    counts = [graph.n_nodes, graph.n_edges, graph.n_classes, n_features]
+    counts = [graph.n_nodes, graph.n_edges, graph.n_classes, graph.features.shape[1]]
     if counts != NODE_DATASETS[key]["counts"]:
         raise FileFormatError(
             f"{found[0]} is of another {key}: {counts} nodes, edges, classes and "
-            f"features, in the paper {NODE_DATASETS[key]['counts']}."
+            f"features, expected {NODE_DATASETS[key]['counts']}."
         )
     return graph
 

@@ -139,13 +139,11 @@ class NodeNetwork(nn.Module):
             return
         if n_nodes > given.max_exact_nodes:
             raise ParameterError(
-                f"the exact kernel needs the eigenvectors of {n_nodes} nodes, more than"
-                f" max_exact_nodes={given.max_exact_nodes}. Use model='lsap-c' with "
-                "tolerance=1e-6: the same numbers to six digits."
+                f"{n_nodes} nodes exceed max_exact_nodes={given.max_exact_nodes}; "
+                "model='lsap-c' with tolerance=1e-6 gives the same to six digits."
             )
-        rates, U = made_once(spectrum_of, W)
-        self.register_buffer("rates", rates, persistent=False)
-        self.register_buffer("U", U, persistent=False)
+        for name, made in zip(("rates", "U"), made_once(spectrum_of, W), strict=True):
+            self.register_buffer(name, made, persistent=False)
 
     def forward(self, n_views: int = 1) -> Tensor:
         """Return logits of shape `(n_nodes, n_views, n_classes)`."""
@@ -244,8 +242,8 @@ def gcnii(net: Any, H: Tensor) -> Tensor:
     return mlp(net, H)
 
 
+# What follows the first channels; other networks are of `layers`.
 READ_OUTS = {one.__name__: one for one in (mlp, gat, appnp, dagnn, gcnii)}
-"""What follows the first channels; other networks are of :func:`layers`."""
 
 
 class Attention(nn.Module):

@@ -71,8 +71,8 @@ def _joined(entries: dict[str, Any]) -> dict[str, Any]:
 NODE_DATASETS, _NETWORKS = map(_joined, (_TABLES["datasets"], _TABLES["networks"]))
 NODE_MODELS: dict[str, str] = _TABLES["models"]
 """Printed names of the models, as in the paper, by the names that are asked for."""
+# How LSAP's scales are learned without any label of a test node.
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
-"""How LSAP's scales are learned without any label of a test node."""
 
 _KINDS = {field.name: field.type for field in fields(NodeSettings)}
 _LEAST = {"temperature": 1e-6, "n_layers": 1, "n_views": 1, "n_epochs": 1}
@@ -116,17 +116,15 @@ def resolve_node_settings(
     return _settle_scales(settings) if settings.network == "heat" else settings
 
 
-def _settle_scales(settings: Any) -> NodeSettings:
+def _settle_scales(settings: Any) -> Any:
     """Fill in degree, start and largest scale, so that each is known and trusted."""
-    kernel, start, limit = settings.kernel, settings.initial_scale, settings.max_scale
-    if limit is None:
-        limit = max(8.0, start or 0.0)
+    kernel, start, given = settings.kernel, settings.initial_scale, settings.max_scale
+    limit = max(8.0, start or 0.0) if given is None else given
     if kernel != "exact":
         # signals on large graphs are float32
         trusted = EXPANSIONS[kernel].recurrence_limit
         limit = min(limit, trusted.get(torch.float32, limit))
     start = min(4.0, limit) if start is None else start
-    if settings.scale_mode == "frozen" and settings.max_scale is None:
+    if settings.scale_mode == "frozen" and given is None:
         limit = min(limit, max(start, 1e-3))
-    settled: Any = replace(settings, initial_scale=start, max_scale=limit)
-    return settle_kernel(settled)  # type: ignore[return-value]
+    return settle_kernel(replace(settings, initial_scale=start, max_scale=limit))

@@ -154,7 +154,7 @@ class TestSettings:
         (TRAIN, [59], make(), "1 node.* have no label, or one that no"),
         (TRAIN, None, make(variant="validation"), "needs validation nodes"),
         (TRAIN, None, make("adc"), "needs validation nodes"),
-        (TRAIN, None, make("exact", max_exact_nodes=59), r"60 nodes, .*=59.*lsap-c"),
+        (TRAIN, None, make("exact", max_exact_nodes=59), r"60 nodes .*=59.*lsap-c"),
         (TRAIN, [30], make(learning_rate=1e30, n_epochs=9), "training diverged"),
     ],
 )
