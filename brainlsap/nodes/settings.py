@@ -5,10 +5,10 @@ paper's Table 1 counts those of Planetoid as listed; classes, features), the `va
 of how LSAP's scales are learned, and settings: the paper's hyperparameters (its
 supplement; its b, 1.41 to 1.65, lies below the largest eigenvalue: ours is 2, where the
 bound holds), ours (`lsap`; chosen on validation nodes of the public split, those of the
-60/20/20 sets on Amazon Photo), and each baseline's where they differ from those of its
-publication for Cora, which stand in `networks`. An entry adds to the one that it is
-`like`. Features of hundreds of words a node are not divided by their sum, which would
-make them too small to learn from.
+60/20/20 sets on Amazon Photo and Computers), and each baseline's where they differ from
+those of its publication for Cora, which stand in `networks`. An entry adds to the one
+that it is `like`. Features of hundreds of words a node are not divided by their sum,
+which would make them too small to learn from.
 """
 
 import json
