@@ -278,7 +278,7 @@ def take_epoch(
 def label_loss(logits: Tensor, labelled: LabelledNodes) -> Tensor:
     """Return the mean cross-entropy of the labelled nodes over all views."""
     nodes, codes = labelled
-    codes = codes.repeat_interleave(logits.shape[1])
+    codes = codes[:, None].expand(-1, logits.shape[1]).flatten()
     return nn.functional.cross_entropy(logits[nodes].flatten(0, 1), codes)
 
 
