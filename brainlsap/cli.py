@@ -408,8 +408,8 @@ def check(
     leaks = brainlsap.evaluation.audit(cohort, folds)
     told = leaks["severity"] + ": " + leaks["finding"] + ". " + leaks["what_to_do"]
     lines = [textwrap.fill(one, 96, subsequent_indent="  ") for one in told]
-    print("\nLeaks and other explanations of a score:", end="\n  ")
-    print(*(lines or ["none found"]), sep="\n  ")
+    lines = lines or ["none found"]
+    print("\nLeaks and other explanations of a score:", *lines, sep="\n  ")
     if out is not None:
         with owner_only():  # both name people
             print(f"Audit: {brainlsap.data.write_tsv(leaks, Path(out) / 'audit.tsv')}")
@@ -456,7 +456,10 @@ def run(
     if splits is not None:
         studying["cv"] = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
     how: Options = {"n_jobs": -1} | studying | model
-    _print_scores(brainlsap.run_study(cohort, out, verbose=True, **how), Path(out))
+    evaluation = brainlsap.run_study(cohort, out, verbose=True, **how)
+    main_ones = ["balanced_accuracy", "accuracy", "f1", "auc"]  # the rest is in files
+    print(brainlsap.score_table(evaluation, main_ones).to_string(index=False))
+    print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
 
 @command(
@@ -613,9 +616,3 @@ def _configured(config: str | None, options: Options) -> list[Options]:
             "and LSAPClassifier."
         )
     return [{name: asked[name] for name in names & set(asked)} for names in known]
-
-
-def _print_scores(evaluation: Any, results: Path) -> None:
-    main_ones = ["balanced_accuracy", "accuracy", "f1", "auc"]  # the rest is in files
-    print(brainlsap.score_table(evaluation, main_ones).to_string(index=False))
-    print(f"Report: {results / 'report' / 'report.html'}")

@@ -76,8 +76,6 @@ def fit_model(
         facts={
             "steps": steps.to_dict() if steps else None,
             "merged_classes": cohort.provenance.get("merged_classes"),
-            "scans": cohort.n_scans,
-            "participants": len(set(cohort.groups)),
         },
     )
     save_model(model, out)
@@ -154,8 +152,7 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     if len(origin.region_names) != cohort.n_rois:
         raise RegionNameError(
             f"the model was fitted on {len(origin.region_names)} regions of "
-            f"{origin.atlas_name}, the cohort has {cohort.n_rois} of "
-            f"{cohort.atlas.name}. Read it with the atlas of the fit."
+            f"{origin.atlas_name}, and the cohort has {cohort.n_rois}."
         )
     rows = cohort.atlas.match(origin.region_names)
     missing = sorted(set(origin.feature_names) - set(cohort.feature_names))
@@ -172,8 +169,7 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     ):
         raise ParameterError(
             "the model was fitted with one connectome for everybody, and the cohort "
-            "has another, or one for each scan. Leave connectome= out: the model "
-            "brings its own."
+            "has others. Leave connectome= out: the model brings its own."
         )
     features = cohort.features[:, rows][:, :, columns]
     if origin.facts.get("steps"):
