@@ -249,7 +249,7 @@ def _in_flags(text: str, call: Callable[..., None]) -> str:
 
     text = re.sub(rf"^({'|'.join(names)})(?= must be )", r"\1=", text)
     text = re.sub(rf"\b({'|'.join(names)})='([\w-]+)'", r"\1= \2", text)
-    text = re.sub(r"(?<![\w/.=-])([a-z_]+)=(?=[\s.,;:)]|$)", say, text)
+    text = re.sub(r"(?<![\w/.=-])([a-z_]+)=(?:True)?(?=[\s.,;:)]|$)", say, text)
     # "label= (--label)" says both: one is enough here
     return re.sub(r"(--[a-z-]+) \((\1[^)]*)\)", r"\2", text)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.cli import _in_flags, atlas, build_parser, main, predict, run
+from brainlsap.cli import _in_flags, atlas, build_parser, main, nodes, predict, run
 
 READING = ("--atlas", "desikan82", "--feature", "fdg")
 BRIEF = ("--folds", "2", "--epochs", "3", "--jobs", "1")
@@ -274,6 +274,7 @@ def test_every_option_is_explained_and_run_has_few(monkeypatch):
         (run, "measure= takes another", "measure (in a --config file) takes another"),
         (atlas, "labels= or image= must name them", "--labels or --image must name"),
         (predict, "Leave measure= out", "Leave measure= out"),
+        (nodes, "as data=, or download=True to", "as --data, or --download to"),
         (run, "atlas (row_order='atlas')", "atlas (--row-order atlas)"),
     ],
 )
