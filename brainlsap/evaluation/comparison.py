@@ -225,7 +225,7 @@ def bootstrap_scores(
     Returns
     -------
     DataFrame
-        score, estimate, low, high; the rows of :data:`INTERVAL_SCORES`, NaN for scores
+        score, estimate, low, high; the rows of `INTERVAL_SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
     told, person = _predictions_of(evaluation, model)

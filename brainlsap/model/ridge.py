@@ -637,7 +637,7 @@ class LSAPRidgeClassifier(PackedClassifier):
 
     @threadpool_limits.wrap(limits=1)
     def learn_evidence(self, X: np.ndarray, groups: np.ndarray) -> Evidence:
-        """Return the evidence of packed scans for :func:`region_slopes`.
+        """Return the evidence of packed scans for `region_slopes`.
 
         Every person counts the same, so that it fits any labels.
         """
