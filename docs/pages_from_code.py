@@ -48,6 +48,7 @@ NONE = "*Not run yet: the command above makes it.*\n"
 
 def write_pages(folder: Path) -> None:
     """Write every page into a folder."""
+    shutil.rmtree(folder / "api", ignore_errors=True)  # also of names that are gone
     folder.mkdir(parents=True, exist_ok=True)
     for name, title in PACKAGES.items():
         (folder / f"{name}.rst").write_text(package_page(name, title), encoding="utf-8")
