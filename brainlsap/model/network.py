@@ -42,12 +42,14 @@ def _draw(x: Tensor, level: int) -> Tensor:
 def _kept(drawn: Tensor, level: int, x: Tensor) -> Tensor:
     """Return 0 for what is dropped of `x`, else 1, in its shape."""
     n_bits = _n_bits(level)
-    shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
     if n_bits < 8:
+        shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
         drawn = drawn & (((1 << n_bits) - 1) << shifts).to(torch.uint8)
-    least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
+        least = (level >> (8 - n_bits) << shifts).to(torch.uint8)
+    else:
+        least = torch.tensor(level, dtype=torch.uint8)
     # compared into numbers: to truth values, and those to numbers, takes ten times that
-    kept = torch.ge(drawn, least, out=x.new_empty(len(least), drawn.shape[-1]))
+    kept = torch.ge(drawn, least, out=x.new_empty(drawn.shape))
     return kept.flatten()[: x.numel()].view(x.shape)
 
 
