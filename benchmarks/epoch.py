@@ -100,7 +100,7 @@ def own_products(n_scans: int, n_rois: int = N_ROIS) -> Callable[[], None]:
 
 def default_epoch(n_scans: int, repeats: int) -> str:
     """Time an epoch of the default: one layer, eight units, dropout 0.3."""
-    given = {"initial_scale": 1.0, "linear_penalty": 0.0}
+    given = {"initial_scale": 1.0}
     settings = settle_kernel(resolve_settings("default", given))
     _, _, epoch = prepare(settings, draw(n_scans))
     took, ratio = beside(epoch, own_products(n_scans), repeats)

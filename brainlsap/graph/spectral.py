@@ -177,6 +177,8 @@ class GraphBatch:
         all; empty unless kept for further layers.
     chunk : int
         Items handled at once, to stay in cache; results agree to rounding.
+    offset : Tensor of shape (n_items, n_classes) or None
+        Logits to which a network adds its own.
     """
 
     def __init__(
@@ -192,6 +194,7 @@ class GraphBatch:
         """
         self.series, self.chunk = series, 16 if X.device.type == "cpu" else 512
         self.signal = X.new_empty(series.order + 1, *X.shape)
+        self.offset: Tensor | None = None
         kept, start = [], 0
         for one in spectra:
             spectrum = Spectrum(*(part.to(X.device) for part in one))
@@ -210,6 +213,7 @@ class GraphBatch:
         chosen.signal = self.signal[:, items]
         each = (one if len(one) == 1 else one[items] for one in self.graphs)
         chosen.graphs = tuple(each)
+        chosen.offset = None if self.offset is None else self.offset[items]
         return chosen
 
     def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:

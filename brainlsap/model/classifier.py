@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from brainlsap.model.inputs import (
 from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
-    AUTO,
     EVIDENCE,
     OPTIONS,
     Settings,
@@ -40,10 +39,9 @@ from brainlsap.model.training import (
 # Of the way from chance to 1, on the training scans: with five classes, 0.36.
 _LEAST_LEARNED = 0.2
 _QUARTERS = np.linspace(0, 1, 5)
-# Where scales start, and how a linear path is held, if the evidence is against the
-# network. From larger scales they cannot come down in time, and a linear path helps (it
-# is logistic regression); elsewhere it overfits before the rest.
-_NO_NETWORK, _LINEAR = 0.2, 0.1
+# Where scales start if the evidence is against the network: from larger ones they
+# cannot come down in time.
+_NO_NETWORK = 0.2
 
 
 class GraphClassifier(PackedClassifier):
@@ -97,14 +95,16 @@ class GraphClassifier(PackedClassifier):
         self.settings_ = settings
         with threads(self.n_threads):
             batch, seed = self._batch(connectomes, features), self.random_state or 0
-            settings, scales = self._first_scales(X, y, groups, settings)
+            scales = self._first_scales(X, y, groups, settings)
+            if self.ridge_ is not None:
+                self._put_offset(batch, self.ridge_.left_out_scores_)
             splits = inner_splits(codes, groups, settings, seed)
             runs = train_starts(
                 batch, codes, splits, self.measured_, scales, settings, seed
             )
             self.networks_ = [run.network for run in usable_runs(runs)]
             self.history_ = [run.history for run in runs]
-            self.fit_report_ = self._report(runs, settings)
+            self.fit_report_ = self._report(runs)
             if settings.network == "heat":
                 self._keep_scales(runs, scales)
             self.temperature_ = 1.0
@@ -135,6 +135,8 @@ class GraphClassifier(PackedClassifier):
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         with threads(self.n_threads), torch.no_grad():
             batch = self._batch(connectomes, features)
+            if self.ridge_ is not None:
+                self._put_offset(batch, self.ridge_.decision_scores(X))
             each = [net(batch).double() / self.temperature_ for net in self.networks_]
             return torch.stack(each).softmax(2).mean(0).cpu().numpy()
 
@@ -143,14 +145,21 @@ class GraphClassifier(PackedClassifier):
         how = self.settings_, self.preparation_, device
         return make_batch(connectomes, scaled, *how)
 
+    def _put_offset(self, batch: Any, scores: np.ndarray) -> None:
+        logits = self.ridge_.log_odds(scores)  # type: ignore[union-attr]
+        batch.offset = torch.from_numpy(logits).to(batch.signal)
+
     def _first_scales(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray, settings: Settings
-    ) -> tuple[Settings, np.ndarray]:
-        """Return where scales start, and the settings with what depends on it."""
-        start, helps = settings.initial_scale, True
-        if start == EVIDENCE:
+    ) -> np.ndarray:
+        """Return where scales start; by evidence, keep the ridge that they are of."""
+        start: Any = settings.initial_scale
+        self.ridge_: LSAPRidgeClassifier | None = None
+        if start == EVIDENCE and settings.inputs == "constant":
+            start = 1.0  # a ridge of the features would tell what is kept from LSAP
+        elif start == EVIDENCE:
             highest = float(settings.max_scale or 0.0)
-            ridge = LSAPRidgeClassifier(
+            self.ridge_ = LSAPRidgeClassifier(
                 "auto" if settings.scale_mode == "region" else "one",
                 classes=getattr(self, "classes", None),
                 max_scale=highest,
@@ -159,15 +168,13 @@ class GraphClassifier(PackedClassifier):
                 weights=settings.weights,
                 preparation=settings.preparation,
             ).fit(X, y, groups)
-            helps = ridge.chosen_ != "none"
+            helps = self.ridge_.chosen_ != "none"
             # from the upper half of what is trusted, steps soon end at its limit
-            start = np.minimum(ridge.scales_ if helps else _NO_NETWORK, highest / 2)
-        scales = np.full(self.n_rois_, start, dtype=np.float64)
-        if settings.linear_penalty == AUTO:
-            settings = replace(settings, linear_penalty=0.0 if helps else _LINEAR)
-        return settings, scales
+            start = self.ridge_.scales_ if helps else _NO_NETWORK
+            start = np.minimum(start, highest / 2)
+        return np.full(self.n_rois_, start, dtype=np.float64)
 
-    def _report(self, runs: list[Run], settings: Settings) -> dict[str, Any]:
+    def _report(self, runs: list[Run]) -> dict[str, Any]:
         """Return how the fit went, so that it can be written as JSON."""
         best = min(runs, key=lambda run: run.best_loss).history
         faults = [run.fault for run in runs if run.fault]
@@ -182,7 +189,7 @@ class GraphClassifier(PackedClassifier):
             "n_unhealthy": len(faults),
             "failed": None,
             "warnings": [],
-            "settings": asdict(settings),
+            "settings": asdict(self.settings_),
         }
         if faults:
             report["warnings"] = [
@@ -239,7 +246,10 @@ class LSAPClassifier(GraphClassifier):
     initial_scale : float or "evidence", optional
         Where scales start (paper 2): by default at those of highest evidence in
         :class:`LSAPRidgeClassifier`, which is fitted to the same scans first; at 0.2
-        where the evidence is against the network.
+        where the evidence is against the network. The networks then learn what that
+        ridge leaves over: their logits are added to its own, which are those of a fit
+        without the person in training. A number, or constant inputs (scale 1), is LSAP
+        by itself.
     max_scale : float, optional
         Scales are kept at or below it, and below what kernel and degree are
         trusted at (default 10; 5 for Hermite).
@@ -288,8 +298,6 @@ class LSAPClassifier(GraphClassifier):
         - `dropout`: share of units dropped in training.
         - `learning_rate`, `weight_decay`: of Adam.
         - `readout_penalty`: weight of the perceptron's squared first-layer weights.
-        - `linear_penalty`: of a linear path beside it; 0 leaves it out, "auto" is 0.1
-          where the evidence is against the network, and 0 otherwise.
         - `patience`: epochs without better validation loss (0: never stop early).
         - `validation_fraction`: share of the training people that each start watches.
         - `batch_size`: scans a step (0: all).
@@ -309,6 +317,8 @@ class LSAPClassifier(GraphClassifier):
         Of the starts that are averaged: not of dead or diverged ones.
     scales_start_ : array of shape (n_rois,)
         Where scales began.
+    ridge_ : LSAPRidgeClassifier or None
+        Whose logits those of the networks are added to.
     scale_path_ : array of shape (5, n_rois)
         Scales at 0, 1/4, 1/2, 3/4 and all of training (up to each start's chosen
         epoch), the mean over starts.
@@ -492,7 +502,6 @@ class NetworkClassifier(GraphClassifier):
             "initial_scale": float(self.scale),
             "readout_units": self.hidden_units,
             "readout_penalty": 0.0,
-            "linear_penalty": 0.0,
             "least_learned": _LEAST_LEARNED,
         }
         return resolve_settings("default", given)

@@ -210,18 +210,13 @@ class GraphNetwork(nn.Module):
         n_outputs = n_classes - self.ordinal
         self.readout = nn.Linear(n_measured * widths[-1], settings.readout_units)
         self.output = nn.Linear(settings.readout_units, n_outputs)
-        self.linear = None
-        if float(settings.linear_penalty):
-            self.linear = nn.Linear(n_measured * n_channels, n_outputs)
-            nn.init.zeros_(self.linear.weight)
         self.dropout = settings.dropout
         # by number: to look which they are would stop a graphics card
         self.register_buffer("rows", measured.nonzero().flatten())
 
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
-        """Return logits of shape `(n_items, n_classes)`."""
-        straight, Z = self._carried(batch)
-        Z = self._measured(Z)
+        """Return logits of shape `(n_items, n_classes)`, with the batch's offset."""
+        Z = self._measured(self._carried(batch))
         if len(self.mix):
             weights = self.mix[-1].weight, self.mix[-1].bias, self.readout.weight
             level = round(self.dropout * 256) if self.training else 0
@@ -232,9 +227,14 @@ class GraphNetwork(nn.Module):
         # the paper's supplement puts a ReLU on the logits; its authors' code does not
         units = torch.relu(read + self.readout.bias)
         logits = self.output(drop(units, self.dropout, self.training))
-        if self.linear is not None:
-            logits = logits + self.linear(self._measured(straight).flatten(1))
-        return ordinal_log_probabilities(logits) if self.ordinal else logits
+        logits = ordinal_log_probabilities(logits) if self.ordinal else logits
+        return logits if batch.offset is None else logits + batch.offset
+
+    @torch.no_grad()
+    def add_nothing(self) -> None:
+        """Begin with an output of zero, whatever the scan."""
+        self.output.weight.zero_()
+        self.output.bias.zero_()
 
     @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
@@ -245,9 +245,9 @@ class GraphNetwork(nn.Module):
             self._carried(batch, remember=True)
             self.train(was_training)
 
-    def _carried(self, batch: Any, remember: bool = False) -> tuple[Tensor, Tensor]:
-        """Return what the first and the last layer carry, standardised."""
-        first = Z = batch.signal
+    def _carried(self, batch: Any, remember: bool = False) -> Tensor:
+        """Return what the last layer carries, standardised."""
+        Z: Tensor = batch.signal
         H: Tensor | None = None  # the first layer's lies in the batch, as suits it
         for number, standardize in enumerate(self.standardize):
             if number:
@@ -257,8 +257,7 @@ class GraphNetwork(nn.Module):
             if remember:
                 standardize.remember(Z)  # type: ignore[operator]
             Z = standardize(Z)
-            first = first if number else Z
-        return first, Z
+        return Z
 
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array

@@ -8,7 +8,7 @@ matrices kept of each graph (:class:`DenseGraphs`). A further baseline is one en
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -76,6 +76,7 @@ class DenseGraphs:
 
     signal: Tensor
     graphs: tuple[Tensor, ...]
+    offset: ClassVar[None] = None
 
     def select(self, items: Tensor | slice) -> "DenseGraphs":
         """Return the batch of some items; a slice copies nothing."""

@@ -661,11 +661,18 @@ class LSAPRidgeClassifier(PackedClassifier):
             self.intercept_
         )
 
+    def log_odds(self, scores: np.ndarray) -> np.ndarray:
+        """Return log-probabilities of the classes, up to a constant, of scores.
+
+        `scores` (n_scans, n_targets) are of :meth:`decision_scores`, or the left-out
+        ones of the training scans; the result is (n_scans, n_classes).
+        """
+        apart = scores[:, None] - self.means_
+        return -np.einsum("nck,kl,ncl->nc", apart, self.precision_, apart) / 2
+
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Return the probability of every class, shape (n_scans, n_classes)."""
-        apart = self.decision_scores(X)[:, None] - self.means_
-        logits = -np.einsum("nck,kl,ncl->nc", apart, self.precision_, apart) / 2
-        return softmax(logits, axis=1)
+        return softmax(self.log_odds(self.decision_scores(X)), axis=1)
 
 
 @threadpool_limits.wrap(limits=1)

@@ -17,7 +17,6 @@ from brainlsap.graph import (
 )
 
 EVIDENCE = "evidence"
-AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ class Settings:
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     readout_penalty: float = 1e-2
-    linear_penalty: float | str = AUTO
     class_weight: str = "balanced"
     n_epochs: int = 400
     patience: int = 40
@@ -78,7 +76,6 @@ PRESETS = {
         dropout=0.5,
         weight_decay=5e-4,
         readout_penalty=0.0,
-        linear_penalty=0.0,
         scale_penalty="barrier",
         class_weight="none",
         n_epochs=2000,
@@ -92,7 +89,7 @@ PRESETS = {
 OPTIONS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
     *("penalty_weight", "readout_units", "standardize", "dropout", "learning_rate"),
-    *("weight_decay", "readout_penalty", "linear_penalty", "patience"),
+    *("weight_decay", "readout_penalty", "patience"),
     *("validation_fraction", "batch_size", "preparation", "inputs"),
 )
 """Settings that stand in the `options` of :class:`LSAPClassifier`."""

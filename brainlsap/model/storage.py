@@ -31,7 +31,10 @@ HEADER = "brainlsap"
 
 _KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
 _CLASSIFIERS: dict[str, Any] = {one.__name__: one for one in _KINDS}
-_RECORDS = {one.__name__: one for one in (History, InputScaler, Preparation, Settings)}
+_RECORDS = {
+    one.__name__: one
+    for one in (History, InputScaler, LSAPRidgeClassifier, Preparation, Settings)
+}
 
 
 @dataclass(frozen=True)
@@ -229,8 +232,11 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
             return arrays[value["__array__"]]
         if "__texts__" in value:
             return np.array(value["__texts__"], dtype=np.dtype(value["dtype"]))
-        kind = value.pop("__record__", None)
-        return value if kind is None else _RECORDS[kind](**value)
+        if "__record__" not in value:
+            return value
+        record = object.__new__(_RECORDS[value.pop("__record__")])
+        record.__dict__.update(value)
+        return record
 
     about = json.loads(text, object_hook=decode)
     model = _CLASSIFIERS[about["kind"]](**about["parameters"])
@@ -241,14 +247,13 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
     model.origin_.check(model)
     if isinstance(model, LSAPRidgeClassifier):
         return model
-    settings = Settings(**model.fit_report_["settings"])  # "auto" is settled in these
     sizes = model.n_rois_, model.n_features_, len(model.classes_)
     measured = torch.from_numpy(np.array(model.measured_))
     weights, model.networks_ = model.networks_, []
     for each in weights:
         # no weights are drawn (a generator would move); the file's come in their place
         with torch.device("meta"):
-            network = GraphNetwork(*sizes, settings, measured, 0.0)
+            network = GraphNetwork(*sizes, model.settings_, measured, 0.0)
         state = {name: torch.from_numpy(np.array(one)) for name, one in each.items()}
         network.load_state_dict(state, assign=True)
         model.networks_.append(network.eval())

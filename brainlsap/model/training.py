@@ -214,13 +214,12 @@ def make_epoch(
     batch, codes = train
     n_items = len(codes)
     n_steps = -(-n_items // (settings.batch_size or n_items))
-    held = {network.readout.weight: settings.readout_penalty}
-    if network.linear is not None:
-        held[network.linear.weight] = float(settings.linear_penalty)
     by_decay = dict[float, list]()
     for name, weight in network.named_parameters():
         if "raw_scale" not in name:  # Adam's decay is the slope of half the squares
-            decay = settings.weight_decay + 2 * held.get(weight, 0.0)
+            is_held = weight is network.readout.weight
+            penalty = settings.readout_penalty if is_held else 0.0
+            decay = settings.weight_decay + 2 * penalty
             by_decay.setdefault(decay, []).append(weight)
     adam = torch.optim.Adam(
         [{"params": some, "weight_decay": decay} for decay, some in by_decay.items()],
@@ -360,7 +359,10 @@ def train_starts(
 
     def make_network() -> GraphNetwork:
         start = torch.from_numpy(measured), scales
-        return GraphNetwork(*sizes, settings, *start).to(batch.signal.device)
+        network = GraphNetwork(*sizes, settings, *start)
+        if batch.offset is not None:
+            network.add_nothing()
+        return network.to(batch.signal.device)
 
     runs = []
     for number, rows in enumerate(splits):

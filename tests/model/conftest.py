@@ -58,7 +58,6 @@ def _settle(**given):
         "hidden_units": 4,
         "readout_units": 5,
         "dropout": 0.0,
-        "linear_penalty": 0.0,
         "weight_decay": 0.0,
         "initial_scale": 1.0,
         "max_scale": 2.5,
@@ -78,8 +77,6 @@ def _draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):
         network = GraphNetwork(
             n_rois, n_channels, n_classes, settings, measured, settings.initial_scale
         )
-        if network.linear is not None:
-            torch.nn.init.normal_(network.linear.weight)
     network.double()
     if settings.scale_mode == "region":
         # unequal on purpose: equal scales hide a kernel that is transposed
@@ -91,21 +88,17 @@ def _slow_logits(network, L, X):
     """K convolutions, standardised over these scans, scan by scan, in NumPy."""
     scale = network.heat().detach()
     kernels = [exact_heat_kernel(one, scale).numpy() for one in L]
-    H, first = X.numpy(), None
+    H = X.numpy()
     for mix, standardize in zip(network.mix, network.standardize, strict=True):
         Z = np.stack([K @ signal for K, signal in zip(kernels, H, strict=True)])
         if not isinstance(standardize, torch.nn.Identity):
             Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
-        first = Z if first is None else first
         H = np.maximum(_affine(mix, Z.swapaxes(1, 2)).swapaxes(1, 2), 0)
     logits = []
-    for signal, start in zip(H, first, strict=True):
+    for signal in H:
         flat = signal[network.rows.numpy()].ravel()
         hidden = np.maximum(_affine(network.readout, flat), 0)
         logits.append(_affine(network.output, hidden))
-        if network.linear is not None:
-            straight = start[network.rows.numpy()].ravel()
-            logits[-1] = logits[-1] + _affine(network.linear, straight)
     return np.array(logits)
 
 

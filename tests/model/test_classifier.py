@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack, unpack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     KERNELS,
@@ -42,7 +42,6 @@ SMALL = {
     "hidden_units": 3,
     "readout_units": 6,
     "dropout": 0.1,
-    "linear_penalty": 0.0,
     "learning_rate": 0.02,
     "n_starts": 2,
     "n_epochs": 20,
@@ -255,7 +254,7 @@ def test_scale_path_leads_from_the_start_to_what_was_learned(scans):
 
 def test_scales_start_at_those_of_highest_evidence(draw_scans):
     scans = draw_scans(n_people=40)
-    given = {"initial_scale": None, "linear_penalty": "auto", "n_epochs": 2}
+    given = {"initial_scale": None, "n_epochs": 2}
     for mode in ("region", "global", "frozen"):
         model = fit(scans, scale_mode=mode, **given)
         ridge = LSAPRidgeClassifier(
@@ -263,8 +262,19 @@ def test_scales_start_at_those_of_highest_evidence(draw_scans):
         ).fit(scans.X, scans.y, groups=scans.people)
         found = ridge.scales_ if ridge.chosen_ != "none" else np.full(7, 0.2)
         assert_allclose(model.scales_start_, found, rtol=1e-6)
-        linear = model.networks_[0].linear is not None
-        assert linear == (ridge.chosen_ == "none")
+        # a network whose output is nothing leaves the ridge's prediction
+        for network in model.networks_:
+            network.add_nothing()
+        left = model.predict_proba(scans.X)
+        assert_allclose(left, ridge.predict_proba(scans.X), rtol=1e-4)
+
+
+def test_no_ridge_tells_constant_inputs_the_features(draw_scans):
+    scans = draw_scans(n_people=40)
+    model = fit(scans, initial_scale=None, inputs="constant", n_epochs=2)
+    W, features = unpack(scans.X)
+    others = pack(W, np.random.default_rng(1).normal(size=features.shape))
+    assert_array_equal(model.predict_proba(scans.X), model.predict_proba(others))
 
 
 def test_scale_modes(scans):

@@ -138,7 +138,7 @@ def setter(value, *keys):
     return edit
 
 
-SETTINGS = "fitted", "fit_report_", "settings", "hidden_units"
+SETTINGS = "fitted", "settings_", "hidden_units"
 
 
 @pytest.mark.parametrize(
