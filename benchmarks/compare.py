@@ -17,6 +17,8 @@ from brainlsap.report import comparison_table, score_table, table_text
 
 SCORES = ("accuracy", "precision", "balanced_accuracy", "auc", "f1")
 
+FAST = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 200}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -26,10 +28,11 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["all"])
     parser.add_argument("--epochs", type=int, help="of every network, at the most")
     options = parser.parse_args()
-    given = {"n_epochs": options.epochs} if options.epochs else {}
+    given = {} if options.full else dict(FAST)
+    given |= {"n_epochs": options.epochs} if options.epochs else {}
     for name in options.cohorts or OPEN_COHORTS:
         started, cohort = time.monotonic(), open_cohort(name)
-        models = make_models(options.models, fast=not options.full, **given)
+        models = make_models(options.models, **given)
         evaluation = cross_validate(
             models, cohort, baselines=False, n_jobs=options.jobs, verbose=True
         )
@@ -38,7 +41,7 @@ def main() -> None:
         scores["seconds a fit"] = fits.mean().round(1).to_numpy()
         text = (
             f"5 folds by person; settings "
-            f"{'of the default' if options.full else 'fixed (fast=True)'}.\n\n"
+            f"{'of the default' if options.full else f'fixed ({FAST})'}.\n\n"
             f"{table_text(scores)}\n{table_text(comparison_table(evaluation))}\n"
             f"{(time.monotonic() - started) / 60:.1f} min with {options.jobs} "
             f"processes; {load()}."

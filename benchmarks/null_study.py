@@ -8,7 +8,7 @@ t-test, which takes folds for independent, is counted beside it.
 `permuted`: labels permuted between people, all visits together, 20 times a model, on
 open data; the mean of the scores must be within 3 standard errors of chance. Folds are
 drawn anew for each permutation, as they would be for the true labels. With
-`--models all`, every model and control at its fixed settings (`fast=True`), each
+`--models all`, every model and control with one start at a scale of 1, each
 permutation on one held-out fold of five, so that 20 cost what four comparisons do.
 
     python benchmarks/null_study.py comparison permuted
@@ -150,7 +150,8 @@ def score_brief(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
 
 def score_all(cohort: Cohort, seed: int, n_epochs: int) -> dict[str, float]:
     """Return balanced accuracy of all models and controls on one fold of five."""
-    models = make_models("all", random_state=seed, fast=True, n_epochs=n_epochs)
+    given = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": n_epochs}
+    models = make_models("all", random_state=seed, **given)
     splits = make_splits(cohort.y, cohort.groups, 5, seed)[:1]
     evaluation = cross_validate(
         models, cohort, splits, random_state=seed, baselines=False

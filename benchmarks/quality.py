@@ -47,11 +47,11 @@ def evaluate(
 ) -> Evaluation:
     rivals = make_models([*LINEAR, *RIDGES], random_state=seed)
     return cross_validate(
-        models,
+        models | rivals,
         cohort,
         5,
         random_state=seed,
-        baselines=rivals,
+        baselines=False,
         n_jobs=options.jobs,
         verbose=True,
     )

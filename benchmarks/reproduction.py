@@ -70,7 +70,8 @@ def main() -> None:
 def compare(cohort: Cohort, options: argparse.Namespace) -> pd.DataFrame:
     """Return a row for each model: published, by person, by scan."""
     seed, names = options.seed, [name.strip() for name in options.models.split(",")]
-    models = make_models(names, random_state=seed, fast=not options.full)
+    fast = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 200}
+    models = make_models(names, random_state=seed, **({} if options.full else fast))
     found = {}
     for way, groups in (
         ("by person", cohort.groups),

@@ -458,7 +458,10 @@ def run(
     how: Options = {"n_jobs": -1} | studying | model
     evaluation = brainlsap.run_study(cohort, out, verbose=True, **how)
     main_ones = ["balanced_accuracy", "accuracy", "f1", "auc"]  # the rest is in files
-    print(brainlsap.score_table(evaluation, main_ones).to_string(index=False))
+    table = brainlsap.score_table(evaluation, main_ones)
+    print(table.drop(columns="remark", errors="ignore").to_string(index=False))
+    for model, other in evaluation.same_as.items():
+        print(f"The same predictions in every fold: {model} and {other}")
     print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
 

@@ -28,18 +28,18 @@ for name, entry in MODELS.items():
 # %% [markdown]
 # ## Run a few
 #
-# `fast=True` fixes settings instead of choosing them inside the folds. For a paper
-# leave it out, and give all models the same care.
+# One start and few epochs are for a first look. For a paper leave them out, and give
+# all models the same care.
 
 # %%
 cohort = make_cohort(36, atlas="desikan82", random_state=1)
 names = ["LSAP-C", "GraphHeat", "MLP", "linear SVM", "confounds only"]
-models = make_models(names, fast=True, n_epochs=25)
+models = make_models(names, n_starts=1, n_epochs=25)
 evaluation = cross_validate(models, cohort, cv=3, baselines=False)
 print(table_text(score_table(evaluation), "markdown"))
 
 # %% [markdown]
-# The p-values are of the corrected resampled t test, by Holm for the number of models:
+# The p-values are of the corrected resampled t test, by Holm for their number:
 # folds share their training people, so the usual paired test finds differences that are
 # not there.
 

@@ -31,7 +31,6 @@ from brainlsap.evaluation.splits import (
     leave_one_out_splits,
     make_splits,
     read_splits,
-    write_splits,
 )
 
 __all__ = [
@@ -62,5 +61,4 @@ __all__ = [
     "region_importance",
     "region_properties",
     "spin_test",
-    "write_splits",
 ]

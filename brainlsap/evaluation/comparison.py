@@ -1,6 +1,6 @@
 """Models against each other, and intervals of scores, both over people."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,10 +18,10 @@ from brainlsap.evaluation.metrics import (
 )
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import Evaluation
+from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
 
 LEVEL = (0.025, 0.975)
-DRAWS_AT_ONCE = 200
 
 
 class TTest(NamedTuple):
@@ -90,7 +90,8 @@ def compare_models(
     """Compare one model with all others on the same folds.
 
     Differences over folds, the corrected resampled t test of :func:`corrected_t_test`
-    with people counted, and Holm's correction for the number of models.
+    with people counted, and Holm's correction for the number of comparisons: models
+    that predicted the very same in every fold are one.
 
     Parameters
     ----------
@@ -105,9 +106,10 @@ def compare_models(
     -------
     DataFrame
         model, role, difference (reference less model; above 0 the reference has the
-        higher score), low, high (95%, not corrected), t, p_value, p_holm, n_folds,
-        better ("yes" where the reference is better and p_holm < 0.05, "no" where it is
-        worse so, else "not shown"). A model with a failed fit has NaN.
+        higher score), low, high (95%, not corrected), t, p_value, p_holm,
+        n_comparisons, n_folds, better ("yes" where the reference is better and p_holm <
+        0.05, "no" where it is worse so, else "unclear"). A model with a failed fit has
+        NaN.
 
     Raises
     ------
@@ -135,11 +137,16 @@ def compare_models(
     roles = fits.groupby("model")["role"].first()
     table.insert(0, "model", others)
     table.insert(1, "role", [roles[name] for name in others])
-    table["p_holm"] = adjust_p_values(table["p_value"])
+    kind = pd.Series([reference, *others]).replace(evaluation.same_as)
+    counted = ~kind.duplicated()[1:].to_numpy()
+    table["p_holm"] = adjust_p_values(table["p_value"].where(counted))
+    alike = table.groupby(kind[1:].to_numpy())["p_holm"]
+    table["p_holm"] = alike.transform("first").fillna(table["p_value"])
+    table["n_comparisons"] = counted.sum()
     table["n_folds"] = len(scores)
     sign = -1 if score in LOWER_IS_BETTER else 1
     sure, ahead = table["p_holm"] < 0.05, sign * table["difference"] > 0
-    table["better"] = np.where(sure, np.where(ahead, "yes", "no"), "not shown")
+    table["better"] = np.where(sure, np.where(ahead, "yes", "no"), "unclear")
     return table
 
 
@@ -168,8 +175,8 @@ def ladder_table(
     DataFrame
         One row a step: below, above (models), score_below, score_above, difference
         (above less below), low, high (95%), p_value, p_holm, and adds ("yes" where the
-        model above is better and p_holm < 0.05, "no" where it is worse so, else "not
-        shown"). Empty where the models are not there.
+        model above is better and p_holm < 0.05, "no" where it is worse so, else
+        "unclear"). Empty where the models are not there.
     """
     check_at_least("n_draws", n_draws, 1)
     names, rows = evaluation.cohort.classes, evaluation.predictions
@@ -191,7 +198,7 @@ def ladder_table(
     table = pd.DataFrame(found, columns=[*columns, "low", "high", "p_value"])
     table["p_holm"] = adjust_p_values(table["p_value"])
     better = np.where(table["difference"] > 0, "yes", "no")
-    table["adds"] = np.where(table["p_holm"] < 0.05, better, "not shown")
+    table["adds"] = np.where(table["p_holm"] < 0.05, better, "unclear")
     return table
 
 
@@ -230,15 +237,15 @@ def bootstrap_scores(
     """
     told, person = _predictions_of(evaluation, model)
     table = pd.DataFrame({"score": list(INTERVAL_SCORES)})
+    columns = ["estimate", "low", "high"]
     if told is None:
-        return table.assign(estimate=np.nan, low=np.nan, high=np.nan)
+        return table.reindex(columns=["score", *columns])
     estimate = weighted_scores(told, np.ones((1, len(person))))
-    draws = [weighted_scores(told, w) for w in _weights(person, n_draws, random_state)]
-    for row, name in enumerate(INTERVAL_SCORES):
-        drawn = np.concatenate([one[name] for one in draws])
-        value, n_people = float(estimate[name][0]), person.max() + 1
-        found = value, *_interval(value, drawn, n_people, name)
-        table.loc[row, ["estimate", "low", "high"]] = found
+    drawn = weighted_scores(told, _weights(person, n_draws, random_state))
+    table[columns] = [
+        _with_interval(estimate[name].item(), drawn[name], person.max() + 1, name)
+        for name in INTERVAL_SCORES
+    ]
     return table
 
 
@@ -268,12 +275,7 @@ def chance_p(
     told, person = _predictions_of(evaluation, model)
     if told is None:
         return float("nan")
-    order = np.argsort(person, kind="stable")
-    n_rows = np.bincount(person)
-    # rows of the people with as many rows: one line a person
-    blocks = [
-        order[np.repeat(n_rows, n_rows) == n].reshape(-1, n) for n in np.unique(n_rows)
-    ]
+    blocks = person_blocks(person)
     weight = 1 / np.bincount(told.actual, minlength=told.n_classes).clip(1)
     observed = weight[told.actual[told.actual == told.predicted]].sum()
     rng, reached, labels = np.random.default_rng(random_state), 1, told.actual.copy()
@@ -306,15 +308,13 @@ def class_table(
     if told is None:
         return table
     estimate = _class_rates(told, np.ones((1, len(person))))
-    weights = _weights(person, n_draws, random_state)
-    drawn = np.concatenate([_class_rates(told, one) for one in weights], axis=1)
+    drawn = _class_rates(told, _weights(person, n_draws, random_state))
     for code in range(len(table)):
         mine, taken = told.actual == code, told.predicted == code
         of = {"sensitivity": mine, "specificity": ~mine, "predictive_value": taken}
         for place, (rate, rows) in enumerate(of.items()):
-            value, n_people = float(estimate[place, 0, code]), len(set(person[rows]))
-            draws = drawn[place, :, code]
-            found = value, *_interval(value, draws, n_people, "accuracy")
+            value, draws = estimate[place, 0, code], drawn[place, :, code]
+            found = _with_interval(value, draws, len(set(person[rows])), "accuracy")
             table.loc[code, [rate, f"{rate}_low", f"{rate}_high"]] = found
     return table
 
@@ -331,16 +331,12 @@ def _predictions_of(
     return evaluation.as_predictions(rows), person
 
 
-def _weights(
-    person: np.ndarray, n_draws: int, random_state: int
-) -> Iterator[np.ndarray]:
-    """Yield how often each prediction counts (n_draws, n_rows), a part at a time."""
+def _weights(person: np.ndarray, n_draws: int, random_state: int) -> np.ndarray:
+    """Return how often each prediction counts in every draw, (n_draws, n_rows)."""
     check_at_least("n_draws", n_draws, 1)
     rng, n_people = np.random.default_rng(random_state), person.max() + 1
-    for start in range(0, n_draws, DRAWS_AT_ONCE):
-        size = min(DRAWS_AT_ONCE, n_draws - start)
-        drawn = rng.multinomial(n_people, np.full(n_people, 1 / n_people), size)
-        yield drawn.astype(float)[:, person]
+    drawn = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
+    return drawn.astype(float)[:, person]
 
 
 def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
@@ -354,19 +350,19 @@ def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
         return np.stack([hits / true, specificity, hits / predicted])
 
 
-def _interval(
+def _with_interval(
     estimate: float, draws: np.ndarray, n_people: int, name: str
-) -> tuple[float, float]:
-    """Return an interval that holds its estimate; NaN draws do not count."""
+) -> tuple[float, float, float]:
+    """Return an estimate and an interval that holds it; NaN draws do not count."""
     known = draws[np.isfinite(draws)]
     if not len(known) or not np.isfinite(estimate):
-        return np.nan, np.nan
+        return estimate, np.nan, np.nan
     if name in ("accuracy", "adjacent_accuracy") and estimate in (0.0, 1.0):
-        return wilson_interval(round(estimate * n_people), n_people)
+        return estimate, *wilson_interval(round(estimate * n_people), n_people)
     if name == "ece":
         known = np.maximum(known - (known.mean() - estimate), 0)
     low, high = np.quantile(known, LEVEL)
-    return min(float(low), estimate), max(float(high), estimate)
+    return estimate, min(float(low), estimate), max(float(high), estimate)
 
 
 def wilson_interval(hits: int, n: int) -> tuple[float, float]:

@@ -110,25 +110,25 @@ class Deconfounder(BaseEstimator):
                 f"{int(site.isna().sum())} scans have no {self.harmonize}; give one, "
                 "or leave them out."
             )
-        site, refused = site.astype(str), self.handle_unknown == "error"
         for fold, (train, test) in enumerate(splits, start=1):
-            people = table["participant"].iloc[train].groupby(site.iloc[train])
-            counts = people.nunique()
-            few = ", ".join(sorted(counts.index[counts < FEWEST]))
-            unknown = ", ".join(sorted(set(site.iloc[test]) - set(counts.index)))
-            learned = f"the training scans of fold {fold}"
-            problems = {
-                f"{few}: 1 person is among {learned}": few,
-                f"has one value in {learned}": len(counts) < 2,
-                f"{unknown} is not among {learned} (handle_unknown='keep' leaves such "
-                "scans as they are)": unknown and refused,
-            }
-            for problem in (told for told, wrong in problems.items() if wrong):
-                raise ParameterError(
-                    f"{self.harmonize} {problem}. ComBat needs two sites, and {FEWEST} "
-                    "people of each: leave people out, merge small sites, or take "
-                    "fewer folds."
-                )
+            sites = site.iloc[train].astype(str)
+            people = table["participant"].iloc[train].groupby(sites).nunique()
+            few = ", ".join(sorted(people.index[people < FEWEST]))
+            unknown = ", ".join(sorted(set(site.iloc[test].astype(str)) - set(sites)))
+            if few:
+                problem = f"{few}: 1 person is among"
+            elif len(people) < 2:
+                problem = "has one value in"
+            elif unknown and self.handle_unknown == "error":
+                problem = f"{unknown} is not among"
+            else:
+                continue
+            raise ParameterError(
+                f"{self.harmonize} {problem} the training scans of fold {fold}. ComBat "
+                f"needs two sites and {FEWEST} people of each: leave people out, merge "
+                "small sites, or take fewer folds; handle_unknown='keep' leaves scans "
+                "of unknown sites as they are."
+            )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
         """Learn every step from training scans, each from what the one before left."""

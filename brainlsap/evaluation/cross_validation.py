@@ -35,13 +35,14 @@ from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 
-Task = tuple[Any, Split, int, pd.DataFrame]
-"""A model, a fold, a seed, and the table with the labels to learn."""
-
 EARLIER = (0.0, 0.25, 0.5, 0.75)
 """Shares of the training at which scales are kept, before the end."""
 
 KEYS = ["model", "repeat", "fold"]
+COLUMNS = {
+    "predictions": ["scan", "participant", "truth", "predicted"],
+    "scales": ["start", "share", "region", "scale"],
+}
 # Classes whose code is known by the version of their package.
 VERSIONED = ("brainlsap", "builtins", "numpy", "sklearn")
 # Fewer scans are fitted before processes have started.
@@ -55,8 +56,8 @@ def cross_validate(
     cohort: Cohort,
     cv: int | Any = 5,
     *,
-    random_state: int = 0,
-    baselines: bool | Mapping[str, Any] = True,
+    random_state: int | None = 0,
+    baselines: bool = True,
     n_repeats: int = 1,
     harmonize: str | None = None,
     regress_out: Sequence[str] = (),
@@ -71,9 +72,8 @@ def cross_validate(
     Every model is cloned for every fold and sees the training scans only. Harmonisation
     and regression are learned from the training scans of the fold. The person of each
     scan is handed to models whose `fit` takes `groups`, through searches and pipelines
-    to those that request it (metadata routing). A `random_state` that is None
-    gets a seed drawn from `random_state` and the fold. :func:`audit` looks at cohort
-    and folds before anything is fitted.
+    to those that request it (metadata routing). :func:`audit` looks at cohort and
+    folds before anything is fitted.
 
     Parameters
     ----------
@@ -86,10 +86,11 @@ def cross_validate(
     cv : int, splitter or iterable of (train, test)
         Number of folds; a splitter of scikit-learn, asked for `split(X, y, groups)`;
         or row indices, as :func:`make_splits` and :func:`read_splits` return them.
-    random_state : int
-        Seed of the folds and of models without a seed of their own.
-    baselines : bool or mapping
-        Whether the usual baselines run through the same folds, or which do.
+    random_state : int, optional
+        Seed of the folds, and of every model whose own `random_state` is None; None
+        counts as 0, here as in the models.
+    baselines : bool
+        Whether the usual baselines run through the same folds.
     n_repeats : int
         How often folds are drawn anew, where `cv` is a number.
     harmonize : str, optional
@@ -121,6 +122,7 @@ def cross_validate(
     ParameterError
         For no model, a name used twice, or steps that cannot work with the cohort.
     """
+    random_state = random_state or 0
     models = _named_models(model, baselines, random_state, cohort)
     if isinstance(cv, int | np.integer):
         who = cohort.y, cohort.groups, int(cv), random_state
@@ -143,36 +145,24 @@ def cross_validate(
     steps.check(cohort.table, splits)
     findings = audit(cohort, splits)
     summary = CohortSummary.of(cohort)
-    tasks: dict[str, Task] = {}
-    for name, fold in product(models, range(len(splits))):
-        # Seeds of neighbouring folds and of neighbouring runs must not coincide.
-        words = np.random.SeedSequence([random_state, fold]).generate_state(1)
-        task = (models[name][0], splits[fold], int(words[0] >> 1), cohort.table)
-        tasks[f"{name}, fold {fold + 1} of {len(splits)}"] = task
-    how: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "memory": memory}
-    results = run_fits(tasks, cohort, steps, **how)
-    fits, predictions, scales = [], [], []
-    scans = summary.table[["scan", "participant", "label"]].to_numpy(dtype=object)
-    for (name, fold), result in zip(
-        product(models, range(len(splits))), results, strict=True
-    ):
-        key = name, fold // n_folds + 1, fold % n_folds + 1
-        own = dict(zip(KEYS, key, strict=True))
-        fits.append({**own, "role": models[name][1], **result["row"]})
-        if fits[-1]["failed"]:
-            continue
-        answers = (result[one] for one in ("predicted", "probability", "decision"))
-        predictions += [
-            (*key, *scan, cohort.classes[code], *p, *d)
-            for scan, code, p, d in zip(scans[splits[fold][1]], *answers, strict=True)
-        ]
-        scales += [
-            (*key, start, share, region, value)
-            for start, share, values in result["scales"]
-            for region, value in zip(summary.region_names, values, strict=True)
-        ]
-    columns = [*KEYS, "scan", "participant", "truth", "predicted"]
-    columns += [f"{kind}_{name}" for kind in "pd" for name in cohort.classes]
+    fits = list(product(models, range(len(splits))))
+    tasks = {
+        f"{name}, fold {place + 1} of {len(splits)}": (models[name][0], splits[place])
+        for name, place in fits
+    }
+    results = _run_fits(
+        tasks, cohort, steps, summary.data_hash, n_jobs, verbose, memory
+    )
+    tables: dict[str, list[pd.DataFrame]] = {}
+    for (name, place), result in zip(fits, results, strict=True):
+        key = name, place // n_folds + 1, place % n_folds + 1
+        for table, columns in result.items():
+            frame = pd.DataFrame({**dict(zip(KEYS, key, strict=True)), **columns})
+            tables.setdefault(table, []).append(frame)
+    joined = {key: pd.DataFrame(columns=[*KEYS, *one]) for key, one in COLUMNS.items()}
+    joined |= {t: pd.concat(some, ignore_index=True) for t, some in tables.items()}
+    roles = {name: role for name, (_, role) in models.items()}
+    joined["fits"].insert(len(KEYS), "role", joined["fits"]["model"].map(roles))
     settings = {
         "cv": described,
         "n_folds": n_folds,
@@ -182,37 +172,29 @@ def cross_validate(
         "steps": steps.describe(cohort.table),
         "version": brainlsap.__version__,
     }
-    return Evaluation(
-        predictions=pd.DataFrame(predictions, columns=columns),
-        scales=pd.DataFrame(
-            scales, columns=[*KEYS, "start", "share", "region", "scale"]
-        ),
-        fits=pd.DataFrame(fits),
-        cohort=summary,
-        settings=settings,
-        audit=findings,
-    )
+    return Evaluation(**joined, cohort=summary, settings=settings, audit=findings)
 
 
 def _named_models(
-    model: Any, baselines: bool | Mapping[str, Any], seed: int, cohort: Cohort
+    model: Any, baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
-    """Return every model by name, with its role; ordinal ones know the order."""
+    """Return every model by name, with its role, a seed and the order of classes."""
     given = model if isinstance(model, Mapping) else {type(model).__name__: model}
-    if baselines is True:
-        baselines = make_models("baselines", random_state=seed)
-    others: Mapping[str, Any] = baselines or {}
-    if not given or set(given) & set(others):
-        doubled = ", ".join(set(given) & set(others)) or "no model"
+    usual = make_models("baselines", random_state=seed) if baselines else {}
+    if not given or set(given) & set(usual):
+        doubled = ", ".join(set(given) & set(usual)) or "no model"
         raise ParameterError(
             "model must name at least one classifier, and none may have the name of a "
             f"baseline, got {doubled}. Rename it, or pass baselines=False."
         )
     found: dict[str, tuple[Any, str]] = {}
-    for name, one in [*given.items(), *others.items()]:
-        usual = "model" if name in given else "baseline"
-        estimator, role = one if isinstance(one, tuple) else (one, usual)
-        found[name] = order_classes(clone(estimator), cohort), role
+    for name, one in (dict(given) | usual).items():
+        estimator, role = one if isinstance(one, tuple) else (one, "model")
+        estimator = order_classes(clone(estimator), cohort)
+        for key, value in estimator.get_params().items():
+            if value is None and key.rsplit("__")[-1] == "random_state":
+                estimator.set_params(**{key: seed})
+        found[name] = estimator, role
     return found
 
 
@@ -228,42 +210,57 @@ def order_classes(model: Any, cohort: Cohort) -> Any:
     return model
 
 
-def run_fits(
-    tasks: Mapping[str, Task],
+def _run_fits(
+    tasks: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
     steps: Deconfounder,
-    *,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    memory: str | Path | None = None,
+    data_hash: str,
+    n_jobs: int | None,
+    verbose: bool,
+    memory: str | Path | None,
 ) -> list[dict[str, Any]]:
-    """Return :func:`fit_fold` of every task, in their order; finished ones are kept."""
+    """Return what :func:`_fit_fold` found for every task; finished ones are kept."""
     from joblib import Parallel, delayed
+    from joblib import hash as hash_of
     from joblib.parallel import get_active_backend
     from tqdm.auto import tqdm
 
+    names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
     results: dict[str, dict[str, Any]] = {}
     paths: dict[str, Path] = {}
     if memory is not None:
         Path(memory).mkdir(parents=True, exist_ok=True, mode=0o700)
-        for name, key in _task_keys(tasks, steps, cohort).items():
-            paths[name] = path = Path(memory) / f"{key}.json"
-            with suppress(OSError, ValueError):  # not there, or cut short
-                results[name] = json.loads(path.read_text(encoding="utf-8"))
+        table = cohort.table.to_csv(index=False)
+        about = hash_of((_code_version(), data_hash, names, table, steps))
+        for name, (model, split) in tasks.items():
+            # a lambda has no key
+            with suppress(OSError, TypeError, AttributeError, PicklingError):
+                key = hash_of((about, _sources(model), model, split))
+                paths[name] = path = Path(memory) / f"{key}.json"
+                with suppress(ValueError):  # cut short
+                    results[name] = json.loads(path.read_text(encoding="utf-8"))
     # one matrix for everybody travels to the workers once, not once a scan
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
-    scans = (cohort.connectomes[:n_matrices], cohort.features, tuple(cohort.classes))
+    scans = (cohort.connectomes[:n_matrices], cohort.features, cohort.table, names)
+    at_once: dict[Any, list[str]] = {}  # ridges that differ in the rung of their ladder
+    for name, (model, split) in tasks.items():
+        settings = model.get_params()
+        alike = str(settings | {"ladder": None}) if "ladder" in settings else name
+        if name not in results:
+            at_once.setdefault((alike, id(split)), []).append(name)
     calls = [
-        delayed(fit_fold)(name, *task, steps, *scans)
-        for name, task in tasks.items()
-        if name not in results
+        delayed(_fit_fold)(
+            {n: tasks[n][0] for n in some}, tasks[some[0]][1], steps, scans
+        )
+        for some in at_once.values()
     ]
     if n_jobs is None and get_active_backend()[1] is None and cohort.n_scans >= MANY:
         n_jobs = -1
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     shown = {"total": len(tasks), "initial": len(results), "desc": "fits"}
     with tqdm(**shown, disable=None if verbose else True) as bar:  # None: not in a file
-        for name, result in parallel(calls) if calls else ():
+        found = parallel(calls) if calls else ()
+        for name, result in (pair for some in found for pair in some.items()):
             results[name] = result
             if name in paths:
                 with replace_when_whole(paths[name]) as partial:
@@ -275,77 +272,74 @@ def run_fits(
     return [results[name] for name in tasks]
 
 
-def fit_fold(
-    name: str,
-    model: Any,
-    split: Split,
-    seed: int,
-    table: pd.DataFrame,
-    steps: Deconfounder,
-    connectomes: np.ndarray,
-    features: np.ndarray,
-    classes: tuple[str, ...],
-) -> tuple[str, dict[str, Any]]:
-    """Learn steps and model from the training scans, predict the test scans.
+def _fit_fold(
+    models: Mapping[str, Any], split: Split, steps: Deconfounder, scans: tuple
+) -> dict[str, Any]:
+    """Learn steps and models from the training scans, predict the test scans.
 
-    Returns the name and what JSON can hold.
+    Several models are ridges of one ladder, which is climbed once. Returns the rows of
+    every table by model, as columns that JSON can hold.
     """
-    model = clone(model)
-    for key, value in model.get_params().items():
-        if value is None and key.rsplit("__")[-1] == "random_state":
-            model.set_params(**{key: seed})
+    connectomes, features, table, (classes, regions, _) = scans
+    fitted = {name: clone(model) for name, model in models.items()}
+    (model, *others), results = fitted.values(), {}
+    train, test = (table.iloc[rows] for rows in split)
     connectomes = np.broadcast_to(connectomes, (len(table), *connectomes.shape[1:]))
-    (train, test), y = split, table["label"].to_numpy(dtype=object)
-    covariates = [table.iloc[rows] for rows in split]
     with _ALONE, warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         started = time.perf_counter()
         if steps:
-            fitted = clone(steps).fit(features[train], covariates[0])
-            given, features = features, features.astype(np.float64)
-            for rows, part in zip(split, covariates, strict=True):
-                features[rows] = fitted.transform(given[rows], part)
-        X = pack(connectomes, features, train)
-        people = covariates[0]["participant"].to_numpy(dtype=object)
-        known = {"groups": people, "covariates": covariates[0]}
+            features, learned = features.astype(np.float64), clone(steps)
+            learned.fit(features[split[0]], train)
+            for rows, part in zip(split, (train, test), strict=True):
+                features[rows] = learned.transform(features[rows], part)
+        X = pack(connectomes, features, split[0])
+        y, people = (train[key].to_numpy(object) for key in ("label", "participant"))
+        known = {"groups": people, "covariates": train}
         takes = set(signature(model.fit).parameters)
         takes |= get_routing_for_object(model).consumes("fit", known)
         with config_context(enable_metadata_routing=True):  # searches, pipelines
-            model.fit(X, y[train], **{k: v for k, v in known.items() if k in takes})
-        after_fit = time.perf_counter()
-        X = pack(connectomes, features, test)
-        answers = _class_answers(model, X, classes, covariates[1])
-        finished = time.perf_counter()
-    inner = _inner_model(model)
-    report = plain(getattr(inner, "fit_report_", {}))
-    return name, {
-        **{key: value.tolist() for key, value in answers.items()},
-        "scales": _scales_of(inner, features.shape[1]),
-        "row": {
-            "n_train": len(train),
-            "n_test": len(test),
-            "seconds_fit": after_fit - started,
-            "seconds_predict": finished - after_fit,
-            "seed": seed,
-            "epochs": float(np.mean(report.get("epochs") or np.nan)),
-            "failed": str(report.get("failed") or ""),
-            "settings": json.dumps(plain(model.get_params(deep=False))),
-            "warnings": json.dumps(sorted({str(one.message) for one in caught})),
-            "report": json.dumps(report),
-        },
-    }
+            if others:
+                model.fit_with(others, X, y, people)
+            else:
+                model.fit(X, y, **{k: v for k, v in known.items() if k in takes})
+        X = pack(connectomes, features, split[1])
+        seconds = (time.perf_counter() - started) / len(models)
+        for name, model in fitted.items():
+            started = time.perf_counter()
+            answers = _class_answers(model, X, classes, test)
+            inner = _inner_model(model)
+            report = plain(getattr(inner, "fit_report_", {}))
+            fit = {
+                "n_train": len(train),
+                "n_test": len(test),
+                "seconds_fit": seconds,
+                "seconds_predict": time.perf_counter() - started,
+                "epochs": float(np.mean(report.get("epochs") or np.nan)),
+                "failed": str(report.get("failed") or ""),
+                "settings": json.dumps(plain(model.get_params(deep=False))),
+                "warnings": json.dumps(sorted({str(one.message) for one in caught})),
+                "report": json.dumps(report),
+            }
+            told = test[["scan", "participant"]].assign(truth=test["label"], **answers)
+            results[name] = {"fits": {key: [one] for key, one in fit.items()}}
+            if not fit["failed"]:
+                results[name]["predictions"] = told.to_dict("list")
+                if np.ptp(getattr(inner, "scales_", 0.0)):  # else none to compare
+                    results[name]["scales"] = _scales_of(inner, regions)
+    return results
 
 
 def _class_answers(
     model: Any, X: np.ndarray, classes: tuple[str, ...], covariates: pd.DataFrame
 ) -> dict[str, np.ndarray]:
-    """Return predicted codes, and probability or decision values (n_scans, n_classes).
+    """Return predicted classes, `p_` probability and `d_` decision value of each.
 
-    Both are in the order of `classes`; NaN where the model does not give them.
+    NaN where the model does not give them.
     """
     place = [classes.index(str(name)) for name in model.classes_]
-    probability = np.full((len(X), len(classes)), np.nan)
-    decision = probability.copy()
+    shape = len(X), len(classes)
+    probability, decision = np.full(shape, np.nan), np.full(shape, np.nan)
     if hasattr(model, "predict_proba"):
         asked = signature(model.predict_proba).parameters
         more = {"covariates": covariates} if "covariates" in asked else {}
@@ -366,8 +360,10 @@ def _class_answers(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    answers = {"probability": probability, "decision": decision}
-    return {"predicted": best.argmax(1), **answers}
+    answers = {"predicted": np.array(classes, dtype=object)[best.argmax(axis=1)]}
+    for kind, values in (("p", probability), ("d", decision)):
+        answers |= {f"{kind}_{c}": v for c, v in zip(classes, values.T, strict=True)}
+    return answers
 
 
 def _inner_model(model: Any) -> Any:
@@ -377,45 +373,26 @@ def _inner_model(model: Any) -> Any:
     return _inner_model(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
-def _scales_of(model: Any, n_rois: int) -> list[tuple[str, float, list[float]]]:
-    """Return a fitted model's scales as (start, share, values), the mean first.
-
-    A model whose regions all have one scale has none to compare.
-    """
-    if np.ptp(getattr(model, "scales_", 0.0)) == 0:
-        return []
-    starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
-    interval = getattr(model, "scales_interval_", None)
-    bounds = zip(("low", "high"), () if interval is None else interval.T, strict=False)
-    earlier = zip(EARLIER, getattr(model, "scale_path_", ()), strict=False)
+def _scales_of(model: Any, regions: tuple[str, ...]) -> dict[str, list]:
+    """Return a fitted model's scales as columns, the mean over its starts first."""
     parts = [("mean", 1.0, model.scales_)]
+    starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
     parts += [(str(number), 1.0, one) for number, one in starts]
+    earlier = zip(EARLIER, getattr(model, "scale_path_", ()), strict=False)
     parts += [("mean", share, one) for share, one in earlier]
-    parts += [(name, 1.0, one) for name, one in bounds]
-    return [
-        (start, share, np.broadcast_to(np.asarray(one, float), n_rois).tolist())
-        for start, share, one in parts
-    ]
+    if (interval := getattr(model, "scales_interval_", None)) is not None:
+        parts += [("low", 1.0, interval[:, 0]), ("high", 1.0, interval[:, 1])]
+    told, shares, scales = zip(*parts, strict=True)
+    columns = [np.repeat(one, len(regions)).tolist() for one in (told, shares)]
+    columns += [list(regions) * len(parts), np.concatenate(scales).tolist()]
+    return dict(zip(COLUMNS["scales"], columns, strict=True))
 
 
-def _task_keys(
-    tasks: Mapping[str, Task], steps: Deconfounder, cohort: Cohort
-) -> dict[str, str]:
-    """Return what tells every fit from all others; fits that nothing tells are out."""
-    from joblib import hash as hash_of
-
-    names = (cohort.classes, cohort.region_names, cohort.feature_names)
-    about = (_code_version(), CohortSummary.of(cohort).data_hash, names)
-    tables = {id(table): table for *_, table in tasks.values()}
-    texts = {key: table.to_csv(index=False) for key, table in tables.items()}
-    keys = {}
-    for name, (model, split, seed, table) in tasks.items():
-        kinds = {type(one) for one in (model, *model.get_params().values())}
-        own = [k for k in kinds if k.__module__.split(".")[0] not in VERSIONED]
-        with suppress(OSError, TypeError, AttributeError, PicklingError):  # a lambda
-            parts = (sorted(getsource(one) for one in own), texts[id(table)], split)
-            keys[name] = hash_of((about, model, steps, seed, parts))
-    return keys
+def _sources(model: Any) -> list[str]:
+    """Return the source of classes that no version of a package tells."""
+    kinds = {type(one) for one in (model, *model.get_params().values())}
+    own = [one for one in kinds if one.__module__.split(".")[0] not in VERSIONED]
+    return sorted(getsource(one) for one in own)
 
 
 @cache

@@ -1,10 +1,11 @@
 """The audit: whatever lets a model know the answer of a test scan, or explains it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
@@ -19,33 +20,23 @@ CHECKS = {
     "person in two folds": ("error", "Divide people, not scans: make_splits does."),
     "duplicate scans": ("error", "Drop one, or give both the same participant."),
     "label in the features": ("error", "Leave it out: one is made from the other."),
-    "clinical score as feature": (
-        "warning",
-        "Leave it out, or show that the label does not rest on it.",
-    ),
-    "family in two folds": (
-        "warning",
-        "Keep families together: make_splits(y, join_groups(participant, family)).",
-    ),
-    "site in two folds": (
-        "note",
-        "The scores hold for these sites; for others, see leave_one_out_splits.",
-    ),
+    "clinical score as feature": ("warning", "Leave it out: labels may rest on it."),
+    "family in two folds": ("warning", "Keep families together, with join_groups."),
+    "site in two folds": ("note", "For other sites, hold out whole ones (leave_out)."),
+    "missing values tell the label": ("warning", "Find out why, or leave them out."),
     "label from one column": (
         "warning",
         "Report this score beside the model's; match the groups, regress the column "
         "out, or hold out whole sites.",
     ),
-    "missing values tell the label": (
-        "warning",
-        "Find out why; leave out what is missing by class.",
-    ),
-    "column that is the label": (
-        "note",
-        "Never regress it out and never give it to a model; models see no column.",
-    ),
 }
 """Every check by name: how grave a finding is, and what to do about it."""
+
+LITTLE = (
+    "Better than chance by less than 0.05, which explains little of a model's score; "
+    "report it beside that."
+)
+NOTHING = "No better than chance is shown; report it with the demographics."
 
 SEVERITIES = ("error", "warning", "note")
 COLUMNS = ["check", "severity", "finding", "what_to_do", "scans"]
@@ -124,34 +115,29 @@ def _found(
     return check, severity or usual, finding, advice or what_to_do, scans
 
 
-def _crossing(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]]:
+def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ...]]:
     """Look for people, families and sites on both sides of a fold."""
-    looked_at = {"participant": ("person in two folds", "people")} | {
-        column: (f"{kind} in two folds", f"groups of {column}")
-        for column, kind in _covariates(cohort).items()
-        if kind in ("family", "site")
-    }
-    found = []
-    for column, (check, noun) in looked_at.items():
+    for column, kind in {"participant": "person", **_covariates(cohort)}.items():
+        if kind not in ("person", "family", "site"):
+            continue
         values = cohort.table[column]
-        sides = ([set(values.iloc[rows].dropna()) for rows in one] for one in splits)
-        shared = [train & test for train, test in sides]
-        if folds := sum(len(one) > 0 for one in shared):
+        sides = [[set(values.iloc[rows].dropna()) for rows in one] for one in splits]
+        shared = [train & test for train, test in sides if train & test]
+        if shared:
+            noun = "people" if kind == "person" else f"groups of {column}"
             finding = (
                 f"{len(set.union(*shared))} {noun} in training and test scans of "
-                f"{folds} of {len(splits)} folds"
+                f"{len(shared)} of {len(splits)} folds"
             )
-            found.append(_found(check, finding))
-    return found
+            yield _found(f"{kind} in two folds", finding)
 
 
-def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]]:
+def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ...]]:
     """Look for connectomes and features that two participants share."""
     side = np.zeros((len(splits), cohort.n_scans), dtype=np.int8)
     for fold, (train, test) in enumerate(splits):
         side[fold, train], side[fold, test] = 1, 2
     names = cohort.table["scan"].to_numpy(dtype=object)
-    found = []
     for kind, values in _arrays(cohort).items():
         pairs = [
             (i, j)
@@ -165,13 +151,11 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> list[tuple[str, ...]
                 f"{'identical' if same else 'nearly identical'} {kind} of two "
                 f"participants, {'' if apart else 'not '}on two sides of a fold"
             )
-            severity = "error" if apart else "warning"
-            scans = f"{names[i]}, {names[j]}"
-            found.append(_found("duplicate scans", finding, scans, severity))
+            scans, severity = f"{names[i]}, {names[j]}", "error" if apart else "warning"
+            yield _found("duplicate scans", finding, scans, severity)
         if len(pairs) > MOST_PAIRS:
             more = f"{len(pairs) - MOST_PAIRS} more pairs with the same {kind}"
-            found.append(_found("duplicate scans", more))
-    return found
+            yield _found("duplicate scans", more)
 
 
 def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
@@ -207,13 +191,10 @@ def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
     return [(int(known[i]), int(known[j])) for i, j in pairs]
 
 
-def _label_in_features(cohort: Cohort) -> list[tuple[str, ...]]:
+def _label_in_features(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     """Look for features and edges that are a function of the label."""
-    found = [
-        _found("clinical score as feature", f"the feature is named {name!r}")
-        for name in cohort.feature_names
-        if CLINICAL.search(name)
-    ]
+    for name in filter(CLINICAL.search, cohort.feature_names):
+        yield _found("clinical score as feature", f"the feature is named {name!r}")
     regions = cohort.region_names
     for kind, values in _arrays(cohort).items():
         share = explained_by_class(values, cohort.y)
@@ -221,14 +202,13 @@ def _label_in_features(cohort: Cohort) -> list[tuple[str, ...]]:
         if places.size:
             last = cohort.feature_names if kind == "features" else regions
             each = [divmod(place, len(last)) for place in places[:3]]
+            named = ", ".join(f"{regions[i]} {last[j]}" for i, j in each)
             finding = (
                 f"classes explain {share.max():.1%} of the variance of {places.size} "
-                f"{'features' if kind == 'features' else 'edges'}: "
-                f"{', '.join(f'{regions[i]} {last[j]}' for i, j in each)}"
+                f"{'features' if kind == 'features' else 'edges'}: {named}"
                 f"{' ...' * (places.size > 3)}"
             )
-            found.append(_found("label in the features", finding))
-    return found
+            yield _found("label in the features", finding)
 
 
 def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -248,20 +228,13 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
     return np.concatenate(shares)
 
 
-def _label_from_columns(cohort: Cohort) -> list[tuple[str, ...]]:
+def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     """Ask what covariates, and what was not measured, tell of the label alone."""
-    table, label = cohort.table, cohort.y
     tried: dict[str, np.ndarray] = {}
-    found = []
     for column, kind in _covariates(cohort).items():
-        values = table[column]
+        values = cohort.table[column]
         if kind not in (None, "family"):
             tried[f"{column} alone"] = values.to_numpy(object)
-        elif 1 < values.nunique() <= max(2, cohort.n_scans // 3):
-            kinds = pd.Series(label).groupby(values.astype(str).to_numpy()).nunique()
-            if kinds.max() == 1:
-                finding = f"{column} determines the label"
-                found.append(_found("column that is the label", finding))
         tried[f"missing {column}"] = values.isna().to_numpy()
     gaps = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
     gaps = gaps[:, gaps.any(axis=0) & ~gaps.all(axis=0)]
@@ -269,28 +242,27 @@ def _label_from_columns(cohort: Cohort) -> list[tuple[str, ...]]:
     patterns = np.unique(gaps, axis=0, return_inverse=True)[1]
     tried["which values are missing"] = patterns.reshape(-1).astype(str)
     tried = {name: one for name, one in tried.items() if len(pd.unique(one)) > 1}
-    scores = [column_score(one, label, cohort.groups) for one in tried.values()]
+    scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
+        beyond, alone = (
+            p < 0.05 and score >= chance + LEAST_GAIN,
+            name.endswith(" alone"),
+        )
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f} "
             f"corrected for {len(tried)} columns)"
         )
-        alone = name.endswith(" alone")
-        check = "label from one column" if alone else "missing values tell the label"
-        if p < 0.05 and score >= chance + LEAST_GAIN:
-            found.append(_found(check, finding))
+        if beyond:
+            kind = "label from one column" if alone else "missing values tell the label"
+            yield _found(kind, finding)
         elif alone:
-            advice = "No step is needed; report it with the demographics."
-            found.append(_found(check, finding, severity="note", advice=advice))
-    return found
+            advice = LITTLE if p < 0.05 else NOTHING
+            yield _found("label from one column", finding, "", "note", advice)
 
 
 def column_score(
-    values: Sequence | np.ndarray,
-    label: Sequence | np.ndarray,
-    groups: Sequence | np.ndarray,
-    random_state: int = 0,
+    values: ArrayLike, label: ArrayLike, groups: ArrayLike
 ) -> tuple[float, float, float]:
     """Return balanced accuracy of the label from one column, chance, and p-value.
 
@@ -305,36 +277,26 @@ def column_score(
         given = pd.qcut(numbers, N_BINS, labels=False, duplicates="drop")
     code = pd.factorize(given.astype(str).to_numpy())[0]
     classes, y = np.unique(np.asarray(label).astype(str)[first], return_inverse=True)
-    rng = np.random.default_rng(random_state)
-    fold = np.empty(len(y), dtype=np.int64)
-    shuffled = rng.permutation(len(y))
-    order = shuffled[np.argsort(y[shuffled], kind="stable")]
-    fold[order] = np.arange(len(y)) % N_FOLDS
+    rng, n_classes = np.random.default_rng(0), len(classes)
+    fold, shuffled = np.empty(len(y), dtype=np.int64), rng.permutation(len(y))
+    fold[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(len(y)) % N_FOLDS
     permuted = (rng.permutation(code) for _ in range(N_PERMUTATIONS))
-    draws = np.stack([code, *permuted])
-    n_classes = len(classes)
-    parts = np.array_split(draws, 40)
-    scores = np.concatenate([_code_scores(one, y, fold, n_classes) for one in parts])
+    found, n_codes = [], int(code.max()) + 1
+    for draws in np.array_split(np.stack([code, *permuted]), 40):
+        shape = (len(draws), N_FOLDS, n_codes, n_classes)
+        offset = np.arange(len(draws))[:, None] * np.prod(shape[1:])
+        cell = offset + (fold * n_codes + draws) * n_classes + y
+        test = np.bincount(cell.ravel(), minlength=int(np.prod(shape))).reshape(shape)
+        train = test.sum(axis=1, keepdims=True) - test
+        share = np.round(train / np.maximum(train.sum(axis=2, keepdims=True), 1), 12)
+        best = share == share.max(axis=3, keepdims=True)
+        # Classes that are tied share the guess, so that what tells nothing is chance.
+        right = (test * best / best.sum(axis=3, keepdims=True)).sum(axis=(1, 2))
+        people = test.sum(axis=(1, 2))
+        found.append(mean_over(right / np.maximum(people, 1), people > 0))
+    scores = np.concatenate(found)
     p_value = (scores >= scores[0] - 1e-12).mean()
     return float(scores[0]), 1 / n_classes, float(p_value)
-
-
-def _code_scores(
-    draws: np.ndarray, y: np.ndarray, fold: np.ndarray, n_classes: int
-) -> np.ndarray:
-    """Return the balanced accuracy of each row of codes (n_draws, n_people)."""
-    n_codes = int(draws.max()) + 1
-    shape = (len(draws), N_FOLDS, n_codes, n_classes)
-    offset = np.arange(len(draws))[:, None] * np.prod(shape[1:])
-    cell = offset + (fold * n_codes + draws) * n_classes + y
-    test = np.bincount(cell.ravel(), minlength=int(np.prod(shape))).reshape(shape)
-    train = test.sum(axis=1, keepdims=True) - test
-    share = np.round(train / np.maximum(train.sum(axis=2, keepdims=True), 1), 12)
-    best = share == share.max(axis=3, keepdims=True)
-    # Classes that are tied share the guess, so that what tells nothing is chance.
-    right = (test * best / best.sum(axis=3, keepdims=True)).sum(axis=(1, 2))
-    people = test.sum(axis=(1, 2))
-    return mean_over(right / np.maximum(people, 1), people > 0)
 
 
 def _covariates(cohort: Cohort) -> dict[str, str | None]:

@@ -1,12 +1,11 @@
 """Every model that is compared, by name: LSAP, baselines, and controls."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import KernelPCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
@@ -27,7 +26,7 @@ from brainlsap.arrays import (
 )
 from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.confounds import apply_design, learn_design
-from brainlsap.evaluation.splits import Split, make_splits
+from brainlsap.evaluation.splits import make_splits
 from brainlsap.exceptions import ParameterError
 
 PENALTIES = {
@@ -37,12 +36,6 @@ PENALTIES = {
 UNTUNED_C = 0.01
 # Text of more kinds, such as a comment, is no covariate.
 MOST_LEVELS = 50
-
-FAST = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 200, "patience": 20}
-"""LSAP in a quick comparison: one start, at one scale."""
-
-FAST_NETWORK = {"n_starts": 1, "n_epochs": 60, "patience": 8}
-"""The other networks in a quick comparison."""
 
 
 def read_features(X: np.ndarray) -> np.ndarray:
@@ -61,6 +54,32 @@ def read_edges(X: np.ndarray) -> np.ndarray:
     return np.log1p(np.array(both) / 2)
 
 
+def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
+    """Learn to code what is neither a key, nor the label renamed, nor free text."""
+    names = []
+    for name, values in covariates.items():
+        pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
+        is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
+        known = values.dropna()
+        text = pd.to_numeric(known, errors="coerce").isna().any()
+        told = 1 < known.nunique() <= MOST_LEVELS if text else len(known)
+        if told and not is_label and name not in KEY_COLUMNS:
+            names.append(str(name))
+    return learn_design(names, covariates)
+
+
+def read_covariates(
+    design: dict[str, Any], X: np.ndarray, covariates: pd.DataFrame
+) -> np.ndarray:
+    """Return total edge weight, density, and covariates as numbers."""
+    W = unpack(np.asarray(X))[0]
+    check_connectomes(W)
+    row, column = np.triu_indices(W.shape[1], 1)
+    edges = W[:, row, column].astype(float)
+    size = edges.sum(axis=1), (edges > 0).mean(axis=1)
+    return np.column_stack([*size, apply_design(design, covariates)])
+
+
 def standardizer(reads: str = "features") -> Pipeline:
     """Return steps that centre and scale; what was not measured becomes 0.
 
@@ -73,13 +92,10 @@ def standardizer(reads: str = "features") -> Pipeline:
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
 
 
-READERS: dict[str, Callable] = {"features": read_features, "edges": read_edges}
-
-
 class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
-    """Linear classifier of standardised regional features or edges, tuned inside.
+    """Linear classifier of standardised regional features, edges or covariates.
 
-    `C` and `class_weight` (none or balanced) are chosen by balanced accuracy over
+    `C` and `class_weight` (none or balanced) are tuned by balanced accuracy over
     stratified inner folds that keep people whole; standardisation is learned inside
     each. Between equals the smallest `C` wins, then no weights. Where a class has
     fewer than two people C = 0.01 with balanced weights is taken. The SVM gives
@@ -94,8 +110,10 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         Inner folds; fewer where a class has fewer people.
     random_state : int
         Seed of the inner folds.
-    reads : {"features", "edges"}
-        Regional features, or log(1 + w) of the connectome's edges.
+    reads : {"features", "edges", "covariates"}
+        Regional features; log(1 + w) of the connectome's edges; or what can be told
+        without looking at any region: `covariates` (but the keys and renamings of the
+        label), total edge weight and density.
 
     Attributes
     ----------
@@ -117,16 +135,32 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         self.random_state, self.reads = random_state, reads
 
     def fit(
-        self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        groups: np.ndarray | None = None,
+        covariates: pd.DataFrame | None = None,
     ) -> "TunedLinearClassifier":
         """Tune on inner folds of X (packed), then fit on all scans."""
-        y, values = np.asarray(y).astype(str), READERS[self.reads](X)
+        if self.reads == "covariates":
+            self.design_ = learn_covariates(covariates, y)
+        y, values = np.asarray(y).astype(str), self._read(X, covariates)
+        linear: Any = LogisticRegression(max_iter=2000, warm_start=True)
+        if self.kind == "svm":
+            seed = self.random_state
+            linear = LinearSVC(dual="auto", random_state=seed, max_iter=20000)
+        groups = check_groups(groups, len(y), "the inner folds that choose C")
+        people = pd.Series(groups.astype(str))
+        n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
+        splits = (
+            make_splits(y, people, n_folds, self.random_state) if n_folds > 1 else ()
+        )
         found: dict[tuple[float, str | None], list[float]] = {}
-        for train, test in self._inner_splits(y, groups):
+        for train, test in splits:
             inputs = standardizer(self.reads).fit(values[train])
             seen, unseen = (inputs.transform(values[rows]) for rows in (train, test))
             for class_weight in (None, "balanced"):
-                model = self._linear(UNTUNED_C, class_weight)
+                model = clone(linear).set_params(class_weight=class_weight)
                 for C in PENALTIES[self.kind]:
                     model.set_params(C=C).fit(seen, y[train])
                     score = balanced_accuracy_score(y[test], model.predict(unseen))
@@ -136,7 +170,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
             choices or [(float("nan"), UNTUNED_C, "balanced")],
             key=lambda one: (round(one[0], 9), -one[1], one[2] is None),
         )
-        linear = self._linear(C, class_weight)
+        linear.set_params(C=C, class_weight=class_weight)
         self.model_ = make_pipeline(standardizer(self.reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
         self.fit_report_ = {
@@ -147,80 +181,27 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     @available_if(lambda self: self.kind == "logistic")
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+    def predict_proba(
+        self, X: np.ndarray, covariates: pd.DataFrame | None = None
+    ) -> np.ndarray:
         """Return probabilities (n_scans, n_classes)."""
-        return self.model_.predict_proba(READERS[self.reads](X))
+        return self.model_.predict_proba(self._read(X, covariates))
 
     @available_if(lambda self: self.kind == "svm")
     def decision_function(self, X: np.ndarray) -> np.ndarray:
         """Return decision values: (n_scans, n_classes), or (n_scans,) for two."""
-        return self.model_.decision_function(READERS[self.reads](X))
+        return self.model_.decision_function(self._read(X))
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
+    def predict(
+        self, X: np.ndarray, covariates: pd.DataFrame | None = None
+    ) -> np.ndarray:
         """Return the likeliest class of every scan."""
-        return self.model_.predict(READERS[self.reads](X))
+        return self.model_.predict(self._read(X, covariates))
 
-    def _inner_splits(
-        self, y: np.ndarray, groups: np.ndarray | None
-    ) -> tuple[Split, ...]:
-        groups = check_groups(groups, len(y), "the inner folds that choose C")
-        people = pd.Series(groups.astype(str))
-        n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
-        return make_splits(y, people, n_folds, self.random_state) if n_folds > 1 else ()
-
-    def _linear(self, C: float, class_weight: str | None) -> Any:
-        given: dict[str, Any] = {"C": C, "class_weight": class_weight}
-        if self.kind == "logistic":
-            return LogisticRegression(**given, max_iter=2000, warm_start=True)
-        given |= {"dual": "auto", "random_state": self.random_state}
-        return LinearSVC(**given, max_iter=20000)
-
-
-class ConfoundsOnlyClassifier(TunedLinearClassifier):
-    """Logistic regression on covariates and on the size of the connectome.
-
-    What can be predicted without looking at any region: every column of the cohort's
-    table but the keys and renamings of the label, total edge weight, and density.
-    """
-
-    def fit(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        groups: np.ndarray | None = None,
-        covariates: Any = None,
-    ) -> "ConfoundsOnlyClassifier":
-        """Learn columns and levels from training scans, then tune and fit."""
-        names = []
-        for name, values in covariates.items():
-            pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
-            is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
-            known = values.dropna()
-            text = pd.to_numeric(known, errors="coerce").isna().any()
-            told = 1 < known.nunique() <= MOST_LEVELS if text else len(known)
-            if told and not is_label and name not in KEY_COLUMNS:
-                names.append(str(name))
-        self.design_ = learn_design(names, covariates)
-        super().fit(self._inputs(X, covariates), y, groups)
-        return self
-
-    def predict_proba(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
-        """Return probabilities (n_scans, n_classes)."""
-        return super().predict_proba(self._inputs(X, covariates))
-
-    def predict(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
-        """Return the class of highest probability."""
-        return super().predict(self._inputs(X, covariates))
-
-    def _inputs(self, X: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
-        """Return covariates packed as the features of one region without edges."""
-        W = unpack(np.asarray(X))[0]
-        check_connectomes(W)
-        row, column = np.triu_indices(W.shape[1], 1)
-        edges = W[:, row, column].astype(float)
-        told = [edges.sum(axis=1), (edges > 0).mean(axis=1)]
-        told += list(apply_design(self.design_, covariates).T)
-        return pack(np.zeros((len(X), 1, 1)), np.stack(told, axis=1)[:, None, :])
+    def _read(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
+        if self.reads == "covariates":
+            return read_covariates(self.design_, X, covariates)
+        return read_edges(X) if self.reads == "edges" else read_features(X)
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
@@ -239,48 +220,45 @@ def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
 
 
 class Entry(NamedTuple):
-    """How a model is made of a seed, whether it is a quick look, and settings."""
+    """How a model is made of a seed and settings."""
 
-    make: Callable[[int, bool, dict[str, Any]], Any]
+    make: Callable[[int, dict[str, Any]], Any]
     role: str
 
 
+# What other models take of the settings of LSAP.
+_OF_RIDGES = ("threshold", "weights", "preparation", "max_scale")
+_OF_NETWORKS = ("n_epochs", "n_starts", "threshold", "weights")
+
+
 def _made(
-    kind: str,
-    *given: Any,
-    fast: dict[str, Any] | None = None,
-    usual: dict[str, Any] | None = None,
-    takes: Sequence[str] | None = None,
-    **fixed: Any,
+    kind: str, given: str, takes: Sequence[str] | None = None, **fixed: Any
 ) -> Callable:
     """Return what makes a model of `brainlsap.model`; `takes` None is all settings."""
 
-    def make(seed: int, is_fast: bool, settings: dict[str, Any]) -> Any:
+    def make(seed: int, settings: dict[str, Any]) -> Any:
         import brainlsap.model
 
-        asked = settings
         if takes is not None:
             told = settings | (settings.get("options") or {})
-            asked = {k: told[k] for k in takes if told.get(k) is not None}
-        start = (fast if is_fast else usual) or {}
-        model = getattr(brainlsap.model, kind)(*given, random_state=seed)
-        return model.set_params(**(start | asked | fixed))
+            settings = {k: told[k] for k in takes if told.get(k) is not None}
+        model = getattr(brainlsap.model, kind)(given, random_state=seed)
+        return model.set_params(**(settings | fixed))
 
     return make
 
 
-PREPARING = ("threshold", "weights", "preparation")
-_lsap = partial(_made, "LSAPClassifier", fast=FAST)
-_ridge = partial(
-    _made, "LSAPRidgeClassifier", fast={"n_draws": 0}, takes=(*PREPARING, "max_scale")
-)
-_network = partial(
-    _made,
-    "NetworkClassifier",
-    fast=FAST_NETWORK,
-    usual={"n_starts": 4},
-    takes=("n_epochs", "n_starts", "threshold", "weights"),
-)
+def _lsap(kernel: str = "chebyshev", **fixed: Any) -> Callable:
+    return _made("LSAPClassifier", kernel, **fixed)
+
+
+def _ridge(ladder: str) -> Callable:
+    return _made("LSAPRidgeClassifier", ladder, _OF_RIDGES)
+
+
+def _network(name: str) -> Callable:
+    make = _made("NetworkClassifier", name, _OF_NETWORKS)
+    return lambda seed, settings: make(seed, {"n_starts": 4} | settings)
 
 
 def _linear(**given: Any) -> Callable:
@@ -290,6 +268,11 @@ def _linear(**given: Any) -> Callable:
 def _forest(seed: int, *_: Any) -> Any:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
+
+
+def _shuffled(seed: int, settings: dict[str, Any]) -> Any:
+    shuffle = FunctionTransformer(shuffle_edges, kw_args={"random_state": seed})
+    return make_pipeline(shuffle, _lsap()(seed, settings))
 
 
 MODELS: dict[str, Entry] = {
@@ -312,23 +295,13 @@ MODELS: dict[str, Entry] = {
     "GraphHeat": Entry(_network("graphheat"), "baseline"),
     "ADC": Entry(_network("adc"), "baseline"),
     # the read-out of LSAP without any diffusion
-    "features only": Entry(
-        _lsap("chebyshev", scale_mode="frozen", initial_scale=0.0), "control"
-    ),
+    "features only": Entry(_lsap(scale_mode="frozen", initial_scale=0.0), "control"),
     "edges only": Entry(_linear(reads="edges"), "control"),
-    "shuffled edges": Entry(
-        lambda seed, *asked: make_pipeline(
-            FunctionTransformer(shuffle_edges, kw_args={"random_state": seed}),
-            _lsap("chebyshev")(seed, *asked),
-        ),
-        "control",
-    ),
-    "frozen scales": Entry(_lsap("chebyshev", scale_mode="frozen"), "control"),
-    "one global scale": Entry(_lsap("chebyshev", scale_mode="global"), "control"),
-    "constant features": Entry(_lsap("chebyshev", inputs="constant"), "control"),
-    "confounds only": Entry(
-        lambda seed, *_: ConfoundsOnlyClassifier(random_state=seed), "control"
-    ),
+    "shuffled edges": Entry(_shuffled, "control"),
+    "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
+    "one global scale": Entry(_lsap(scale_mode="global"), "control"),
+    "constant features": Entry(_lsap(inputs="constant"), "control"),
+    "confounds only": Entry(_linear(reads="covariates"), "control"),
 }
 """Every model, baseline and control by name."""
 
@@ -339,13 +312,7 @@ LADDER = (
 )
 """What the network adds, each to the one before; "LSAP-R" chooses among them."""
 
-BASELINES = (
-    "majority class",
-    "logistic regression",
-    "linear SVM",
-    "LSAP-R",
-    *LADDER,
-)
+BASELINES = ("majority class", "logistic regression", "linear SVM", "LSAP-R", *LADDER)
 """Those that every study runs beside its models."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -363,7 +330,6 @@ def make_models(
     *,
     preset: str = "default",
     random_state: int = 0,
-    fast: bool = False,
     **settings: Any,
 ) -> dict[str, tuple[Any, str]]:
     """Return unfitted models by name, each with its role, for :func:`cross_validate`.
@@ -377,8 +343,6 @@ def make_models(
         Of the LSAP models.
     random_state : int
         Seed of every model.
-    fast : bool
-        One start and fewer epochs, for a first look.
     **settings
         Further settings of LSAP; the other networks take n_epochs, n_starts, threshold
         and weights of them, ridges what prepares a network.
@@ -417,7 +381,7 @@ def make_models(
     wanted = {member for name in names for member in by_key[_key(name)]}
     settings = {"preset": preset, **settings}
     return {
-        name: (entry.make(random_state, fast, settings), entry.role)
+        name: (entry.make(random_state, settings), entry.role)
         for name, entry in MODELS.items()
         if name in wanted
     }

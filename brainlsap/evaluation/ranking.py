@@ -17,6 +17,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
 from brainlsap.evaluation.models import LADDER, make_models
 from brainlsap.evaluation.results import Evaluation
+from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
 
 NULL_HEADING = (
@@ -65,11 +66,10 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     DataFrame
         One row per region of the atlas, in its order: model, region, rank (1 is the
         smallest; NaN where not measured; ties share the smallest), relative_scale,
-        scale (median over folds), spread_folds and spread_starts (s.d. of the relative
-        scale over folds, and over the starts of a fold), relative_low, relative_high,
-        rank_low, rank_high (2.5 to 97.5% over all folds and starts), moved (part of
-        the folds in which the scale left its start by more than 5%), measured;
-        planted, of measured regions, where the cohort knows the truth.
+        scale (median over folds), relative_low, relative_high, rank_low, rank_high (2.5
+        to 97.5% over all folds and starts), moved (part of the folds in which the scale
+        left its start by more than 5%), measured; planted, of measured regions, where
+        the cohort knows the truth.
 
     Raises
     ------
@@ -81,7 +81,6 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     relative = _relative(final, measured)
     by_start = [_relative(one, measured) for one in starts]
     fits = np.vstack(by_start or [relative])
-    within = [one.var(axis=0, ddof=1) for one in by_start if len(one) > 1]
     low, high = np.percentile(fits, INTERVAL, axis=0)
     rank_low, rank_high = np.percentile(_ranks(fits, measured), INTERVAL, axis=0)
     moved = np.abs(final - begun) > MOVED * begun if len(begun) else None
@@ -92,8 +91,6 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
             "rank": _ranks(relative.mean(axis=0)[None], measured)[0],
             "relative_scale": relative.mean(axis=0),
             "scale": np.median(final, axis=0),
-            "spread_folds": relative.std(axis=0, ddof=1) if len(final) > 1 else np.nan,
-            "spread_starts": np.sqrt(np.mean(within, axis=0)) if within else np.nan,
             "relative_low": low,
             "relative_high": high,
             "rank_low": rank_low,
@@ -143,25 +140,24 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
             "The ranking was not held against permuted labels: it says how the models "
             "weigh regions, not that the order is more than chance."
         )
-    number = int(ranking["n_permutations"].iloc[0])
+    number, p = int(ranking["n_permutations"].iloc[0]), ranking["p"].min()
     if number < FEWEST_PERMUTATIONS:
         return (
             f"{number} permutations are too few: the smallest possible p-value is "
             f"{1 / (number + 1):.2f}. At least {FEWEST_PERMUTATIONS} are needed to "
             f"pass {ALPHA}; nothing can be said yet."
         )
-    beyond = int((ranking["p"] < ALPHA).sum())
-    if beyond:
+    if p >= ALPHA:
         return (
-            f"{beyond} of {int(ranking['measured'].sum())} regions have smaller scales "
-            f"than fits to permuted labels give (family-wise p < {ALPHA}, {number} "
-            "permutations): the ranking as a whole is more than chance. Where some "
-            "regions have an effect the error for any other is not controlled."
+            "The ranking of regions is not better than its null: fits to permuted "
+            f"labels give scales as small (smallest family-wise p = {p:.2f}, {number} "
+            "permutations). Do not interpret it."
         )
     return (
-        "The ranking of regions is not better than its null: fits to permuted labels "
-        "give scales as small (smallest family-wise p = "
-        f"{ranking['p'].min():.2f}, {number} permutations). Do not interpret it."
+        f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions have "
+        f"smaller scales than fits to permuted labels give (family-wise p < {ALPHA}, "
+        f"{number} permutations): the ranking as a whole is more than chance. Where "
+        "some regions have an effect the error for any other is not controlled."
     )
 
 
@@ -258,15 +254,13 @@ def permute_labels(
 
     Where labels change between visits, people with as many visits exchange theirs.
     """
-    _, person = np.unique(np.asarray(groups).astype(str), return_inverse=True)
-    rows = [np.flatnonzero(person == one) for one in range(person.max() + 1)]
-    constant = all(len(set(y[some])) == 1 for some in rows)
-    size = np.array([1 if constant else len(one) for one in rows])
-    out = np.array(y, dtype=object)
-    for number in np.unique(size):
-        alike = np.flatnonzero(size == number)
-        for to, source in zip(alike, rng.permutation(alike), strict=True):
-            out[rows[to]] = y[rows[source]][0] if constant else y[rows[source]]
+    y, names = np.array(y, dtype=object), np.asarray(groups).astype(str)
+    _, first, person = np.unique(names, return_index=True, return_inverse=True)
+    if (y == y[first][person]).all():
+        return y[first][rng.permutation(len(first))][person]
+    out = y.copy()
+    for rows in person_blocks(names):
+        out[rows] = y[rows[rng.permutation(len(rows))]]
     return out
 
 
@@ -399,7 +393,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     maps = {
         name: _relative(_scales_of(evaluation, name)[1], measured)[:, measured]
-        for name in evaluation.scales["model"].unique()
+        for name in models_with_scales(evaluation)
     }
     means = {name: one.mean(axis=0) for name, one in maps.items()}
     pairs = [(name, name, one) for name, one in maps.items()]
@@ -448,7 +442,7 @@ def common_regions(
     ParameterError
         Where fewer than two models have scales.
     """
-    names = list(evaluation.scales["model"].unique())
+    names = models_with_scales(evaluation)
     check_at_least("n_smallest", n_smallest, 1)
     if len(names) < 2:
         raise ParameterError(
@@ -467,6 +461,12 @@ def common_regions(
     table = table.loc[[row for row in order if kept[row]]]
     rmse = np.sqrt(scale.sub(scale[reference], axis=0).pow(2).mean())
     return table.reset_index(drop=True), rmse
+
+
+def models_with_scales(evaluation: Evaluation) -> list[str]:
+    """Return the models that have scales, without those that repeat another's."""
+    names = list(evaluation.scales["model"].unique())
+    return [name for name in names if evaluation.same_as.get(name) not in names]
 
 
 def _scales_of(

@@ -17,7 +17,7 @@ from brainlsap.evaluation.metrics import SCORES, Predictions, weighted_scores
 from brainlsap.exceptions import FileFormatError
 from brainlsap.files import fill_folder
 
-TABLES = ("predictions", "scales", "fits", "audit", "ranking", "comparison")
+TABLES = ("predictions", "scales", "fits", "audit", "ranking")
 COHORT_TABLES = ("truth", "class_features")
 MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
@@ -141,14 +141,14 @@ class Evaluation:
         "mean" only), region, scale.
     fits : DataFrame
         model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test,
-        seconds_fit, seconds_predict, seed, epochs, failed (why, "" where it did not),
-        settings, warnings and report (JSON).
+        seconds_fit (ridges of one ladder share theirs), seconds_predict, epochs, failed
+        (why, "" where it did not), settings, warnings and report (JSON).
     cohort : CohortSummary
         Whom it is about.
     settings : dict
         Everything that changes a number, as JSON takes it.
-    audit, ranking, comparison : DataFrame, optional
-        Of :func:`audit`, :func:`rank_regions` and :func:`compare_models`.
+    audit, ranking : DataFrame, optional
+        Of :func:`audit` and :func:`rank_regions`.
 
     Examples
     --------
@@ -170,7 +170,6 @@ class Evaluation:
     settings: dict[str, Any]
     audit: pd.DataFrame | None = None
     ranking: pd.DataFrame | None = None
-    comparison: pd.DataFrame | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -181,6 +180,22 @@ class Evaluation:
     def baselines(self) -> tuple[str, ...]:
         """Names of the baselines, in order."""
         return tuple(self.fits.loc[self.fits["role"] == "baseline", "model"].unique())
+
+    @cached_property
+    def same_as(self) -> dict[str, str]:
+        """Models that predicted the very same as another in every fold, and that one.
+
+        So does "LSAP-R" where it chose the same ridge throughout. A baseline or control
+        is never the same as a model, but a model the same as it.
+        """
+        by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
+        rows = self.predictions.groupby("model").indices
+        told = self.predictions.drop(columns="model")
+        hashes = pd.util.hash_pandas_object(told, index=False).to_numpy()
+        names = [name for name in by_role if name in rows]
+        first: dict[bytes, str] = {}
+        found = {n: first.setdefault(hashes[rows[n]].tobytes(), n) for n in names}
+        return {name: other for name, other in found.items() if name != other}
 
     def scores(self) -> pd.DataFrame:
         """Return one row per model and fold: model, repeat, fold, n_test, each score.
@@ -253,9 +268,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         told, table = self._overview()
-        more = f"\nand {len(table) - MOST_SHOWN} more models"
-        shown = table.head(MOST_SHOWN).to_string()
-        return f"{told}\n{shown}{more if len(table) > MOST_SHOWN else ''}"
+        return f"{told}\n{table.to_string(max_rows=MOST_SHOWN)}"
 
     def _repr_html_(self) -> str:
         told, table = self._overview()

@@ -1,13 +1,14 @@
-"""Stratified folds that never share a person, given folds, and folds in a file."""
+"""Stratified folds that never share a person, given folds, and folds of a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
-from brainlsap.files import replace_when_whole
 
 Split = tuple[np.ndarray, np.ndarray]
 """Row indices of the training scans and of the test scans of one fold."""
@@ -15,12 +16,11 @@ Split = tuple[np.ndarray, np.ndarray]
 N_DRAWS = 1000
 # A class absent from a fold leaves scores undefined: worse than any imbalance.
 ABSENCE = 10.0
-FILE_COLUMNS = ["fold", "part", "scan", "participant"]
 
 
 def make_splits(
-    y: Sequence | np.ndarray,
-    groups: Sequence | np.ndarray,
+    y: ArrayLike,
+    groups: ArrayLike,
     n_folds: int = 5,
     random_state: int = 0,
     *,
@@ -117,9 +117,7 @@ def _deal_people(
     return folds[(worst + ABSENCE * (scans == 0).sum(axis=(1, 2))).argmin()]
 
 
-def check_splits(
-    splits: Sequence[Split], groups: Sequence | np.ndarray
-) -> tuple[Split, ...]:
+def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...]:
     """Return folds as integer arrays; raise where one is empty or shares a person."""
     groups = np.asarray(groups, dtype=object).astype(str)
     checked = []
@@ -127,12 +125,6 @@ def check_splits(
         train, test = (np.asarray(rows, dtype=np.int64) for rows in sides)
         if not (len(train) and len(test)):
             raise SplitError(f"fold {number} has no training or no test scans.")
-        rows = np.concatenate([train, test])
-        if rows.min() < 0 or rows.max() >= len(groups):
-            raise SplitError(
-                f"fold {number} names row {rows.max()}, but the cohort has "
-                f"{len(groups)} scans; were these splits made for another cohort?"
-            )
         if shared := sorted(set(groups[train]) & set(groups[test])):
             raise SplitError(
                 f"fold {number} has {len(shared)} people in training and test scans "
@@ -153,7 +145,7 @@ def count_repeats(splits: Sequence[Split]) -> int:
     return int(times[0]) if same else 1
 
 
-def join_groups(*columns: Sequence | np.ndarray | pd.Series) -> np.ndarray:
+def join_groups(*columns: ArrayLike) -> np.ndarray:
     """Return groups that keep people, families and sites together at once.
 
     Parameters
@@ -167,25 +159,16 @@ def join_groups(*columns: Sequence | np.ndarray | pd.Series) -> np.ndarray:
     object array of str, shape (n_scans,)
         For `groups` of :func:`make_splits`.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    n_scans = n_nodes = len(columns[0])
-    scans, nodes = [], []
-    for column in columns:
-        code, names = pd.factorize(np.asarray(column, dtype=object))
-        scans.append(np.flatnonzero(code >= 0))
-        nodes.append(code[code >= 0] + n_nodes)
-        n_nodes += len(names)
-    ends = np.concatenate(scans), np.concatenate(nodes)
-    links = coo_array((np.ones(len(ends[0])), ends), shape=(n_nodes, n_nodes))
-    _, component = connected_components(links, directed=False)
-    return component[:n_scans].astype(str).astype(object)
+    given = [pd.Series(np.asarray(one, dtype=object)) for one in columns]
+    joined, before = pd.Series(range(len(given[0]))), None
+    while not joined.equals(before):
+        before = joined
+        for values in given:
+            joined = joined.groupby(values).transform("min").fillna(joined).astype(int)
+    return pd.factorize(joined)[0].astype(str).astype(object)
 
 
-def leave_one_out_splits(
-    column: Sequence | np.ndarray | pd.Series, groups: Sequence | np.ndarray
-) -> tuple[Split, ...]:
+def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, ...]:
     """Test every site, scanner or phase in turn with a model fitted on the others.
 
     People who were also scanned at the site that is held out are not trained on.
@@ -225,52 +208,22 @@ def leave_one_out_splits(
     return tuple(splits)
 
 
-def write_splits(
-    splits: Sequence[Split],
-    path: str | Path,
-    *,
-    scans: Sequence[str],
-    participants: Sequence[str],
-) -> Path:
-    """Write folds to a TSV file: fold, part (train, test, unused), scan, participant.
-
-    Parameters
-    ----------
-    splits : sequence of (train, test)
-        Row indices.
-    path : str or Path
-        An existing file is replaced.
-    scans, participants : sequences of length n_scans
-        Names of the rows.
-
-    Returns
-    -------
-    Path
-    """
-    people = pd.DataFrame({"scan": scans, "participant": participants})
-    tables = []
-    for number, (train, test) in enumerate(splits, start=1):
-        table = people.assign(fold=number, part="unused")
-        table.loc[train, "part"], table.loc[test, "part"] = "train", "test"
-        tables.append(table.sort_values("part", kind="stable"))
-    with replace_when_whole(path) as partial:
-        pd.concat(tables)[FILE_COLUMNS].to_csv(partial, sep="\t", index=False)
-    return Path(path)
-
-
 def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
-    """Read folds that :func:`write_splits` wrote, for the same scans in any order.
+    """Read folds from a table that says in which fold every scan is tested.
 
     Parameters
     ----------
     path : str or Path
-        Of the file.
+        Of a table with the columns scan and fold, and repeat where folds were drawn
+        several times; the scans of all other folds of a repeat are trained on. Such a
+        table is `private/predictions.tsv` of an earlier study.
     scans : sequence of str
         Every scan of the cohort, in its order.
 
     Returns
     -------
     tuple of (train, test)
+        Folds in the order of the file.
 
     Raises
     ------
@@ -279,27 +232,35 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     SplitError
         Where its scans are not those of the cohort.
     """
-    try:
-        table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path}: cannot be read as splits ({error}).") from None
-    parts = {"train", "test", "unused"}
-    if not set(FILE_COLUMNS[:3]) <= set(table) or set(table["part"]) - parts:
+    table = read_table(path)
+    if not {"scan", "fold"} <= set(table):
         raise FileFormatError(
-            f"{path}: splits need the columns {', '.join(FILE_COLUMNS)} with part "
-            f"train, test or unused, got {', '.join(table.columns)}."
+            f"{path}: folds need the columns scan and fold (and repeat), got "
+            f"{', '.join(table)}."
         )
+    table["repeat"] = table.get("repeat", "1")
+    table = table.drop_duplicates(["repeat", "fold", "scan"])
     splits = []
-    for fold, members in table.groupby("fold", sort=False):
-        part = members.set_index("scan")["part"]
-        wrong = sorted(set(part.index) ^ set(scans))
-        if wrong or not part.index.is_unique:
+    for repeat, rows in table.groupby("repeat", sort=False):
+        fold_of = rows.set_index("scan")["fold"]
+        wrong = sorted(set(fold_of.index) ^ set(scans))
+        if wrong or not fold_of.index.is_unique:
             raise SplitError(
-                f"{path}: fold {fold} does not fit the cohort: {len(wrong)} scans are "
-                f"in one of them only ({', '.join(wrong[:3])}), "
-                f"{part.index.duplicated().sum()} named twice. Splits belong to one "
-                "cohort."
+                f"{path}: repeat {repeat} does not fit the cohort: {len(wrong)} scans "
+                f"are in one of them only ({', '.join(wrong[:3])}), "
+                f"{fold_of.index.duplicated().sum()} in two folds."
             )
-        part = part.loc[list(scans)].to_numpy()
-        splits.append((np.flatnonzero(part == "train"), np.flatnonzero(part == "test")))
+        fold = fold_of.loc[list(scans)].to_numpy()
+        splits += [
+            (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
+            for one in rows["fold"].unique()
+        ]
     return tuple(splits)
+
+
+def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
+    """Return the rows of people: of those with n rows as one array (n_people, n)."""
+    _, person = np.unique(np.asarray(groups), return_inverse=True)
+    order, n_rows = np.argsort(person, kind="stable"), np.bincount(person)
+    sizes = n_rows[person[order]]
+    return [order[sizes == size].reshape(-1, size) for size in np.unique(sizes)]

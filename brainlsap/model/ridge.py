@@ -575,8 +575,6 @@ class LSAPRidgeClassifier(PackedClassifier):
         self.n_draws, self.threshold, self.weights = n_draws, threshold, weights
         self.preparation, self.random_state = preparation, random_state
 
-    # one BLAS thread: the same bytes whatever their number
-    @threadpool_limits.wrap(limits=1)
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None
     ) -> "LSAPRidgeClassifier":
@@ -584,7 +582,22 @@ class LSAPRidgeClassifier(PackedClassifier):
 
         `groups` is the participant of every scan; without it each scan is one.
         """
-        check_choice("ladder", self.ladder, ("auto", *RUNGS))
+        return self.fit_with([], X, y, groups)
+
+    # one BLAS thread: the same bytes whatever their number
+    @threadpool_limits.wrap(limits=1)
+    def fit_with(
+        self,
+        others: Sequence["LSAPRidgeClassifier"],
+        X: np.ndarray,
+        y: np.ndarray,
+        groups: np.ndarray | None = None,
+    ) -> "LSAPRidgeClassifier":
+        """Fit this and others that differ in `ladder` only, climbing it once."""
+        tops = {}  # the highest rung of each
+        for model in (self, *others):
+            check_choice("ladder", model.ladder, ("auto", *RUNGS))
+            tops[model] = 2 if model.ladder == "auto" else RUNGS.index(model.ladder)
         check_at_least("n_draws", self.n_draws, 0)
         check_at_least("max_scale", self.max_scale, 0.1)
         self.classes_, codes = order_labels(y, len(X), self.classes)
@@ -596,31 +609,34 @@ class LSAPRidgeClassifier(PackedClassifier):
         weights = 1 / (visits[person] * np.bincount(codes, 1 / visits[person])[codes])
         weights *= len(visits) / weights.sum()
         evidence = Evidence(terms, targets, weights, self.n_features_, B)
-        last = "regions" if self.ladder == "auto" else self.ladder
-        fits = climb(evidence, last, self.max_scale)
-        self.evidence_ = {name: fit.evidence for name, fit in fits.items()}
-        self.chosen_ = last
-        if self.ladder == "auto":
-            self.chosen_ = "none"
-            for name in ("one", "regions"):
-                if self.evidence_[name] > self.evidence_[self.chosen_] + CLIMB:
-                    self.chosen_ = name
-        fit = fits[self.chosen_]
-        if self.chosen_ == "regions" and self.n_draws:
-            rng = np.random.default_rng(self.random_state or 0)
-            fit = sample_scales(evidence, fit, self.n_draws, self.max_scale, rng)
-        self.scales_, self.scales_interval_ = fit.scales, fit.interval
-        self.fit_report_ = {
-            "chosen": self.chosen_,
-            "evidence": self.evidence_,
-            "common_scale": float(np.exp(fit.common)),
-            "spread": fit.spread,
-            "ridge": fit.ridge,
-            "ordered": bool(ordered),
-        }
-        scores, self.coefficients_, self.intercept_ = _regress(evidence, fit, person)
-        self.left_out_scores_ = scores
-        self.means_, self.precision_ = _calibrate(scores, codes, weights)
+        fits = climb(evidence, RUNGS[max(tops.values())], self.max_scale)
+        learned, sampled = vars(self).copy(), False
+        for model, top in tops.items():
+            model.__dict__.update(learned | {"ladder": model.ladder})
+            model.evidence_ = {name: fits[name].evidence for name in RUNGS[: top + 1]}
+            model.chosen_ = RUNGS[top]
+            if model.ladder == "auto":
+                model.chosen_ = "none"
+                for name in ("one", "regions"):
+                    if model.evidence_[name] > model.evidence_[model.chosen_] + CLIMB:
+                        model.chosen_ = name
+            if model.chosen_ == "regions" and self.n_draws and not sampled:
+                rng, sampled = np.random.default_rng(self.random_state or 0), True
+                given = self.n_draws, self.max_scale, rng
+                fits["regions"] = sample_scales(evidence, fits["regions"], *given)
+            fit = fits[model.chosen_]
+            model.scales_, model.scales_interval_ = fit.scales, fit.interval
+            model.fit_report_ = {
+                "chosen": model.chosen_,
+                "evidence": model.evidence_,
+                "common_scale": float(np.exp(fit.common)),
+                "spread": fit.spread,
+                "ridge": fit.ridge,
+                "ordered": bool(ordered),
+            }
+            found = _regress(evidence, fit, person)
+            model.left_out_scores_, model.coefficients_, model.intercept_ = found
+            model.means_, model.precision_ = _calibrate(found[0], codes, weights)
         return self
 
     def _learn_terms(

@@ -12,6 +12,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import find_atlas, region_maps
@@ -119,7 +120,7 @@ def relative_scales(evaluation: Evaluation) -> dict[str, pd.Series]:
     """Return the relative heat scale of every region, by model."""
     return {
         name: rank_regions(evaluation, name).set_index("region")["relative_scale"]
-        for name in evaluation.scales["model"].unique()
+        for name in models_with_scales(evaluation)
     }
 
 

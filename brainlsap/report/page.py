@@ -14,7 +14,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation
-from brainlsap.evaluation.ranking import NULL_HEADING
+from brainlsap.evaluation.ranking import NULL_HEADING, models_with_scales
 from brainlsap.report import plots
 from brainlsap.report import tables as made
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
@@ -38,7 +38,9 @@ def report_tables(
     other names out of free text.
     """
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
-    scores = made.score_table(evaluation, MAIN_SCORES)
+    scores = made.score_table(evaluation, MAIN_SCORES).drop(
+        columns="remark", errors="ignore"
+    )
     compared = made.comparison_table(evaluation).iloc[:, :3]
     tables = {
         "scores": scores.merge(compared, how="left", on="model").fillna(""),
@@ -56,7 +58,7 @@ def report_tables(
         tables["directions"] = made.direction_table(evaluation, ranking, atlas)
         tables["agreement"] = made.agreement_text(evaluation)
         tables["confounds"] = made.confound_text(ranking)
-        if evaluation.scales["model"].nunique() > 1:
+        if len(models_with_scales(evaluation)) > 1:
             tables["common_regions"] = made.common_region_table(evaluation, atlas)
     return {k: one for k, one in tables.items() if one is not None and len(one)}
 

@@ -173,15 +173,11 @@ def plot_roc(
     ParameterError
         Where the model gives neither probabilities nor decision values.
     """
-    from scipy.special import softmax
     from sklearn.metrics import auc, roc_curve
 
     predictions, classes = _predictions(evaluation, model), evaluation.cohort.classes
-    parts = [predictions[[f"{kind}_{one}" for one in classes]] for kind in "pd"]
-    values = parts[0].to_numpy()
-    if np.isnan(values).any():
-        values = softmax(parts[1].to_numpy(), axis=1)
-    if np.isnan(values).any():
+    values = evaluation.as_predictions(predictions).ranking
+    if values is None:
         raise ParameterError(f"{predictions['model'].iloc[0]} has no ROC curve.")
     axes = axes or new_axes(SINGLE_COLUMN, 70)
     axes.plot([0, 1], [0, 1], **DASHES)

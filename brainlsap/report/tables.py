@@ -194,7 +194,9 @@ def score_table(
     DataFrame
         One row per model, in order: model, then every score under its written-out
         name; errors in stages only where the order of the classes is known. "n/a"
-        where a score does not exist, "failed" where a fit did not train.
+        where a score does not exist, "failed" where a fit did not train. A remark says
+        so where a model predicted the very same as another, as LSAP-R does where it
+        chose one ridge in every fold.
     """
     wanted = list(SCORES if scores is None else scores)
     titles = {k: v for k, v in shown_scores(evaluation).items() if k in wanted}
@@ -208,7 +210,10 @@ def score_table(
 
 
 def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
-    """Say so in the table where its folds share people."""
+    """Say so in the table where its folds share people, or a model is another one."""
+    if "model" in frame and evaluation.same_as:
+        same = frame["model"].map(evaluation.same_as)
+        frame = frame.assign(remark=("same predictions as " + same).fillna(""))
     if not evaluation.settings["people_shared"]:
         return frame
     return frame.assign(folds="folds share people: not a score by person")
@@ -241,12 +246,16 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     -------
     DataFrame
         One row per other model: its name, the first model's difference from it with
-        the 95% interval, Holm p, and whether the first is better; empty where there is
-        one model. Tests are those of :func:`brainlsap.evaluation.compare_models`.
+        the 95% interval, Holm p (of how many comparisons: models of the very same
+        predictions are one), and whether the first is better ("unclear": p is 0.05 or
+        more, also where the interval, which is not corrected, leaves out 0); empty
+        where there is one model. Tests are those of
+        :func:`brainlsap.evaluation.compare_models`.
     """
     first, found = evaluation.models[0], compare_models(evaluation)
     titles = {"model": "model", "difference": f"{first} minus it [95%]"}
-    titles |= {"p_holm": "Holm p", "better": f"{first} is better"}
+    titles["p_holm"] = f"Holm p ({found['n_comparisons'].head(1).sum()} comparisons)"
+    titles["better"] = f"{first} is better"
     return _marked(number_texts(found, titles), evaluation)
 
 

@@ -19,6 +19,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.comparison import adjust_p_values, wilson_interval
 from brainlsap.evaluation.models import LADDER
 from brainlsap.exceptions import ParameterError
+from brainlsap.report import score_table
 
 
 def test_the_t_test_is_students_with_a_wider_error():
@@ -58,7 +59,6 @@ def test_one_test_compares_a_model_with_all_others_and_counts_people(
 ):
     table = compare_models(example_evaluation)
     assert list(table["model"]) == list(example_evaluation.models[1:])
-    np.testing.assert_allclose(table["p_holm"], adjust_p_values(table["p_value"]))
     scores = example_evaluation.scores().pivot(
         index=["repeat", "fold"], columns="model", values="balanced_accuracy"
     )
@@ -70,6 +70,23 @@ def test_one_test_compares_a_model_with_all_others_and_counts_people(
     assert row["difference"] == pytest.approx(difference.mean())
     with pytest.raises(ParameterError, match="reference must be one of"):
         compare_models(example_evaluation, reference="nobody")
+
+
+def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluation):
+    rows = example_evaluation.predictions
+    chosen = rows[rows["model"] == LADDER[0]].assign(model="LSAP-R")
+    rows = pd.concat([rows[rows["model"] != "LSAP-R"], chosen])
+    one = replace(example_evaluation, predictions=rows)
+    assert one.same_as["LSAP-R"] == LADDER[0]
+    found = compare_models(one).set_index("model")
+    without = found.drop(list(one.same_as))
+    assert set(found["n_comparisons"]) == {len(without)}
+    np.testing.assert_allclose(without["p_holm"], adjust_p_values(without["p_value"]))
+    assert found.loc["LSAP-R", "p_holm"] == found.loc[LADDER[0], "p_holm"]
+    itself = compare_models(one, reference="LSAP-R").set_index("model")
+    assert itself.loc[LADDER[0], ["p_holm", "better"]].tolist() == [1, "unclear"]
+    remark = score_table(one).set_index("model")["remark"]
+    assert remark["LSAP-R"] == f"same predictions as {LADDER[0]}"
 
 
 def test_a_bootstrap_draw_is_the_score_of_the_people_drawn(example_evaluation):
@@ -149,7 +166,7 @@ def test_steps_of_the_ladder_are_judged_by_exchanging_people(example_evaluation)
     assert step["low"] < 0.8 < step["high"]
     same = pd.concat([below, below.assign(model=LADDER[1])])
     step = ladder_table(replace(two, predictions=same), 200).iloc[0]
-    assert (step["difference"], step["p_value"], step["adds"]) == (0, 1, "not shown")
+    assert (step["difference"], step["p_value"], step["adds"]) == (0, 1, "unclear")
     steps = ladder_table(example_evaluation)
     assert list(zip(steps["below"], steps["above"], strict=True)) == [
         *itertools.pairwise(LADDER)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from brainlsap.evaluation import audit, make_splits
+from brainlsap.evaluation import audit, leakage, make_splits
 from brainlsap.evaluation.leakage import column_score
 from brainlsap.simulation import make_cohort
 
@@ -86,8 +86,21 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     row = found[found["finding"].str.startswith("site alone")].iloc[0]
     assert row["severity"] == "warning"
     assert "corrected for 3 columns" in row["finding"]
-    for text in checks(confounded)["what_to_do"]:
-        assert text not in ("", "Nothing.")
+    assert (checks(confounded)["what_to_do"] != "").all()
+
+
+def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
+    for score, p, words in (
+        (0.23, 0.9, "No better than chance is shown"),
+        (0.23, 0.0005, "Better than chance by less than 0.05"),
+        (0.9, 0.0005, "Report this score beside"),
+    ):
+        monkeypatch.setattr(
+            leakage, "column_score", lambda *_, s=score, p=p: (s, 0.2, p)
+        )
+        row = checks(cohort).loc["label from one column"].iloc[0]
+        assert row["what_to_do"].startswith(words)
+        assert (row["severity"] == "warning") == (score == 0.9)
 
 
 def test_a_column_by_chance_below_005_is_no_finding_among_many(cohort):

@@ -10,7 +10,7 @@ from brainlsap.evaluation.metrics import Predictions, weighted_scores
 CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 
 
-def score(truth, predicted, probability=None, decision=None, ordered=True):
+def score(truth, predicted, probability=None, decision=None):
     actual, given = (
         [CLASSES.index(one) for one in each] for each in (truth, predicted)
     )
@@ -22,7 +22,7 @@ def score(truth, predicted, probability=None, decision=None, ordered=True):
         ranking,
         np.zeros(60),
         5,
-        ordered,
+        ordered=True,
     )
     found = weighted_scores(told, np.ones((1, len(truth))))
     return {name: found[name].item() for name in SCORES}
@@ -62,19 +62,8 @@ def test_scores_are_those_of_scikit_learn(drawn):
     assert found == pytest.approx(wanted, abs=1e-12)
 
 
-def test_no_order_no_score_in_stages(drawn):
-    truth, _, predicted = drawn
-    found = score(truth, predicted, ordered=False)
-    known = {name for name, value in found.items() if np.isfinite(value)}
-    assert known == {"balanced_accuracy", "accuracy", "precision", "f1"}
-
-
 def test_decision_values_give_an_auc_and_no_brier_score(drawn):
     truth, probability, predicted = drawn
     found = score(truth, predicted, decision=np.log1p(probability))
     assert 0 < found["auc"] < 1
     assert np.isnan(found["brier"])
-
-
-def test_no_score_is_another_one_by_a_second_name():
-    assert not {"recall", "macro_recall"} & set(SCORES)  # balanced accuracy

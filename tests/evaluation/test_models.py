@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from brainlsap.arrays import pack, unpack
 from brainlsap.evaluation import MODELS, make_models
 from brainlsap.evaluation.models import (
-    ConfoundsOnlyClassifier,
     TunedLinearClassifier,
     shuffle_edges,
 )
@@ -45,7 +44,7 @@ def test_every_model_is_made_by_its_name_or_a_group():
     ]
     default = make_models()
     assert list(default) == ["LSAP-C", *make_models("baselines")]
-    assert make_models("lsap-c", fast=True)["LSAP-C"][0].n_starts == 1
+    assert make_models("lsap-c", n_starts=1)["LSAP-C"][0].n_starts == 1
     with pytest.raises(ParameterError, match=r"some of LSAP-C, LSAP-H.*got 'lasp'"):
         make_models("lasp")
 
@@ -139,7 +138,7 @@ def test_confounds_only_sees_covariates_and_the_size_of_the_network():
             "comment": [f"text {k}" for k in range(60)],
         }
     )
-    model = ConfoundsOnlyClassifier().fit(X, y, people, table)
+    model = TunedLinearClassifier(reads="covariates").fit(X, y, people, table)
     assert set(model.design_) == {"site", "age"}
     changed = X.copy()
     changed[..., 6:] = rng.normal(size=changed[..., 6:].shape)

@@ -79,12 +79,10 @@ def test_spread_intervals_ties_gaps_and_scales_that_stood_still(example_evaluati
     )
     ranking = rank_regions(given, "it").set_index(np.arange(82))
     assert ranking["rank"][[0, 1, 2]].tolist() == [1, 1, 3]
-    assert ranking.loc[7].isna().sum() >= 8
+    assert ranking.loc[7].isna().sum() >= 6
     assert not ranking.loc[7, "measured"]
     assert ranking.loc[20, "moved"] == 0
     assert ranking.loc[40, "moved"] == 1
-    assert ranking.loc[40, "spread_folds"] == 0 < ranking.loc[5, "spread_folds"]
-    assert (ranking["spread_starts"].drop(7) >= 0).all()
     inside = ranking.drop(7)
     assert (inside["rank_low"] <= inside["rank_high"]).all()
     with pytest.raises(ParameterError, match="has no scales to rank regions by"):

@@ -11,7 +11,7 @@ from brainlsap.graph import (
     exact_heat_kernel,
     normalized_laplacian,
 )
-from brainlsap.model import LSAPRidgeClassifier
+from brainlsap.model import RUNGS, LSAPRidgeClassifier
 from brainlsap.model.ridge import Evidence, _basis, climb, diffusion_terms
 
 N_SCANS, N_ROIS, N_FEATURES, N_TARGETS = 31, 7, 2, 3
@@ -169,9 +169,13 @@ def test_classes_without_order_are_targets_of_their_own(rng):
     assert model.decision_scores(X).shape == (180, 3)
     assert not model.fit_report_["ordered"]
     assert list(model.classes_) == ["AD", "CN", "MCI"]
-    again = LSAPRidgeClassifier("regions", n_draws=6, random_state=3)
-    again.fit(X, y, groups=people)
-    assert (model.predict_proba(X) == again.predict_proba(X)).all()
+    # the same again, also where all rungs of a ladder are fitted at once
+    rungs = [LSAPRidgeClassifier(n, n_draws=6, random_state=3) for n in RUNGS]
+    LSAPRidgeClassifier(n_draws=6, random_state=3).fit_with(rungs, X, y, people)
+    alone = LSAPRidgeClassifier("one", n_draws=6, random_state=3).fit(X, y, people)
+    for one, again in ((model, rungs[2]), (alone, rungs[1])):
+        assert (one.predict_proba(X) == again.predict_proba(X)).all()
+        assert one.fit_report_ == again.fit_report_
 
 
 def test_a_region_without_values_has_no_say(rng):
