@@ -470,7 +470,6 @@ def run(
 RESULTS  folder that run wrote
 --out FOLDER  another folder to write (default: the same)
 --title TEXT  heading of the page
---with-identifiers  name scans and people in report/: not to be shared then
 --export FOLDER  write maps of the scales there: GIFTI, TSV
 --parcellation IMAGE  also write NIfTI maps in its space
 --tables FOLDER  write every table there for manuscripts: LaTeX, Markdown"""

@@ -4,36 +4,27 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, Normalize, to_rgba
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.pyplot import get_cmap
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import BrainlsapError, ParameterError, check_choice
-from brainlsap.report.brain_raster import NO_REGION as NO_PLACE
-from brainlsap.report.brain_raster import (
-    VIEWS,
-    RegionPicture,
-    region_mesh,
-    region_picture,
-    subcortical_meshes,
-)
-from brainlsap.report.figures import FULL_WIDTH, MM, new_figure, styled
+from brainlsap.report import brain_raster as raster
+from brainlsap.report.brain_raster import VIEWS, RegionPicture
+from brainlsap.report.figures import MM, PAGE, new_figure, styled
 from brainlsap.report.plots import QUARTERS, scales_in_training
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
-
-    from brainlsap.evaluation import Evaluation
-
-Maps = Mapping[str, np.ndarray]
-"""A value for each region, by title."""
+Maps: TypeAlias = pd.DataFrame
+"""A row a region of the atlas, and a column a map, by title."""
 
 Texts = tuple[str, str]
 """Title, and label of the colour bar."""
@@ -59,9 +50,9 @@ def plot_regions(
     views: str | Sequence[str] = "all",
     colorbar_label: str | None = None,
     outline: Sequence[str] | Mapping[str, str] = (),
-    width: float = FULL_WIDTH,
-    figure: "Figure | SubFigure | None" = None,
-) -> "Figure | SubFigure":
+    width: float = PAGE,
+    figure: Figure | SubFigure | None = None,
+) -> Figure | SubFigure:
     """Draw one value per region on cortex and subcortex: the seven-view figure.
 
     On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
@@ -136,7 +127,9 @@ def plot_regions(
 
 def _views(asked: str | Sequence[str], atlas: Atlas) -> list[str]:
     """Return views by their full names."""
-    seen = [one for one in VIEWS if one != "subcortex" or subcortical_meshes(atlas)]
+    seen = [
+        one for one in VIEWS if one != "subcortex" or raster.subcortical_meshes(atlas)
+    ]
     groups = {"all": seen, **{one: [one] for one in seen}}
     groups |= {one: [f"{one} left", f"{one} right"] for one in SIDEWAYS}
     views = [asked] if isinstance(asked, str) else asked
@@ -146,11 +139,11 @@ def _views(asked: str | Sequence[str], atlas: Atlas) -> list[str]:
 
 
 def plot_scales_at_quarters(
-    evaluation: "Evaluation",
+    evaluation: Evaluation,
     atlas: str | Path | Atlas | None = None,
     model: str | None = None,
     **options: Any,
-) -> "Figure | SubFigure":
+) -> Figure | SubFigure:
     """Draw a model's heat scales at the start, the quarters and the end of training.
 
     Folds may begin at different scales, so what is drawn is relative, as in
@@ -189,7 +182,7 @@ def plot_scales_at_quarters(
     return plot_regions(maps, atlas, **options)
 
 
-def find_atlas(evaluation: "Evaluation") -> Atlas | None:
+def find_atlas(evaluation: Evaluation) -> Atlas | None:
     """Return the atlas of an evaluation, a user's own by the path it was read from."""
     cohort = evaluation.cohort
     asked = cohort.provenance.get("asked") or {}
@@ -201,8 +194,8 @@ def find_atlas(evaluation: "Evaluation") -> Atlas | None:
     return None
 
 
-def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
-    """Return each map by title ("" for a single one) in atlas order, NaN if absent."""
+def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
+    """Return a row a region and a column a map ("" for a single one); NaN if absent."""
     if not isinstance(values, Mapping | pd.Series | pd.DataFrame):
         raise ParameterError(
             "values must give each value by the region's name: a Series, a mapping, "
@@ -211,19 +204,17 @@ def region_maps(values: Any, atlas: Atlas) -> dict[str, np.ndarray]:
     maps = {"": values} if isinstance(values, pd.Series) else dict(values.items())
     if not all(isinstance(part, Mapping | pd.Series) for part in maps.values()):
         maps = {"": values}
-    found = {}
+    found = pd.DataFrame(index=list(atlas.names))
     for title, part in maps.items():
         # Before anything becomes a dict: an index may hold a name twice.
-        places = atlas.match(list(part.keys()))
-        full = np.full(len(atlas), np.nan)
+        places, full = atlas.match(list(part.keys())), np.full(len(atlas), np.nan)
         try:
             full[places] = list(dict(part).values())
         except (TypeError, ValueError) as error:
             raise ParameterError(f"values must be numbers ({error}).") from error
-        if np.isinf(full).any() or np.isnan(full).all():
-            what = "an infinite value" if np.isinf(full).any() else "no value"
-            raise ParameterError(f"The map {str(title)!r} has {what}: nothing drawn.")
         found[str(title)] = full
+    for title in found.columns[np.isinf(found).any() | found.isna().all()]:
+        raise ParameterError(f"The map {title!r} has no value, or an infinite one.")
     return found
 
 
@@ -231,8 +222,7 @@ def color_scale(
     maps: Maps, cmap: Any, vmin: float | None, vmax: float | None
 ) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
-    values = np.concatenate(list(maps.values()))
-    low, high = lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
+    low, high = lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
     if low == high:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(low) or 1.0)
     if cmap is None and lowest < 0 < highest:
@@ -255,12 +245,11 @@ def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
 
 def _missing_note(maps: Maps, atlas: Atlas) -> str:
     """Say which regions have a value and no surface to draw it on."""
-    drawn = [region_mesh(atlas, side, below=False).region for side in "LR"]
-    drawn.append(atlas.match(list(subcortical_meshes(atlas))))
-    places = np.unique(np.concatenate(drawn))
-    known = pd.DataFrame(maps, index=list(atlas.full_names)).notna().any(axis=1)
-    known.iloc[places[places != NO_PLACE]] = False
-    names = ", ".join(known.index[known])
+    drawn = [raster.region_mesh(atlas, side, below=False).region for side in "LR"]
+    drawn.append(atlas.match(list(raster.subcortical_meshes(atlas))))
+    known = np.flatnonzero(maps.notna().any(axis=1))
+    missing = np.setdiff1d(known, np.concatenate(drawn))
+    names = ", ".join(atlas.full_names[place] for place in missing)
     return f"Not drawn, for want of a surface: {names}." if names else ""
 
 
@@ -276,7 +265,7 @@ def _plot_surfaces(
 ) -> Any:
     """Draw one row a map and one column a view, laid out in mm."""
     title, bar_label = texts
-    pictures = {view: region_picture(atlas, view) for view in views}
+    pictures = {view: raster.region_picture(atlas, view) for view in views}
     tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
     wide = {view: tall[view] * one.width / one.height for view, one in pictures.items()}
     gap = {view: GAP + 3 * (view == "subcortex") for view in views}
@@ -284,7 +273,7 @@ def _plot_surfaces(
     wrapped = width < NARROW and len(views) > 4
     lines = [views[:half], views[half:]] if wrapped else [views]
     names = [_wrap(name, 20) for name in maps]
-    any_grey = any(np.isnan(one).any() for one in maps.values())
+    any_grey = bool(maps.isna().any(axis=None))
     # beside the bar of a single row there is room for "no value" or for a long line
     bar_label = _wrap(bar_label, 16 if any_grey and len(names) == 1 else 40)
     left = 2 + 3.0 * (1 + max(name.count("\n") for name in names))
@@ -292,7 +281,7 @@ def _plot_surfaces(
     head = HEAD + 3 * any(marked.values())  # above each row with titles
     rows = [
         (name * (line is lines[0]), values, line, head if wrapped or not row else 3.0)
-        for row, (name, values) in enumerate(zip(names, maps.values(), strict=True))
+        for row, (name, (_, values)) in enumerate(zip(names, maps.items(), strict=True))
         for line in lines
     ]
     note = _wrap(_missing_note(maps, atlas) if len(views) > 5 else "", width - left)
@@ -330,8 +319,8 @@ def _plot_surfaces(
                 high, points = (row_tall / tall[view] + 1) / 2, 72 * MM * (head - HEAD)
                 axes.set_title(view.capitalize(), y=high, pad=3 + points)
             x += box[2]
-        at = left / 2 / width, (y + unit * row_tall / 2) / height
-        figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
+        middle = left / 2 / width, (y + unit * row_tall / 2) / height
+        figure.text(*middle, name, rotation=90, ha="center", va="center", fontsize=8)
     y += 5 * any_grey
     long = min(TALLEST_BAR, top - y)
     box = np.array([end + 2, (top + y - long) / 2, 2.3, long])
@@ -344,7 +333,7 @@ def _plot_surfaces(
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
-        at = {"transform": cax.transAxes, "clip_on": False}
+        at: Any = {"transform": cax.transAxes, "clip_on": False}
         cax.add_artist(Rectangle((0, -5 / long), 1, 2.3 / long, **key, **at))
         cax.text(1.5, -3.9 / long, "no value", va="center", **at)
     figure.text(0.5, 1 - 2 / height, title, fontsize=9, ha="center", va="top")
@@ -385,7 +374,7 @@ def _mark(
         shape: Any = pictures[view].shapes[place]
         axes.add_artist(PathPatch(shape, fill=False, ec="black", lw=1, zorder=3))
         shown = {  # views from the side are known best
-            one: part.areas.get(place, 0) * (2 if one.startswith(SIDEWAYS) else 1)
+            one: part.areas.get(place, 0) * (1 + one.startswith(SIDEWAYS))
             for one, part in pictures.items()
         }
         if marked[place] and shown[view] == max(shown.values()):
@@ -411,26 +400,26 @@ def _plot_markers(
     from nilearn.plotting import plot_markers
 
     title, label = texts
-    centres, height = atlas.coordinates, 15 + 37 * len(maps)
+    centres, height = atlas.coordinates, 15 + 37 * maps.shape[1]
     low, high = scale.get_clim()
     style: Any = {"node_cmap": scale.get_cmap(), "node_vmin": low, "node_vmax": high}
     style |= {"node_size": 18, "alpha": 1, "annotate": False, "colorbar": False}
     style["display_mode"] = "lyrz" if width > NARROW else "xz"
     figure = figure or new_figure(width, height)
     for row, (name, values) in enumerate(maps.items()):
-        known = np.isfinite(values) & np.isfinite(centres).all(axis=1)
+        known = (values.notna() & np.isfinite(centres).all(axis=1)).to_numpy()
         bottom = (height - 8 - 37 * (row + 1)) / height
         box = (0.05, bottom, 0.8, 35 / height)
         display = plot_markers(
-            values[known], centres[known], figure=figure, axes=box, **style
+            values.to_numpy()[known], centres[known], figure=figure, axes=box, **style
         )
         display.annotate(size=7)
         figure.text(0.02, bottom + 18 / height, name, rotation=90, va="center")
-    tall = min(TALLEST_BAR, 30 * len(maps)) / height
+    tall = min(TALLEST_BAR, 30 * maps.shape[1]) / height
     cax = figure.add_axes((0.88, 0.5 - tall / 2, 0.013, tall))
     figure.colorbar(scale, cax=cax, label=label)
     note = f"Atlas {atlas.name} has no surfaces: markers at the centres of its regions."
-    valued = ~np.all([np.isnan(one) for one in maps.values()], axis=0)
+    valued = maps.notna().any(axis=1)
     if lacking := int((valued & np.isnan(centres).any(axis=1)).sum()):
         note += f" Not drawn, for want of coordinates: {lacking}."
     figure.text(0.02, 2 / height, _wrap(note, width))
@@ -443,8 +432,7 @@ def _plot_dots(
 ) -> Any:
     """Draw a dot a region in the order of the first map, one column a map."""
     title, label = texts
-    table = pd.DataFrame(maps, index=list(atlas.names)).dropna(how="all")
-    table = table.sort_values(table.columns[0], kind="stable")
+    table = maps.dropna(how="all").sort_values(maps.columns[0], kind="stable")
     note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
     n, half = len(table), MOST_DOTS // 2
     rows, names = np.arange(n), [*table.index]

@@ -84,21 +84,11 @@ def interactive_brain(
         look = {key: [each[k] for k in regions] for key, each in look.items()}
         looks[_plain(name)] = [look, traces]
     views = _views(pieces)
-    (look, _), (seen, camera) = (next(iter(one.values())) for one in (looks, views))
-    first = [
-        dict(zip(look, one, strict=True)) for one in zip(*look.values(), strict=True)
-    ]
-    style: dict[str, Any] = {"hoverinfo": "text", "lighting": _LIGHTING}
-    drawn = [
-        go.Mesh3d(**piece.shape, **own, visible=visible, **style)
-        for piece, own, visible in zip(pieces, first, seen["visible"], strict=False)
-    ]
     at = {"x": 0.01, "xanchor": "left", "yanchor": "top"}
     menus: Any = (("restyle", looks, 0.99), ("update", views, 0.88))
-    layout: dict[str, Any] = {
+    layout = {
         "title": {"text": _plain(title)},
         "scene": {f"{axis}axis": {"visible": False} for axis in "xyz"},
-        "scene_aspectmode": "data",
         "showlegend": False,
         "margin": {"l": 0, "r": 0, "b": 0, "t": 40 if title else 0},
         "updatemenus": [
@@ -107,8 +97,13 @@ def interactive_brain(
             if len(each) > 1
         ],
     }
-    bar = _color_bar(scale, _plain(colorbar_label))
-    return go.Figure([*drawn, bar]).update_layout(layout | camera)
+    style: dict[str, Any] = {"hoverinfo": "text", "lighting": _LIGHTING}
+    drawn = [go.Mesh3d(**one.shape, **style) for one in pieces]
+    figure = go.Figure([*drawn, _color_bar(scale, _plain(colorbar_label))], layout)
+    figure.update_scenes(aspectmode="data")
+    figure.plotly_restyle(*next(iter(looks.values())))
+    figure.plotly_update(*next(iter(views.values())))
+    return figure
 
 
 def _buttons(method: str, each: dict[str, list[Any]]) -> list[dict[str, Any]]:

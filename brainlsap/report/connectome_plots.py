@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from nilearn import plotting
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, check_at_least
-from brainlsap.report.figures import FULL_WIDTH, new_axes, styled
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from brainlsap.report.figures import PAGE, new_axes, styled
 
 # From the front of the head to its back, and inwards; lobes of other names follow.
 _LOBES = ("frontal", "insula", "limbic", "temporal", "parietal", "occipital")
@@ -60,24 +58,20 @@ def plot_connectome(
     weights, places = _named_connectome(connectome, region_names, atlas)
     check_at_least("n_edges", n_edges, 1)
     centres = atlas.coordinates[places]
-    lacking = np.isnan(centres).any(axis=1)
-    if lacking.any():
+    for lacking in np.flatnonzero(np.isnan(centres).any(axis=1)):
         raise ParameterError(
-            f"{lacking.sum()} regions have no coordinates, "
-            f"{atlas.names[places[lacking.argmax()]]} first; plot_matrix needs none."
+            f"Region {atlas.names[places[lacking]]} has no coordinates; plot_matrix "
+            "needs none."
         )
     size = np.sort(np.abs(weights[np.triu_indices(len(weights), 1)]))
     weights = np.where(np.abs(weights) >= size[-n_edges:][0], weights, 0.0)
     n_of_region = np.count_nonzero(weights, axis=0)
-    own: dict[str, Any] = {
-        "node_size": np.where(n_of_region > 0, 6 + 4 * n_of_region, 0),
-        "node_color": "black",
-        "display_mode": "lzr",
-        "colorbar": True,
-    }
+    node_size = np.where(n_of_region > 0, 6 + 4 * n_of_region, 0)
+    own: dict[str, Any] = {"node_size": node_size, "node_color": "black"}
+    own |= {"display_mode": "lzr", "colorbar": True}
     if weights.min() >= 0:
         own |= {"edge_cmap": "viridis", "edge_vmin": 0.0, "edge_vmax": size[-1]}
-    display = plotting.plot_connectome(weights, centres, **{**own, **options})
+    display = plotting.plot_connectome(weights, centres, **own | options)
     bar = display.frame_axes.figure.axes[-1]  # it came last
     bar.yaxis.set_label_position("left")
     bar.set_ylabel(label)
@@ -92,8 +86,8 @@ def plot_matrix(
     *,
     label: str = "weight",
     log: bool = True,
-    axes: "Axes | None" = None,
-) -> "Axes":
+    axes: Axes | None = None,
+) -> Axes:
     """Draw a connectome as a matrix, ordered by hemisphere and lobe.
 
     Parameters
@@ -119,10 +113,10 @@ def plot_matrix(
     atlas = load_atlas(atlas)
     weights, places = _named_connectome(connectome, region_names, atlas)
     regions = atlas.regions.iloc[places]
-    of_lobe = regions["lobe"].map({name: k for k, name in enumerate(_LOBES)})
     lobe = regions["lobe"].fillna("").replace("", "no lobe")
     sides = regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
-    order = np.lexsort((lobe, of_lobe.fillna(len(_LOBES)), regions["hemisphere"]))
+    of_lobe = lobe.map(dict(zip(_LOBES, range(6), strict=True))).fillna(6)
+    order = np.lexsort((lobe, of_lobe, regions["hemisphere"]))
     weights = weights[np.ix_(order, order)]
     np.fill_diagonal(weights, np.nan)
     if log:
@@ -131,9 +125,8 @@ def plot_matrix(
             raise ParameterError("No weight is above 0; log=False draws others.")
     low, high = np.nanmin(weights), np.nanmax(weights)
     norm = LogNorm(low, max(high, 1.01 * low)) if log else Normalize(low, high)
-    axes = axes or new_axes(FULL_WIDTH * 0.8, 120)
-    style: Any = {"cmap": "viridis", "norm": norm, "colorbar": False}
-    image = plotting.plot_matrix(weights, axes=axes, **style)
+    axes = axes or new_axes(PAGE * 0.8, 120)
+    image = axes.imshow(weights, cmap="viridis", norm=norm)
     axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, label=label)
     names = (sides + lobe).to_numpy(str)[order]
     starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))

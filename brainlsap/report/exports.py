@@ -1,8 +1,6 @@
 """Values per region as files that other programs read: GIFTI, NIfTI and one table."""
 
-import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +16,10 @@ from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import find_atlas, region_maps
 
 # What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
-_ENIGMA = {
-    "accumbens": "accumb",
-    "amygdala": "amyg",
-    "caudate": "caud",
-    "hippocampus": "hippo",
-    "pallidum": "pal",
-    "putamen": "put",
-    "thalamus": "thal",
-}
-_COLUMNS = {
-    "name": "Name of the region in the atlas.",
-    "label": "Label that ggseg (R) joins its atlases by.",
-    "hemi": "Hemisphere, as ggseg has it.",
-    "Structure": "Name of the region in tables of the ENIGMA toolbox.",
-    "lobe": "Lobe that the region belongs to.",
-    "freesurfer_id": "Number of the region in FreeSurfer's images; -1 if it has none.",
-}
+_ENIGMA = (
+    r"(accumb(?=ens)|amyg(?=dala)|caud(?=ate)|hippo(?=campus)|pal(?=lidum)|put(?=amen)"
+    r"|thal(?=amus))"
+)
 
 
 def export_maps(
@@ -43,14 +28,12 @@ def export_maps(
     atlas: str | Path | Atlas | None = None,
     *,
     parcellation: str | Path | None = None,
-    measure: str = "value",
-    units: str = "arbitrary",
 ) -> list[Path]:
     """Write values by region name for other programs.
 
-    - `regions.tsv`, and what its columns are in `regions.json`: one row a region with
-      the columns that ggseg (`label`, `hemi`) and the ENIGMA toolbox (`Structure`)
-      know regions by, and one column a map; `n/a` where there is no value.
+    - `regions.tsv`: one row a region with the columns that ggseg (`label`, `hemi`) and
+      the ENIGMA toolbox (`Structure`) know regions by, and one column a map; `n/a`
+      where there is no value.
     - `hemi-{L,R}_space-fsaverage5_regions.shape.gii`: GIFTI for Connectome Workbench,
       FreeView or the ENIGMA toolbox, one array a map; NaN on the medial wall. For an
       atlas with surface labels.
@@ -70,8 +53,6 @@ def export_maps(
         else "destrieux160".
     parcellation : str or Path, optional
         Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted.
-    measure, units : str
-        What the values are, for `regions.json`.
 
     Returns
     -------
@@ -89,21 +70,16 @@ def export_maps(
     """
     if isinstance(maps, Evaluation):
         atlas = atlas or find_atlas(maps) or maps.cohort.atlas_name
-        measure, units = "heat scale relative to the median region", "1"
         maps = relative_scales(maps)
     atlas, folder = load_atlas(atlas or "destrieux160"), Path(folder)
-    values = {name or measure: one for name, one in region_maps(maps, atlas).items()}
-    if len(set(map(_slug, values))) < len(values) or {*_COLUMNS} & {*values}:
+    values = region_maps(maps, atlas).rename(columns={"": "value"})
+    regions = _named_regions(atlas)
+    if len({*map(_slug, values)}) < values.shape[1] or {*regions} & {*values}:
         raise ParameterError(
             "maps must have names that differ in their letters and digits and are none "
-            f"of {', '.join(_COLUMNS)}; got {', '.join(map(repr, values))}."
+            f"of {', '.join(regions)}; got {', '.join(map(repr, values))}."
         )
-    about = {"Description": measure, "Units": units}
-    write_tsv(_named_regions(atlas).assign(**values), folder / "regions.tsv")
-    described: dict[str, Any] = {k: {"Description": v} for k, v in _COLUMNS.items()}
-    described |= dict.fromkeys(values, about)
-    with replace_when_whole(folder / "regions.json") as partial:
-        partial.write_text(json.dumps(described, indent=1), "utf-8")
+    write_tsv(regions.join(values, on="name"), folder / "regions.tsv")
     images = _surfaces(values, atlas) if atlas.has_surfaces else {}
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
@@ -113,62 +89,53 @@ def export_maps(
     for name, image in images.items():
         with replace_when_whole(folder / name) as partial:
             image.to_filename(partial)
-    return [folder / name for name in ("regions.tsv", "regions.json", *images)]
+    return [folder / name for name in ("regions.tsv", *images)]
 
 
-def relative_scales(evaluation: Evaluation) -> dict[str, pd.Series]:
-    """Return the relative heat scale of every region, by model."""
-    return {
-        name: rank_regions(evaluation, name).set_index("region")["relative_scale"]
-        for name in models_with_scales(evaluation)
-    }
+def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the relative heat scale of every region, a column a model."""
+    models = models_with_scales(evaluation)
+    rankings = {name: rank_regions(evaluation, name) for name in models}
+    scales = {k: one.set_index("region") for k, one in rankings.items()}
+    return pd.DataFrame({k: one["relative_scale"] for k, one in scales.items()})
 
 
 def _named_regions(atlas: Atlas) -> pd.DataFrame:
-    """Return the regions by the names of other programs: the columns of _COLUMNS."""
+    """Return the regions by the names that other programs know."""
     regions, side = atlas.regions, atlas.regions["hemisphere"]
     names, cortical = regions["name"], regions["structure"] == "cortex"
     annotated = regions["annot_name"].where(cortical, "").fillna("")
-    below = names.str.lower().str.extract(f"({'|'.join(_ENIGMA)})")[0].map(_ENIGMA)
+    below = names.str.lower().str.extract(_ENIGMA)[0]
     # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
     label = names.str.replace("Thalamus$", "Thalamus-Proper", regex=True)
     structure = (side + below).fillna(names)
     has_label = annotated != ""
-    return pd.DataFrame(
-        {
-            "name": names,
-            "label": label.mask(has_label, side.str.lower() + "h_" + annotated),
-            "hemi": side.map({"L": "left", "R": "right"}).fillna("midline"),
-            "Structure": structure.mask(has_label, side + "_" + annotated),
-            "lobe": regions["lobe"],
-            "freesurfer_id": regions["freesurfer_id"],
-        }
+    found = regions.assign(
+        label=label.mask(has_label, side.str.lower() + "h_" + annotated),
+        hemi=side.map({"L": "left", "R": "right"}).fillna("midline"),
+        Structure=structure.mask(has_label, side + "_" + annotated),
     )
+    return found[["name", "label", "hemi", "Structure", "lobe", "freesurfer_id"]]
 
 
-def _surfaces(values: Mapping[str, np.ndarray], atlas: Atlas) -> dict[str, Any]:
+def _surfaces(values: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
-    kind: Any = {"intent": "NIFTI_INTENT_SHAPE", "datatype": "NIFTI_TYPE_FLOAT32"}
     images = {}
     for side, structure in (("L", "CortexLeft"), ("R", "CortexRight")):
         labels = atlas.vertex_labels(side)  # -1, where there is none, finds the NaN
-        arrays = [np.append(one, np.nan)[labels] for one in values.values()]
-        parts = [
-            GiftiDataArray(
-                one.astype(np.float32), meta=GiftiMetaData({"Name": name}), **kind
-            )
-            for name, one in zip(values, arrays, strict=True)
-        ]
         meta = GiftiMetaData({"AnatomicalStructurePrimary": structure})
-        name = f"hemi-{side}_space-fsaverage5_regions.shape.gii"
-        images[name] = GiftiImage(darrays=parts, meta=meta)
+        image = GiftiImage(meta=meta)
+        for name, one in values.items():
+            data = np.append(one, np.nan)[labels].astype(np.float32)
+            named: Any = {"meta": GiftiMetaData({"Name": name})}
+            part = GiftiDataArray(data, "NIFTI_INTENT_SHAPE", **named)
+            image.add_gifti_data_array(part)
+        images[f"hemi-{side}_space-fsaverage5_regions.shape.gii"] = image
     return images
 
 
-def _volumes(
-    values: Mapping[str, np.ndarray], atlas: Atlas, parcellation: Path
-) -> dict[str, Any]:
+def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str, Any]:
     from nibabel import Nifti1Image
 
     from brainlsap.images.parcellation import read_label_image

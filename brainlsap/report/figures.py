@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 MM = 1 / 25.4
 """Inches."""
 
-SINGLE_COLUMN, FULL_WIDTH = 85.0, 180.0
+COLUMN, PAGE = 85.0, 180.0
 """Widths of a journal's page, in mm."""
 
 INK, GREY = "#1a1a1a", "#8a8a8a"

@@ -17,26 +17,20 @@ from brainlsap.evaluation import (
     ranking_auc,
     ranking_verdict,
 )
-from brainlsap.report.tables import (
-    covariate,
-    direction_table,
-    feature_text,
-    ladder_text,
-    listed,
-    p_text,
-    ranked_regions,
-    region_labels,
-    spread_text,
-    summary_of,
-)
+from brainlsap.evaluation.ranking import NULL_HEADING
+from brainlsap.report import tables
+from brainlsap.report.tables import listed, p_text, reported, spread_text
 
 N_NAMED = 3
 """So many regions are named in the headline."""
 
+RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per region"}
+"""What ridges are called by what is learned of the network."""
+
 # What changes no number, or stands in the templates' own sentences.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder out memory device n_threads n_jobs verbose title overwrite"
-_ABOUT = "with_identifiers version brainlsap versions date differences"
+_ABOUT = "version brainlsap versions date differences"
 _SAID = "atlas feature label model models baselines steps asked options preparation"
 UNSAID = frozenset(f"{_DESIGN} {_PLACES_AND_SPEED} {_ABOUT} {_SAID}".split())
 
@@ -85,7 +79,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         :func:`brainlsap.report.comparison_table`.
     """
     first, ranking, audit = evaluation.models[0], evaluation.ranking, evaluation.audit
-    means = summary_of(evaluation, "balanced_accuracy")
+    means = tables.summary_of(evaluation, "balanced_accuracy")
     scores = {name: spread_text(*one) for name, one in means[["mean", "sd"]].T.items()}
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
     best = others.idxmax() if len(others) else None
@@ -94,9 +88,9 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     if audit is not None:
         errors = list(audit.loc[audit["severity"] == "error", "check"])
     if ranking is not None:
-        top = list(ranked_regions(ranking, N_NAMED)["region"])
-        regions = listed(region_labels(top, atlas))
-        direction = direction_table(evaluation, ranking, atlas, 1).iloc[0]
+        top = list(tables.ranked_regions(ranking, N_NAMED)["region"])
+        regions = listed(tables.region_labels(top, atlas))
+        direction = tables.direction_table(evaluation, ranking, atlas, 1).iloc[0]
     return _paragraphs(
         "headline",
         evaluation,
@@ -110,7 +104,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         errors=errors,
         regions=regions,
         direction=direction,
-        ladder=ladder_text(evaluation).to_dict("records"),
+        ladder=tables.ladder_text(evaluation).to_dict("records"),
     )
 
 
@@ -132,50 +126,84 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         Participants and data, models, evaluation, regions, results.
     """
     cohort, settings = evaluation.cohort, evaluation.settings
-    ages = covariate(cohort.table.drop_duplicates("participant"), "age")
+    ages = tables.covariate(cohort.table.drop_duplicates("participant"), "age")
     reading = dict(cohort.provenance)
     reading |= reading.pop("asked", None) or {}
     if not {"thickness", "area"} & set(cohort.feature_names):
         reading.pop("subcortex", None)
     others = evaluation.fits.query("role != 'model'")["model"].unique()
-    named = {"balanced_accuracy": "a balanced accuracy of ", "auc": "an AUC of "}
-    found = evaluation.summary().query("score in @named and mean.notna()")
-    told = [
-        named[row.score] + spread_text(row.mean, row.sd) for row in found.itertuples()
-    ]
-    reached = found.assign(told=told).groupby("model")["told"].agg(" and ".join)
+    scores = tables.score_table(evaluation, ["balanced_accuracy", "auc"]).iloc[:, :3]
     return _paragraphs(
         "methods",
         evaluation,
-        features=feature_text(cohort.feature_names),
+        features=tables.feature_text(cohort.feature_names),
         age=None if ages is None else spread_text(ages.mean(), ages.std(), 1),
         reading=Settings(reading),
         lsap=_lsap_models(evaluation),
+        ridges=_ridges(evaluation),
         study=Settings((settings.get("steps") or {}) | settings),
         others=listed(others) if 0 < len(others) < len(evaluation.models) else "",
-        reached=[(name, reached.get(name)) for name in evaluation.models],
+        reached=scores.to_numpy().tolist(),
     )
+
+
+def chosen_text(evaluation: Evaluation) -> str:
+    """Return which ridge was chosen in how many folds, by each model that chooses."""
+    told = []
+    for name, fits in evaluation.fits.groupby("model", sort=False):
+        chosen = pd.Series(reported(fits, "chosen")).map(RUNGS).value_counts()
+        if json.loads(fits["settings"].iloc[0]).get("ladder") == "auto":
+            folds = [f"{one} in {count(n, 'fold')}" for one, n in chosen.items()]
+            told.append(f"{name} chose {listed(folds)}.")
+    return " ".join(told)
+
+
+def cut_short(evaluation: Evaluation) -> str:
+    """Return the networks of which most fits used up their epochs, and in how many."""
+    told = []
+    for name, fits in evaluation.fits.dropna(subset="epochs").groupby("model"):
+        settings = pd.DataFrame(reported(fits, "settings"))
+        if "n_epochs" in settings:
+            waits = settings.get("patience", pd.Series(0)).clip(lower=1)
+            n = (fits["epochs"].to_numpy() + 1 + waits >= settings["n_epochs"]).sum()
+            if 2 * n > len(fits):
+                epochs = count(settings["n_epochs"].iloc[0], "epoch")
+                told.append(f"{name} ({epochs}; in {n} of {count(len(fits), 'fold')})")
+    return listed(told) if told else ""
 
 
 def _lsap_models(evaluation: Evaluation) -> list[tuple[str, Settings, str]]:
     """Return name, settings unlike those of the first, and its name, of LSAP models."""
     found: list[tuple[str, Settings, str]] = []
     first: dict[str, Any] = {}
-    for name, fits in evaluation.fits.groupby("model", sort=False):
+    own = evaluation.fits[evaluation.fits["role"] == "model"]
+    for name, fits in own.groupby("model", sort=False):
         settings = _model_settings(fits)
-        is_lsap = "kernel" in settings and settings.pop("network", "heat") == "heat"
-        if is_lsap and fits["role"].iloc[0] == "model":
+        if "kernel" in settings and settings.pop("network", "heat") == "heat":
             told = {k: v for k, v in settings.items() if not first or first.get(k) != v}
             found.append((str(name), Settings(told), found[0][0] if found else ""))
             first = first or settings
     return found
 
 
+def _ridges(evaluation: Evaluation) -> tuple[dict[str, str], bool, Settings]:
+    """Return ridges by what they learn, whether classes are a number, and settings."""
+    names: dict[str, str] = {}
+    settings: dict[str, Any] = {}
+    ordered = False
+    for name, fits in evaluation.fits.groupby("model", sort=False):
+        own = _model_settings(fits)
+        if "ladder" in own:
+            names[own["ladder"]] = str(name)
+            ordered = any(reported(fits, "ordered"))
+            settings |= {k: v for k, v in own.items() if k not in ("ladder", "classes")}
+    return names, ordered, Settings(settings)
+
+
 def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
     """Return the settings that were asked for, those chosen in fits filled in."""
     asked = _flat(json.loads(fits["settings"].iloc[0]))
-    reports = [json.loads(one) or {} for one in fits["report"]]
-    of_fits = [_flat(one.get("settings") or {}) for one in reports]
+    of_fits = [_flat(one) for one in reported(fits, "settings")]
     chosen = "{} (chosen in each training fold)".format
     for key in dict.fromkeys(key for one in of_fits for key in one):
         values = sorted({as_text(one.get(key)) for one in of_fits})
@@ -235,3 +263,8 @@ TEMPLATES = Environment(
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
 TEMPLATES.globals |= {"auc": ranking_auc, "verdict": ranking_verdict}
+TEMPLATES.globals |= {
+    "chosen": chosen_text,
+    "cut_short": cut_short,
+    "null_heading": NULL_HEADING,
+}

@@ -14,14 +14,15 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation
-from brainlsap.evaluation.ranking import NULL_HEADING, models_with_scales
+from brainlsap.evaluation.ranking import models_with_scales
+from brainlsap.exceptions import ParameterError
+from brainlsap.report import methods as texts
 from brainlsap.report import plots
 from brainlsap.report import tables as made
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
-from brainlsap.report.figures import FULL_WIDTH, new_figure, styled
-from brainlsap.report.methods import TEMPLATES, headline, methods_text
+from brainlsap.report.figures import PAGE, new_figure, styled
 
 MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
 
@@ -38,9 +39,8 @@ def report_tables(
     other names out of free text.
     """
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
-    scores = made.score_table(evaluation, MAIN_SCORES).drop(
-        columns="remark", errors="ignore"
-    )
+    scores = made.score_table(evaluation, MAIN_SCORES)
+    scores = scores.drop(columns="remark", errors="ignore")
     compared = made.comparison_table(evaluation).iloc[:, :3]
     tables = {
         "scores": scores.merge(compared, how="left", on="model").fillna(""),
@@ -72,7 +72,7 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
         figures["regions"] = _region_panels(evaluation, atlas)
         if atlas is not None:
             label: Any = {"colorbar_label": "relative heat scale"}
-            figures["brain"] = plot_regions(relative_scales(evaluation), atlas, **label)
+            figures["brain"] = plot_regions(distinct_scales(evaluation), atlas, **label)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
             if atlas is not None:
@@ -80,10 +80,16 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
     return figures
 
 
+def distinct_scales(evaluation: Evaluation) -> pd.DataFrame:
+    """Return relative scales, a column a model; maps that are the same stand once."""
+    maps = relative_scales(evaluation).T
+    return maps.drop_duplicates(keep="last").T  # the model that ranks is the last
+
+
 @styled()
 def _panels(number: int, height: float) -> Any:
     """Return axes side by side, with letters."""
-    figure = new_figure(FULL_WIDTH, height, layout="constrained")
+    figure = new_figure(PAGE, height, layout="constrained")
     panels = figure.subplots(1, number, squeeze=False)[0]
     for axes, letter in zip(panels, "abc", strict=False):
         axes.set_title(letter, loc="left", weight="bold")
@@ -92,16 +98,14 @@ def _panels(number: int, height: float) -> Any:
 
 def _class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
-    told, first = evaluation.predictions, evaluation.cohort.classes[0]
-    model = told["model"].iloc[0]
-    known = told[told["model"] == model][[f"p_{first}", f"d_{first}"]].notna().all()
-    draw = [plots.plot_confusion, plots.plot_roc, plots.plot_calibration]
-    number = 3 if known.iloc[0] else 2 if known.iloc[1] else 1
+    model = evaluation.predictions["model"].iloc[0]
+    draw = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
     panels = _panels(3, 62)
-    for one, axes in zip(draw[:number], panels, strict=False):
-        one(evaluation, model, axes=axes)
-    for axes in panels[number:]:
-        axes.remove()
+    for one, axes in zip(draw, panels, strict=True):
+        try:
+            one(evaluation, model, axes=axes)
+        except ParameterError:  # without probabilities, or decision values
+            axes.remove()
     return panels[0].figure
 
 
@@ -141,21 +145,17 @@ def write_page(
     }
     turns = evaluation.ranking is not None and atlas is not None and atlas.has_surfaces
     if turns:
-        write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
-    methods = [clean(one) for one in methods_text(evaluation)]
+        write_interactive(distinct_scales(evaluation), folder / "brain.html", atlas)
+    methods = [clean(one) for one in texts.methods_text(evaluation)]
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
     told = evaluation.fits["warnings"].map(json.loads)
     told = evaluation.fits[["model"]].assign(text=told).explode("text").dropna()
     warned = told.assign(text=told["text"].map(clean)).value_counts(sort=False)
-    page = TEMPLATES.get_template("report.html.j2").render(
+    page = texts.TEMPLATES.get_template("report.html.j2").render(
         evaluation=evaluation,
-        cohort=evaluation.cohort,
-        null_heading=NULL_HEADING,
         interactive=turns,
-        settings=evaluation.settings,
         title=clean(evaluation.settings["title"]),
-        identified=all(scan == code for scan, code in codes.items()),
-        headline=[clean(one) for one in headline(evaluation, atlas)],
+        headline=[clean(one) for one in texts.headline(evaluation, atlas)],
         features=made.feature_text(evaluation.cohort.feature_names),
         notes=[clean(one) for one in evaluation.cohort.notes],
         tables=tables,

@@ -1,6 +1,5 @@
 """Scores, confusion, calibration and rankings become figures; through pyplot."""
 
-import json
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -14,24 +13,17 @@ from sklearn.metrics import confusion_matrix
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.evaluation.comparison import wilson_interval
+from brainlsap.evaluation.metrics import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.report import tables
 from brainlsap.report.figures import (
-    FULL_WIDTH,
+    COLUMN,
     GREY,
     INK,
-    SINGLE_COLUMN,
+    PAGE,
     new_axes,
     new_figure,
     styled,
-)
-from brainlsap.report.tables import (
-    FEATURES,
-    class_differences,
-    ranked_regions,
-    region_labels,
-    shown_scores,
-    spread_text,
-    summary_of,
 )
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
@@ -41,7 +33,12 @@ DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 N_SHOWN, N_BINS = 10, 8
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
 # A legend in one row above the axes, beside the letter of a panel.
-CLOSE: dict[str, Any] = {"ncols": 8, "columnspacing": 0.8, "handletextpad": 0.2}
+CLOSE: dict[str, Any] = {
+    "ncols": 8,
+    "borderpad": 0.1,
+    "columnspacing": 0.8,
+    "handletextpad": 0.2,
+}
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 
 
@@ -75,8 +72,8 @@ def plot_scores(
         Where `score` is unknown.
     """
     check_choice("score", score, SCORES)
-    by_fold, summary = evaluation.scores(), summary_of(evaluation, score)
-    axes = axes or new_axes(FULL_WIDTH * 0.75, 16 + 6 * len(summary))
+    by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
+    axes = axes or new_axes(PAGE * 0.75, 16 + 6 * len(summary))
     if score == "balanced_accuracy":
         _line_at(axes, 1 / len(evaluation.cohort.classes), "chance")
     beside = axes.get_yaxis_transform()
@@ -88,11 +85,11 @@ def plot_scores(
         axes.plot(values, height, ".", color=color, alpha=0.45, markersize=4)
         axes.errorbar(row["mean"], place, xerr=row["sd"], color=color, **BARS)
         failed = f"failed: {row['n_failed']} of {row['n_folds']}"
-        told = failed if row["n_failed"] else spread_text(row["mean"])
+        told = failed if row["n_failed"] else tables.spread_text(row["mean"])
         axes.text(1.02, place, told, transform=beside, va="center")
     axes.set_yticks(range(len(summary)), [_verbatim(name) for name in summary.index])
     axes.set_ylim(len(summary) - 0.5, -0.5)
-    title = shown_scores(evaluation).get(score, SCORES[score])
+    title = tables.shown_scores(evaluation).get(score, SCORES[score])
     axes.set_xlabel(f"{title} (dots: folds; bar: mean ± s.d.)")
     _bare(axes)
     return axes
@@ -124,12 +121,11 @@ def plot_confusion(
     ParameterError
         Where no such model was evaluated.
     """
-    predictions, classes = _predictions(evaluation, model), evaluation.cohort.classes
-    truth, predicted = predictions["truth"], predictions["predicted"]
-    counts = confusion_matrix(truth, predicted, labels=list(classes))
+    (_, told), classes = _predictions(evaluation, model), evaluation.cohort.classes
+    counts = confusion_matrix(told.actual, told.predicted, labels=range(len(classes)))
     totals = counts.sum(axis=1)
     share = counts / np.maximum(totals[:, None], 1)
-    axes = axes or new_axes(SINGLE_COLUMN, 70)
+    axes = axes or new_axes(COLUMN, 70)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
         color = "white" if share[row, column] > 0.55 else INK
@@ -175,31 +171,29 @@ def plot_roc(
     """
     from sklearn.metrics import auc, roc_curve
 
-    predictions, classes = _predictions(evaluation, model), evaluation.cohort.classes
-    values = evaluation.as_predictions(predictions).ranking
+    (model, told), classes = _predictions(evaluation, model), evaluation.cohort.classes
+    values = told.ranking
     if values is None:
-        raise ParameterError(f"{predictions['model'].iloc[0]} has no ROC curve.")
-    axes = axes or new_axes(SINGLE_COLUMN, 70)
+        raise ParameterError(f"{model} has no ROC curve.")
+    axes = axes or new_axes(COLUMN, 70)
     axes.plot([0, 1], [0, 1], **DASHES)
     grid = np.linspace(0, 1, 101)
     colors = class_colors(evaluation)
-    folds = predictions.groupby(["repeat", "fold"]).indices.values()
+    folds = [np.flatnonzero(told.fold == one) for one in np.unique(told.fold)]
     for code, name in enumerate(classes):
-        hit = (predictions["truth"] == name).to_numpy()
+        hit = told.actual == code
         both = [rows for rows in folds if 0 < hit[rows].sum() < len(rows)]
         curves = [roc_curve(hit[rows], values[rows, code])[:2] for rows in both]
-        if not curves or (len(classes) == 2 and code == 0):
-            continue
-        areas = [auc(*curve) for curve in curves]
-        mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
-        area = pd.Series(areas)
-        label = f"{_verbatim(name)} {spread_text(area.mean(), area.std(), 2)}"
-        axes.plot([0, *grid], [0, *mean], color=colors[name], label=label)
+        if curves and (len(classes) > 2 or code == 1):
+            area = pd.Series([auc(*curve) for curve in curves])
+            mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
+            areas = tables.spread_text(area.mean(), area.std(), 2)
+            style: Any = {"color": colors[name], "label": f"{_verbatim(name)} {areas}"}
+            axes.plot([0, *grid], [0, *mean], **style)
     axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set(xlabel="1 \N{MINUS SIGN} specificity", ylabel="sensitivity")
-    axes.legend(
-        title="class, AUC", loc="upper left", bbox_to_anchor=(1, 1), handlelength=1.2
-    )
+    beside: Any = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+    axes.legend(title="class, AUC", handlelength=1.2, **beside)
     return axes
 
 
@@ -231,24 +225,20 @@ def plot_calibration(
     ParameterError
         Where the model gives no probabilities.
     """
-    predictions = _predictions(evaluation, model)
-    columns = [f"p_{name}" for name in evaluation.cohort.classes]
-    probability = predictions[columns].max(axis=1, skipna=False).to_numpy()
-    if not np.isfinite(probability).all():
-        name = predictions["model"].iloc[0]
-        raise ParameterError(f"{name} gives no probabilities; it has no calibration.")
-    correct = (predictions["truth"] == predictions["predicted"]).to_numpy()
-    order = np.argsort(probability, kind="stable")
-    axes = axes or new_axes(SINGLE_COLUMN, 70)
+    model, told = _predictions(evaluation, model)
+    if told.probability is None:
+        raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
+    confidence, correct = told.probability.max(axis=1), told.actual == told.predicted
+    order = np.argsort(confidence, kind="stable")
+    axes = axes or new_axes(COLUMN, 70)
     axes.plot([0, 1], [0, 1], **DASHES)
     for rows in np.array_split(order, min(N_BINS, len(order))):
-        hits, share = int(correct[rows].sum()), correct[rows].mean()
-        low, high = wilson_interval(hits, len(rows))
-        bar = [[max(share - low, 0)], [max(high - share, 0)]]
-        at = probability[rows].mean()
-        axes.errorbar(at, share, yerr=bar, color=BLUE, **BARS)
+        share = correct[rows].mean()
+        low, high = wilson_interval(correct[rows].sum(), len(rows))
+        bar = np.clip([[share - low], [high - share]], 0, None)
+        axes.errorbar(confidence[rows].mean(), share, yerr=bar, color=BLUE, **BARS)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set(xlabel="probability of the predicted class", ylabel="accuracy")
+    axes.set(xlabel="predicted probability", ylabel="accuracy")
     return axes
 
 
@@ -276,36 +266,32 @@ def plot_scales(
     Returns
     -------
     Axes
-        Smallest on top; bars hold the middle 95% of all folds and starts. The dashed
-        line is the median region. Diamonds are planted regions of a simulation,
-        hollow marks scales that were not learned.
+        Smallest on top; bars hold the middle 95% of all folds and starts. Diamonds are
+        planted regions of a simulation, hollow marks scales that were not learned: they
+        kept within 5% of their start in most folds.
 
     Raises
     ------
     ParameterError
         Where no region has a rank.
     """
-    top = ranked_regions(ranking, n_regions).reset_index(drop=True)
-    axes = axes or new_axes(FULL_WIDTH * 0.75, 18 + 5 * len(top))
-    _line_at(axes, 1, "median region")
-    planted = top["planted"].astype(bool) if "planted" in top else top["rank"] < 0
-    learned = ~(top["moved"] < 0.5)
-    mean = top["relative_scale"]
-    bars = np.array([mean - top["relative_low"], top["relative_high"] - mean]).clip(0)
-    for (is_planted, is_learned), some in top.groupby(
-        [planted, learned]
-    ).indices.items():
-        color = ORANGE if is_planted else BLUE
-        remark = "" if is_learned else ", not learned (within 5% of its start)"
-        style = {**BARS, "fmt": "D" if is_planted else "o", "color": color}
-        style["markerfacecolor"] = color if is_learned else "white"
-        style["label"] = f"{'planted' if is_planted else 'other'} region{remark}"
-        axes.errorbar(mean[some], some, xerr=bars[:, some], **style)
-    _name_rows(axes, region_labels(list(top["region"]), atlas))
+    top = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
+    axes = axes or new_axes(PAGE * 0.75, 18 + 5 * len(top))
+    axes.axvline(1, **DASHES, label="median region")
+    for place, row in top.iterrows():
+        planted, learned = bool(row.get("planted")), not row["moved"] < 0.5
+        color, kind = (ORANGE, "planted") if planted else (BLUE, "other")
+        style: Any = {"fmt": "D" if planted else "o", "color": color}
+        style["markerfacecolor"] = color if learned else "white"
+        style["label"] = kind + ("" if learned else ", not learned")
+        bounds = row["relative_low"], row["relative_high"]
+        _bar(axes, row["relative_scale"], *bounds, place, **style)
+    _name_rows(axes, tables.region_labels(list(top["region"]), atlas))
     axes.set_xlim(left=0)
     axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
-    if planted.any() or not learned.all():
-        axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1))
+    n_columns = 2 if (top["moved"] < 0.5).any() else 3
+    above: Any = {"loc": "lower left", "bbox_to_anchor": (0.05, 1)}
+    _legend(axes, **CLOSE | above | {"ncols": n_columns})
     return axes
 
 
@@ -339,24 +325,24 @@ def plot_directions(
         deviations with 95% intervals over people
         (:func:`brainlsap.report.class_differences`).
     """
-    top = list(ranked_regions(ranking, n_regions)["region"])
+    top = list(tables.ranked_regions(ranking, n_regions)["region"])
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    found = class_differences(evaluation).query("feature == @feature")
-    axes = axes or new_axes(FULL_WIDTH * 0.75, 18 + 5 * len(top))
+    found = tables.class_differences(evaluation).query("feature == @feature")
+    axes = axes or new_axes(PAGE * 0.75, 18 + 5 * len(top))
     axes.axvline(0, **DASHES)
     first, *others = evaluation.cohort.classes
     colors = class_colors(evaluation)
     shifts = np.linspace(-0.28, 0.28, len(others)) if len(others) > 1 else [0.0]
     for name, shift in zip(others, shifts, strict=True):
         rows = found[found["class"] == name].set_index("region").reindex(top)
-        mean = rows["difference"]
-        bars = [mean - rows["difference_low"], rows["difference_high"] - mean]
-        style: Any = {**BARS, "markersize": 3, "capsize": 0, "color": colors[name]}
+        columns = ("difference", "difference_low", "difference_high")
+        style: Any = {"markersize": 3, "capsize": 0, "label": _verbatim(name)}
+        at, low, high = (rows[one] for one in columns)
         height = np.arange(len(top)) + shift
-        axes.errorbar(mean, height, xerr=bars, label=_verbatim(name), **style)
-    _name_rows(axes, region_labels(top, atlas))
-    title = FEATURES.get(feature, feature)
+        _bar(axes, at, low, high, height, color=colors[name], **style)
+    _name_rows(axes, tables.region_labels(top, atlas))
+    title = tables.FEATURES.get(feature, feature)
     axes.set_xlabel(f"{title}: difference from {_verbatim(first)} (s.d., 95%)")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return axes
@@ -395,11 +381,10 @@ def plot_training(
     model = model or evaluation.models[0]
     check_choice("model", model, evaluation.models)
     if axes is None:
-        axes = new_figure(FULL_WIDTH, 60, layout="constrained").subplots(1, 2)
+        axes = new_figure(PAGE, 60, layout="constrained").subplots(1, 2)
     left, right = axes
-    reports = evaluation.fits.loc[evaluation.fits["model"] == model, "report"]
-    kept = [(json.loads(text) or {}).get("losses") for text in reports]
-    for one in filter(None, kept):
+    fits = evaluation.fits[evaluation.fits["model"] == model]
+    for one in tables.reported(fits, "losses"):
         for kind, color in (("training", GREY), ("validation", BLUE)):
             values = np.array(one[kind], dtype=float)
             left.plot(one["epoch"], values, color=color, label=kind)
@@ -413,8 +398,7 @@ def plot_training(
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
     right.set(xlabel="share of training", ylabel="relative heat scale")
     for one in (left, right):
-        lines = {line.get_label(): line for line in one.lines}  # each label once
-        one.legend(handles=list(lines.values()))
+        _legend(one)
     return np.array([left, right], dtype=object)
 
 
@@ -443,6 +427,19 @@ def class_colors(evaluation: Evaluation) -> dict[str, Any]:
     return {name: colors[place % len(colors)] for place, name in enumerate(classes)}
 
 
+def _bar(axes: Axes, x: Any, low: Any, high: Any, y: Any, **style: Any) -> None:
+    """Draw values with their bounds."""
+    bars = np.array([x - low, high - x]).clip(0).reshape(2, -1)
+    axes.errorbar(x, y, xerr=bars, **BARS | style)
+
+
+def _legend(axes: Axes, **style: Any) -> None:
+    """Name each kind of mark once."""
+    marks, names = axes.get_legend_handles_labels()
+    kinds = dict(zip(names, marks, strict=True))
+    axes.legend(kinds.values(), kinds, **style)
+
+
 def _name_rows(axes: Axes, names: list[str]) -> None:
     lines = [textwrap.fill(_verbatim(one), 36) for one in names]
     axes.set_yticks(range(len(names)), lines)
@@ -452,13 +449,14 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
     _bare(axes)
 
 
-def _predictions(evaluation: Evaluation, model: str | None) -> pd.DataFrame:
+def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predictions]:
+    """Return a model's name and what it predicted, by default the first model's."""
     model = evaluation.models[0] if model is None else model
     check_choice("model", model, evaluation.models)
     found = evaluation.predictions[evaluation.predictions["model"] == model]
     if found.empty:
         raise ParameterError(f"{model} failed in every fold; it has no predictions.")
-    return found
+    return model, evaluation.as_predictions(found)
 
 
 def _bare(axes: Axes) -> None:

@@ -45,7 +45,6 @@ def write_report(
     folder: str | Path,
     *,
     title: str | None = None,
-    with_identifiers: bool = False,
     atlas: Atlas | None = None,
     quality: pd.DataFrame | None = None,
 ) -> Path:
@@ -63,8 +62,6 @@ def write_report(
         New, empty, or an earlier results folder, which is replaced.
     title : str, optional
         Heading of the page.
-    with_identifiers : bool
-        Whether `report/` may name scans and people.
     atlas : Atlas, optional
         Regions of the cohort; by default the atlas of that name, where there is one.
     quality : DataFrame, optional
@@ -87,7 +84,7 @@ def write_report(
     evaluation = _completed(evaluation, title, quality)
     with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
         _write_private(evaluation, fresh / PRIVATE)
-        _write_shareable(evaluation, fresh / SHAREABLE, atlas, with_identifiers)
+        _write_shareable(evaluation, fresh / SHAREABLE, atlas)
         kept = folder / PRIVATE / FOLDS
         if kept.is_dir():
             kept.rename(fresh / PRIVATE / FOLDS)
@@ -208,23 +205,19 @@ def _differences(evaluation: Evaluation, path: Path) -> str:
     if not path.is_file():
         return f"{path.name} is missing: stored scores could not be checked."
     keys = ["model", "repeat", "fold"]
-    before = pd.read_csv(path, sep="\t", dtype={"model": str})
-    scores = [one for one in SCORES if one in before]
-    both = [
-        table.set_index(keys)[scores].stack(future_stack=True)
-        for table in (before, evaluation.scores())
-    ]
-    both = pd.concat(both, axis=1).set_axis(["stored", "given"], axis=1)
-    same = np.isclose(both["stored"], both["given"], 0, 1e-9, equal_nan=True)
-    if same.all():
+    stored = pd.read_csv(path, sep="\t", dtype={"model": str})
+    scores = [one for one in SCORES if one in stored]
+    told = (one.melt(keys, scores, "score") for one in (stored, evaluation.scores()))
+    both = pd.merge(*told, how="outer", on=[*keys, "score"])
+    both = both[~np.isclose(both["value_x"], both["value_y"], 0, 1e-9, equal_nan=True)]
+    if both.empty:
         return ""
-    (model, repeat, fold, score), *_ = both.index[~same]
-    stored, given = both[~same].iloc[0]
+    model, repeat, fold, score, before, now = both.iloc[0]
     return (
-        f"Stored scores differ from those of the stored predictions ({(~same).sum()}), "
+        f"Stored scores differ from those of the stored predictions ({len(both)}), "
         f"which this report uses. First: {model}, repeat {repeat}, fold {fold}: "
-        f"{SCORES[score]} was stored as {stored:.4f}, its predictions give {given:.4f}."
-        " One of the two was changed."
+        f"{SCORES[score]} was stored as {before:.4f}, its predictions give {now:.4f}. "
+        "One of the two was changed."
     )
 
 
@@ -304,16 +297,12 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
     return withhold
 
 
-def _write_shareable(
-    evaluation: Evaluation, folder: Path, atlas: Atlas | None, identified: bool
-) -> None:
+def _write_shareable(evaluation: Evaluation, folder: Path, atlas: Atlas | None) -> None:
     from brainlsap.report.brain import find_atlas  # brings matplotlib and plotly
     from brainlsap.report.page import write_page
 
-    table, settings = evaluation.cohort.table, evaluation.settings
-    scans = list(table["scan"])
-    codes = dict(zip(scans, scans if identified else table["code"], strict=True))
-    clean: Callable[[str], str] = str if identified else withholder(table)
+    scans, settings = evaluation.cohort.table, evaluation.settings
+    codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)
     folder.mkdir()
     atlas = find_atlas(evaluation) if atlas is None else atlas
     write_page(evaluation, folder, codes, clean, atlas)

@@ -8,23 +8,9 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import (
-    SCORES,
-    Evaluation,
-    agreement_table,
-    bootstrap_scores,
-    class_table,
-    common_regions,
-    compare_models,
-    confound_table,
-    ladder_table,
-)
+from brainlsap.evaluation import Evaluation, comparison, metrics
 from brainlsap.evaluation.confounds import find_column
-from brainlsap.evaluation.metrics import (
-    INTERVAL_SCORES,
-    LOWER_IS_BETTER,
-    ORDINAL_SCORES,
-)
+from brainlsap.evaluation.ranking import agreement_table, common_regions, confound_table
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
@@ -95,13 +81,14 @@ def number_texts(
     """
     table = frame[list(titles)].copy()
     for name in table.select_dtypes("float"):
-        own = f"{name}_low" in frame
-        bounds = [f"{name}_low", f"{name}_high"] if own else ["low", "high"]
+        own = name.removesuffix("_scale")
+        bounds = [f"{own}_low", f"{own}_high"]
+        bounds = bounds if bounds[0] in frame else ["low", "high"]
         if name in ("p", "p_holm"):
             table[name] = table[name].map(p_text)
         elif bounds[0] in frame:
             rows = frame[[name, *bounds]].to_numpy()
-            table[name] = [interval_text(*row, digits) for row in rows]
+            table[name] = [interval_text(a, b, c, digits) for a, b, c in rows]
         else:
             table[name] = [spread_text(one, digits=digits) for one in table[name]]
     return table.rename(columns=titles)
@@ -156,6 +143,12 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def reported(fits: pd.DataFrame, key: str) -> list[Any]:
+    """Return what models reported of their fits under a key, where they did."""
+    reports = [json.loads(one) or {} for one in fits["report"]]
+    return [one[key] for one in reports if one.get(key)]
+
+
 def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
     summary = evaluation.summary()
@@ -165,13 +158,13 @@ def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
 def shown_scores(evaluation: Evaluation) -> dict[str, str]:
     """Return the scores that mean something here, and what tables call them."""
     two = len(evaluation.cohort.classes) == 2
-    hidden = set() if evaluation.cohort.classes_ordered else set(ORDINAL_SCORES)
+    hidden = set() if evaluation.cohort.classes_ordered else set(metrics.ORDINAL_SCORES)
     hidden |= {"stage_error", "adjacent_accuracy"} if two else set()
-    names = INTERVAL_SCORES
+    names = metrics.INTERVAL_SCORES
     if two:  # one AUC; no weights between two classes
         names = {**names, "auc": "AUC", "kappa": "Cohen's kappa"}
     return {
-        name: f"{title} (less is better)" if name in LOWER_IS_BETTER else title
+        name: f"{title} (less is better)" if name in metrics.LOWER_IS_BETTER else title
         for name, title in names.items()
         if name not in hidden
     }
@@ -198,7 +191,7 @@ def score_table(
         so where a model predicted the very same as another, as LSAP-R does where it
         chose one ridge in every fold.
     """
-    wanted = list(SCORES if scores is None else scores)
+    wanted = list(metrics.SCORES if scores is None else scores)
     titles = {k: v for k, v in shown_scores(evaluation).items() if k in wanted}
     found = evaluation.summary()
     texts = [spread_text(*row) for row in found[["mean", "sd"]].to_numpy()]
@@ -230,13 +223,16 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     hidden = ("accuracy", "precision", "f1", "stage_error")
     titles = {k: v for k, v in shown_scores(evaluation).items() if k not in hidden}
-    rows = {}
-    for model in evaluation.models:
-        found = bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
-        found = number_texts(found, {"estimate": model})[model]
-        rows[model] = found[list(titles)].to_list()
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=[*titles.values()])
-    return _marked(table.rename_axis("model").reset_index(), evaluation)
+    found = {
+        model: comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index(
+            "score"
+        )
+        for model in evaluation.models
+    }
+    told = [number_texts(one, {"estimate": name}) for name, one in found.items()]
+    table = pd.concat(told, axis=1).T[list(titles)].rename(columns=titles)
+    table = table.rename_axis(columns=None).rename_axis("model").reset_index()
+    return _marked(table, evaluation)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -252,7 +248,7 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         where there is one model. Tests are those of
         :func:`brainlsap.evaluation.compare_models`.
     """
-    first, found = evaluation.models[0], compare_models(evaluation)
+    first, found = evaluation.models[0], comparison.compare_models(evaluation)
     titles = {"model": "model", "difference": f"{first} minus it [95%]"}
     titles["p_holm"] = f"Holm p ({found['n_comparisons'].head(1).sum()} comparisons)"
     titles["better"] = f"{first} is better"
@@ -263,7 +259,9 @@ def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
     titles |= {"p_holm": "Holm p", "adds": "adds"}
-    return _marked(number_texts(ladder_table(evaluation), titles), evaluation)
+    return _marked(
+        number_texts(comparison.ladder_table(evaluation), titles), evaluation
+    )
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -282,7 +280,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         One row per class: class, people, scans and the three rates as
         "estimate [low, high]", 95% intervals over people.
     """
-    found = class_table(evaluation, model or evaluation.models[0], N_DRAWS)
+    found = comparison.class_table(evaluation, model or evaluation.models[0], N_DRAWS)
     rates = ("sensitivity", "specificity", "predictive_value")
     titles = {
         one: one.replace("_", " ") for one in ("class", "people", "scans", *rates)
@@ -302,7 +300,7 @@ def covariate(table: pd.DataFrame, name: str) -> pd.Series | None:
 
 
 def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
-    """Return people, scans, age, sex and sites of every class, and whether they differ.
+    """Return people, scans, age, sex and sites of every class.
 
     Parameters
     ----------
@@ -317,60 +315,37 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     DataFrame
         One row per class: class, people, scans, age, sex, sites. A person counts once
         in each class, with the first scan in it. Age is mean ± s.d. over people in
-        years, not shown for fewer than three people; sexes are counts. The last row
-        has p-values: Kruskal-Wallis for age, chi-square of independence for sex and
-        site ("*": expected counts under 5), a person in the class of the first scan.
+        years, not shown for fewer than three people; sexes are counts.
 
     Examples
     --------
     >>> table = pd.DataFrame({"participant": range(8), "label": ["CN", "AD"] * 4})
     >>> table["SEX"] = ["F", "M", "F", "F", "M", "M", "F", "F"]
     >>> demographics_table(table, ["CN", "AD"])
-      class people scans       sex
-    0    CN      4     4  F 3, M 1
-    1    AD      4     4  F 2, M 2
-    2     p                 0.465*
+      class  people  scans       sex
+    0    CN       4      4  F 3, M 1
+    1    AD       4      4  F 2, M 2
     """
-    names = ("age", "sex", "site")
-    known = {k: v for k in names if (v := covariate(table, k)) is not None}
-    scans = table[["participant"]].assign(label=table["label"].astype(str), **known)
-    of_class = scans.drop_duplicates(["participant", "label"]).groupby("label")
-    rows: list[dict[str, Any]] = []
-    for name in classes:
-        n_scans = int((scans["label"] == name).sum())
-        people = of_class.get_group(name) if n_scans else scans.iloc[:0]
-        rows.append({"class": name, "people": len(people), "scans": n_scans})
-        if "age" in known:
-            ages = people["age"]
-            few = ages.count() < FEWEST_PEOPLE
-            rows[-1]["age"] = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
-        if "sex" in known:
-            counts = people["sex"].value_counts().sort_index().items()
-            rows[-1]["sex"] = ", ".join(f"{sex} {n}" for sex, n in counts) or "n/a"
-        if "site" in known:
-            rows[-1]["sites"] = people["site"].nunique()
-    if known:
-        people = scans.drop_duplicates("participant")
-        people = people[people["label"].isin(list(classes))]
-        tested = {one: _difference_p(people, one.rstrip("s")) for one in [*rows[0]][3:]}
-        rows.append({"class": "p", **tested})
-    return pd.DataFrame(rows, dtype=object).fillna("")
+    label = table["label"].astype(str).rename("class")
+    first = ~table[["participant"]].assign(label=label).duplicated()
+    found = pd.DataFrame({"people": label[first].value_counts()})
+    found["scans"] = label.value_counts()
+    told: Any = {"age": _age_text, "sex": _counts_text, "sites": "nunique"}
+    for title, tell in told.items():
+        values = covariate(table, title.rstrip("s"))
+        if values is not None:
+            found[title] = values[first].groupby(label[first]).agg(tell)
+    return found.loc[list(classes)].reset_index()
 
 
-def _difference_p(people: pd.DataFrame, name: str) -> str:
-    """Return the p-value of a covariate's difference between classes."""
-    from scipy.stats import chi2_contingency, kruskal
+def _age_text(ages: pd.Series) -> str:
+    few = ages.count() < FEWEST_PEOPLE
+    return "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
 
-    known = people.dropna(subset=name)
-    counts = pd.crosstab(known[name].astype(str), known["label"])
-    if min(counts.shape) < 2:
-        return "n/a"
-    if name == "age":
-        return p_text(
-            kruskal(*(one for _, one in known.groupby("label")["age"])).pvalue
-        )
-    found = chi2_contingency(counts.to_numpy(), correction=False)
-    return p_text(found.pvalue) + "*" * bool((found.expected_freq < 5).any())
+
+def _counts_text(values: pd.Series) -> str:
+    counts = values.value_counts().sort_index().items()
+    return ", ".join(f"{value} {n}" for value, n in counts) or "n/a"
 
 
 def region_labels(
@@ -430,19 +405,14 @@ def region_table(
     if atlas is not None:
         table["short name"] = region_labels(regions, atlas, "short")
         places = atlas.coordinates[atlas.match(regions)]
-        told = [", ".join(f"{one:.0f}" for one in place) for place in places]
-        table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), told, "")
-    named = {
-        "relative_low": "relative_scale_low",
-        "relative_high": "relative_scale_high",
-    }
-    told = {"relative_scale": "relative scale"}
-    table = table.join(number_texts(ranked.rename(columns=named), told, 2))
+        centres = [", ".join(f"{one:.0f}" for one in place) for place in places]
+        table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), centres, "")
+    table = table.join(number_texts(ranked, {"relative_scale": "relative scale"}, 2))
     ranks = ranked[["rank_low", "rank_high"]].astype(int).astype(str)
     table["ranks of fits"] = ranks.agg("\N{EN DASH}".join, axis=1)
-    told = {"scale": "scale", "p": "p (family-wise)"}
-    known = {name: title for name, title in told.items() if name in ranked}
-    table = table.join(number_texts(ranked, known))
+    table["scale"] = ranked["scale"].map(spread_text)
+    if "p" in ranked:
+        table["p (family-wise)"] = ranked["p"].map(p_text)
     remarks = pd.DataFrame({"planted": ranked.get("planted", False)}, ranked.index)
     remarks["tied"] = ranked["rank"].duplicated(keep=False)
     remarks["not learned"] = ranked["moved"] < 0.5
@@ -472,22 +442,20 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     table = evaluation.cohort.class_features
     table = pd.DataFrame(columns=columns) if table is None else table[columns]
     table = table[table["people"] >= FEWEST_PEOPLE]
-    keys = ["feature", "region"]
-    reference = table[table["class"] == evaluation.cohort.classes[0]].set_index(keys)
-    reference = reference[["people", "mean", "sd"]].add_suffix("_first")
-    table = table.join(reference, on=keys)
-    n, m = table["people"], table["people_first"]
-    half = student.ppf(0.975, n - 1) * table["sd"] / np.sqrt(n)
-    squares = (n - 1) * table["sd"] ** 2 + (m - 1) * table["sd_first"] ** 2
-    difference = (table["mean"] - table["mean_first"]) / np.sqrt(squares / (n + m - 2))
+    first = table[table["class"] == evaluation.cohort.classes[0]]
+    table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
+    n, mean, sd = table["people"], table["mean"], table["sd"]
+    m, mean_first, sd_first = (table[f"{one}_first"] for one in columns[3:])
+    half = student.ppf(0.975, n - 1) * sd / np.sqrt(n)
+    squares = (n - 1) * sd**2 + (m - 1) * sd_first**2
+    difference = (mean - mean_first) / np.sqrt(squares / (n + m - 2))
     bound = 1.96 * np.sqrt((n + m) / (n * m) + difference**2 / (2 * (n + m)))
-    return table[columns[:5]].assign(
-        low=table["mean"] - half,
-        high=table["mean"] + half,
-        difference=difference,
-        difference_low=difference - bound,
-        difference_high=difference + bound,
-    )
+    found = {"low": mean - half, "high": mean + half, "difference": difference}
+    found |= {
+        "difference_low": difference - bound,
+        "difference_high": difference + bound,
+    }
+    return table[columns[:5]].assign(**found)
 
 
 def direction_table(
@@ -601,9 +569,8 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     final = evaluation.scales.query("start == 'mean' and share == 1")
     rows = []
     for name, fits in evaluation.fits.groupby("model", sort=False):
-        reports = [json.loads(one) or {} for one in fits["report"]]
-        error = max(float(one.get("error_bound") or 0) for one in reports)
         scales, epochs = final.query("model == @name")["scale"], fits["epochs"].mean()
+        error = max(reported(fits, "error_bound"), default=0.0)
         row = {"model": name, "role": fits["role"].iloc[0], "fits": len(fits)}
         row["failed"] = int((fits["failed"] != "").sum())
         row["epochs"] = f"{epochs:.0f}" if np.isfinite(epochs) else ""

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 from dataclasses import replace
 
 import nibabel
@@ -25,7 +24,7 @@ def draw_values(seed=0):
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exports")
     maps = {"LSAP-C": draw_values(1), "Exact": draw_values(2)}
-    files = export_maps(maps, folder, ATLAS, measure="heat scale", units="1")
+    files = export_maps(maps, folder, ATLAS)
     return maps, folder, files
 
 
@@ -48,9 +47,6 @@ def test_the_table_has_the_values_and_the_names_that_tools_know(exported):
     for column in known[::2]:
         assert table[column].is_unique
     assert "n/a" in (folder / "regions.tsv").read_text()
-    about = json.loads((folder / "regions.json").read_text())
-    assert set(about) == {"name", *table.columns}
-    assert about["Exact"] == {"Description": "heat scale", "Units": "1"}
 
 
 @pytest.mark.parametrize(("side", "name"), [("L", "CortexLeft"), ("R", "CortexRight")])
@@ -106,7 +102,7 @@ def test_an_atlas_of_names_is_exported_as_a_table_alone(tmp_path):
     regions = ATLAS.regions.assign(annot_name="")
     atlas = dataclasses.replace(ATLAS, name="own", folder=None, regions=regions)
     files = export_maps(draw_values(), tmp_path, atlas)
-    assert [file.name for file in files] == ["regions.tsv", "regions.json"]
+    assert [file.name for file in files] == ["regions.tsv"]
     table = pd.read_csv(files[0], sep="\t")
     assert (table["label"].str.replace("-Proper", "") == table["name"]).all()
 

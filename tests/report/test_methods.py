@@ -169,3 +169,29 @@ def test_a_null_of_the_ranking_is_told(evaluation):
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
     assert "9 permutations are too few" in headline(few)[-1]
     assert "At least 20 are needed" in headline(few)[-1]
+
+
+def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
+    fits = evaluation.fits.copy()
+    mine = fits["model"] == "majority"
+    fits.loc[mine, "settings"] = json.dumps({"ladder": "auto", "max_scale": 7.0})
+    told = [{"chosen": one, "ordered": True} for one in ("one", "none", "one")]
+    fits.loc[mine, "report"] = [json.dumps(one) for one in told]
+    text = text_of(evaluation, fits=fits)
+    assert "ridge regressions of the number of the class" in text
+    assert "probable as the one before (majority)" in text
+    assert "scales were kept at or below 7" in text
+    chosen = "majority chose one scale in 2 folds and no network in 1 fold."
+    assert chosen in text
+    assert chosen in " ".join(headline(replace(evaluation, fits=fits)))
+
+
+@pytest.mark.parametrize(("n_epochs", "is_short"), [(14, True), (60, False)])
+def test_a_training_that_was_cut_short_is_told(evaluation, n_epochs, is_short):
+    fits = evaluation.fits.copy()  # the best epoch was 10 in every fold
+    told = {"settings": {"n_epochs": n_epochs, "patience": 3}}
+    fits.loc[fits["role"] == "model", "report"] = json.dumps(told)
+    text = " ".join(headline(replace(evaluation, fits=fits)))
+    assert (
+        "LSAP-C (14 epochs; in 3 of 3 folds) used up all epochs" in text
+    ) == is_short

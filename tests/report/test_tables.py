@@ -69,7 +69,6 @@ def test_covariates_count_whatever_their_case():
     assert table.loc["CN"].tolist() == [3, 4, "70.0 ± 10.0", "F 1, M 2", 2]
     # the mean age of two people is not shown: it would give them away
     assert table.loc["AD"].tolist() == [3, 3, "n/a", "F 2", 1]
-    assert table.loc["p"].tolist() == ["", "", "0.248", "0.136*", "0.083*"]
     known = demographics_table(PEOPLE[["participant", "label"]], ["CN"])
     assert list(known) == ["class", "people", "scans"]
     assert len(known) == 1
