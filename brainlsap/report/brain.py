@@ -311,7 +311,7 @@ def _plot_surfaces(
             below = y + unit * (row_tall - tall[view]) / 2
             box = np.array([x, below, unit * wide[view], unit * tall[view]])
             axes = figure.add_axes(box / size, label=view)
-            identity = f"{name}.{view}".strip(".").replace(" ", "-")
+            identity = "-".join(f"{name}.{view}".strip(".").split())
             ids = [f"{identity}.{one}" for one in (*atlas.names, "brain")]
             _draw_view(axes, view, pictures[view], colors, ids)
             _mark(axes, view, pictures, marked)

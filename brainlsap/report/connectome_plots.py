@@ -129,14 +129,14 @@ def plot_matrix(
     image = axes.imshow(weights, cmap="viridis", norm=norm)
     axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, label=label)
     names = (sides + lobe).to_numpy(str)[order]
-    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
-    ends = np.append(starts[1:], len(names))
-    for end in ends:
-        for line in (axes.axhline, axes.axvline):
-            line(end - 0.5, color="#777777", linewidth=0.4)
-    middles = (starts + ends - 1) / 2
-    axes.set_yticks(middles, names[starts], fontsize=7)
-    axes.set_xticks(middles, names[starts], fontsize=7, rotation=90)
+    lobes = pd.Series(np.arange(len(names))).groupby(names, sort=False)
+    style: Any = {"color": "#777777", "linewidth": 0.4}
+    for end in lobes.max() + 0.5:
+        axes.axhline(end, **style)
+        axes.axvline(end, **style)
+    middles = lobes.mean()
+    axes.set_yticks(middles, middles.index, fontsize=7)
+    axes.set_xticks(middles, middles.index, fontsize=7, rotation=90)
     axes.tick_params(length=0, labelbottom=True, bottom=False)
     return axes
 

@@ -10,14 +10,8 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import (
-    Evaluation,
-    chance_p,
-    compare_models,
-    ranking_auc,
-    ranking_verdict,
-)
-from brainlsap.evaluation.ranking import NULL_HEADING
+from brainlsap.evaluation import Evaluation, chance_p, compare_models
+from brainlsap.evaluation.ranking import NULL_HEADING, ranking_auc, ranking_verdict
 from brainlsap.report import tables
 from brainlsap.report.tables import listed, p_text, reported, spread_text
 

@@ -1,7 +1,6 @@
 """What a report shows: its tables, its figures, and the page made of them."""
 
 import base64
-import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -184,11 +183,8 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas | None) ->
 
 def _saved(figure: Any, path: Path) -> dict[str, Any]:
     """Save a figure as PNG and return what the page shows of it."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    plt.close(figure)
-    png = file.getvalue()
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(png)
-    width = round(figure.get_size_inches()[0] * 25.4)  # mm
-    return {"png": base64.b64encode(png).decode("ascii"), "width": width}
+    figure.savefig(path)
+    plt.close(figure)
+    png = base64.b64encode(path.read_bytes()).decode("ascii")
+    return {"png": png, "width": round(figure.get_size_inches()[0] * 25.4)}  # mm

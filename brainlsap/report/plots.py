@@ -37,7 +37,7 @@ CLOSE: dict[str, Any] = {
     "ncols": 8,
     "borderpad": 0.1,
     "columnspacing": 0.8,
-    "handletextpad": 0.2,
+    "handletextpad": 0.4,
 }
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 
@@ -398,7 +398,7 @@ def plot_training(
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
     right.set(xlabel="share of training", ylabel="relative heat scale")
     for one in (left, right):
-        _legend(one)
+        _legend(one, loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return np.array([left, right], dtype=object)
 
 

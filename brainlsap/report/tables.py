@@ -281,10 +281,8 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         "estimate [low, high]", 95% intervals over people.
     """
     found = comparison.class_table(evaluation, model or evaluation.models[0], N_DRAWS)
-    rates = ("sensitivity", "specificity", "predictive_value")
-    titles = {
-        one: one.replace("_", " ") for one in ("class", "people", "scans", *rates)
-    }
+    kept = [one for one in found if not one.endswith(("_low", "_high"))]
+    titles = {one: one.replace("_", " ") for one in kept}
     return _marked(number_texts(found, titles, 2), evaluation)
 
 
