@@ -208,7 +208,7 @@ def _differences(evaluation: Evaluation, path: Path) -> str:
     stored = pd.read_csv(path, sep="\t", dtype={"model": str})
     scores = [one for one in SCORES if one in stored]
     told = (one.melt(keys, scores, "score") for one in (stored, evaluation.scores()))
-    both = pd.merge(*told, how="outer", on=[*keys, "score"])
+    both = pd.merge(*told, how="left", on=[*keys, "score"])
     both = both[~np.isclose(both["value_x"], both["value_y"], 0, 1e-9, equal_nan=True)]
     if both.empty:
         return ""
