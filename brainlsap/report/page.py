@@ -71,18 +71,12 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
         figures["regions"] = _region_panels(evaluation, atlas)
         if atlas is not None:
             label: Any = {"colorbar_label": "relative heat scale"}
-            figures["brain"] = plot_regions(distinct_scales(evaluation), atlas, **label)
+            figures["brain"] = plot_regions(relative_scales(evaluation), atlas, **label)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
             if atlas is not None:
                 figures["quarters"] = plot_scales_at_quarters(evaluation, atlas)
     return figures
-
-
-def distinct_scales(evaluation: Evaluation) -> pd.DataFrame:
-    """Return relative scales, a column a model; maps that are the same stand once."""
-    maps = relative_scales(evaluation).T
-    return maps.drop_duplicates(keep="last").T  # the model that ranks is the last
 
 
 @styled()
@@ -144,7 +138,7 @@ def write_page(
     }
     turns = evaluation.ranking is not None and atlas is not None and atlas.has_surfaces
     if turns:
-        write_interactive(distinct_scales(evaluation), folder / "brain.html", atlas)
+        write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
     methods = [clean(one) for one in texts.methods_text(evaluation)]
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
     told = evaluation.fits["warnings"].map(json.loads)

@@ -247,11 +247,14 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     assert "Plotly" in (page.parent / "brain.html").read_text("utf-8")
 
 
-def test_maps_that_are_the_same_are_drawn_once(evaluation):
-    own = evaluation.scales[evaluation.scales["model"] == "Exact"]
-    scales = pd.concat([own.assign(model="LSAP-R"), evaluation.scales])
-    one = replace(evaluation, scales=scales)
-    assert list(page.distinct_scales(one)) == ["LSAP-C", "Exact"]
+def test_models_of_the_same_predictions_are_drawn_once(evaluation):
+    twin = {}
+    for name in ("predictions", "scales", "fits"):
+        table = getattr(evaluation, name)
+        own = table[table["model"] == "Exact"].assign(model="LSAP-R")
+        twin[name] = pd.concat([table, own], ignore_index=True)
+    maps = page.relative_scales(replace(evaluation, **twin))
+    assert list(maps) == ["LSAP-C", "Exact"]
 
 
 def test_short_names_are_withheld_behind_a_word():
