@@ -78,18 +78,12 @@ JOBS = """
 --jobs N  processes (default: as many as cores)"""
 
 # What an option is called in Python, where that differs.
-IN_PYTHON = {
-    f"--{name}": f"n_{name}"
-    for name in (
-        "epochs",
-        "jobs",
-        "people",
-        "permutations",
-        "repeats",
-        "seeds",
-        "starts",
-    )
-} | {"--folds": "cv", "--merge-classes": "merged_classes", "--seed": "random_state"}
+COUNTS = ("epochs", "jobs", "people", "permutations", "repeats", "seeds", "starts")
+IN_PYTHON = {f"--{name}": f"n_{name}" for name in COUNTS} | {
+    "--folds": "cv",
+    "--merge-classes": "merged_classes",
+    "--seed": "random_state",
+}
 
 
 def comma_list(text: str) -> list[str]:
@@ -160,9 +154,7 @@ def build_parser() -> argparse.ArgumentParser:
     for function, text in COMMANDS.items():
         name = function.__name__.replace("_", "-")
         what, _, examples = (inspect.getdoc(function) or "").partition("\n\n")
-        needed = re.findall(
-            r"^[A-Z]+(?=  )|^--.*(?=  .*\(required\))", text, re.MULTILINE
-        )
+        needed = re.findall(r"(?m)^[A-Z]+(?=  )|^--.*(?=  .*\(required\))", text)
         one = commands.add_parser(
             name,
             help=what[0].lower() + what[1:].rstrip("."),
@@ -319,13 +311,10 @@ OUT  study to write
 --modality NAME=WORDS...  words in a description that mean a modality,
     such as fdg=Coreg,_Avg"""
 )
-def import_adni(
-    tables: str, images: str, out: str, modality: Any = (), **how: Any
-) -> None:
+def import_adni(tables: str, images: str, out: str, **how: Any) -> None:
     """Make a study of ADNI's tables and images."""
-    found = brainlsap.adni.import_adni(
-        tables, images, out, modalities=dict(modality), **how
-    )
+    how["modalities"] = dict(how.pop("modality", ()))
+    found = brainlsap.adni.import_adni(tables, images, out, **how)
     print(*found.notes, f"Study: {found.folder}", sep="\n")
 
 
@@ -382,17 +371,14 @@ STUDY  folder of a study{DATA}
 options:{CONFIG}
 --out FOLDER  write the tables there too"""
 )
-def check(
-    study: str, config: str | None = None, out: str | None = None, **options: Any
-) -> None:
+def check(study: str, out: str | None = None, **options: Any) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
-    data, _, _ = _configured(config, options)
+    data, _, _ = _configured(options)
     found = brainlsap.check_cohort(study, **data, verbose=True)
     print(_in_flags(found.text(), check), end="")
-    given = options if config is None else {"config": config, **options}
     others = brainlsap.data.suggest_options(found, data)
     if others:
-        lines = [_command("check", study, given | one) for one in others]
+        lines = [_command("check", study, options | one) for one in others]
         print("\nMore can be read by:", *lines, sep="\n  ")
     if found.cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
@@ -412,17 +398,15 @@ def check(
     print("\nLeaks and other explanations of a score:", *lines, sep="\n  ")
     if out is not None:
         with owner_only():  # both name people
-            print(f"Audit: {brainlsap.data.write_tsv(leaks, Path(out) / 'audit.tsv')}")
-            table = quality.reset_index()
-            print(
-                f"Quality: {brainlsap.data.write_tsv(table, Path(out) / 'quality.tsv')}"
-            )
+            for name, table in (("audit", leaks), ("quality", quality.reset_index())):
+                path = brainlsap.data.write_tsv(table, Path(out) / f"{name}.tsv")
+                print(f"{name.capitalize()}: {path}")
     # other folds than these would have the two on both sides
     is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
     if is_leak.any():
         told = ", ".join(sorted(set(leaks.loc[is_leak, "check"])))
         raise BrainlsapError(f"{study} has leaks: {told}")
-    print(f"\nNext: {_command('run', study, given)} --out results")
+    print(f"\nNext: {_command('run', study, options)} --out results")
 
 
 @command(
@@ -436,13 +420,7 @@ evaluation:
 output:
 --out FOLDER  results (required){JOBS}{CONFIG}"""
 )
-def run(
-    study: str,
-    out: str,
-    splits: str | None = None,
-    config: str | None = None,
-    **options: Any,
-) -> None:
+def run(study: str, out: str, splits: str | None = None, **options: Any) -> None:
     """Cross-validate, rank regions, write a report.
 
     for example:
@@ -451,7 +429,7 @@ def run(
       brainlsap run study --config study.toml --jobs 2 --out results
     """
     brainlsap.report.check_results_folder(out)
-    data, studying, model = _configured(config, options)
+    data, studying, model = _configured(options)
     cohort = _load(study, data)
     if splits is not None:
         studying["cv"] = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
@@ -493,9 +471,8 @@ def report(
         files = brainlsap.report.write_tables(evaluation, tables)
         print(f"Tables: {tables} ({len(files)} files)")
     if export is None and tables is None:
-        print(
-            f"Report: {brainlsap.write_report(evaluation, Path(out or results), **how)}"
-        )
+        page = brainlsap.write_report(evaluation, Path(out or results), **how)
+        print(f"Report: {page}")
 
 
 @command(
@@ -506,9 +483,9 @@ model:{MODEL}
 output:
 --out FILE  the model's file (required){CONFIG}"""
 )
-def fit(study: str, out: str, config: str | None = None, **options: Any) -> None:
+def fit(study: str, out: str, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
-    data, studying, settings = _configured(config, options)
+    data, studying, settings = _configured(options)
     model = brainlsap.LSAPClassifier(**{"random_state": 0, **settings})
     cohort = _load(study, data)
     if "merged_classes" in studying:
@@ -588,33 +565,27 @@ def _command(name: str, study: str, options: Options) -> str:
     return shlex.join(words)
 
 
-def _configured(config: str | None, options: Options) -> list[Options]:
+def _configured(options: Options) -> list[Options]:
     """Return what load_cohort, run_study and LSAPClassifier are told by file and flags.
 
     What none of them knows is refused.
     """
-    asked: Options = {}
-    if config is not None:
+    asked, options = dict[str, Any](), dict(options)
+    if (config := options.pop("config", None)) is not None:
         with reading(config, "a TOML file"):
             asked = tomllib.loads(Path(config).read_text(encoding="utf-8"))
         for section in {"data", "study", "model"} & set(asked):
             asked |= asked.pop(section)  # sections are for the reader only
     asked |= options
-    known = [
-        set(inspect.signature(one).parameters) - {"folder", "cohort", "out", "settings"}
-        for one in (
-            brainlsap.load_cohort,
-            brainlsap.run_study,
-            brainlsap.LSAPClassifier,
-        )
-    ]
+    called = (brainlsap.load_cohort, brainlsap.run_study, brainlsap.LSAPClassifier)
+    others = {"folder", "cohort", "out", "settings"}
+    known = [set(inspect.signature(one).parameters) - others for one in called]
     known[2] |= set(brainlsap.model.settings.OPTIONS)
     every = set[str]().union(*known)
     if wrong := sorted(set(asked) - every):
         near = get_close_matches(wrong[0], every, n=1)
         raise BrainlsapError(
             f"{', '.join(wrong)}: no setting{f'; nearest: {near[0]}' if near else ''}. "
-            "The keys of a config file are the parameters of load_cohort, run_study "
-            "and LSAPClassifier."
+            "A config file has parameters of load_cohort, run_study, LSAPClassifier."
         )
     return [{name: asked[name] for name in names & set(asked)} for names in known]

@@ -80,9 +80,8 @@ def read_adni_tables(
             notes.append("no ARM table: SMC, EMCI and LMCI are not known")
     else:
         raise CohortError(
-            f"{folder}: no table of diagnoses; expected ADNIMERGE (columns RID, "
-            "VISCODE, DX_bl, DX) or DXSUM (RID, VISCODE and DIAGNOSIS, DXCHANGE or "
-            "DXCURREN)"
+            f"{folder}: no table of diagnoses; expected ADNIMERGE (RID, VISCODE, DX_bl "
+            "and DX) or DXSUM (RID, VISCODE and DIAGNOSIS, DXCHANGE or DXCURREN)"
         )
     visits, more = merge_visits(rows, folder)
     return visits, found.get("IMAGES", pd.DataFrame()), notes + more
@@ -102,9 +101,7 @@ def _sort_tables(folder: Path) -> dict[str, pd.DataFrame]:
         if kind is None and {"rid", "viscode"} <= heads and heads & {*DIAGNOSIS_HEADS}:
             kind = "DXSUM"
         if kind in found:
-            raise CohortError(
-                f"{folder}: {path.name} and another table are both {kind}; keep one"
-            )
+            raise CohortError(f"{path} and another table are both {kind}; keep one")
         if kind is not None:
             found[kind] = table.mask(table.isin(_ABSENT)).astype(object)
     return found
@@ -216,9 +213,8 @@ def merge_visits(rows: pd.DataFrame, where: Path) -> tuple[pd.DataFrame, list[st
     number = _number(rows["rid"])
     bad = rows["rid"][rows["rid"].notna() & (number % 1 != 0)]
     if len(bad):
-        raise CohortError(
-            f"{where}: RID must be a whole number such as 4010, got {bad.iloc[0]!r:.40}"
-        )
+        wanted = f"a whole number such as 4010, got {bad.iloc[0]!r:.40}"
+        raise CohortError(f"{where}: RID must be {wanted}")
     code = rows["viscode"].str.lower()
     failed = code == "f"  # of the screening
     month = _number(code.str.extract(r"^m(\d{1,3})$")[0])
@@ -240,9 +236,8 @@ def merge_visits(rows: pd.DataFrame, where: Path) -> tuple[pd.DataFrame, list[st
         "visits without a date: no image can join them": visits["date"].isna(),
         "visits whose code names no month: reckoned by days": is_odd & reckoned.notna(),
     }
-    return visits, [
-        f"{which.sum()} {what}" for what, which in told.items() if any(which)
-    ]
+    notes = [f"{which.sum()} {what}" for what, which in told.items() if any(which)]
+    return visits, notes
 
 
 def _check_diagnoses(rows: pd.DataFrame, where: Path) -> None:

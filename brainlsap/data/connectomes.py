@@ -155,8 +155,7 @@ def read_connectome(
     if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
         raise FileFormatError(
             f"{path}: expected a square matrix of numbers, got shape "
-            f"{raw.values.shape} of {raw.values.dtype}. The file may be cut short, or "
-            "hold something else."
+            f"{raw.values.shape} of {raw.values.dtype}. The file may be cut short."
         )
     own = raw.rows or ()
     names, origin = find_names(path, raw.values, atlas, row_order, labels, own)
@@ -267,15 +266,12 @@ def _check_weights(
     if bad.any():
         i, j = np.argwhere(bad)[0]
         raise FileFormatError(
-            f"{path}: {int(bad.sum())} weights are NaN or infinite, first "
-            f"{values[i, j]} between {names[i]} and {names[j]}. Make the connectome "
-            "again, or write 0 for no connection."
+            f"{path}: {bad.sum()} weights are NaN or infinite, first {values[i, j]} "
+            f"between {names[i]} and {names[j]}. Write 0 for no connection."
         )
     if np.count_nonzero(values) == np.count_nonzero(np.diagonal(values)):
-        raise FileFormatError(
-            f"{path}: every weight between two regions is 0; expected a connectome "
-            "with connections."
-        )
+        told = "every weight between two regions is 0; expected connections"
+        raise FileFormatError(f"{path}: {told}.")
     gap = np.abs(values - values.T)
     mean, larger = (values + values.T) / 2, np.maximum(values, values.T)
     if gap.any():
@@ -288,9 +284,8 @@ def _check_weights(
             i, j = np.unravel_index(gap.argmax(), gap.shape)
             raise FileFormatError(
                 f"{path}: not symmetric, {values[i, j]} from {names[i]} to {names[j]} "
-                f"but {values[j, i]} back; expected the same both ways, or one "
-                "triangle of zeros. Take their mean or the larger by symmetrize= "
-                "('mean' or 'max')."
+                f"but {values[j, i]} back; expected the same, or a triangle of zeros. "
+                "Take their mean or the larger by symmetrize= ('mean' or 'max')."
             )
         else:
             how = f"the two triangles differ: symmetrized by their {symmetrize}"
@@ -382,9 +377,8 @@ def _read_mat(path: Path) -> list[RawMatrix]:
         if b"MATLAB 7.3" in file.read(128):
             return _read_hdf(path)
     arrays = loadmat(path, squeeze_me=True)
-    return _matrices_of(
-        path, {k: np.asarray(v) for k, v in arrays.items() if k[:2] != "__"}
-    )
+    own = {k: np.asarray(v) for k, v in arrays.items() if k[:2] != "__"}
+    return _matrices_of(path, own)
 
 
 def _read_hdf(path: Path) -> list[RawMatrix]:
@@ -522,10 +516,8 @@ def _matrices_of_scans(
     lists = [_texts(v) or _whole_numbers(v) for v in arrays.values()]
     ids = next((one for one in lists if len(one) == n_scans), ("",) * n_scans)
     rows = next((one for one in lists if one != ids and len(one) == n_rows), None)
-    return [
-        RawMatrix(values, rows, rows, scan=name)
-        for values, name in zip(stack, ids, strict=True)
-    ]
+    named = zip(stack, ids, strict=True)
+    return [RawMatrix(values, rows, rows, scan=name) for values, name in named]
 
 
 def _texts(value: np.ndarray) -> tuple[str, ...]:

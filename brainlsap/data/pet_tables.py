@@ -48,9 +48,8 @@ def read_gtm_stats(
     counted = [row[0] for row in rows] == [str(i) for i in range(1, len(rows) + 1)]
     if {len(row) for row in rows} not in ({7}, {8}) or not counted:
         raise FileFormatError(
-            f"{path}: expected PETSurfer's rows of 7 or 8 cells (index, number, name, "
-            "tissue, voxels, VRF, uptake), counted 1, 2 ... in their first column. The "
-            "file may be cut short."
+            f"{path}: expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
+            "their first column. The file may be cut short."
         )
     table = pd.DataFrame([row[:7] for row in rows])
     names, (voxels, values) = table[2].tolist(), parse_numbers(path, table[[4, 6]]).T
@@ -90,10 +89,8 @@ def average_frames(
     if len(files) == 1 and files[0] != path:
         parts, means = _mean_of_frames(files[0], read_table(files[0]), frames)
         if len(parts) != 1:
-            raise FileFormatError(
-                f"{files[0]}: expected a time series of one reference region, got "
-                f"{listed(parts, 6)}."
-            )
+            wanted = f"a time series of one reference region, got {listed(parts, 6)}"
+            raise FileFormatError(f"{files[0]}: expected {wanted}.")
         return names, values / _above_zero(files[0], parts[0], means[0])
     if reference is None:
         raise ParameterError(
@@ -189,9 +186,8 @@ def _reference_value(
         if len(cores) > 1:
             raise FileFormatError(
                 f"{path}: the {reference} has {len(found)} parts, which count by their "
-                "volumes, and those are not known; expected a *_morph.tsv with the "
-                "columns name and volume-mm3 beside it or in anat. Give another "
-                "reference=, or a time series of it."
+                "volumes, and those are not known; expected a *_morph.tsv (name, "
+                "volume-mm3) beside it or in anat. Make it, or give another reference=."
             )
         weights = np.ones(len(found))
     mean = np.average(values[list(found)], weights=weights)

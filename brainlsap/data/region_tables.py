@@ -18,18 +18,9 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
-from brainlsap.data.find_files import (
-    SIDE_IN_NAME,
-    ScanName,
-    other_side,
-    read_rows,
-)
+from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
 from brainlsap.data.measures import WORDS, Measure
-from brainlsap.data.pet_tables import (
-    average_frames,
-    is_time_series,
-    read_gtm_stats,
-)
+from brainlsap.data.pet_tables import average_frames, is_time_series, read_gtm_stats
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     NAME_COLUMNS,
@@ -150,9 +141,8 @@ def _read_columns(
         if place is not None:
             found.setdefault((measure or said, place), []).append(head)
             continue
-        if original.lower() not in _HEAD_SIZES and any(
-            map(is_outside, (original, name))
-        ):
+        is_left_out = is_outside(original) or is_outside(name)
+        if is_left_out and original.lower() not in _HEAD_SIZES:
             kind = "outside"
         elif split_name(name)[0] is not None:
             kind = "strangers"
@@ -250,10 +240,8 @@ def _read_plain(
     column = find_column(table, measure.columns)
     for head, wanted in ((name_column, NAME_COLUMNS), (column, measure.columns)):
         if head is None:
-            raise FileFormatError(
-                f"{path}: no column headed {', '.join(wanted)}; found "
-                f"{', '.join(table)}."
-            )
+            told = f"{', '.join(wanted)}; found {', '.join(table)}"
+            raise FileFormatError(f"{path}: no column headed {told}.")
     for head in table.columns[table.columns.str.lower().isin(_SCAN_COLUMNS)]:
         said = table[head].dropna().unique()
         if len(said) > 1:  # a second visit could pass for the other side
