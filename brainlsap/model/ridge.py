@@ -313,7 +313,7 @@ def sample_scales(
             inner = reached @ others.T
             schur = own[p] + ridge * identity
             both = inner[:-k, :-k].reshape(n_features, n_terms, n_features, n_terms)
-            schur -= np.einsum("arf,frem,ame->afe", one, both, one)
+            schur -= np.einsum("arf,frgm,amg->afg", one, both, one)
             h = inner[:-k, -k:].reshape(n_features, n_terms, k)
             h = evidence.h[:, block].transpose(1, 0, 2) - h
             pull = np.einsum("arf,frk->afk", one, h)
