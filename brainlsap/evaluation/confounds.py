@@ -24,11 +24,7 @@ PRESERVED = ("age", "sex")
 
 # Fewer have no spread; ComBat cannot know what their site does.
 FEWEST = 2
-NOT_CONFOUNDS = {
-    "label": "what is to be predicted",
-    "participant": "who was scanned",
-    "scan": "the name of every scan",
-}
+NOT_CONFOUNDS = ("label", "participant", "scan")
 # Text of more kinds is no groups, where there is a kind for every second person.
 MOST_GROUPS = 5
 
@@ -106,10 +102,8 @@ class Deconfounder(BaseEstimator):
         for name in _preserved(table):
             _check_values(table, find_column(table, name))
         if site.isna().any():
-            raise ParameterError(
-                f"{int(site.isna().sum())} scans have no {self.harmonize}; give one, "
-                "or leave them out."
-            )
+            told = f"{site.isna().sum()} scans have no {self.harmonize}"
+            raise ParameterError(f"{told}; give one, or leave them out.")
         for fold, (train, test) in enumerate(splits, start=1):
             sites = site.iloc[train].astype(str)
             people = table["participant"].iloc[train].groupby(sites).nunique()
@@ -124,10 +118,9 @@ class Deconfounder(BaseEstimator):
             else:
                 continue
             raise ParameterError(
-                f"{self.harmonize} {problem} the training scans of fold {fold}. ComBat "
-                f"needs two sites and {FEWEST} people of each: leave people out, merge "
-                "small sites, or take fewer folds; handle_unknown='keep' leaves scans "
-                "of unknown sites as they are."
+                f"{self.harmonize} {problem} the training scans of fold {fold}; ComBat "
+                f"needs two sites and {FEWEST} people of each. Leave people out, merge "
+                "small sites, take fewer folds, or set handle_unknown='keep'."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
@@ -207,10 +200,8 @@ class Deconfounder(BaseEstimator):
         place = pd.Index(self.sites_).get_indexer(site)
         known, values, learned = place >= 0, values.copy(), self.combat_ or {}
         if not known.all():
-            told = (
-                f"{(~known).sum()} scans are of sites that were not learned "
-                f"({', '.join(sorted(set(site[~known])))}); "
-            )
+            names = ", ".join(sorted(set(site[~known])))
+            told = f"{(~known).sum()} scans are of sites not learned ({names}); "
             if self.handle_unknown == "error":
                 raise ParameterError(f"{told}handle_unknown='keep' leaves them alone.")
             warnings.warn(f"{told}they are left as they are.", stacklevel=3)
@@ -251,10 +242,8 @@ def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
     for column in (find_column(table, name) for name in names):
         values = table[column]
         if values.notna().sum() == 0:
-            raise ParameterError(
-                f"the covariate {column!r} is missing in every training scan; leave it "
-                "out."
-            )
+            told = f"the covariate {column!r} is missing in every training scan"
+            raise ParameterError(f"{told}; leave it out.")
         numbers = pd.to_numeric(values, errors="coerce")
         if numbers.notna().sum() == values.notna().sum():
             design[column] = float(numbers.mean())
@@ -343,16 +332,14 @@ def _check_confound(table: pd.DataFrame, name: str) -> str:
     column = find_column(table, name)
     if column in NOT_CONFOUNDS:
         raise ParameterError(
-            f"{column!r} is {NOT_CONFOUNDS[column]}, and cannot be taken out of the "
-            "features; name a column such as site, age or sex."
+            f"{column!r} cannot be taken out; name a column such as site, age or sex."
         )
     n_labels = table["label"].groupby(table[column].dropna().astype(str)).nunique()
     groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
     if groups and table["label"].nunique() > 1 and n_labels.max() == 1:
         raise ParameterError(
-            f"each value of {column} goes with one label only: taking it out takes out "
-            "what is to be predicted. Leave it out, and report what the column tells "
-            "alone (the audit does)."
+            f"each value of {column} goes with one label only and would take out what "
+            "is to be predicted. Drop it; the audit reports what it tells alone."
         )
     return column
 
@@ -366,6 +353,5 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
     if mixed or (kinds > MOST_GROUPS and 2 * kinds > n_people):
         raise ParameterError(
             f"the column {column} holds text such as {text.iloc[0]!r}, neither numbers "
-            "nor groups. Write numbers with a dot and without a unit, n/a where one is "
-            "unknown, or leave it out."
+            "nor groups. Write numbers with a dot and no unit, n/a for unknown ones."
         )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.impute import SimpleImputer
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import radius_neighbors_graph
 from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
@@ -26,16 +26,12 @@ CHECKS = {
     "missing values tell the label": ("warning", "Find out why, or leave them out."),
     "label from one column": (
         "warning",
-        "Report this score beside the model's; match the groups, regress the column "
-        "out, or hold out whole sites.",
+        "Report this score beside the model's; regress it out, or hold out sites.",
     ),
 }
 """Every check by name: how grave a finding is, and what to do about it."""
 
-LITTLE = (
-    "Better than chance by less than 0.05, which explains little of a model's score; "
-    "report it beside that."
-)
+LITTLE = "Better than chance by less than 0.05; report it beside the model's score."
 NOTHING = "No better than chance is shown; report it with the demographics."
 
 SEVERITIES = ("error", "warning", "note")
@@ -102,9 +98,8 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
         *_label_in_features(cohort),
         *_label_from_columns(cohort),
     ]
-    table = pd.DataFrame(found, columns=COLUMNS, dtype=object)
-    graveness = table["severity"].map(SEVERITIES.index).astype(int)
-    return table.loc[graveness.sort_values(kind="stable").index].reset_index(drop=True)
+    found.sort(key=lambda row: SEVERITIES.index(row[1]))
+    return pd.DataFrame(found, columns=COLUMNS, dtype=object)
 
 
 def _found(
@@ -139,11 +134,9 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, 
         side[fold, train], side[fold, test] = 1, 2
     names = cohort.table["scan"].to_numpy(dtype=object)
     for kind, values in _arrays(cohort).items():
-        pairs = [
-            (i, j)
-            for i, j in _near_pairs(values, edges=kind == "connectomes")
-            if cohort.groups[i] != cohort.groups[j]
-        ]
+        pairs = _near_pairs(values, edges=kind == "connectomes")
+        people = cohort.groups[pairs]
+        pairs = pairs[people[:, 0] != people[:, 1]]
         for i, j in pairs[:MOST_PAIRS]:
             same = np.array_equal(values[i], values[j], equal_nan=True)
             apart = bool((side[:, i] * side[:, j] == 2).any())
@@ -166,8 +159,8 @@ def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
-    """Return pairs of rows (n_scans, n_values) that are (nearly) the same."""
+def _near_pairs(values: np.ndarray, *, edges: bool) -> np.ndarray:
+    """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
     known = np.flatnonzero(~np.isnan(values).all(axis=1))
     seen = np.count_nonzero(values, axis=0)  # what most people have
     columns = np.argsort(-seen, kind="stable")[:MOST_VALUES]
@@ -176,19 +169,14 @@ def _near_pairs(values: np.ndarray, *, edges: bool) -> list[tuple[int, int]]:
     z = SimpleImputer(keep_empty_features=True).fit_transform(z)
     z = z[:, np.ptp(z, axis=0) > 1e-10 * np.abs(z).max(axis=0)]
     if z.shape[1] < 2:
-        return []
+        return np.empty((0, 2), dtype=np.int64)
     z = StandardScaler().fit_transform(z)
     limit = ALIKE * 2 * z.shape[1] if z.shape[1] >= FEWEST_VALUES else 1e-20
     # squared distances are off by their rounding; those that are small are taken again
     radius = np.sqrt(max(limit, 1e-9 * z.shape[1]))
-    near = NearestNeighbors(radius=radius, algorithm="brute").fit(z)
-    pairs = [
-        (i, j)
-        for i, others in enumerate(near.radius_neighbors(return_distance=False))
-        for j in np.sort(others)
-        if i < j and ((z[i] - z[j]) ** 2).sum() <= limit
-    ]
-    return [(int(known[i]), int(known[j])) for i, j in pairs]
+    pairs = np.argwhere(np.triu(radius_neighbors_graph(z, radius).toarray()))
+    near = [((z[i] - z[j]) ** 2).sum() <= limit for i, j in pairs]
+    return known[pairs[np.array(near, dtype=bool)]]
 
 
 def _label_in_features(cohort: Cohort) -> Iterator[tuple[str, ...]]:
@@ -245,15 +233,12 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
-        beyond, alone = (
-            p < 0.05 and score >= chance + LEAST_GAIN,
-            name.endswith(" alone"),
-        )
+        beyond, alone = score >= chance + LEAST_GAIN, name.endswith(" alone")
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f} "
             f"corrected for {len(tried)} columns)"
         )
-        if beyond:
+        if p < 0.05 and beyond:
             kind = "label from one column" if alone else "missing values tell the label"
             yield _found(kind, finding)
         elif alone:

@@ -29,11 +29,8 @@ from brainlsap.evaluation.confounds import apply_design, learn_design
 from brainlsap.evaluation.splits import make_splits
 from brainlsap.exceptions import ParameterError
 
-PENALTIES = {
-    "logistic": tuple(10.0**power for power in range(-4, 2)),
-    "svm": tuple(10.0**power for power in range(-5, 1)),
-}
-UNTUNED_C = 0.01
+# C is tuned over these powers of ten.
+POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
 # Text of more kinds, such as a comment, is no covariate.
 MOST_LEVELS = 50
 
@@ -45,11 +42,16 @@ def read_features(X: np.ndarray) -> np.ndarray:
     return features.reshape(len(features), -1)
 
 
+def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return connectomes, features, and the two regions of each edge."""
+    W, features = unpack(np.asarray(X))
+    check_connectomes(W)
+    return W, features, *np.triu_indices(W.shape[1], 1)
+
+
 def read_edges(X: np.ndarray) -> np.ndarray:
     """Return log(1 + w) of all edges of the packed array."""
-    W = unpack(np.asarray(X))[0]
-    check_connectomes(W)
-    row, column = np.triu_indices(W.shape[1], 1)
+    W, _, row, column = _read_networks(X)
     both = [one[row, column].astype(float) + one[column, row] for one in W]
     return np.log1p(np.array(both) / 2)
 
@@ -66,18 +68,6 @@ def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
         if told and not is_label and name not in KEY_COLUMNS:
             names.append(str(name))
     return learn_design(names, covariates)
-
-
-def read_covariates(
-    design: dict[str, Any], X: np.ndarray, covariates: pd.DataFrame
-) -> np.ndarray:
-    """Return total edge weight, density, and covariates as numbers."""
-    W = unpack(np.asarray(X))[0]
-    check_connectomes(W)
-    row, column = np.triu_indices(W.shape[1], 1)
-    edges = W[:, row, column].astype(float)
-    size = edges.sum(axis=1), (edges > 0).mean(axis=1)
-    return np.column_stack([*size, apply_design(design, covariates)])
 
 
 def standardizer(reads: str = "features") -> Pipeline:
@@ -146,28 +136,26 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
             self.design_ = learn_covariates(covariates, y)
         y, values = np.asarray(y).astype(str), self._read(X, covariates)
         linear: Any = LogisticRegression(max_iter=2000, warm_start=True)
+        seed = self.random_state
         if self.kind == "svm":
-            seed = self.random_state
             linear = LinearSVC(dual="auto", random_state=seed, max_iter=20000)
         groups = check_groups(groups, len(y), "the inner folds that choose C")
         people = pd.Series(groups.astype(str))
         n_folds = min(self.n_inner_folds, people.groupby(y).nunique().min())
-        splits = (
-            make_splits(y, people, n_folds, self.random_state) if n_folds > 1 else ()
-        )
+        splits = make_splits(y, people, n_folds, seed) if n_folds > 1 else ()
         found: dict[tuple[float, str | None], list[float]] = {}
         for train, test in splits:
             inputs = standardizer(self.reads).fit(values[train])
             seen, unseen = (inputs.transform(values[rows]) for rows in (train, test))
             for class_weight in (None, "balanced"):
                 model = clone(linear).set_params(class_weight=class_weight)
-                for C in PENALTIES[self.kind]:
+                for C in [10.0**power for power in POWERS[self.kind]]:
                     model.set_params(C=C).fit(seen, y[train])
                     score = balanced_accuracy_score(y[test], model.predict(unseen))
                     found.setdefault((C, class_weight), []).append(score)
         choices = [(float(np.mean(scores)), *key) for key, scores in found.items()]
         score, C, class_weight = max(
-            choices or [(float("nan"), UNTUNED_C, "balanced")],
+            choices or [(float("nan"), 0.01, "balanced")],
             key=lambda one: (round(one[0], 9), -one[1], one[2] is None),
         )
         linear.set_params(C=C, class_weight=class_weight)
@@ -199,9 +187,12 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         return self.model_.predict(self._read(X, covariates))
 
     def _read(self, X: np.ndarray, covariates: Any = None) -> np.ndarray:
-        if self.reads == "covariates":
-            return read_covariates(self.design_, X, covariates)
-        return read_edges(X) if self.reads == "edges" else read_features(X)
+        if self.reads != "covariates":
+            return read_edges(X) if self.reads == "edges" else read_features(X)
+        W, _, row, column = _read_networks(X)
+        edges = W[:, row, column].astype(float)
+        size = edges.sum(axis=1), (edges > 0).mean(axis=1)
+        return np.column_stack([*size, apply_design(self.design_, covariates)])
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
@@ -209,9 +200,7 @@ def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
 
     Every network keeps its weights.
     """
-    W, features = unpack(np.array(X))
-    check_connectomes(W)
-    row, column = np.triu_indices(W.shape[1], 1)
+    W, features, row, column = _read_networks(np.array(X))
     order = np.random.default_rng(random_state).permutation(len(row))
     edges = ((W + W.transpose(0, 2, 1)) / 2)[:, row, column][:, order]
     W[:] = 0
@@ -275,6 +264,7 @@ def _shuffled(seed: int, settings: dict[str, Any]) -> Any:
     return make_pipeline(shuffle, _lsap()(seed, settings))
 
 
+NETWORKS = ("MLP", "GCN", "GAT", "GDC", "GraphHeat", "ADC")
 MODELS: dict[str, Entry] = {
     "LSAP-C": Entry(_lsap("chebyshev"), "model"),
     "LSAP-H": Entry(_lsap("hermite"), "model"),
@@ -288,12 +278,7 @@ MODELS: dict[str, Entry] = {
     "ridge with one scale": Entry(_ridge("one"), "baseline"),
     "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
     "random forest": Entry(_forest, "baseline"),
-    "MLP": Entry(_network("mlp"), "baseline"),
-    "GCN": Entry(_network("gcn"), "baseline"),
-    "GAT": Entry(_network("gat"), "baseline"),
-    "GDC": Entry(_network("gdc"), "baseline"),
-    "GraphHeat": Entry(_network("graphheat"), "baseline"),
-    "ADC": Entry(_network("adc"), "baseline"),
+    **{name: Entry(_network(name.lower()), "baseline") for name in NETWORKS},
     # the read-out of LSAP without any diffusion
     "features only": Entry(_lsap(scale_mode="frozen", initial_scale=0.0), "control"),
     "edges only": Entry(_linear(reads="edges"), "control"),
@@ -375,8 +360,7 @@ def make_models(
         )
     if "kernel" in settings:
         raise ParameterError(
-            "kernel must be said by models=, such as LSAP-L, got "
-            f"{settings['kernel']!r}."
+            f"kernel is said by models=, such as LSAP-L; got {settings['kernel']!r}."
         )
     wanted = {member for name in names for member in by_key[_key(name)]}
     settings = {"preset": preset, **settings}

@@ -79,8 +79,7 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     name, final, starts, begun = _scales_of(evaluation, model)
     relative = _relative(final, measured)
-    by_start = [_relative(one, measured) for one in starts]
-    fits = np.vstack(by_start or [relative])
+    fits = np.vstack([_relative(one, measured) for one in starts] or [relative])
     low, high = np.percentile(fits, INTERVAL, axis=0)
     rank_low, rank_high = np.percentile(_ranks(fits, measured), INTERVAL, axis=0)
     moved = np.abs(final - begun) > MOVED * begun if len(begun) else None
@@ -212,25 +211,21 @@ def permutation_null(
     model = clone(model or make_models(LADDER[-1])[LADDER[-1]][0])
     model = order_classes(model.set_params(n_draws=0), cohort)
     rng = np.random.default_rng(random_state)
-    labels = [cohort.y] + [
-        permute_labels(cohort.y, cohort.groups, rng) for _ in range(n_permutations)
-    ]
-    features = cohort.features
-    if steps := Deconfounder(harmonize, regress_out, handle_unknown):
-        features = steps.fit(features, cohort.table).transform(features, cohort.table)
-    X = pack(cohort.connectomes, features)
-    evidence = model.learn_evidence(X, cohort.groups)
-    codes = np.array([pd.Index(cohort.classes).get_indexer(one) for one in labels])
+    y, groups = pd.Index(cohort.classes).get_indexer(cohort.y), cohort.groups
+    permuted = [permute_labels(y, groups, rng) for _ in range(n_permutations)]
+    steps = Deconfounder(harmonize, regress_out, handle_unknown)
+    steps.fit(cohort.features, cohort.table)
+    X = pack(cohort.connectomes, steps.transform(cohort.features, cohort.table))
+    evidence = model.learn_evidence(X, groups)
+    codes = np.array([y, *permuted], dtype=np.int64)
     slopes = region_slopes(evidence, codes, cohort.classes_ordered, model.max_scale)
-    model.fit(X, cohort.y, groups=cohort.groups)
+    model.fit(X, cohort.y, groups=groups)
     scales = np.column_stack([model.scales_, model.scales_interval_])
     measured = ranking["measured"].to_numpy(dtype=bool)
-    table = ranking.assign(
-        p=family_wise_p(slopes[0], slopes[1:], measured), n_permutations=n_permutations
-    )
-    table[["fit_scale", "fit_low", "fit_high"]] = np.where(
-        measured[:, None], scales, np.nan
-    )
+    scales[~measured] = np.nan
+    p = family_wise_p(slopes[0], slopes[1:], measured)
+    table = ranking.assign(p=p, n_permutations=n_permutations)
+    table[["fit_scale", "fit_low", "fit_high"]] = scales
     return table
 
 
@@ -445,9 +440,9 @@ def common_regions(
     names = models_with_scales(evaluation)
     check_at_least("n_smallest", n_smallest, 1)
     if len(names) < 2:
+        told = ", ".join(names) or "none"
         raise ParameterError(
-            "regions in common need at least two models with scales, got "
-            f"{', '.join(names) or 'none'}."
+            f"regions in common need two models with scales, got {told}."
         )
     reference = "Exact" if "Exact" in names else names[0]
     rankings = {name: rank_regions(evaluation, name) for name in names}

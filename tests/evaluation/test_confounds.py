@@ -158,7 +158,7 @@ def lonely(table):
             "site has one value in the training scans",
         ),
         ({"site": lonely}, {"harmonize": "site"}, "site island: 1 person is among the"),
-        ({}, {"harmonize": "label"}, "what is to be predicted, and cannot be taken"),
+        ({}, {"harmonize": "label"}, "'label' cannot be taken out; name a column"),
         ({"site": None}, {"harmonize": "site"}, "scans have no site; give one"),
         (
             {"arm": lambda t: "arm " + t["label"]},
