@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.sparse import triu
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import radius_neighbors_graph
 from sklearn.preprocessing import StandardScaler
@@ -174,7 +175,8 @@ def _near_pairs(values: np.ndarray, *, edges: bool) -> np.ndarray:
     limit = ALIKE * 2 * z.shape[1] if z.shape[1] >= FEWEST_VALUES else 1e-20
     # squared distances are off by their rounding; those that are small are taken again
     radius = np.sqrt(max(limit, 1e-9 * z.shape[1]))
-    pairs = np.argwhere(np.triu(radius_neighbors_graph(z, radius).toarray()))
+    graph = triu(radius_neighbors_graph(z, radius))
+    pairs = np.unique(np.column_stack(graph.nonzero()), axis=0)
     near = [((z[i] - z[j]) ** 2).sum() <= limit for i, j in pairs]
     return known[pairs[np.array(near, dtype=bool)]]
 
