@@ -103,24 +103,20 @@ def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
     ParameterError
         Where an argument cannot be used.
     """
-    cohort: Cohort | None = None
-    found: dict[str, str] = {}
-    notes: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+    folder = Path(folder)
     try:
         cohort = load_cohort(folder, *args, **options)
-        notes = cohort.notes
-        found = count_people(cohort.table, cohort.label_name, cohort.classes)
-        own = cohort.provenance["connectome"] == "one per scan"
-        for name in (*(["connectome"] if own else []), *cohort.feature_names):
-            found[name] = f"{cohort.n_scans} of {cohort.n_scans} scans"
     except RefusedStudyError as error:
-        found, notes, faults = error.found, error.notes, error.faults
+        return CohortCheck(folder, tuple(error.found), error.notes, error.faults)
     except (CohortError, FileFormatError) as error:
         # a list of people that cannot be used; nothing else can be said
         faults = getattr(error, "faults", ()) or (str(error),)
-    lines = [f"{name}: {what}" if name else what for name, what in found.items()]
-    return CohortCheck(Path(folder), tuple(lines), notes, faults, cohort)
+        return CohortCheck(folder, (), (), faults)
+    found = count_people(cohort.table, cohort.label_name, cohort.classes)
+    own = cohort.provenance["connectome"] == "one per scan"
+    for name in (*(["connectome"] if own else []), *cohort.feature_names):
+        found.append(f"{name}: {cohort.n_scans} of {cohort.n_scans} scans")
+    return CohortCheck(folder, tuple(found), cohort.notes, (), cohort)
 
 
 def suggest_options(  # noqa: C901 (step by step)
@@ -189,8 +185,7 @@ def suggest_options(  # noqa: C901 (step by step)
     if not adopt([{}, *tables], lambda *_: 1.0):
         return []
     listed, _ = open_study(folder, **where | change | anybody)
-    labels: list[Options]
-    labels = [{"label": name} for name in _label_columns(listed.table, asked)]
+    labels = [Options(label=name) for name in _label_columns(listed.table, asked)]
     labels = [one for one in labels if share(one, _is_labelled, {})]
     if check.is_sound:
         more = [
@@ -200,10 +195,8 @@ def suggest_options(  # noqa: C901 (step by step)
         ]
         change |= {"feature": [*features, *more]}
         # the connectomes are known to be sound
-        tried = (
-            asked | change | ({} if STRENGTH in features else {"connectome": "none"})
-        )
-        is_more = more and check_cohort(folder, **tried).is_sound
+        known = {} if STRENGTH in features else {"connectome": "none"}
+        is_more = more and check_cohort(folder, **asked | change | known).is_sound
         usual = [one for one in labels if one["label"].lower() in _USUAL_LABELS]
         return [*[change] * bool(is_more), *usual[:_MOST_SUGGESTIONS]]
 

@@ -56,6 +56,7 @@ _HEADER = re.compile(
 # Share of the vertices that may be in no region of the table (measured: 1e-4).
 _UNLABELLED = 5e-4
 _RUNS = ("cross-sectional", "longitudinal")
+_WHICH = "say which by features_table= (--features-table)"
 Source = Path | np.ndarray | str
 """Of one scan: a file, a FreeSurfer subject, values; or the fault, in words."""
 
@@ -182,12 +183,11 @@ def read_stats(
         files[stats / "aseg.stats"] = None
     for path, side in files.items():
         if not path.is_file():
-            others = sorted(stats.glob(f"{path.name[:2]}.aparc*.stats"))
-            remake = atlas.settings.get("remake_values", "")
-            hint = [
-                f"; {one.name} is of another parcellation. {remake}" for one in others
-            ]
-            raise FileFormatError(f"{path}: no such file{''.join(hint[:1]) or '.'}")
+            hint = "."
+            for other in sorted(stats.glob(f"{path.name[:2]}.aparc*.stats"))[:1]:
+                remake = atlas.settings.get("remake_values", "")
+                hint = f"; {other.name} is of another parcellation. {remake}"
+            raise FileFormatError(f"{path}: no such file{hint}")
         column = CORTEX_COLUMNS[name] if side else "Volume_mm3"
         found = _read_column(path, column, atlas, side)
         values = np.where(np.isnan(found), values, found)
@@ -329,14 +329,14 @@ class FeatureSources:
         found = [one for one in found if one.is_exact] or found
         if len(found) == 1:
             return found[0]
-        without = [f"{table.path}: has no column {label!r}" for table in self.tables]
-        reasons = (f"\n    not used: {one}" for one in (*self.skipped, *without))
-        which = f"no table that holds ids and {label or 'people'!r} in its place. Is "
-        which += f"this the cohort's folder?{''.join(reasons)}"
-        if found:
-            paths = ", ".join(str(table.path) for table in found)
-            which = f"{len(found)} tables could be it: {paths}; say which by "
-            which += "features_table= (--features-table)"
+        paths = listed(str(table.path) for table in found)
+        which = f"{len(found)} tables could be it: {paths}; {_WHICH}"
+        if not found:
+            which = f"no table that holds ids and {label or 'people'!r} in its place. "
+            which += "Is this the cohort's folder?"
+            without = [f"{one.path}: has no column {label!r}" for one in self.tables]
+            for reason in (*self.skipped, *without):
+                which += f"\n    not used: {reason}"
         raise CohortError(
             f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}"
         )
@@ -361,38 +361,28 @@ class FeatureSources:
 
         Raises a CohortError where there is none for any scan.
         """
-        measure, looked_for = get_measure(feature), list[str]()
+        measure = get_measure(feature)
         if self.given is None:
             if found := self._tables_of_scans(measure, scans):
-                return found, [
-                    f"{feature}: read from a table of regions for every scan"
-                ]
+                note = f"{feature}: read from a table of regions for every scan"
+                return found, [note]
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
-            looked_for.append(f"files {measure.wanted} beside the scans")
-            if measure.in_stats:
-                subjects = [scan.entries(self.files.subjects) for scan in scans]
-                if any(subjects):
-                    return self._runs(scans, subjects)
-                looked_for.append("FreeSurfer subjects (folders with stats inside)")
+            subjects = [scan.entries(self.files.subjects) for scan in scans]
+            if measure.in_stats and any(subjects):
+                return self._runs(scans, subjects)
         if chosen := self._choose_columns(measure):
             return self._table_rows(chosen, scans, measure)
         places = ", ".join(map(str, self.given or [self.files.folder]))
-        where = ", ".join(
-            (
-                *looked_for,
-                f"a column per region in tables with a row per scan, in {places}",
-            )
-        )
+        where = f"a column per region in tables with a row per scan, in {places}"
+        if self.given is None:
+            folders = "FreeSurfer subjects, " if measure.in_stats else ""
+            where = f"files {measure.wanted} beside the scans, {folders}{where}"
         if feature not in KNOWN and feature.lower() in KNOWN:
             where += f"; did you mean {feature.lower()!r}?"
-        unknown = (unknown_names(table.strangers, self.atlas) for table in self.tables)
-        reasons = [
-            *_other_tracers(feature, scans),
-            *self.skipped,
-            *filter(None, unknown),
-        ]
-        where += "".join(f"; not used: {one}" for one in reasons)
+        unknown = [unknown_names(table.strangers, self.atlas) for table in self.tables]
+        reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
+        where += "".join(f"; not used: {reason}" for reason in reasons if reason)
         raise CohortError(f"{feature}: found nowhere; looked for {where}")
 
     def _tables_of_scans(self, measure: Measure, scans: Sequence[Scan]) -> list[Source]:
@@ -419,33 +409,25 @@ class FeatureSources:
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
     ) -> tuple[list[Source], list[str]]:
         """Return every scan's FreeSurfer subject, all of one kind of run."""
-        of_kinds = [
-            [
-                [path for run, path in known if bool(run.base) == kind]
-                for known in subjects
-            ]
-            for kind in (False, True)
-        ]
-        n_cross, n_long = (sum(map(bool, runs)) for runs in of_kinds)
+        kinds = [{bool(run.base) for run, _ in known} for known in subjects]
+        n_cross, n_long = (sum(kind in of for of in kinds) for kind in (False, True))
         if n_cross == n_long == len(scans):
             raise CohortError(
                 "FreeSurfer: every scan has a cross-sectional and a longitudinal run; "
                 "choose one by pattern={'freesurfer': '*.long.*'} or "
                 "pattern={'freesurfer': '!*.long.*'}"
             )
-        kind, other = _RUNS if n_cross >= n_long else _RUNS[::-1]
-        chosen: list[Source] = []
-        for scan, *runs in zip(scans, *of_kinds, strict=True):
-            own, others = runs if n_cross >= n_long else runs[::-1]
-            fault = (
-                f"{len(own)} FreeSurfer subjects could be it: "
-                f"{', '.join(map(str, own))}; choose by subjects_dir= "
-                "(--subjects-dir) or pattern= (--pattern)"
-            )
-            if not own:
-                but = f", but a {other} one; they are never mixed" * bool(others)
-                fault = f"no {kind} FreeSurfer run{but}; expected a folder of its name "
-                fault += "with stats inside"
+        is_long, chosen = n_long > n_cross, list[Source]()
+        kind, other = _RUNS[is_long], _RUNS[not is_long]
+        for scan, known in zip(scans, subjects, strict=True):
+            own = [path for run, path in known if bool(run.base) == is_long]
+            fault = f"no {kind} FreeSurfer run"
+            fault += f", but a {other} one; they are never mixed" if known else ""
+            fault += "; expected a folder of its name with stats inside"
+            if own:
+                paths = listed(map(str, own))
+                fault = f"{len(own)} FreeSurfer subjects could be it: {paths}; choose "
+                fault += "by subjects_dir= (--subjects-dir) or pattern= (--pattern)"
             chosen.append(own[0] if len(own) == 1 else f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 
@@ -470,10 +452,10 @@ class FeatureSources:
         chosen = {place: ranks[min(ranks)] for place, ranks in sorted(found.items())}
         for same in chosen.values():
             if len(same) > 1:
-                paths = ", ".join(str(table.path) for table, _ in same)
+                paths = listed(str(table.path) for table, _ in same)
                 raise CohortError(
                     f"{measure.name}: more than one table holds the same regions: "
-                    f"{paths}; say which by features_table= (--features-table)"
+                    f"{paths}; {_WHICH}"
                 )
         return {place: same[0] for place, same in chosen.items()}
 
@@ -487,8 +469,9 @@ class FeatureSources:
         atlas, name, places = self.atlas, measure.name, np.array(list(chosen))
         tables = [*{id(table): table for table, _ in chosen.values()}.values()]
         names = ", ".join(table.path.name for table in tables)
-        notes, faults = [f"{name}: read from {names}"], dict[int, str]()
+        notes = [f"{name}: read from {names}"]
         values = np.full((len(scans), len(atlas)), np.nan)
+        found: list[Source] = list(values)  # rows of the array; some become faults
         for table in tables:
             index: dict[tuple[str, str], list[int]] = {}
             for row, who in enumerate(table.names):
@@ -496,16 +479,15 @@ class FeatureSources:
             rows = [scan.entries(index) for scan in scans]
             for i, known in enumerate(rows):
                 if len(known) != 1:
-                    reason = f"{len(known)} rows" if known else "no row"
-                    fault = f"{scans[i].name}: {reason} in {table.path}; expected one"
-                    faults.setdefault(i, fault)
+                    reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
+                    found[i] = f"{scans[i].name}: {reason}"
             first = [known[0] if known else 0 for known in rows]
             for place, (its_table, word) in chosen.items():
                 if its_table is table:
                     values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
-            spare = len(table.names) - len(set(first))
-            if spare and not faults:
+            spare = len(table.names) - len({row for known in rows for row in known})
+            if spare:
                 what = f"{spare} rows of scans that are not in the cohort"
                 notes.append(f"{table.path.name}: {what}")
         if len({bool(who.base) for table in tables for who in table.names}) > 1:
@@ -514,13 +496,13 @@ class FeatureSources:
                 "FreeSurfer runs; they are never mixed. Keep one kind"
             )
         paths = ", ".join(str(table.path) for table in tables)
-        unknown = [*filter(None, (unknown_names(t.strangers, atlas) for t in tables))]
+        unknown = unknown_names([n for one in tables for n in one.strangers], atlas)
         try:
             check_structures(places, atlas, paths)
             if unknown and not atlas.cortex[places].any():
                 raise FileFormatError(f"{paths}: no cortical region.")
         except FileFormatError as error:
-            raise FileFormatError(" ".join([str(error), *unknown])) from error
+            raise FileFormatError(f"{error} {unknown}".rstrip()) from error
         unnamed = [i for i, (_, word) in chosen.items() if not word and atlas.cortex[i]]
         if unnamed:
             middle, (low, high) = np.nanmedian(values[:, unnamed]), measure.plausible
@@ -538,7 +520,7 @@ class FeatureSources:
                 f"{name}: {len(unused)} subcortical columns are left out; "
                 "subcortex='volume' takes them as volumes"
             )
-        return [faults.get(i, row) for i, row in enumerate(values)], notes
+        return found, notes
 
 
 def _other_tracers(feature: str, scans: Sequence[Scan]) -> list[str]:

@@ -119,9 +119,8 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
             wrong.append(f"row {row} ({text!r})")
     if wrong:
         raise FileFormatError(
-            f"{path}: {ids[0] or 'the first column'} must be the name of a subject, "
-            f"of letters, digits, '_', '-' and '.'; not so below the header: "
-            f"{listed(wrong)}."
+            f"{path}: {ids[0] or 'the first column'} must be the name of a subject; "
+            f"not so below the header: {listed(wrong)}."
         )
     table.columns.name = ids[0]
     return names, table
@@ -216,12 +215,10 @@ class StudyFiles:
         self.subjects_dir = None if subjects_dir is None else Path(subjects_dir)
         given = [Path(one) for one in derivatives]
         fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
-        absent = [path for path in (*given, *fs_only) if not path.is_dir()]
+        absent = [p for p in (*given, *fs_only) if not p.is_dir()]
         if absent:
-            raise CohortError(
-                "some folders that were named do not exist",
-                [f"{path}: no such folder" for path in absent],
-            )
+            faults = [f"{path}: no such folder" for path in absent]
+            raise CohortError("some folders that were named do not exist", faults)
         own = sorted(p for p in (folder / "derivatives").glob("*") if p.is_dir())
         # Clinica's CAPS has people below subjects/
         own += [p / "subjects" for p in (folder, *own) if (p / "subjects").is_dir()]
@@ -274,10 +271,8 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            is_person = (
-                parts[0].startswith("sub-")
-                or ScanName(parts[0]).key[0].lower() in self._people
-            )
+            person = ScanName(parts[0]).key[0].lower()
+            is_person = parts[0].startswith("sub-") or person in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             subject, found = path, "stats" in folders and parts[1:] in ((), (visit,))
             scan = parse_scan_name("_".join(parts))
@@ -293,12 +288,8 @@ class StudyFiles:
                     known.append((scan, subject))
             if "stats" in folders:
                 folders[:] = [name for name in folders if name not in _FREESURFER]
-            of_freesurfer = "stats" in folders and root != self.folder
-            if (
-                root == self.subjects_dir
-                or not is_person
-                or (of_freesurfer and len(parts) == 1)
-            ):
+            is_subject = "stats" in folders and root != self.folder and len(parts) == 1
+            if root == self.subjects_dir or not is_person or is_subject:
                 below = parts[0].startswith("sub-") and "stats" not in folders
                 folders[:] = [n for n in folders if below and n.startswith("ses-")]
                 continue
@@ -313,9 +304,8 @@ class StudyFiles:
         is_below = not parts.is_absolute() and ".." not in parts.parts
         if not is_below or sorted(fields) not in _FIELDS_TOGETHER:
             raise ParameterError(
-                "pattern of connectomes must be a path below the cohort's folder "
-                "with one {participant} or one {scan}, and {session} if need be, "
-                f"got {pattern!r}."
+                "pattern must be below the cohort's folder with one {participant} or "
+                f"one {{scan}}, and {{session}} if need be, got {pattern!r}."
             )
         wanted = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
         for name, group in _FIELDS.items():
@@ -412,24 +402,19 @@ def pick(
     """
     words = atlas.settings.get("file_words", [atlas.name.lower()])
     others = atlas.settings.get("other_words", [])
-    names = [(path, path.name if given else path.name.lower()) for path in files]
+
+    def fits(path: Path, glob: str) -> bool:
+        name = path.name if given else path.name.lower()
+        return fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
+
+    def says(path: Path, words: Iterable[str]) -> bool:
+        return any(word in path.name.lower() for word in words)
+
     for group in [given] if given else groups:
         globs = (group,) if isinstance(group, str) else group
-        found = [
-            path
-            for path, name in names
-            if any(
-                fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
-                for glob in globs
-            )
-        ]
+        found = [path for path in files if any(fits(path, glob) for glob in globs)]
         if len(found) > 1:
-            fitting = [
-                p for p in found if any(word in p.name.lower() for word in words)
-            ]
-            fitting = [
-                p for p in fitting if not any(w in p.name.lower() for w in others)
-            ]
+            fitting = [p for p in found if says(p, words) and not says(p, others)]
             found = fitting or found
             # micapipe writes parts of its matrix beside the whole
             found = [p for p in found if "full-connectome" in p.name] or found

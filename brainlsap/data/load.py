@@ -39,21 +39,13 @@ from brainlsap.exceptions import (
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
-# Names below the fault that they share.
-_NAMES = textwrap.TextWrapper(
-    *(88, " " * 4, " " * 4), break_long_words=False, break_on_hyphens=False
-)
 _TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
 # Arguments that say who and which files are in a study.
-WHERE = (
-    *("label", "classes", "scans", "subcortex", "features_table", "derivatives"),
-    *("subjects_dir", "pattern"),
-)
+WHERE: tuple[str, ...] = ("label", "classes", "scans", "subcortex", "features_table")
+WHERE += ("derivatives", "subjects_dir", "pattern")
 # Arguments that name paths.
-_PATHS = (
-    *("folder", "connectome", "derivatives", "features_table", "labels"),
-    "subjects_dir",
-)
+_PATHS: tuple[str, ...] = ("folder", "connectome", "derivatives", "features_table")
+_PATHS += ("labels", "subjects_dir")
 
 
 @dataclass
@@ -64,7 +56,7 @@ class _Log:
     faults: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     """Notes on single scans, and of how many."""
-    found: dict[str, str] = field(default_factory=dict)
+    found: list[str] = field(default_factory=list)
 
     def fault(self, error: object, scan: Scan | None = None) -> None:
         message = str(error)
@@ -78,7 +70,7 @@ class _Log:
 class RefusedStudyError(CohortError):
     """A study that cannot be loaded, with what was found and noted in it."""
 
-    found: dict[str, str]
+    found: list[str]
     notes: tuple[str, ...]
 
 
@@ -210,31 +202,26 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     # None: shown on a terminal
     bar = {"unit": "scan", "disable": None if verbose else True}
     W, stack = np.zeros((1, len(atlas), len(atlas)), dtype=np.float32), None
-    if connectome is not None:
-        try:
-            notes: tuple[str, ...] = (
-                "none was read; the model has to make one, as of covariance",
-            )
-            if not isinstance(connectome, str | Path):
-                W[0], notes = read_connectome(connectome, atlas, **how)
-            elif str(connectome).lower().endswith(_TRACTOGRAMS):
+    try:
+        source = connectome
+        if isinstance(source, str | Path) and source != NO_CONNECTOME:
+            source = sources.files.inside(source)
+            if source.name.lower().endswith(_TRACTOGRAMS):
                 raise ParameterError(
                     f"{connectome} is a tractogram; make a connectome of it with "
                     "brainlsap.images.build_connectome first."
                 )
-            elif connectome != NO_CONNECTOME:
-                path = sources.files.inside(connectome)
-                stack = read_stack(Path(path), atlas, labels, row_order)
-                if stack is None:
-                    W[0], notes = read_connectome(path, atlas, **how)
-            if stack is None:
-                log.notes += ["one connectome for everybody"] if W.any() else []
-                log.notes += [f"the connectome: {note}" for note in notes]
-        except BrainlsapError as error:
-            log.fault(error)
+            stack = read_stack(source, atlas, labels, row_order)
+        if isinstance(source, str):
+            log.notes.append("the connectome: none was read; the model has to make one")
+        elif source is not None and stack is None:
+            W[0], notes = read_connectome(source, atlas, **how)
+            log.notes.append("one connectome for everybody")
+            log.notes += [f"the connectome: {note}" for note in notes]
+    except BrainlsapError as error:
+        log.fault(error)
     if connectome is None or stack is not None:
-        files = sources.files
-        W = _read_connectomes(listed.scans, files, atlas, how, log, bar, stack)
+        W = _read_connectomes(listed.scans, sources.files, atlas, how, log, bar, stack)
     else:
         W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
     pet = {"frames": frames, "reference": reference}
@@ -245,8 +232,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         faults = group_faults(log.faults, folder)
         n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
         refused = RefusedStudyError(f"{folder} cannot be loaded, {n_faults}", faults)
-        refused.found = count_people(listed.table, label_name, listed.classes)
-        refused.found |= log.found
+        found = count_people(listed.table, label_name, listed.classes)
+        refused.found = [*found, *log.found]
         refused.notes = tuple(log.notes)
         raise refused
 
@@ -379,7 +366,7 @@ def _read_connectomes(
             continue
         n_read += 1
         log.counts.update(f"connectomes: {note}" for note in notes)
-    log.found["connectome"] = f"{n_read} of {len(scans)} scans"
+    log.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if missing and len(missing) == len(scans):
         missing = [
             files.fits_nothing("connectome", scans)
@@ -417,9 +404,8 @@ def _read_features(
                 notes = ["strength: sum of the connectome's weights"]
             else:
                 raise CohortError(
-                    "strength: with one connectome for everybody (connectome=, "
-                    "--connectome) it is the same for every scan. Choose another "
-                    "feature"
+                    "strength: with one connectome for everybody (--connectome) it is "
+                    "the same for every scan. Choose another feature"
                 )
         except BrainlsapError as error:
             log.fault(error)
@@ -440,30 +426,25 @@ def _read_features(
                 continue
             n_read += 1
             log.counts.update(of_scan)
-        log.found[name] = f"{n_read} of {len(scans)} scans"
+        log.found.append(f"{name}: {n_read} of {len(scans)} scans")
         for other in range(column):
             both = np.isfinite(values) & np.isfinite(X[..., other])
             if both.any() and np.array_equal(values[both], X[..., other][both]):
                 log.fault(
                     f"{names[other]} and {name} have the same value in every region "
-                    "of every scan; expected two measures. Say in the names of the "
-                    "columns or files which is which"
+                    "of every scan. Say in heads or names of files which is which"
                 )
     return X
 
 
-def count_people(
-    table: pd.DataFrame, label: str, classes: Sequence[str]
-) -> dict[str, str]:
+def count_people(table: pd.DataFrame, label: str, classes: Sequence[str]) -> list[str]:
     """Count people, scans, classes and covariates."""
     labels = Counter(table["label"].dropna().tolist())
-    found = {
-        "": f"{table['participant'].nunique()} people, {len(table)} scans",
-        label: ", ".join(f"{name} ({labels[name]})" for name in classes),
-    }
-    if len(table.columns) > 4:
-        found["covariates"] = ", ".join(map(str, table.columns[4:]))
-    return found
+    counted = ", ".join(f"{name} ({labels[name]})" for name in classes)
+    people = f"{table['participant'].nunique()} people, {len(table)} scans"
+    covariates = ", ".join(map(str, table.columns[4:]))
+    more = [f"covariates: {covariates}"] if covariates else []
+    return [people, f"{label}: {counted}", *more]
 
 
 def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
@@ -486,7 +467,7 @@ def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
             continue
         are_files = all("/" in place or "\\" in place for place in places)
         names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
-        below = _NAMES.fill(names)
+        lines = textwrap.wrap(names, 84, break_long_words=False, break_on_hyphens=False)
         kind = "files" if are_files else "scans"
-        grouped.append(f"{len(places)} {kind}: {what}\n{below}")
+        grouped.append("\n    ".join([f"{len(places)} {kind}: {what}", *lines]))
     return grouped

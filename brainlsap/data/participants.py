@@ -15,23 +15,14 @@ from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
 KEY_COLUMNS = ("scan", "participant", "session", "label")
-PEOPLE_FILES = tuple(
-    f"{stem}{suffix}"
-    for stem in ("participants", "subjects")
-    for suffix in (".tsv", ".csv", ".xlsx", ".txt")
-)
+_SUFFIXES = (".tsv", ".csv", ".xlsx", ".txt")
+PEOPLE_FILES = tuple(f"participants{suffix}" for suffix in _SUFFIXES)
+PEOPLE_FILES += tuple(f"subjects{suffix}" for suffix in _SUFFIXES)
 # ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case.
 COVARIATES = ("age", "sex", "site", "phase", "scanner", "education")
 _BASELINE = ("bl", "baseline", "sc", "screening", "init", "m0", "m00", "m000")
-# Diagnoses in order of stage; those of one row are two words for one stage.
-_STAGES = (
-    ("nc", "cn", "hc"),
-    ("smc", "scd"),
-    ("emci",),
-    ("mci",),
-    ("lmci",),
-    ("ad", "dementia"),
-)
+# Diagnoses in order of stage; those of one text are words for one stage.
+_STAGES = ("nc cn hc", "smc scd", "emci", "mci", "lmci", "ad dementia")
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -81,7 +72,7 @@ def order_classes(
             raise ParameterError(f"classes names {doubled[0]!r} more than once.")
         return names, True
     found = sorted({str(label) for label in labels})
-    rank = {word: place for place, row in enumerate(_STAGES) for word in row}
+    rank = {word: place for place, row in enumerate(_STAGES) for word in row.split()}
     stages = [rank.get(name.lower(), -1) for name in found]
     if -1 not in stages and len(set(stages)) == len(stages):
         return tuple(sorted(found, key=lambda name: rank[name.lower()])), True
@@ -111,10 +102,8 @@ def read_people(  # noqa: C901 (the table of people, then those of their visits)
             try:
                 said = read_table(own)
                 if "session_id" not in said or said["session_id"].isna().any():
-                    raise FileFormatError(
-                        f"{own}: every row needs a 'session_id'; the columns are "
-                        f"{', '.join(said)}."
-                    )
+                    what = f"'session_id'; the columns are {', '.join(said)}"
+                    raise FileFormatError(f"{own}: every row needs a {what}.")
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
@@ -220,16 +209,13 @@ def list_scans(  # noqa: C901 (one question after the other)
             hint = f"; its visits are listed as {', '.join(listed.values())}"
             hint = hint if listed and own is common else ""
             rows.append((scan, written, sessions[visit], said, hint))
-    noted = (
-        (n_unscanned, "listed visits have no folder ses-...: left out"),
-        (n_without_baseline, "people without a scan at baseline: left out"),
-        (
-            n_differ,
-            f"scans have another {label} in {source} than in sub-*_sessions.tsv: that "
-            "of the visit, in sub-*_sessions.tsv, was taken",
-        ),
-    )
-    notes = [f"{count} {what}" for count, what in noted if count]
+    other = f"scans have another {label} in {source} than in sub-*_sessions.tsv: that "
+    noted = {
+        "listed visits have no folder ses-...: left out": n_unscanned,
+        "people without a scan at baseline: left out": n_without_baseline,
+        f"{other}of the visit, in sub-*_sessions.tsv, was taken": n_differ,
+    }
+    notes = [f"{count} {what}" for what, count in noted.items() if count]
     if not rows:
         what = "; ".join([f"{source} lists none", *notes])
         raise CohortError(f"{files.folder}: no scan is left; {what}")
@@ -261,10 +247,8 @@ def list_scans(  # noqa: C901 (one question after the other)
         commas = known[known.str.contains(",")]
         if len(commas) and known.str.fullmatch(r"-?\d+([.,]\d+)?").all():
             # every such number would count as a word of its own
-            raise CohortError(
-                f"{head} is written with decimal commas, such as {commas.iloc[0]!r}; "
-                "expected points. Replace them"
-            )
+            what = f"decimal commas, such as {commas.iloc[0]!r}; replace them by points"
+            raise CohortError(f"{head} is written with {what}")
         # numbers where all that is there are numbers, else text in pandas' own type
         is_number = len(known) and numbers[known.index].notna().all()
         name = f"{head}_given" if head in KEY_COLUMNS else head
@@ -283,9 +267,8 @@ def _order_labels(
     if classes is None and len(found) and numbers.notna().all() and many:
         raise CohortError(
             f"{label} is continuous ({len(found)} values from {numbers.min():g} to "
-            f"{numbers.max():g} in {len(labels)} scans), and labels are classes. Name "
-            "a column of classes by label= (--label), or say which values are classes "
-            "by classes= (--classes)"
+            f"{numbers.max():g}), and labels are classes. Name a column of classes by "
+            "label= (--label), or say which values are classes by classes= (--classes)"
         )
     order, ordered = order_classes(list(found.index), classes)
     counted = ", ".join(f"{name} ({n})" for name, n in found.items()) or "none"

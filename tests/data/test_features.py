@@ -220,7 +220,7 @@ def test_rows_that_do_not_fit_are_faults(tables):
     with pytest.raises(CohortError) as error:
         load()
     assert "sub-01: 2 rows in " in error.value.faults[0]
-    assert "sub-02: no row in " in error.value.faults[1]
+    assert "sub-02: no rows in " in error.value.faults[1]
     make("table.csv", ["id", *CORTEX], [*ROWS, ("sub-09", range(6))])
     assert "table.csv: 1 rows of scans that are not in the cohort" in load().notes
 
