@@ -636,7 +636,9 @@ class LSAPRidgeClassifier(PackedClassifier):
             }
             found = _regress(evidence, fit, person)
             model.left_out_scores_, model.coefficients_, model.intercept_ = found
-            model.means_, model.precision_ = _calibrate(found[0], codes, weights)
+            model.means_, model.precision_ = _calibrate(
+                found[0], targets, codes, weights
+            )
         return self
 
     def _learn_terms(
@@ -759,7 +761,7 @@ def _regress(
 
 
 def _calibrate(
-    scores: np.ndarray, codes: np.ndarray, weights: np.ndarray
+    scores: np.ndarray, targets: np.ndarray, codes: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean score of every class, and the precision around them.
 
@@ -768,6 +770,12 @@ def _calibrate(
     """
     own = weights[:, None] * (codes[:, None] == np.unique(codes))
     means = own.T @ scores / own.sum(axis=0)[:, None]
+    # without a signal, scores without the person point away from their class; the
+    # direction that was fitted then counts, and hardly tells the classes apart
+    middle, aims = means.mean(axis=0), own.T @ targets / own.sum(axis=0)[:, None]
+    aims -= aims.mean(axis=0)
+    if (aims * (means - middle)).sum() <= 0:
+        means = middle + 1e-3 * aims
     apart = scores - means[codes]
     covariance = (weights[:, None] * apart).T @ apart / weights.sum()
     return means, np.linalg.pinv(covariance, hermitian=True)

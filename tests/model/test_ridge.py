@@ -6,11 +6,7 @@ import torch
 
 from brainlsap.arrays import pack
 from brainlsap.exceptions import ParameterError
-from brainlsap.graph import (
-    Preparation,
-    exact_heat_kernel,
-    normalized_laplacian,
-)
+from brainlsap.graph import Preparation, exact_heat_kernel, normalized_laplacian
 from brainlsap.model import RUNGS, LSAPRidgeClassifier
 from brainlsap.model.ridge import Evidence, _basis, climb, diffusion_terms
 
@@ -146,6 +142,10 @@ def test_permuted_labels_leave_the_network_out(rng):
     model = LSAPRidgeClassifier().fit(X, rng.permutation(y), groups=people)
     assert model.chosen_ == "none"
     assert (model.scales_ == 0).all()
+    # left-out scores point away from classes without a signal; they are not followed
+    for _ in range(6):
+        model.fit(X, rng.permutation(y == "AD"), groups=people)
+        assert model.means_[1] > model.means_[0]
 
 
 def test_visits_do_not_count_as_people(rng):
