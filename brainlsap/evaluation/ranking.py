@@ -155,8 +155,9 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     return (
         f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions have "
         f"smaller scales than fits to permuted labels give (family-wise p < {ALPHA}, "
-        f"{number} permutations): the ranking as a whole is more than chance. When "
-        "some regions do matter, others can stand among them by mistake."
+        f"{number} permutations; smallest possible p = {1 / (number + 1):.2g}): the "
+        "ranking as a whole is more than chance. When some regions do matter, others "
+        "can stand among them by mistake."
     )
 
 

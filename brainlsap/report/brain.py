@@ -33,7 +33,7 @@ NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial")
 NARROW = 130.0
 """Below this width, in mm, more than four views stand on two lines."""
-NARROWEST = 30.0
+NARROWEST, WIDEST = 60, 400
 MOST_DOTS = 40
 TALLEST, TALLEST_BAR, HEAD, GAP, LETTER = 48.0, 43.0, 6.0, 2.0, 1.35
 """Of a row, the colour bar, titles, between views, a letter of 7 points; in mm."""
@@ -85,8 +85,8 @@ def plot_regions(
     outline : sequence of str, or mapping of str to str
         Regions with a thick outline; a mapping has a label for each as well.
     width : float
-        In mm, such as 85 (one column of a journal) or 180 (two); letters keep their
-        size.
+        In mm, from 60 to 400, such as 85 (one column of a journal) or 180 (two);
+        letters keep their size.
     figure : Figure or SubFigure, optional
         Where to draw, in place of `width`.
 
@@ -103,10 +103,10 @@ def plot_regions(
     ParameterError
         If there is nothing to draw, or a value, view, limit or width cannot be used.
     """
-    if width < NARROWEST:
+    if not (pd.api.types.is_number(width) and NARROWEST <= width <= WIDEST):
         raise ParameterError(
-            "width is in mm, such as 85 (one column of a journal) or 180 (two); got "
-            f"{width:g}."
+            f"width must be a number from {NARROWEST} to {WIDEST}, in mm, such as 85 "
+            f"(one column of a journal) or 180 (two); got {width!r}."
         )
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)

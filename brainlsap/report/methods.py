@@ -18,6 +18,12 @@ from brainlsap.report.tables import listed, p_text, reported, spread_text
 N_NAMED = 3
 """So many regions are named in the headline."""
 
+LATE = 0.2
+"""A best epoch in this last share of the epochs: more epochs may help."""
+
+N_EXCHANGES = 2000
+"""Of labels between people, for the p-value in the headline."""
+
 RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per region"}
 """What ridges are called by what is learned of the network."""
 
@@ -89,7 +95,8 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         "headline",
         evaluation,
         first=first,
-        chance=chance_p(evaluation, first),
+        chance=chance_p(evaluation, first, N_EXCHANGES),
+        n_exchanges=N_EXCHANGES,
         score=scores[first] if np.isfinite(means.loc[first, "mean"]) else None,
         best=best,
         best_score=scores.get(best),
@@ -153,13 +160,14 @@ def chosen_text(evaluation: Evaluation) -> str:
 
 
 def cut_short(evaluation: Evaluation) -> str:
-    """Return the networks of which most fits used up their epochs, and in how many."""
+    """Return the networks most of whose folds were still learning at the last epoch."""
     told = []
     for name, fits in evaluation.fits.dropna(subset="epochs").groupby("model"):
         settings = pd.DataFrame(reported(fits, "settings"))
         if "n_epochs" in settings:
             waits = settings.get("patience", pd.Series(0)).clip(lower=1)
-            n = (fits["epochs"].to_numpy() + 1 + waits >= settings["n_epochs"]).sum()
+            best, most = fits["epochs"].to_numpy() + 1, settings["n_epochs"]
+            n = ((best + waits >= most) & (best > (1 - LATE) * most)).sum()
             if 2 * n > len(fits):
                 epochs = count(settings["n_epochs"].iloc[0], "epoch")
                 told.append(f"{name} ({epochs}; in {n} of {count(len(fits), 'fold')})")

@@ -214,7 +214,8 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped():
         ({"values": {"lh_S_central": np.nan}}, ParameterError, "no value"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
         ({"views": ["top"]}, ParameterError, "dorsal"),
-        ({"width": 18}, ParameterError, r"in mm, such as 85 .* or 180"),
+        ({"width": 59}, ParameterError, r"60 to 400, in mm, such as 85 .* or 180"),
+        *(({"width": x}, ParameterError, "in mm") for x in (401, np.nan, "180", None)),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(wrong, error, says):
