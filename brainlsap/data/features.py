@@ -387,8 +387,6 @@ class FeatureSources:
 
     def _tables_of_scans(self, measure: Measure, scans: Sequence[Scan]) -> list[Source]:
         """Return the table of regions of every scan; nothing where none has one."""
-        wanted = self.files.patterns.get(measure.name, measure.wanted)
-        missing = f"no table of regions for {measure.name}; expected a file {wanted}"
         found: list[Source | None] = []
         for scan in scans:
             try:
@@ -397,6 +395,8 @@ class FeatureSources:
                 found.append(f"{scan.name}: {error}")
         if not any(found):
             return []
+        wanted = self.files.patterns.get(measure.name, measure.wanted)
+        missing = f"no table of regions for {measure.name}; expected a file {wanted}"
         return [
             source
             or "; not used: ".join(

@@ -19,14 +19,20 @@ from tqdm.auto import tqdm
 
 from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles
+from brainlsap.data.find_files import (
+    CONNECTOME_PATTERNS,
+    Scan,
+    StudyFiles,
+    read_rows,
+)
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
-from brainlsap.data.region_tables import read_sheets
+from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import listed, read_table
 from brainlsap.exceptions import (
@@ -306,21 +312,25 @@ def open_study(
     if isinstance(features_table, str | Path):
         features_table = [features_table]
     paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    tables = read_sheets(paths[0], atlas) if paths else []
-    # of several sheets the one with the label
-    tables = [one for one in tables if one.has(label)][:1] or tables[:1]
-
-    def index() -> StudyFiles:
-        people = [name.participant for one in tables for name in one.names]
-        return StudyFiles(folder, people, **places)
-
-    sources = FeatureSources(index(), atlas, subcortex, features_table)
+    tables = list[ScanTable]()
+    if paths and paths[0].suffix != ".xlsx":
+        names, facts = read_rows(paths[0])
+        if not any(split_name(head)[0] for head in facts):  # no regions: facts alone
+            tables = [ScanTable(paths[0], names, facts)]
+    if paths and not tables:
+        tables = read_sheets(paths[0], atlas)
+        # of several sheets the one with the label
+        tables = [one for one in tables if one.has(label)][:1] or tables[:1]
+    people = [name.participant for one in tables for name in one.names]
+    files = StudyFiles(folder, people, **places)
+    sources = FeatureSources(files, atlas, subcortex, features_table)
     if not tables:
         tables = [sources.people_table(label)]
-        sources.files = index()
+        people = [name.participant for name in tables[0].names]
+        sources.files = StudyFiles(folder, people, **places)
     (path, names, facts, *_), files = tables[0], sources.files
-    people = read_people(path, names, facts)
-    listed = list_scans(people, sources, label, path.name, classes, scans)
+    known = read_people(path, names, facts)
+    listed = list_scans(known, sources, label, path.name, classes, scans)
     if paths and path != paths[0]:
         listed.notes.insert(0, f"people: read from {path.name}")
     listed.faults.extend(
@@ -328,7 +338,7 @@ def open_study(
         "case; rename the one or the other"
         for name, known in files.respelt.items()
     )
-    spare = {person for person, _ in files.files} - set(people)
+    spare = {person for person, _ in files.files} - set(known)
     if spare:
         note = f"{len(spare)} subject folders are not in {path.name}: left out"
         listed.notes.append(note)

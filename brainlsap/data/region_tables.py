@@ -9,8 +9,9 @@ does.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -61,10 +62,10 @@ class ScanTable(NamedTuple):
     path: Path
     names: list[ScanName]
     facts: pd.DataFrame
-    values: dict[tuple[str, int], np.ndarray]
-    strangers: tuple[str, ...]
-    outside: tuple[str, ...]
-    notes: tuple[str, ...]
+    values: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
+    strangers: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:
