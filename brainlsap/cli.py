@@ -552,6 +552,8 @@ def _load(study: str, options: Options) -> Any:
     else:
         cohort = brainlsap.load_cohort(study, verbose=True, **options)
     print(f"Study: {cohort}", flush=True)
+    for note in (one for one in cohort.notes if "taken to be" in one):
+        print(f"Note: {note}", flush=True)
     return cohort
 
 

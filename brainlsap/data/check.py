@@ -183,7 +183,10 @@ def suggest_options(  # noqa: C901 (step by step)
     data_sets = [p for p in around if p != folder.resolve() and any(p.glob("sub-*"))]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
     if not adopt([{}, *tables], lambda *_: 1.0):
-        return []
+        # several tables of people: that with the label
+        del anybody["label"]
+        if not share({}, lambda *_: 1.0):
+            return []
     listed, _ = open_study(folder, **where | change | anybody)
     labels = [Options(label=name) for name in _label_columns(listed.table, asked)]
     labels = [one for one in labels if share(one, _is_labelled, {})]
@@ -207,7 +210,8 @@ def suggest_options(  # noqa: C901 (step by step)
         n_found = share({}, _with_connectome)
         ways = [{"pattern": one} for one in _patterns(folder, listed.scans)]
         connectomes += [one for one in ways if share(one, _with_connectome) > n_found]
-        if not n_found:
+        # one file of many is not for everybody
+        if not (n_found or any("{" in one.get("pattern", "") for one in connectomes)):
             files = (p.name for p in inside if p.suffix in FORMATS)
             connectomes += [{"connectome": name} for name in (*files, "none")]
     with suppress(BrainlsapError):
@@ -216,7 +220,7 @@ def suggest_options(  # noqa: C901 (step by step)
     adopt([{}, *labels], _is_labelled, {})
     if others:
         change["feature"] = others[:1]
-    fewest, best = len(check.faults) - len(check.found), list[Options]()
+    fewest, best = _n_left(check), list[Options]()
     for way in connectomes:
         bar.update()
         tried = change | way
@@ -227,10 +231,14 @@ def suggest_options(  # noqa: C901 (step by step)
             checked = check_cohort(folder, **asked | tried)
         if checked.is_sound:
             return [tried]
-        n_left = len(checked.faults) - len(checked.found)
-        if n_left < fewest:
-            fewest, best = n_left, [tried]
+        if _n_left(checked) < fewest:
+            fewest, best = _n_left(checked), [tried]
     return best
+
+
+def _n_left(check: CohortCheck) -> int:
+    """Return the number of faults, less that of kinds of data that were found."""
+    return len(check.faults) - sum(": 0 of" not in one for one in check.found)
 
 
 def _located(*features: str) -> _Share:
@@ -281,10 +289,11 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
         if path.suffix.lower() in FORMATS:
             yield "*" + path.name.split(visit or person)[-1]
     for top in folder.glob("[!.]*"):
-        for path in top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ():
+        below = top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ()
+        for path in (top, *below):
             name = path.relative_to(folder).as_posix()
             for word, what in ((person, "{participant}"), (visit or "-", "{session}")):
-                whole = rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])"
+                whole = rf"(?i)(?<![A-Z0-9]){re.escape(word)}(?![A-Z0-9])"
                 name = re.sub(whole, what, name, count=1) if word != "-" else name
             if path.suffix.lower() in FORMATS and "{participant}" in name:
                 yield name

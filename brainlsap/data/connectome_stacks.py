@@ -11,7 +11,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.row_order import find_names
-from brainlsap.data.tables import ID_COLUMNS, read_lines
+from brainlsap.data.tables import ID_COLUMNS, find_column, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 
 
@@ -57,7 +57,7 @@ def read_stack(
     for file in beside if not any(ids) else ():
         if file.is_file():
             ids, origin = [line.strip() for line in read_lines(file)], file.name
-            ids = ids[1:] if ids[:1] and ids[0].lower() in ID_COLUMNS else ids
+            ids = ids if find_column(ids[:1], ID_COLUMNS) is None else ids[1:]
             break
     if len(ids) != len(found) or not all(ids):
         raise FileFormatError(

@@ -37,7 +37,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import listed, read_lines
+from brainlsap.data.tables import is_square, listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -316,7 +316,8 @@ class FeatureSources:
             except BrainlsapError as error:
                 if self.given is not None:
                     raise
-                self.skipped.append(str(error))
+                if not is_square(path):  # a connectome is no such table
+                    self.skipped.append(str(error))
         return found
 
     def people_table(self, label: str | None) -> ScanTable:
@@ -334,8 +335,10 @@ class FeatureSources:
         if not found:
             which = f"no table that holds ids and {label or 'people'!r} in its place. "
             which += "Is this the cohort's folder?"
-            without = [f"{one.path}: has no column {label!r}" for one in self.tables]
-            for reason in (*self.skipped, *without):
+            people = [one for one in self.tables if not is_square(one.path)]
+            what = f"has no column {label!r}; found"
+            without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in people]
+            for reason in (*without, *self.skipped)[:5]:
                 which += f"\n    not used: {reason}"
         raise CohortError(
             f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}"

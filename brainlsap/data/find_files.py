@@ -23,6 +23,7 @@ from brainlsap.data.tables import (
     ID_COLUMNS,
     SESSION_COLUMNS,
     TABLE_SUFFIXES,
+    find_column,
     listed,
     read_table,
 )
@@ -100,18 +101,16 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
     Raises FileFormatError where the file is no table, or rows do not name scans.
     """
     table = read_table(path, sheet)
-    heads = {head.lower(): head for head in table}
-    first = table.columns[0]
-    ids = [heads[name] for name in ID_COLUMNS if name in heads]
-    ids = [first] if FREESURFER_HEAD.fullmatch(first) else ids
-    if not ids:
+    first, head = table.columns[0], find_column(table, ID_COLUMNS)
+    head = first if FREESURFER_HEAD.fullmatch(first) else head
+    if head is None:
         raise FileFormatError(
             f"{path}: no column names the scans; expected one headed "
             f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(table, 8)}."
         )
-    texts, names, wrong = table.pop(ids[0]).tolist(), list[ScanName](), list[str]()
-    visits = [heads[name] for name in SESSION_COLUMNS if heads.get(name) in table]
-    sessions = table.pop(visits[0]) if visits else [None] * len(texts)
+    texts, names, wrong = table.pop(head).tolist(), list[ScanName](), list[str]()
+    visits = find_column(table, SESSION_COLUMNS)
+    sessions = table.pop(visits) if visits else [None] * len(texts)
     for row, (text, session) in enumerate(zip(texts, sessions, strict=True), start=1):
         name = parse_scan_name(text or "")
         names.append(name._replace(session=session or name.session))
@@ -119,10 +118,10 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
             wrong.append(f"row {row} ({text!r})")
     if wrong:
         raise FileFormatError(
-            f"{path}: {ids[0] or 'the first column'} must be the name of a subject; "
+            f"{path}: {head or 'the first column'} must be the name of a subject; "
             f"not so below the header: {listed(wrong)}."
         )
-    table.columns.name = ids[0]
+    table.columns.name = head
     return names, table
 
 

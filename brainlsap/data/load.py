@@ -312,20 +312,20 @@ def open_study(
     if isinstance(features_table, str | Path):
         features_table = [features_table]
     paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    tables = list[ScanTable]()
+    sheets = tables = list[ScanTable]()
     if paths and paths[0].suffix != ".xlsx":
         names, facts = read_rows(paths[0])
         if not any(split_name(head)[0] for head in facts):  # no regions: facts alone
             tables = [ScanTable(paths[0], names, facts)]
     if paths and not tables:
-        tables = read_sheets(paths[0], atlas)
-        # of several sheets the one with the label
-        tables = [one for one in tables if one.has(label)][:1] or tables[:1]
+        sheets = read_sheets(paths[0], atlas)
+        # of several the one with the label
+        tables = [one for one in sheets if one.has(label)][:1] or sheets[:1]
     people = [name.participant for one in tables for name in one.names]
     files = StudyFiles(folder, people, **places)
     sources = FeatureSources(files, atlas, subcortex, features_table)
     if not tables:
-        tables = [sources.people_table(label)]
+        sheets, tables = sources.tables, [sources.people_table(label)]
         people = [name.participant for name in tables[0].names]
         sources.files = StudyFiles(folder, people, **places)
     (path, names, facts, *_), files = tables[0], sources.files
@@ -333,11 +333,17 @@ def open_study(
     listed = list_scans(known, sources, label, path.name, classes, scans)
     if paths and path != paths[0]:
         listed.notes.insert(0, f"people: read from {path.name}")
-    listed.faults.extend(
-        f"{name} ({path.name}: {known}): a name that differs only in upper and lower "
-        "case; rename the one or the other"
-        for name, known in files.respelt.items()
+    listed.notes.extend(
+        f"{one.path.name}: left out, it has no column {label!r}; found "
+        f"{', '.join(one.facts)}"
+        for one in sheets
+        if not (one.values or one.facts.empty or one.has(label))
     )
+    if alike := [f"{name} ({there})" for name, there in files.respelt.items()]:
+        listed.faults.append(
+            f"{len(alike)} names of files differ from those in {path.name} only in "
+            f"upper and lower case: {', '.join(alike[:5])}; rename the one or the other"
+        )
     spare = {person for person, _ in files.files} - set(known)
     if spare:
         note = f"{len(spare)} subject folders are not in {path.name}: left out"

@@ -243,7 +243,7 @@ def _read_plain(
         if head is None:
             told = f"{', '.join(wanted)}; found {', '.join(table)}"
             raise FileFormatError(f"{path}: no column headed {told}.")
-    for head in table.columns[table.columns.str.lower().isin(_SCAN_COLUMNS)]:
+    for head in [one for one in table if find_column([one], _SCAN_COLUMNS)]:
         said = table[head].dropna().unique()
         if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,18 @@ def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
 
     known = {letters(head): head for head in heads}
     return next((known[one] for one in map(letters, wanted) if one in known), None)
+
+
+def is_square(path: str | Path) -> bool:
+    """Return whether a file of text has as many lines, over 5, as cells in the first.
+
+    So have connectomes.
+    """
+    lines = list[str]()
+    with suppress(FileFormatError):  # no text
+        lines = read_lines(path)
+    n_cells = len(split_cells(lines[0], sniff_delimiter(lines[0]))) if lines else 0
+    return len(lines) == n_cells > 5
 
 
 def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:

@@ -327,11 +327,13 @@ def test_symmetrize_reaches_the_files(study, tiny):
 
 def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
     write("odd.csv", "a,b\n1\n")
-    write("people.csv", "id,sex\ns1,F\n")
+    write("people.csv", "Subject ID,sex\ns1,F\n")
+    write("s1_connectome.csv", "0,1,1,1,1,1\n" * 6)
     with refused(r"no table that holds ids") as error:
         load_cohort(tmp_path, tiny)
     assert "odd.csv: row 1 below the header" in str(error.value)
-    assert "people.csv: has no column 'diagnosis'" in str(error.value)
+    assert "people.csv: has no column 'diagnosis'; found sex" in str(error.value)
+    assert "connectome.csv" not in str(error.value)
 
 
 def test_what_was_asked_is_kept_as_json(study, tiny):
