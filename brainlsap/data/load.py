@@ -334,8 +334,7 @@ def open_study(
     if paths and path != paths[0]:
         listed.notes.insert(0, f"people: read from {path.name}")
     listed.notes.extend(
-        f"{one.path.name}: left out, it has no column {label!r}; found "
-        f"{', '.join(one.facts)}"
+        f"{one.path.name}: left out, no column {label!r} in {', '.join(one.facts)}"
         for one in sheets
         if not (one.values or one.facts.empty or one.has(label))
     )

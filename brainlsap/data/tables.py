@@ -203,11 +203,10 @@ def is_square(path: str | Path) -> bool:
 
     So have connectomes.
     """
-    lines = list[str]()
-    with suppress(FileFormatError):  # no text
+    with suppress(FileFormatError, IndexError):  # no text, or nothing in it
         lines = read_lines(path)
-    n_cells = len(split_cells(lines[0], sniff_delimiter(lines[0]))) if lines else 0
-    return len(lines) == n_cells > 5
+        return 5 < len(lines) == len(split_cells(lines[0], sniff_delimiter(lines[0])))
+    return False
 
 
 def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:

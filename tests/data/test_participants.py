@@ -194,8 +194,8 @@ def test_the_sheet_that_fits_is_read_and_named(study, tiny):
     assert cohort.notes[0] == "people: read from participants.xlsx, sheet 'people'"
     assert cohort.features[:, 1, 1].tolist() == [3] * 5
     note = "thickness: read from participants.xlsx, sheet 'Thickness'"
-    more = "participants.xlsx, sheet 'More': left out, it has no column 'diagnosis'"
-    assert {note, f"{more}; found iq"} <= set(cohort.notes)
+    more = "participants.xlsx, sheet 'More': left out, no column 'diagnosis'"
+    assert {note, f"{more} in iq"} <= set(cohort.notes)
     assert load_cohort(study, tiny, "fdg").table.equals(before.table)
 
 
