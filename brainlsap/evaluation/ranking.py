@@ -462,9 +462,9 @@ def common_regions(
 def models_with_scales(evaluation: Evaluation) -> list[str]:
     """Return the models that have scales, without those that repeat another's."""
     names = list(evaluation.scales["model"].unique())
-    # kernels that agree are shown; a ridge that was chosen throughout, once
-    shown = set(names) & set(LADDER)
-    return [name for name in names if evaluation.same_as.get(name) not in shown]
+    # kernels that agree are all shown
+    same = {"LSAP-R"} if evaluation.same_as.get("LSAP-R") in names else set()
+    return [name for name in names if name not in same]
 
 
 def _scales_of(
