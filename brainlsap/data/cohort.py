@@ -423,7 +423,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
     ]
     if faults:  # values are only worth reading where the axes agree
         return faults
-    W = W[:1] if (is_shared := len(W) > 1 and W.strides[0] == 0) else W
+    W = W[:1] if (is_shared := cohort.shares_connectome) else W
     for scan, one in zip(keys["scan"], W, strict=False):
         where = "the shared connectome" if is_shared else f"connectome of scan {scan!r}"
         if not (one.min() >= 0 and one.max() <= LARGEST):

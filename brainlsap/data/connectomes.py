@@ -261,10 +261,7 @@ def _check_weights(
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    check_choice("negative", negative, NEGATIVE)
-    notes = list[str]()
-    if (values < 0).any():
-        values, notes = settle_negative(values, negative, path)
+    values, notes = settle_negative(values, negative, path)
     bad = ~np.isfinite(values)
     if bad.any():
         i, j = np.argwhere(bad)[0]

@@ -463,8 +463,9 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
     """Return the models that have scales, without those that repeat another's."""
     names = list(evaluation.scales["model"].unique())
     # kernels that agree are all shown
-    same = {"LSAP-R"} if evaluation.same_as.get("LSAP-R") in names else set()
-    return [name for name in names if name not in same]
+    if evaluation.same_as.get("LSAP-R") in names:
+        names.remove("LSAP-R")
+    return names
 
 
 def _scales_of(
