@@ -42,6 +42,9 @@ _QUARTERS = np.linspace(0, 1, 5)
 # Where scales start if the evidence is against the network: from larger ones they
 # cannot come down in time.
 _NO_NETWORK = 0.2
+# Of the ridge's log-odds, what the networks add to: on the whole they stop after a few
+# epochs, and have learned hardly anything of their own.
+_RIDGE_SHARE = 0.5
 
 
 class GraphClassifier(PackedClassifier):
@@ -146,7 +149,7 @@ class GraphClassifier(PackedClassifier):
         return make_batch(connectomes, scaled, *how)
 
     def _put_offset(self, batch: Any, scores: np.ndarray) -> None:
-        logits = self.ridge_.log_odds(scores)  # type: ignore[union-attr]
+        logits = _RIDGE_SHARE * self.ridge_.log_odds(scores)  # type: ignore[union-attr]
         batch.offset = torch.from_numpy(logits).to(batch.signal)
 
     def _first_scales(
@@ -246,10 +249,9 @@ class LSAPClassifier(GraphClassifier):
     initial_scale : float or "evidence", optional
         Where scales start (paper 2): by default at those of highest evidence in
         :class:`LSAPRidgeClassifier`, which is fitted to the same scans first; at 0.2
-        where the evidence is against the network. The networks then learn what that
-        ridge leaves over: their logits are added to its own, which are those of a fit
-        without the person in training. A number, or constant inputs (scale 1), is LSAP
-        by itself.
+        where the evidence is against the network. The networks then add their logits
+        to half of that ridge's, which are those of a fit without the person in
+        training. A number, or constant inputs (scale 1), is LSAP by itself.
     max_scale : float, optional
         Scales are kept at or below it, and below what kernel and degree are
         trusted at (default 10; 5 for Hermite).

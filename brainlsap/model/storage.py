@@ -26,7 +26,7 @@ from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import History
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 HEADER = "brainlsap"
 
 _KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
