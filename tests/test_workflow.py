@@ -17,15 +17,8 @@ def cohort():
 
 
 def test_a_study_returns_what_it_has_written(cohort, tmp_path):
-    found = run_study(
-        cohort,
-        tmp_path / "results",
-        cv=2,
-        harmonize="site",
-        regress_out=["age"],
-        n_permutations=2,
-        **BRIEF,
-    )
+    how = {"harmonize": "site", "regress_out": ["age"], "n_permutations": 2}
+    found = run_study(cohort, tmp_path / "results", cv=2, **how, **BRIEF)
     stored = Evaluation.load(tmp_path / "results" / "private" / "evaluation")
     assert stored.scores().equals(found.scores())
     assert found.models[0] == "LSAP-C"

@@ -47,10 +47,10 @@ def read_mesh(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
         return points.astype(float).reshape(-1, 3), faces.astype(int).reshape(-1, 3)
 
 
-def fsaverage5(hemisphere: str, kind: str) -> np.ndarray:
-    """Return the vertices of `white`, `pial` or `sphere` of fsaverage5, in mm."""
+def fsaverage5(hemisphere: str, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return vertices, in mm, and faces of fsaverage5's white, pial, infl or sphere."""
     spec = find_spec("nilearn")  # its files alone: nilearn itself brings what draws
     folder = Path(spec.origin if spec and spec.origin else "nilearn").parent
     side = {"L": "left", "R": "right"}[hemisphere]
     path = folder / "datasets" / "data" / "fsaverage5" / f"{kind}_{side}.gii.gz"
-    return read_mesh(path)[0]
+    return read_mesh(path)

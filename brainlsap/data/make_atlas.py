@@ -152,7 +152,7 @@ def _centres_on_surface(atlas: Atlas, left: Path) -> np.ndarray:
     """Return the mean of each region's vertices half way through fsaverage's cortex."""
     centres = np.full((len(atlas), 3), np.nan)
     for side in "LR":
-        middle = (fsaverage5(side, "white") + fsaverage5(side, "pial")) / 2
+        middle = (fsaverage5(side, "white")[0] + fsaverage5(side, "pial")[0]) / 2
         path = left.with_name(f"{side.lower()}{left.name[1:]}")
         labels = atlas.vertex_labels(side, path)[: len(middle)]
         for row in np.unique(labels[labels >= 0]):

@@ -102,18 +102,17 @@ def macro_auc(actual: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.n
     Ties count half; classes count that a draw holds, NaN where it holds fewer than
     two. `weight` (n_draws, n_scans) is how often each scan counts in every draw.
     """
-    found, present = [], []
+    by_scan, found, present = np.ascontiguousarray(weight.T), [], []
     for code in range(score.shape[1]):
-        values, place = np.unique(score[:, code], return_inverse=True)
-        order = np.argsort(place, kind="stable")
-        start = np.searchsorted(place[order], np.arange(len(values)))
-        mine, ordered = (actual == code)[order], weight[:, order]
-        of_class = np.add.reduceat(ordered * mine, start, axis=1)
-        of_rest = np.add.reduceat(ordered * ~mine, start, axis=1)
-        below = np.cumsum(of_rest, axis=1) - of_rest / 2
-        pairs = of_class.sum(axis=1) * of_rest.sum(axis=1)
-        found.append((of_class * below).sum(axis=1) / np.maximum(pairs, LEAST))
-        present.append(of_class.sum(axis=1) > 0)
+        mine, values = actual == code, score[:, code]
+        order = np.argsort(values[~mine])
+        rest, of_class, of_rest = values[~mine][order], by_scan[mine], by_scan[~mine]
+        below = np.vstack([0 * by_scan[:1], of_rest[order].cumsum(axis=0)])
+        ends = [np.searchsorted(rest, values[mine], one) for one in ("left", "right")]
+        beaten = (of_class * below[ends].mean(axis=0)).sum(axis=0)
+        n_class = of_class.sum(axis=0)
+        found.append(beaten / np.maximum(n_class * below[-1], LEAST))
+        present.append(n_class > 0)
     return mean_over(np.stack(found, 1), np.stack(present, 1), least=2)
 
 

@@ -96,7 +96,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 def sphere_points(hemisphere: str) -> np.ndarray:
     """Return the vertices (10242, 3) of fsaverage5's sphere, at distance 1."""
-    points = fsaverage5(hemisphere, "sphere")
+    points, _ = fsaverage5(hemisphere, "sphere")
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 

@@ -1,8 +1,10 @@
 """One value per region drawn on cortex and subcortex, by region name."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,17 +28,22 @@ from brainlsap.report.plots import QUARTERS, scales_in_training
 Maps: TypeAlias = pd.DataFrame
 """A row a region of the atlas, and a column a map, by title."""
 
-Texts = tuple[str, str]
-"""Title, and label of the colour bar."""
-
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
-SIDEWAYS = ("lateral", "medial")
-NARROW = 130.0
-"""Below this width, in mm, more than four views stand on two lines."""
+SIDEWAYS = ("lateral", "medial", "posterior")
 NARROWEST, WIDEST = 60, 400
 MOST_DOTS = 40
-TALLEST, TALLEST_BAR, HEAD, GAP, LETTER = 48.0, 43.0, 6.0, 2.0, 1.35
-"""Of a row, the colour bar, titles, between views, a letter of 7 points; in mm."""
+SMALLEST, TALLEST, TALLEST_BAR = 12.0, 48.0, 43.0
+"""Of a row: views that would be smaller stand on more lines; the colour bar; in mm."""
+HEAD, GAP, LETTER = 6.0, 2.0, 1.35
+"""Of titles, between views, a letter of 7 or 8 points; in mm."""
+
+GLASS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
+    "dorsal": ("z", (-75, 77), (-112, 80)),
+    "posterior": ("y", (-77, 77), (-77, 88)),
+    "lateral left": ("l", (82, -113), (-76, 87)),
+    "lateral right": ("r", (-113, 82), (-76, 87)),
+}
+"""Views of markers: nilearn's glass brain, and the mm that it holds across and up."""
 
 
 def plot_regions(
@@ -58,8 +65,7 @@ def plot_regions(
     On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
     the colour bar; the subcortex is lit from the viewer, and there it is the colour of
     what faces the viewer that stands on the bar. An atlas without surfaces is drawn as
-    markers at the regions' coordinates, one without these as a dot a line; the figure
-    says so.
+    markers at the regions' coordinates, one without these as a dot a line.
 
     Parameters
     ----------
@@ -79,7 +85,9 @@ def plot_regions(
         maps. Values beyond get the end colours, and the bar says so.
     views : "all", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
-        "medial right", "subcortex"; "lateral" and "medial" are both sides.
+        "medial right", "subcortex"; "lateral" and "medial" are both sides. Markers are
+        seen "dorsal", "posterior", "lateral left" and "lateral right". Where they would
+        be too small for their titles, they stand on several lines.
     colorbar_label : str, optional
         What the values are, with their unit.
     outline : sequence of str, or mapping of str to str
@@ -93,8 +101,10 @@ def plot_regions(
     Returns
     -------
     Figure
-        Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType), and in SVG an
-        id for every region: its name, after map and view.
+        Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType, no letter below
+        6 points), and in SVG an id for every region: its name, after map and view. Its
+        attribute `note` is for the caption: what stands in for surfaces, and which
+        values were not drawn (of which a warning says so, too).
 
     Raises
     ------
@@ -111,27 +121,52 @@ def plot_regions(
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     scale = color_scale(maps, cmap, vmin, vmax)
+    texts, note = (title or "", colorbar_label or ""), ""
+    located = np.isfinite(atlas.coordinates).all(axis=1)
+    drawing: Any
     with styled(**{"text.parse_math": False}):  # names are printed as they are
-        texts = (title or "", colorbar_label or "")
-        if not atlas.has_surfaces:
-            located = np.isfinite(atlas.coordinates).any()
-            draw = _plot_markers if located else _plot_dots
-            return draw(maps, atlas, scale, texts, width, figure)
-        labels = (
-            outline.values() if isinstance(outline, Mapping) else [""] * len(outline)
-        )
-        marked = dict(zip(atlas.match(list(outline)).tolist(), labels, strict=True))
-        shown = _views(views, atlas)
-        return _plot_surfaces(maps, atlas, scale, texts, width, figure, shown, marked)
+        if atlas.has_surfaces:
+            marked = outline if isinstance(outline, Mapping) else dict.fromkeys(outline)
+            places = atlas.match(list(marked)).tolist()
+            labels = dict(zip(places, marked.values(), strict=True))
+            below = atlas.match(list(raster.subcortical_meshes(atlas)))
+            seen = [one for one in VIEWS if one != "subcortex" or len(below)]
+            shown = {v: raster.region_picture(atlas, v) for v in _views(views, seen)}
+            draw = partial(_draw_surfaces, atlas, shown, labels)
+            ratios = {view: one.width / one.height for view, one in shown.items()}
+            room = 3.0 * any(labels.values())
+            drawing = _plot_views(maps, scale, texts, width, figure, ratios, draw, room)
+            cortex = [raster.region_mesh(atlas, side, below=False) for side in "LR"]
+            parts = np.concatenate([below, *(one.region for one in cortex)])
+            located = np.isin(np.arange(len(atlas)), parts)
+        elif located.any():
+            note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres."
+            ends = {v: np.ptp(GLASS[v][1:], axis=1) for v in _views(views, [*GLASS])}
+            ratios = {view: across / up for view, (across, up) in ends.items()}
+            draw = partial(_draw_markers, atlas.coordinates)
+            how: Any = {"smallest": 1.6 * SMALLEST}  # for markers lie close together
+            drawing = _plot_views(
+                maps, scale, texts, width, figure, ratios, draw, **how
+            )
+        else:
+            note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
+            located = ~located
+            drawing = _plot_dots(maps, scale, texts, width, figure)
+    undrawn = np.flatnonzero(maps.notna().any(axis=1) & ~located)
+    if len(undrawn):
+        names = ", ".join(atlas.full_names[place] for place in undrawn)
+        told = f"Not drawn, as atlas {atlas.name} does not say where: {names}."
+        warnings.warn(told, UserWarning, stacklevel=2)
+        note = f"{note} {told}".strip()
+    drawing.note = note
+    return drawing
 
 
-def _views(asked: str | Sequence[str], atlas: Atlas) -> list[str]:
+def _views(asked: str | Sequence[str], seen: list[str]) -> list[str]:
     """Return views by their full names."""
-    seen = [
-        one for one in VIEWS if one != "subcortex" or raster.subcortical_meshes(atlas)
-    ]
     groups = {"all": seen, **{one: [one] for one in seen}}
-    groups |= {one: [f"{one} left", f"{one} right"] for one in SIDEWAYS}
+    groups |= {one: [f"{one} left", f"{one} right"] for one in SIDEWAYS[:2]}
+    groups = {k: group for k, group in groups.items() if {*group} <= {*seen}}
     views = [asked] if isinstance(asked, str) else asked
     for view in views:
         check_choice("views", view, groups)
@@ -243,130 +278,162 @@ def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
     return np.vstack([colors, to_rgba(NO_REGION)])
 
 
-def _missing_note(maps: Maps, atlas: Atlas) -> str:
-    """Say which regions have a value and no surface to draw it on."""
-    drawn = [raster.region_mesh(atlas, side, below=False).region for side in "LR"]
-    drawn.append(atlas.match(list(raster.subcortical_meshes(atlas))))
-    known = np.flatnonzero(maps.notna().any(axis=1))
-    missing = np.setdiff1d(known, np.concatenate(drawn))
-    names = ", ".join(atlas.full_names[place] for place in missing)
-    return f"Not drawn, for want of a surface: {names}." if names else ""
-
-
-def _plot_surfaces(
+def _plot_views(
     maps: Maps,
-    atlas: Atlas,
     scale: Any,
-    texts: Texts,
+    texts: tuple[str, str],
     width: float,
     figure: Any,
-    views: list[str],
-    marked: dict[int, str],
+    ratios: Mapping[str, float],
+    draw: Callable,
+    room: float = 0.0,
+    smallest: float = SMALLEST,
 ) -> Any:
-    """Draw one row a map and one column a view, laid out in mm."""
-    title, bar_label = texts
-    pictures = {view: raster.region_picture(atlas, view) for view in views}
-    tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
-    wide = {view: tall[view] * one.width / one.height for view, one in pictures.items()}
-    gap = {view: GAP + 3 * (view == "subcortex") for view in views}
-    half = (len(views) + 1) // 2
-    wrapped = width < NARROW and len(views) > 4
-    lines = [views[:half], views[half:]] if wrapped else [views]
-    names = [_wrap(name, 20) for name in maps]
-    any_grey = bool(maps.isna().any(axis=None))
-    # beside the bar of a single row there is room for "no value" or for a long line
-    bar_label = _wrap(bar_label, 16 if any_grey and len(names) == 1 else 40)
-    left = 2 + 3.0 * (1 + max(name.count("\n") for name in names))
-    right = 14 + 3.0 * (1 + bar_label.count("\n"))
-    head = HEAD + 3 * any(marked.values())  # above each row with titles
-    rows = [
-        (name * (line is lines[0]), values, line, head if wrapped or not row else 3.0)
-        for row, (name, (_, values)) in enumerate(zip(names, maps.items(), strict=True))
-        for line in lines
-    ]
-    note = _wrap(_missing_note(maps, atlas) if len(views) > 5 else "", width - left)
-    fixed = sum(row[-1] for row in rows) + 5 * bool(title) + 2
-    fixed += 3 * len(note.splitlines()) + 2 * ("subcortex" in views)
-    row_tall: Any = max(tall.values())
-    unit, height = TALLEST, np.inf
-    if figure is not None:
+    """Draw one row a map and one column a view, laid out in mm.
+
+    `ratios` are widths of views over their heights; `draw` takes axes, a view, the name
+    of map and view, and colours; `room` is that for labels.
+    """
+    (title, label), views, any_grey = texts, list(ratios), maps.isna().any(axis=None)
+    height, is_new = np.inf, figure is None
+    if not is_new:
         width, height = figure.bbox.size / figure.get_figure(root=True).dpi / MM
-        unit = min(unit, (height - fixed) / (len(rows) * row_tall))
-    for line in lines:
-        room = width - left - right - sum(gap[view] for view in line)
-        unit = min(unit, room / sum(wide[view] for view in line))
-    needed = fixed + unit * len(rows) * row_tall
-    end = left + max(sum(unit * wide[v] + gap[v] for v in line) for line in lines)
-    if figure is None:
+    tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
+    sizes = {view: (tall[view] * ratios[view], tall[view]) for view in views}
+    row_tall = max(tall.values())
+    gap = {view: GAP + 3 * (view == "subcortex") for view in views}
+    for per_line in (len(views), (len(views) + 1) // 2, 2):
+        lines = [views[k : k + per_line] for k in range(0, len(views), per_line)]
+        wide = np.array([sum(sizes[view][0] for view in line) for line in lines])
+        gaps = np.array([sum(gap[view] for view in line) for line in lines])
+        # about as tall as a map is: what stands upright beside it is broken so
+        long = 3 + len(lines) * row_tall * min(TALLEST, *((width - 25 - gaps) / wide))
+        names = [_wrap(name, long) for name in maps]
+        words = _wrap(label, min(40, len(names) * long - 7 * any_grey))
+        left = 2 + 3.0 * (1 + max(name.count("\n") for name in names))
+        right = 14 + 3.0 * (1 + words.count("\n"))
+        unit = min(TALLEST, *((width - left - right - gaps) / wide))
+        if unit >= smallest:
+            break
+    is_narrow = any(
+        " " in view and LETTER * len(view) > unit * sizes[view][0] + gap[view]
+        for view in views
+    )
+    space = "\n" if is_narrow else " "
+    titles = {view: view.capitalize().replace(" ", space) for view in views}
+    head = HEAD + room + 3 * is_narrow
+    heads = [head, *[head if len(lines) > 1 else 3.0] * (len(names) - 1)]
+    sides = {v: [side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in views}
+    foot = 2.0 * any(len(one) > 1 for one in sides.values())
+    fixed = sum(heads) * len(lines) + foot * len(names) * len(lines)
+    fixed += 2 + 5 * bool(title)
+    n_units = row_tall * len(names) * len(lines)
+    unit = min(unit, (height - fixed) / n_units)
+    needed = fixed + unit * n_units
+    end = left + max(unit * wide + gaps)
+    if is_new:
         width, height = end + right, needed
         figure = new_figure(width, height)
     size = np.array([width, height] * 2)
     y = (height + needed) / 2 - 5 * bool(title)
     top = y - head
-    for name, values, line, above in rows:
-        colors = region_colors(values, scale)
-        y, x = y - above - unit * row_tall, left
-        for view in line:
-            x += gap[view]
-            below = y + unit * (row_tall - tall[view]) / 2
-            box = np.array([x, below, unit * wide[view], unit * tall[view]])
-            axes = figure.add_axes(box / size, label=view)
-            identity = "-".join(f"{name}.{view}".strip(".").split())
-            ids = [f"{identity}.{one}" for one in (*atlas.names, "brain")]
-            _draw_view(axes, view, pictures[view], colors, ids)
-            _mark(axes, view, pictures, marked)
-            if above >= HEAD:
-                high, points = (row_tall / tall[view] + 1) / 2, 72 * MM * (head - HEAD)
-                axes.set_title(view.capitalize(), y=high, pad=3 + points)
-            x += box[2]
-        middle = left / 2 / width, (y + unit * row_tall / 2) / height
-        figure.text(*middle, name, rotation=90, ha="center", va="center", fontsize=8)
-    y += 5 * any_grey
+    for name, above, (title_of_map, values) in zip(
+        names, heads, maps.items(), strict=True
+    ):
+        colors, begin = region_colors(values, scale), y - above
+        for line in lines:
+            y, x = y - above - unit * row_tall, left
+            for view in line:
+                x += gap[view]
+                across, up = unit * np.array(sizes[view])
+                box = np.array([x, y + (unit * row_tall - up) / 2, across, up])
+                axes = figure.add_axes(box / size, label=view)
+                axes.set_axis_off()
+                identity = f"{title_of_map}.{view}".strip(".")
+                draw(axes, view, "-".join(identity.split()), colors)
+                high = (unit * row_tall / up + 1) / 2  # the row's end, of the axes
+                if len(sides[view]) > 1:  # both hemispheres
+                    style: Any = {"va": "top", "transform": axes.transAxes}
+                    axes.text(0, 1 - high, sides[view][0], ha="left", **style)
+                    axes.text(1, 1 - high, sides[view][1], ha="right", **style)
+                if above >= HEAD:
+                    axes.set_title(titles[view], y=high, pad=3 + room * 72 * MM)
+                x += across
+            y -= foot
+        at = left / 2 / width, (begin + y + foot) / 2 / height
+        figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
+    y += foot + 5 * any_grey
     long = min(TALLEST_BAR, top - y)
     box = np.array([end + 2, (top + y - long) / 2, 2.3, long])
     cax = figure.add_axes(box / size, label="colour bar")
+    _color_bar(cax, scale, words, long, any_grey)
+    figure.text(0.5, 1 - 2 / height, title, fontsize=9, ha="center", va="top")
+    return figure
+
+
+def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
+    """Draw the bar, `long` mm, and below it the colour of no value."""
     # Very small and very large numbers as 2.5 with "1e-4" above, for want of width.
     numbers = ScalarFormatter()
     numbers.set_powerlimits((-2, 4))
     ticks = MaxNLocator(int(np.clip(long / 5, 2, 6)), steps=[1, 2, 2.5, 5, 10])
-    figure.colorbar(scale, cax=cax, format=numbers, ticks=ticks, label=bar_label)
+    cax.figure.colorbar(scale, cax=cax, format=numbers, ticks=ticks, label=label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
-        at: Any = {"transform": cax.transAxes, "clip_on": False}
-        cax.add_artist(Rectangle((0, -5 / long), 1, 2.3 / long, **key, **at))
-        cax.text(1.5, -3.9 / long, "no value", va="center", **at)
-    figure.text(0.5, 1 - 2 / height, title, fontsize=9, ha="center", va="top")
-    figure.text(left / width, 1 / height, note)
-    return figure
+        beside: Any = {"transform": cax.transAxes, "clip_on": False}
+        cax.add_artist(Rectangle((0, -5 / long), 1, 2.3 / long, **key, **beside))
+        cax.text(1.5, -3.9 / long, "no value", va="center", **beside)
 
 
-def _draw_view(
-    axes: Any, view: str, picture: RegionPicture, colors: np.ndarray, ids: list[str]
+def _draw_surfaces(
+    atlas: Atlas,
+    pictures: dict[str, RegionPicture],
+    labels: dict[int, str | None],
+    axes: Any,
+    view: str,
+    identity: str,
+    colors: np.ndarray,
 ) -> None:
     """Draw the regions of one view, each with its id, and say which side is which."""
+    picture, names = pictures[view], (*atlas.names, "brain")
     for place, shape in picture.shapes.items():  # -1: all of the brain, below them
-        style: Any = {"facecolor": colors[place], "edgecolor": LINE}
-        axes.add_artist(PathPatch(shape, linewidth=0.25, gid=ids[place], **style))
+        style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
+        axes.add_artist(PathPatch(shape, gid=f"{identity}.{names[place]}", **style))
     width, height = picture.width, picture.height
     if picture.shade is not None:
         axes.imshow(picture.shade, extent=(0, width, 0, height), zorder=2)
     axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")
-    axes.set_axis_off()
-    below = view == "subcortex"
-    if len(VIEWS[view][0]) > 1:  # both hemispheres
-        (one, _), (other, _) = VIEWS[view][0]
-        y = 0 if below else height  # clear of the caudates
-        axes.text(0, y, one, ha="left", va="top")
-        axes.text(width, y, other, ha="right", va="top")
-    style = {"ha": "right", "va": "center", "rotation": 90}
-    style["fontsize"] = min(6.0, 8.6 * axes.bbox.height / axes.figure.dpi)
-    for share, name in zip((0.75, 0.25), SIDEWAYS if below else (), strict=False):
-        axes.text(-1, share * height, name, **style)
+    is_small = axes.bbox.height / axes.figure.dpi < 16 * MM
+    style = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
+    for share, word in zip(
+        (0.75, 0.25), SIDEWAYS if view == "subcortex" else (), strict=False
+    ):
+        axes.text(-1, share * height, f"{word[:3]}." if is_small else word, **style)
+    _mark(axes, view, pictures, labels)
+
+
+def _draw_markers(
+    centres: np.ndarray, axes: Any, view: str, identity: str, colors: np.ndarray
+) -> None:
+    """Draw the centres of regions in a glass brain, the nearest last."""
+    from nilearn.plotting.displays import GlassBrainAxes
+
+    (x, y, z), (kind, across, up) = centres.T, GLASS[view]
+    places = {"z": (x, y, z), "y": (x, z, -y), "l": (y, z, -x), "r": (y, z, x)}
+    right, high, near = places[kind]
+    GlassBrainAxes(axes, kind, 0, linewidth=0.5)
+    shown = np.isfinite(centres).all(axis=1) & ((near >= 0) | (kind not in "lr"))
+    order = np.argsort(near)
+    order = order[shown[order]]
+    style: Any = {"s": (0.055 * axes.bbox.height / axes.figure.dpi * 72) ** 2}
+    style |= {"edgecolors": LINE, "linewidths": 0.25, "zorder": 3, "gid": identity}
+    axes.scatter(right[order], high[order], c=colors[order], **style)
+    axes.set(xlim=across, ylim=up)
 
 
 def _mark(
-    axes: Any, view: str, pictures: dict[str, RegionPicture], marked: dict[int, str]
+    axes: Any, view: str, pictures: dict[str, RegionPicture], marked: dict[int, Any]
 ) -> None:
     """Outline regions, and label each in the view that shows most of it."""
     height = pictures[view].height
@@ -393,67 +460,32 @@ def _wrap(text: str, width: float) -> str:
     return textwrap.fill(text, max(8, int(width / LETTER)), break_long_words=False)
 
 
-def _plot_markers(
-    maps: Maps, atlas: Atlas, scale: Any, texts: Texts, width: float, figure: Any
-) -> Any:
-    """Draw markers at the centres of the regions, one row a map."""
-    from nilearn.plotting import plot_markers
-
-    title, label = texts
-    centres, height = atlas.coordinates, 15 + 37 * maps.shape[1]
-    low, high = scale.get_clim()
-    style: Any = {"node_cmap": scale.get_cmap(), "node_vmin": low, "node_vmax": high}
-    style |= {"node_size": 18, "alpha": 1, "annotate": False, "colorbar": False}
-    style["display_mode"] = "lyrz" if width > NARROW else "xz"
-    figure = figure or new_figure(width, height)
-    for row, (name, values) in enumerate(maps.items()):
-        known = (values.notna() & np.isfinite(centres).all(axis=1)).to_numpy()
-        bottom = (height - 8 - 37 * (row + 1)) / height
-        box = (0.05, bottom, 0.8, 35 / height)
-        display = plot_markers(
-            values.to_numpy()[known], centres[known], figure=figure, axes=box, **style
-        )
-        display.annotate(size=7)
-        figure.text(0.02, bottom + 18 / height, name, rotation=90, va="center")
-    tall = min(TALLEST_BAR, 30 * maps.shape[1]) / height
-    cax = figure.add_axes((0.88, 0.5 - tall / 2, 0.013, tall))
-    figure.colorbar(scale, cax=cax, label=label)
-    note = f"Atlas {atlas.name} has no surfaces: markers at the centres of its regions."
-    valued = maps.notna().any(axis=1)
-    if lacking := int((valued & np.isnan(centres).any(axis=1)).sum()):
-        note += f" Not drawn, for want of coordinates: {lacking}."
-    figure.text(0.02, 2 / height, _wrap(note, width))
-    figure.text(0.5, 1 - 5 / height, title, fontsize=9, ha="center")
-    return figure
-
-
 def _plot_dots(
-    maps: Maps, atlas: Atlas, scale: Any, texts: Texts, width: float, figure: Any
+    maps: Maps, scale: Any, texts: tuple[str, str], width: float, figure: Any
 ) -> Any:
     """Draw a dot a region in the order of the first map, one column a map."""
     title, label = texts
     table = maps.dropna(how="all").sort_values(maps.columns[0], kind="stable")
-    note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
     n, half = len(table), MOST_DOTS // 2
     rows, names = np.arange(n), [*table.index]
     if n > MOST_DOTS:
-        note += f" Of {n} regions the {half} smallest and {half} largest."
         table = pd.concat([table.head(half), table.tail(half)])
         rows = np.delete(np.arange(MOST_DOTS + 1), half)
         names = [*table.index[:half], f"({n - MOST_DOTS} between)", *table.index[half:]]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
     shape: Any = {"sharex": True, "sharey": True, "squeeze": False}
     panels = figure.subplots(1, table.shape[1], **shape)[0]
+    room = (width - LETTER * max(map(len, names))) / len(panels)
     for axes, (name, values) in zip(panels, table.items(), strict=True):
         colors = scale.to_rgba(values.to_numpy())
         axes.hlines(rows, 0, 1, "#e4e4e4", lw=0.6, transform=axes.get_yaxis_transform())
         axes.scatter(values, rows, s=20, c=colors, edgecolors=LINE, lw=0.4, zorder=3)
         axes.set_yticks(range(len(names)), names)
-        axes.set(ylim=(len(names) - 0.5, -0.5), title=name, xlabel=label)
+        axes.set(ylim=(len(names) - 0.5, -0.5), title=_wrap(name, room))
         if values.min() < 0 < values.max():
             axes.axvline(0, color=LINE, linewidth=0.5)
         axes.tick_params(axis="y", length=0)
         axes.spines[["top", "right", "left"]].set_visible(False)
     figure.suptitle(title, fontsize=9)
-    figure.supxlabel(_wrap(note, width), fontsize=7, x=0.01, ha="left")
+    figure.supxlabel(label, fontsize=7)
     return figure

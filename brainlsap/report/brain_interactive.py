@@ -2,7 +2,7 @@
 
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import plotly.graph_objects as go
@@ -25,13 +25,8 @@ _APART = 4.0  # mm between the hemispheres, which inflation pushes into each oth
 _LIGHTING = {"ambient": 0.75, "diffuse": 0.4, "specular": 0.02, "roughness": 0.9}
 
 
-class Piece(NamedTuple):
-    """A region, or what of a hemisphere is none (-1): where it is, and its shape."""
-
-    region: int
-    side: str
-    below: bool
-    shape: dict[str, np.ndarray]
+Piece: TypeAlias = tuple[int, str, bool, dict[str, np.ndarray]]
+"""A region (-1: what is none), its side, whether it is below the cortex; its shape."""
 
 
 def interactive_brain(
@@ -74,7 +69,7 @@ def interactive_brain(
     values = region_maps(maps, atlas)
     scale = color_scale(values, cmap, vmin, vmax)
     pieces = _pieces(atlas)
-    regions, traces = [one.region for one in pieces], [*range(len(pieces))]
+    regions, traces = [region for region, *_ in pieces], [*range(len(pieces))]
     looks: dict[str, list[Any]] = {}
     for name, one in values.items():
         colors = [to_hex(color) for color in region_colors(one, scale)]
@@ -97,8 +92,8 @@ def interactive_brain(
             if len(each) > 1
         ],
     }
-    style: dict[str, Any] = {"hoverinfo": "text", "lighting": _LIGHTING}
-    drawn = [go.Mesh3d(**one.shape, **style) for one in pieces]
+    style = {"type": "mesh3d", "hoverinfo": "text", "lighting": _LIGHTING}
+    drawn = [style | shape for *_, shape in pieces]
     figure = go.Figure([*drawn, _color_bar(scale, _plain(colorbar_label))], layout)
     figure.update_scenes(aspectmode="data")
     figure.plotly_restyle(*next(iter(looks.values())))
@@ -165,7 +160,7 @@ def _pieces(atlas: Atlas) -> list[Piece]:
                 )
                 columns = [*kept.T, *joined.reshape(-1, 3).astype(np.int32).T]
                 shape = dict(zip("xyzijk", columns, strict=True))
-                pieces.append(Piece(int(region), side, below, shape))
+                pieces.append((int(region), side, below, shape))
     return pieces
 
 
@@ -175,7 +170,7 @@ def _views(pieces: list[Piece]) -> dict[str, list[Any]]:
     for view, lines in VIEWS.items():
         sides = {side for line in lines for side, _ in line}
         below = view == "subcortex"
-        seen = [one.side in sides and one.below == below for one in pieces]
+        seen = [side in sides and where == below for _, side, where, _ in pieces]
         eye, up = (dict(zip("xyz", v, strict=True)) for v in _CAMERAS[lines[0][0][1]])
         if any(seen):
             camera = {"scene.camera": {"eye": eye, "up": up}}
@@ -183,12 +178,12 @@ def _views(pieces: list[Piece]) -> dict[str, list[Any]]:
     return views
 
 
-def _color_bar(scale: Any, label: str) -> go.Scatter3d:
+def _color_bar(scale: Any, label: str) -> dict[str, Any]:
     """Return a trace of no points that carries the bar."""
     low, high = scale.get_clim()
     steps = np.linspace(0, 1, 33)
     marker = {"color": [low, high], "cmin": low, "cmax": high, "showscale": True}
     marker["colorscale"] = [*zip(steps, map(to_hex, scale.cmap(steps)), strict=True)]
     marker["colorbar"] = {"title": {"text": label}, "len": 0.7}
-    place: Any = {axis: [None, None] for axis in "xyz"}
-    return go.Scatter3d(**place, mode="markers", marker=marker)
+    place = {axis: [None, None] for axis in "xyz"}
+    return {"type": "scatter3d", "mode": "markers", "marker": marker, **place}

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from contourpy import contour_generator
 from matplotlib.path import Path
-from nilearn.datasets import load_fsaverage
-from scipy.ndimage import find_objects, uniform_filter1d
+from scipy.ndimage import find_objects, gaussian_filter, uniform_filter1d
 from scipy.sparse import coo_array
 
 from brainlsap.atlas import Atlas
+from brainlsap.atlas.surfaces import fsaverage5
 from brainlsap.exceptions import ParameterError
 
 # What pixels show that are no region: the ground, and brain without a region.
@@ -86,9 +86,7 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
             if sides[name] in (hemisphere, "M")
         ]
         return _join(structures)
-    parts = load_fsaverage("fsaverage5")["inflated"].parts
-    mesh = parts[{"L": "left", "R": "right"}[hemisphere]]
-    points, faces = np.asarray(mesh.coordinates, float), np.asarray(mesh.faces, int)
+    points, faces = fsaverage5(hemisphere, "infl")
     labels = atlas.vertex_labels(hemisphere)
     if len(labels) != len(points):
         raise ParameterError(
@@ -169,7 +167,7 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     mesh = _join(parts)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
     resolution = 5.0 if below else 3.0
-    face, weights = rasterise(mesh.points, mesh.faces, resolution)
+    face, depth = rasterise(mesh.points, mesh.faces, resolution)
     region = np.append(mesh.region, BACKGROUND)[face]
     shapes = {NO_REGION: _outline(region != BACKGROUND, resolution, 0.0)}
     areas: dict[int, float] = {}
@@ -182,12 +180,10 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
         areas[place] = mask.sum() / resolution**2
     shade = None
     if below:
-        shown = region >= 0
-        normals = _vertex_normals(mesh.points, mesh.faces)[mesh.faces[face[shown]]]
-        normals = np.einsum("pk,pkd->pd", weights[shown], normals)
-        facing = normals[:, 2] / np.linalg.norm(normals, axis=1)
+        slope = np.hypot(*np.gradient(depth, 1 / resolution))
+        facing = gaussian_filter(1 / np.hypot(1, slope), 2)  # without the triangles
         shade = np.zeros((*region.shape, 4), dtype=np.float32)
-        shade[shown, 3] = _SHADE * (1 - np.clip(facing, 0, 1)) ** 2
+        shade[..., 3] = _SHADE * (1 - facing) ** 2 * (region >= 0)
     height, width = np.array(region.shape) / resolution
     return RegionPicture(width, height, shapes, areas, shade)
 
@@ -206,23 +202,15 @@ def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
     return Path(np.concatenate(vertices) + corner, codes)
 
 
-def _vertex_normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    a, b, c = np.moveaxis(points[faces], 1, 0)
-    normals = np.zeros_like(points)
-    np.add.at(normals, faces, np.cross(b - a, c - a)[:, None])
-    return normals / np.maximum(np.linalg.norm(normals, axis=1), 1e-12)[:, None]
-
-
 def rasterise(
     points: np.ndarray, faces: np.ndarray, pixels_per_mm: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the face nearest to the viewer at every pixel, and where in it that is.
+    """Return the face nearest to the viewer at every pixel, and how near it is.
 
     `points` (n_points, 3) are in mm to the right, up, and to the viewer; faces are
     counter-clockwise seen from outside, and those that show their back are not drawn.
-    The first array (height, width) is as small as holds the mesh with an empty pixel
-    around it, -1 where there is no face and with row 0 at the top; the second
-    (height, width, 3) holds the barycentric weights of the pixel's centre.
+    Both arrays (height, width) are as small as hold the mesh with an empty pixel around
+    it, with row 0 at the top; where there is no face, they are -1 and far away.
     """
     flat = (points[:, :2] - points[:, :2].min(axis=0)) * pixels_per_mm + 0.5
     width, height = np.ceil(flat.max(axis=0) - 0.5).astype(int) + 2
@@ -236,19 +224,25 @@ def rasterise(
     count = size.prod(axis=1)
     owner = np.repeat(np.arange(len(corners)), count)
     step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    pixel = first[owner] + np.column_stack(np.divmod(step, size[owner, 1]))
-    away = corners[owner] - pixel[:, None]
-    weights = _cross(np.roll(away, -1, axis=1), np.roll(away, -2, axis=1))
-    weights /= area[front][owner, None]
-    # A hair of tolerance: a centre on a shared edge must not fall between the two.
-    inside = weights.min(axis=1) > -1e-9
-    chosen, pixel, weights = faces[front][owner[inside]], pixel[inside], weights[inside]
-    nearer = np.argsort(np.einsum("pk,pk->p", points[chosen, 2], weights))
-    row, column = height - 1 - pixel[nearer, 1], pixel[nearer, 0]
-    face, where = np.full((height, width), -1), np.zeros((height, width, 3))
-    face[row, column] = front[owner[inside]][nearer]  # the nearest is written last
-    where[row, column] = weights[nearer]
-    return face, where
+    x, y = np.divmod(step, np.repeat(size[:, 1], count)) + first[owner].T
+    # The weight of a corner grows from the edge beyond it, in proportion.
+    one, other = np.roll(corners, -1, axis=1), np.roll(corners, -2, axis=1)
+    slope = (other - one)[..., ::-1] * (-1, 1) / area[front][:, None, None]
+    offset = _cross(one, other) / area[front][:, None]
+    depth = np.zeros(len(owner))
+    for k in range(3):
+        weight = offset[owner, k] + slope[owner, k, 0] * x + slope[owner, k, 1] * y
+        # A hair of tolerance: a centre on a shared edge must not fall between the two.
+        inside = weight > -1e-9
+        depth += weight * points[faces[front, k], 2][owner]
+        owner, x, y, depth = (known[inside] for known in (owner, x, y, depth))
+    pixel = (height - 1 - y) * width + x
+    nearest = np.full(height * width, -1e6)
+    np.maximum.at(nearest, pixel, depth)
+    seen = depth == nearest[pixel]
+    face = np.full(height * width, -1)
+    face[pixel[seen]] = front[owner[seen]]
+    return face.reshape(height, width), nearest.reshape(height, width)
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

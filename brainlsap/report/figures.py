@@ -40,6 +40,9 @@ _SAVED: Any = {
 class PaperFigure(Figure):
     """A figure that is saved at 300 dpi, with its text as text in PDF and SVG."""
 
+    note = ""
+    """What a caption should say, such as what was not drawn."""
+
     def savefig(self, *given: Any, **options: Any) -> None:
         """Save as any figure is."""
         with plt.rc_context(_SAVED):

@@ -181,4 +181,5 @@ def _saved(figure: Any, path: Path) -> dict[str, Any]:
     figure.savefig(path)
     plt.close(figure)
     png = base64.b64encode(path.read_bytes()).decode("ascii")
-    return {"png": png, "width": round(figure.get_size_inches()[0] * 25.4)}  # mm
+    width = round(figure.get_size_inches()[0] * 25.4)  # mm
+    return {"png": png, "width": width, "note": figure.note}

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import auc, confusion_matrix, roc_curve
 
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import SCORES, Evaluation
@@ -16,15 +16,7 @@ from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import tables
-from brainlsap.report.figures import (
-    COLUMN,
-    GREY,
-    INK,
-    PAGE,
-    new_axes,
-    new_figure,
-    styled,
-)
+from brainlsap.report.figures import COLUMN, GREY, PAGE, new_axes, new_figure, styled
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 BLUE, ORANGE = "#0072B2", "#D55E00"
@@ -33,12 +25,7 @@ DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 N_SHOWN, N_BINS = 10, 8
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
 # A legend in one row above the axes, beside the letter of a panel.
-CLOSE: dict[str, Any] = {
-    "ncols": 8,
-    "borderpad": 0.1,
-    "columnspacing": 0.8,
-    "handletextpad": 0.4,
-}
+CLOSE: Any = {"ncols": 8, "borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 
 
@@ -75,7 +62,10 @@ def plot_scores(
     by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
     axes = axes or new_axes(PAGE * 0.75, 16 + 6 * len(summary))
     if score == "balanced_accuracy":
-        _line_at(axes, 1 / len(evaluation.cohort.classes), "chance")
+        chance = 1 / len(evaluation.cohort.classes)
+        axes.axvline(chance, **DASHES)
+        above: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
+        axes.text(chance, 1.01, "chance", color=GREY, **above)
     beside = axes.get_yaxis_transform()
     for place, (name, row) in enumerate(summary.iterrows()):
         values = by_fold.loc[by_fold["model"] == name, score].to_numpy()
@@ -128,7 +118,7 @@ def plot_confusion(
     axes = axes or new_axes(COLUMN, 70)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
-        color = "white" if share[row, column] > 0.55 else INK
+        color = "white" if share[row, column] > 0.55 else None
         text = f"{share[row, column]:.0%}\n{count}"
         axes.text(column, row, text, color=color, ha="center", va="center")
     names = [_verbatim(name) for name in classes]
@@ -169,8 +159,6 @@ def plot_roc(
     ParameterError
         Where the model gives neither probabilities nor decision values.
     """
-    from sklearn.metrics import auc, roc_curve
-
     (model, told), classes = _predictions(evaluation, model), evaluation.cohort.classes
     values = told.ranking
     if values is None:
@@ -462,12 +450,6 @@ def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predic
 def _bare(axes: Axes) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-
-
-def _line_at(axes: Axes, x: float, name: str) -> None:
-    axes.axvline(x, **DASHES)
-    above: Any = {"ha": "center", "va": "bottom", "color": GREY}
-    axes.text(x, 1.01, name, transform=axes.get_xaxis_transform(), **above)
 
 
 def _verbatim(text: object) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,8 @@ def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
 
 def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> str:
     """Return "estimate [low, high]", without bounds that are unknown."""
-    texts = [
-        spread_text(one, digits=digits)
-        for one in (estimate, min(low, estimate), max(high, estimate))
-    ]
+    numbers = (estimate, min(low, estimate), max(high, estimate))
+    texts = [spread_text(one, digits=digits) for one in numbers]
     known = np.isfinite([estimate, low, high]).all()
     return "{} [{}, {}]".format(*texts) if known else texts[0]
 
@@ -223,13 +222,10 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     hidden = ("accuracy", "precision", "f1", "stage_error")
     titles = {k: v for k, v in shown_scores(evaluation).items() if k not in hidden}
-    found = {
-        model: comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index(
-            "score"
-        )
-        for model in evaluation.models
-    }
-    told = [number_texts(one, {"estimate": name}) for name, one in found.items()]
+    told = []
+    for model in evaluation.models:
+        found = comparison.bootstrap_scores(evaluation, model, N_DRAWS)
+        told.append(number_texts(found.set_index("score"), {"estimate": model}))
     table = pd.concat(told, axis=1).T[list(titles)].rename(columns=titles)
     table = table.rename_axis(columns=None).rename_axis("model").reset_index()
     return _marked(table, evaluation)
@@ -255,13 +251,13 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     return _marked(number_texts(found, titles), evaluation)
 
 
+@lru_cache(maxsize=1)  # an evaluation is hashed by identity; headline and page ask
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
     titles |= {"p_holm": "Holm p", "adds": "adds"}
-    return _marked(
-        number_texts(comparison.ladder_table(evaluation), titles), evaluation
-    )
+    found = comparison.ladder_table(evaluation)
+    return _marked(number_texts(found, titles), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -448,12 +444,10 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     squares = (n - 1) * sd**2 + (m - 1) * sd_first**2
     difference = (mean - mean_first) / np.sqrt(squares / (n + m - 2))
     bound = 1.96 * np.sqrt((n + m) / (n * m) + difference**2 / (2 * (n + m)))
-    found = {"low": mean - half, "high": mean + half, "difference": difference}
-    found |= {
-        "difference_low": difference - bound,
-        "difference_high": difference + bound,
-    }
-    return table[columns[:5]].assign(**found)
+    table = table[columns[:5]].assign(low=mean - half, high=mean + half)
+    bounds = {"difference_low": difference - bound}
+    bounds["difference_high"] = difference + bound
+    return table.assign(difference=difference, **bounds)
 
 
 def direction_table(
