@@ -237,7 +237,8 @@ def _in_flags(text: str, call: Callable[..., None]) -> str:
     def say(found: re.Match[str]) -> str:
         if found[1] in names or "config" not in names:
             return names.get(found[1], found[0])
-        return f"{found[1]} (in a --config file)"
+        value = " = true" * found[0].endswith("True")
+        return f"{found[1]}{value} (in a --config file)"
 
     text = re.sub(rf"^({'|'.join(names)})(?= must be )", r"\1=", text)
     text = re.sub(rf"\b({'|'.join(names)})='([\w-]+)'", r"\1= \2", text)
@@ -368,10 +369,9 @@ def build(study: str, **options: Any) -> None:
     f"""
 data:
 STUDY  folder of a study{DATA}
-options:{CONFIG}
---out FOLDER  write the tables there too"""
+options:{CONFIG}"""
 )
-def check(study: str, out: str | None = None, **options: Any) -> None:
+def check(study: str, **options: Any) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
     data, _, _ = _configured(options)
     found = brainlsap.check_cohort(study, **data, verbose=True)
@@ -394,13 +394,8 @@ def check(study: str, out: str | None = None, **options: Any) -> None:
     leaks = brainlsap.evaluation.audit(cohort, folds)
     told = leaks["severity"] + ": " + leaks["finding"] + ". " + leaks["what_to_do"]
     lines = [textwrap.fill(one, 96, subsequent_indent="  ") for one in told]
-    lines = lines or ["none found"]
-    print("\nLeaks and other explanations of a score:", *lines, sep="\n  ")
-    if out is not None:
-        with owner_only():  # both name people
-            for name, table in (("audit", leaks), ("quality", quality.reset_index())):
-                path = brainlsap.data.write_tsv(table, Path(out) / f"{name}.tsv")
-                print(f"{name.capitalize()}: {path}")
+    title = "\nLeaks and other explanations of a score:"
+    print(title, *(lines or ["none found"]), sep="\n  ")
     # other folds than these would have the two on both sides
     is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
     if is_leak.any():
@@ -452,27 +447,19 @@ RESULTS  folder that run wrote
 --parcellation IMAGE  also write NIfTI maps in its space
 --tables FOLDER  write every table there for manuscripts: LaTeX, Markdown"""
 )
-def report(
-    results: str,
-    out: str | None = None,
-    export: str | None = None,
-    parcellation: str | None = None,
-    tables: str | None = None,
-    **how: Any,
-) -> None:
+def report(results: str, **how: Any) -> None:
     """Make a report anew, or export its maps or tables."""
     evaluation = brainlsap.report.read_results(Path(results))
+    export, tables = how.pop("export", None), how.pop("tables", None)
+    image, out = how.pop("parcellation", None), how.pop("out", results)
     if export is not None:
-        files = brainlsap.report.export_maps(
-            evaluation, export, parcellation=parcellation
-        )
+        files = brainlsap.report.export_maps(evaluation, export, parcellation=image)
         print(f"Maps: {export} ({len(files)} files)")
     if tables is not None:
         files = brainlsap.report.write_tables(evaluation, tables)
         print(f"Tables: {tables} ({len(files)} files)")
     if export is None and tables is None:
-        page = brainlsap.write_report(evaluation, Path(out or results), **how)
-        print(f"Report: {page}")
+        print(f"Report: {brainlsap.write_report(evaluation, Path(out), **how)}")
 
 
 @command(
@@ -527,15 +514,10 @@ DATASET  such as cora
 --device NAME  where to train (default: cpu)
 --out FILE  CSV of one row a run; finished seeds are kept"""
 )
-def nodes(
-    dataset: str,
-    data: str | None = None,
-    download: bool = False,
-    models: Sequence[str] = ("lsap-c", "gcn"),
-    **how: Any,
-) -> None:
+def nodes(dataset: str, models: Sequence[str] = ("lsap-c", "gcn"), **how: Any) -> None:
     """Classify the nodes of a citation or co-purchase graph, many seeds."""
-    graph = brainlsap.load_nodes(dataset, data, download=download)
+    where = how.pop("data", None), how.pop("download", False)
+    graph = brainlsap.load_nodes(dataset, where[0], download=where[1])
     print(
         f"{graph.name}: {graph.n_nodes} nodes, {graph.n_edges} edges, "
         f"{graph.n_classes} classes, {graph.features.shape[1]} features",
@@ -578,6 +560,8 @@ def _configured(options: Options) -> list[Options]:
             asked = tomllib.loads(Path(config).read_text(encoding="utf-8"))
         for section in {"data", "study", "model"} & set(asked):
             asked |= asked.pop(section)  # sections are for the reader only
+    # keys may be spelt as flags are
+    asked = {_in_python(f"--{name.replace('_', '-')}"): asked[name] for name in asked}
     asked |= options
     called = (brainlsap.load_cohort, brainlsap.run_study, brainlsap.LSAPClassifier)
     others = {"folder", "cohort", "out", "settings"}
@@ -585,9 +569,11 @@ def _configured(options: Options) -> list[Options]:
     known[2] |= set(brainlsap.model.settings.OPTIONS)
     every = set[str]().union(*known)
     if wrong := sorted(set(asked) - every):
-        near = get_close_matches(wrong[0], every, n=1)
+        spelt = [*every, *(flag[2:] for flag in IN_PYTHON)]
+        near = {one: get_close_matches(one, spelt, n=1) for one in wrong}
+        told = [f"{one} (nearest: {''.join(near[one]) or 'none'})" for one in wrong]
         raise BrainlsapError(
-            f"{', '.join(wrong)}: no setting{f'; nearest: {near[0]}' if near else ''}. "
-            "A config file has parameters of load_cohort, run_study, LSAPClassifier."
+            f"no settings: {', '.join(told)}. A config file has flags without --, and "
+            "parameters of load_cohort, run_study, LSAPClassifier."
         )
     return [{name: asked[name] for name in names & set(asked)} for names in known]

@@ -221,14 +221,17 @@ def _check_earlier(results: Path, asked: Mapping[str, Any], cohort: Cohort) -> N
         return
     earlier = json.loads(path.read_text(encoding="utf-8"))
     before = earlier["settings"].get("asked", {})
-    names = sorted(asked.keys() | before.keys())
-    others = [f"{name}=" for name in names if asked.get(name) != before.get(name)]
+    others = [
+        f"{name}= ({before.get(name)}, now {asked.get(name)})"
+        for name in sorted(asked.keys() | before.keys())
+        if asked.get(name) != before.get(name)
+    ]
     if earlier["cohort"]["data_hash"] != CohortSummary.of(cohort).data_hash:
         others = others or ["data"]
     if others:
         raise ParameterError(
-            f"{results} holds a report with other {', '.join(others)}. Name another "
-            "folder by out=, or remove that one; overwrite= replaces it."
+            f"{results} holds a report with other {', '.join(others)}. Delete "
+            f"{results}, or choose another out=; overwrite=True replaces the report."
         )
 
 

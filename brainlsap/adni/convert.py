@@ -22,11 +22,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from brainlsap.adni.images import MODALITIES, find_images, pair_images, tracer_of
-from brainlsap.adni.tables import (
-    DIAGNOSES,
-    STAGES,
-    read_adni_tables,
-)
+from brainlsap.adni.tables import DIAGNOSES, STAGES, read_adni_tables
 from brainlsap.data import write_tsv
 from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import CohortError, check_at_least, check_choice
@@ -158,12 +154,8 @@ def import_adni(
         _write_people(made, visits, stages == "carry", whole)
         for row in pairs.to_dict("records"):
             _link_files(row, whole)
-        tables_of = {
-            "pairing": pairs,
-            "unused_images": unused,
-            "converters": converters,
-        }
-        for name, table in {**tables_of, "labels_by_phase": labels}.items():
+        names = ("pairing", "unused_images", "converters", "labels_by_phase")
+        for name, table in zip(names, made[1:5], strict=True):
             write_tsv(table, whole / f"adni_{name}.tsv")
         (whole / "adni_notes.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
     return made
@@ -231,11 +223,8 @@ def _link_files(row: dict[str, str], folder: Path) -> None:
     name = f"{row['participant_id']}_{row['session_id']}"
     (folder / visit).mkdir(parents=True, exist_ok=True)
     source = Path(row["source"]).resolve()
-    files = {
-        path: "".join(_SUFFIX.findall(path.name.lower()))
-        for path in source.iterdir()
-        if path.is_file()
-    }
+    paths = [path for path in source.iterdir() if path.is_file()]
+    files = {path: "".join(_SUFFIX.findall(path.name.lower())) for path in paths}
     if not _DICOM.isdisjoint(files.values()):
         (folder / "sourcedata" / visit).mkdir(parents=True, exist_ok=True)
         (folder / "sourcedata" / visit / row["image"]).symlink_to(source)

@@ -44,10 +44,9 @@ def tracer_of(description: str, modality: str) -> str:
     """Return the `trc-` entity of a PET image; the modality where it does not say."""
     text = description.lower()
     of_kind = [tracer for tracer in TRACERS if tracer.feature == modality]
-    for tracer in of_kind:
-        if any(word in text for word in tracer.words):
-            return tracer.entities[0]
-    return of_kind[0].entities[0] if modality == "fdg" else modality
+    usual = of_kind[0].entities[0] if modality == "fdg" else modality
+    found = (one.entities[0] for one in of_kind if any(w in text for w in one.words))
+    return next(found, usual)
 
 
 def find_images(
@@ -114,8 +113,7 @@ def _listed_scanners(listed: pd.DataFrame) -> dict[str, str]:
         parts = str(row.get("imaging protocol") or "").split(";")
         told = dict(part.split("=", 1) for part in parts if "=" in part)
         keys = ("Manufacturer", "Mfg Model", "Field Strength")
-        said = " ".join(told[key] for key in keys if told.get(key))
-        if said:
+        if said := " ".join(told[key] for key in keys if told.get(key)):
             found[str(row["image data id"]).lstrip("I")] = said
     return found
 

@@ -563,10 +563,12 @@ def complete_regions(given: pd.DataFrame, where: str) -> pd.DataFrame:
     labels = numbers["freesurfer_id"].fillna(-1)
     no_whole = (labels != labels.round()) | ((labels > 0) & labels.duplicated())
     other_side = parts["side"].notna() & (parts["side"] != sides) & (sides != "M")
+    lower = names.str.lower()
+    is_again, alike = lower.duplicated(), ", ".join(names[lower.duplicated(keep=False)])
     no_structure = ~table["structure"].isin(("cortex", "subcortex"))
     wrong = [
         ("name", "a text", names == ""),
-        ("name", "another than that of other regions", names.duplicated()),
+        ("name", f"one that differs in more than case (there are {alike})", is_again),
         ("hemisphere", "L, R or M (midline)", sides.isna()),
         ("hemisphere", "the side that its name says", other_side),
         ("structure", "cortex or subcortex", no_structure),

@@ -22,7 +22,7 @@ from brainlsap.data.load import (
     load_cohort,
     open_study,
 )
-from brainlsap.data.participants import COVARIATES, KEY_COLUMNS, ScanList
+from brainlsap.data.participants import COVARIATES, ScanList, order_classes
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
@@ -182,13 +182,18 @@ def suggest_options(  # noqa: C901 (step by step)
     folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
     data_sets = [p for p in around if p != folder.resolve() and any(p.glob("sub-*"))]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
-    if not adopt([{}, *tables], lambda *_: 1.0):
-        # several tables of people: that with the label
-        del anybody["label"]
-        if not share({}, lambda *_: 1.0):
-            return []
-    listed, _ = open_study(folder, **where | change | anybody)
-    labels = [Options(label=name) for name in _label_columns(listed.table, asked)]
+    # of several tables of people that with the label, or with a usual one
+    label = str(asked.get("label", "diagnosis"))
+    for name in (None, label, *_USUAL_LABELS):
+        anybody["label"] = name
+        if share({}, lambda *_: 1.0):
+            break
+    else:
+        return []
+    listed, _ = open_study(folder, **where | anybody)
+    labels = _label_options(listed.table, label)
+    if name not in (None, label):
+        labels.insert(0, {"label": listed.label})
     labels = [one for one in labels if share(one, _is_labelled, {})]
     if check.is_sound:
         more = [
@@ -269,17 +274,22 @@ def _is_labelled(listed: ScanList, _: FeatureSources) -> float:
     return float(not listed.faults)
 
 
-def _label_columns(table: pd.DataFrame, asked: Options) -> list[str]:
-    """Return the columns that can be classes: usual labels first, sex last."""
-    columns = []
-    label = str(asked.get("label", "diagnosis")).lower()
-    for name in table.columns.drop([*KEY_COLUMNS]):
-        n_people = table.groupby(table[name].astype(str))["participant"].nunique()
-        is_class = table[name].notna().all() and 1 < len(n_people) <= _MOST_CLASSES
-        if is_class and n_people.min() > 1 and name.lower() not in {label, *_NO_LABELS}:
-            columns.append(name)
+def _label_options(table: pd.DataFrame, asked: str) -> list[Options]:
+    """Return the columns that can be classes: usual labels first, sex last.
+
+    Of a usual label those classes that more than one person has.
+    """
+    ranked: list[tuple[int, Options]] = []
     ranks = dict.fromkeys(_USUAL_LABELS, 0) | {"sex": 2}
-    return sorted(columns, key=lambda name: ranks.get(name.lower(), 1))
+    for name in table.columns[4:]:  # behind scan, participant, session, label
+        n_people = table.groupby(name)["participant"].nunique()
+        kept, rank = n_people.index[n_people > 1], ranks.get(name.lower(), 1)
+        is_whole = table[name].isin(kept).all() and len(kept) <= _MOST_CLASSES
+        is_class = len(kept) > 1 and (is_whole or not rank)
+        if is_class and name.lower() not in {asked.lower(), *_NO_LABELS}:
+            classes = {} if is_whole else {"classes": list(order_classes(kept)[0])}
+            ranked.append((rank, {"label": name, **classes}))
+    return [option for _, option in sorted(ranked, key=lambda one: one[0])]
 
 
 def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:

@@ -404,11 +404,14 @@ def _find_faults(cohort: Cohort) -> list[str]:
     ]
     doubled = keys["scan"][keys["scan"].duplicated()].unique()
     faults += [f"scan {scan!r} stands more than once in table" for scan in doubled]
-    faults += [
-        f"{what} must be different names, got {', '.join(map(str, given))}"
-        for what, given in (("classes", classes), ("feature_names", names))
-        if len(set(given)) < len(given) or not given
-    ]
+    people = keys["participant"].unique()
+    named = {"classes": classes, "feature_names": names, "people (groups)": people}
+    for what, given in named.items():
+        texts = pd.Series(given, dtype=object).astype(str)
+        is_again = texts.str.lower().duplicated(keep=False)
+        if is_again.any() or texts.empty:
+            told = ", ".join(texts[is_again]) or "none"
+            faults.append(f"{what} must differ in more than their case, got {told}")
     faults += [
         f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)}"
         for label, n in keys["label"].value_counts().sort_index().items()

@@ -334,8 +334,9 @@ class FeatureSources:
         which = f"{len(found)} tables could be it: {paths}; {_WHICH}"
         if not found:
             which = f"no table that holds ids and {label or 'people'!r} in its place. "
-            which += "Is this the cohort's folder?"
-            people = [one for one in self.tables if not is_square(one.path)]
+            which += "Name the label by label= (--label), or another folder"
+            tables = [one for one in self.tables if not one.facts.empty]
+            people = [one for one in tables if not is_square(one.path)]
             what = f"has no column {label!r}; found"
             without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in people]
             for reason in (*without, *self.skipped)[:5]:
@@ -480,9 +481,12 @@ class FeatureSources:
             for row, who in enumerate(table.names):
                 index.setdefault(who.key, []).append(row)
             rows = [scan.entries(index) for scan in scans]
+            ids = {who.key[0].lower().removeprefix("sub-") for who in table.names}
             for i, known in enumerate(rows):
                 if len(known) != 1:
                     reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
+                    is_alike = not known and scans[i].key[0].lower() in ids
+                    reason += "; an id there differs only in case" * is_alike
                     found[i] = f"{scans[i].name}: {reason}"
             first = [known[0] if known else 0 for known in rows]
             for place, (its_table, word) in chosen.items():

@@ -43,7 +43,12 @@ _MOST_SHOWN = 20
 
 
 def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
-    """Return the lines of a text file that are neither empty nor comments (`#`)."""
+    """Return the lines of a text file that are neither empty nor comments (`#`).
+
+    Of a workbook the rows, with tabs between the cells.
+    """
+    if Path(path).suffix.lower() == ".xlsx":
+        return ["\t".join(row) for row in _read_sheet(path, "")]
     with reading(path, "text"):
         data = Path(path).read_bytes()
         data = gzip.decompress(data) if Path(path).suffix.lower() == ".gz" else data

@@ -12,7 +12,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import cross_validate
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.metrics import SCORES
-from brainlsap.evaluation.models import MODELS, make_models
+from brainlsap.evaluation.models import MODELS, make_models, read_features
 from brainlsap.evaluation.ranking import (
     agreement_table,
     common_regions,
@@ -57,6 +57,7 @@ __all__ = [
     "rank_regions",
     "ranking_auc",
     "ranking_verdict",
+    "read_features",
     "read_splits",
     "region_importance",
     "region_properties",

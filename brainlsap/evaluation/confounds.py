@@ -11,13 +11,17 @@ from sklearn.base import BaseEstimator
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, check_choice
 
-ALIASES = (
-    {"etiv", "icv", "tiv", "estimatedtotalintracranialvol", "intracranialvolume"},
-    {"sex", "gender", "ptgender"},
-    {"age", "ageyears", "ageatscan"},
-    {"site", "siteid", "center", "centre"},
-)
-"""Names of one thing; case, blanks and underscores do not count."""
+COVARIATES = {
+    "age": ("age", "age_years", "age_at_scan", "age_bl"),
+    "sex": ("sex", "gender", "ptgender"),
+    "site": ("site", "center", "centre", "hospital", "cohort"),
+    "scanner": ("scanner", "manufacturer", "vendor", "model", "field_strength"),
+    "phase": ("phase", "protocol", "colprot", "origprot", "study"),
+    "family": ("family", "household", "twin", "pair", "mother", "father"),
+    "etiv": ("icv", "tiv", "estimated_total_intracranial_vol", "intracranial_volume"),
+}
+"""Names of one thing, with or without `_id`; case, blanks, underscores do not count."""
+_KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
 
 PRESERVED = ("age", "sex")
 """What ComBat leaves in the features, where the cohort has it; never the label."""
@@ -218,16 +222,17 @@ def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndar
     return np.reshape(learned["slope"], (design.shape[1], values.shape[1]))
 
 
+def kind_of(column: object) -> str:
+    """Return which of `COVARIATES` a column is by its name, else its letters."""
+    letters = "".join(filter(str.isalnum, str(column).lower())).removesuffix("id")
+    return _KINDS.get(letters, letters)
+
+
 def find_column(table: pd.DataFrame, name: str) -> str:
     """Return the column of a table that is meant, whatever its case."""
-
-    def simple(one: object) -> str:
-        return "".join(filter(str.isalnum, str(one).lower()))
-
     if name in table.columns:
         return name
-    family = next((set(one) for one in ALIASES if simple(name) in one), {simple(name)})
-    found = [str(one) for one in table.columns if simple(one) in family]
+    found = [str(one) for one in table.columns if kind_of(one) == kind_of(name)]
     if len(found) == 1:
         return found[0]
     raise ParameterError(

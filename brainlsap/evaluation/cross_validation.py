@@ -190,6 +190,11 @@ def _named_models(
     found: dict[str, tuple[Any, str]] = {}
     for name, one in (dict(given) | usual).items():
         estimator, role = one if isinstance(one, tuple) else (one, "model")
+        if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+            raise ParameterError(
+                "model must be a classifier, such as LSAPClassifier(), or classifiers "
+                f"by name, as make_models(['LSAP-C', 'GCN']) has; got {estimator!r}."
+            )
         estimator = order_classes(clone(estimator), cohort)
         for key, value in estimator.get_params().items():
             if value is None and key.rsplit("__")[-1] == "random_state":
@@ -299,10 +304,19 @@ def _fit_fold(
         takes = set(signature(model.fit).parameters)
         takes |= get_routing_for_object(model).consumes("fit", known)
         with config_context(enable_metadata_routing=True):  # searches, pipelines
-            if others:
-                model.fit_with(others, X, y, people)
-            else:
-                model.fit(X, y, **{k: v for k, v in known.items() if k in takes})
+            try:
+                if others:
+                    model.fit_with(others, X, y, people)
+                else:
+                    model.fit(X, y, **{k: v for k, v in known.items() if k in takes})
+            except ValueError as error:
+                if "array with dim 3" not in str(error):
+                    raise
+                raise ParameterError(
+                    f"{error} Give it features alone, by read_features of "
+                    "brainlsap.evaluation: make_pipeline(FunctionTransformer("
+                    f"read_features), SimpleImputer(), {type(model).__name__}())."
+                ) from error
         X = pack(connectomes, features, split[1])
         seconds = (time.perf_counter() - started) / len(models)
         for name, model in fitted.items():

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from brainlsap.data import Cohort
 from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.evaluation.comparison import adjust_p_values
+from brainlsap.evaluation.confounds import COVARIATES, kind_of
 from brainlsap.evaluation.metrics import mean_over
 from brainlsap.evaluation.splits import Split
 
@@ -29,24 +30,17 @@ CHECKS = {
         "warning",
         "Report this score beside the model's; regress it out, or hold out sites.",
     ),
+    "covariates missing": ("note", "Add them to the table of people, or covariates=."),
 }
 """Every check by name: how grave a finding is, and what to do about it."""
 
+# What is asked how well it tells the label alone; without the first three it is said.
+ALONE = ("age", "sex", "site", "scanner", "phase")
 LITTLE = "Better than chance by less than 0.05; report it beside the model's score."
 NOTHING = "No better than chance is shown; report it with the demographics."
 
 SEVERITIES = ("error", "warning", "note")
 COLUMNS = ["check", "severity", "finding", "what_to_do", "scans"]
-
-COVARIATES = {
-    "site": ("site", "center", "centre", "hospital", "cohort"),
-    "scanner": ("scanner", "manufacturer", "vendor", "model", "field_strength"),
-    "phase": ("phase", "protocol", "colprot", "origprot", "study"),
-    "age": ("age", "age_at_scan", "age_bl"),
-    "sex": ("sex", "gender", "ptgender"),
-    "family": ("family", "familyid", "household", "twin", "pair", "mother", "father"),
-}
-"""What a column may be, and the names that it then has, with or without `_id`."""
 
 # Scores by which dementia is staged, and words for the label itself.
 CLINICAL = re.compile(
@@ -78,6 +72,7 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
       scanner, phase, age or sex alone (its commonest class per value or eighth, in five
       folds of people), with a permutation p-value, Holm-corrected for the columns
       tried; likewise from what was not measured.
+    - **covariates missing**: there is no age, sex or site that could be tried.
 
     Parameters
     ----------
@@ -206,8 +201,6 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
     names = pd.Series(label.astype(str))
     rows = (names.groupby(names).transform("size") >= FEWEST_SCANS).to_numpy()
     shares = []
-    if names[rows].nunique() < 2:
-        return np.zeros(values.shape[1])
     for part in np.array_split(values[rows], values.shape[1] // 1000 + 1, axis=1):
         scans = pd.DataFrame(part.astype(float))
         by_class = scans.groupby(names[rows].to_numpy())
@@ -221,9 +214,14 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     """Ask what covariates, and what was not measured, tell of the label alone."""
     tried: dict[str, np.ndarray] = {}
-    for column, kind in _covariates(cohort).items():
+    kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
+    if missing := sorted({*ALONE[:3]} - {*kinds.values(), of_label}):
+        heads = [f"{kind} ({', '.join(COVARIATES[kind])})" for kind in missing]
+        finding = f"whether {', '.join(missing)} tell the label could not be checked: "
+        yield _found("covariates missing", f"{finding}no column {', '.join(heads)}")
+    for column, kind in kinds.items():
         values = cohort.table[column]
-        if kind not in (None, "family"):
+        if kind in ALONE:
             tried[f"{column} alone"] = values.to_numpy(object)
         tried[f"missing {column}"] = values.isna().to_numpy()
     gaps = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
@@ -237,8 +235,8 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         beyond, alone = score >= chance + LEAST_GAIN, name.endswith(" alone")
         finding = (
-            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f} "
-            f"corrected for {len(tried)} columns)"
+            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f}, "
+            f"Holm-corrected for {len(tried)} columns)"
         )
         if p < 0.05 and beyond:
             kind = "label from one column" if alone else "missing values tell the label"
@@ -286,12 +284,7 @@ def column_score(
     return float(scores[0]), 1 / n_classes, float(p_value)
 
 
-def _covariates(cohort: Cohort) -> dict[str, str | None]:
+def _covariates(cohort: Cohort) -> dict[str, str]:
     """Return what each column may be that is no key and not the label's own name."""
     keys = {*KEY_COLUMNS, cohort.label_name}
-    kind_of = {name: kind for kind, names in COVARIATES.items() for name in names}
-    return {
-        str(column): kind_of.get(str(column).lower().removesuffix("_id"))
-        for column in cohort.table.columns
-        if column not in keys
-    }
+    return {str(one): kind_of(one) for one in cohort.table.columns if one not in keys}

@@ -36,7 +36,18 @@ MOST_LEVELS = 50
 
 
 def read_features(X: np.ndarray) -> np.ndarray:
-    """Return features (n_scans, n_rois * n_features) of the packed array."""
+    """Return the features alone, as models that know no connectomes take them.
+
+    Parameters
+    ----------
+    X : array of shape (n_scans, n_rois, n_rois + n_features)
+        The packed array of :meth:`.Cohort.to_array`.
+
+    Returns
+    -------
+    array of shape (n_scans, n_rois * n_features)
+        NaN where not measured.
+    """
     features = np.array(unpack(np.asarray(X))[1], dtype=np.float64)
     check_features(features)
     return features.reshape(len(features), -1)

@@ -28,8 +28,8 @@ NULL_HEADING = (
 """What stands above the p-values of :func:`permutation_null`."""
 
 ALPHA = 0.05
-FEWEST_PERMUTATIONS = 20
-"""1 / (20 + 1) is the first possible p-value below 0.05."""
+FEWEST_PERMUTATIONS = 99
+"""Steps of 0.01 in p; of 20 permutations a single one decides what is below 0.05."""
 
 INTERVAL = (2.5, 97.5)
 # Where most scales are 0 the median is no measure; this one keeps ratios finite.
@@ -143,8 +143,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     if number < FEWEST_PERMUTATIONS:
         return (
             f"{number} permutations are too few: the smallest possible p-value is "
-            f"{1 / (number + 1):.2f}. At least {FEWEST_PERMUTATIONS} are needed to "
-            f"pass {ALPHA}; nothing can be said yet."
+            f"{1 / (number + 1):.2g}. At least {FEWEST_PERMUTATIONS} are needed for a "
+            "verdict; nothing can be said yet."
         )
     if p >= ALPHA:
         return (
@@ -192,7 +192,7 @@ def permutation_null(
     cohort : Cohort
         The scans.
     n_permutations : int
-        Labellings; at least 20 for a p below 0.05.
+        Labellings; at least 99 for :func:`ranking_verdict`.
     model : LSAPRidgeClassifier, optional
         How networks are prepared; by default as they are.
     random_state : int

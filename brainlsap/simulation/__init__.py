@@ -8,8 +8,4 @@
 from brainlsap.simulation.cohort import make_benchmark_cohort, make_cohort
 from brainlsap.simulation.study_folder import write_study_folder
 
-__all__ = [
-    "make_benchmark_cohort",
-    "make_cohort",
-    "write_study_folder",
-]
+__all__ = ["make_benchmark_cohort", "make_cohort", "write_study_folder"]

@@ -4,12 +4,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import available_atlases, load_atlas
-from brainlsap.atlas.region_names import (
-    as_text,
-    bare_name,
-    is_outside,
-    split_name,
-)
+from brainlsap.atlas.region_names import as_text, bare_name, is_outside, split_name
 from brainlsap.exceptions import RegionNameError
 
 SHARED = Path(__file__).parents[2].parent / "shared"

@@ -102,6 +102,14 @@ def two_tables(study):
         (study / name).write_text(",".join(["id", *NAMES]) + "\n" + "".join(rows))
 
 
+def tables_of_other_names(study):
+    """A label called Dx in one table of several, missing for somebody."""
+    two_tables(study)
+    (study / "two.csv").unlink()
+    change_people(study, "diagnosis", "Dx")
+    (study / "participants.tsv").rename(study / "clinical.tsv")
+
+
 def other_tracer(study):
     for path in [*study.rglob("*18FFDG*")]:
         path.rename(path.with_name(path.name.replace("18FFDG", "18FAV45")))
@@ -121,6 +129,7 @@ FLAT = "sub-{participant}_ses-{session}_connectivity.csv"
         (one_connectome, "connectome", "template.csv"),
         (lambda one: move(one, "*connectivity.csv", "..", "x"), "connectome", "none"),
         (two_tables, "features_table", "one.csv"),
+        (tables_of_other_names, "label", "Dx"),
         (
             lambda one: move(one, "*-01_*M00_trc*", "..", "pet", "sub-01", "ses-M00"),
             "derivatives",

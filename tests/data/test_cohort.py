@@ -152,9 +152,10 @@ FAULTS = [
     ),
     (
         {"classes": ("CN", "CN", "AD")},
-        "classes must be different names, got CN, CN, AD",
+        "classes must differ in more than their case, got CN, CN",
     ),
-    ({"feature_names": ("fdg", "fdg")}, "feature_names must be different names"),
+    ({"feature_names": ("fdg", "FDG")}, "feature_names must differ .* got fdg, FDG"),
+    ({"table": TABLE.assign(participant=[*"abcdeE"])}, r"people .* case, got e, E"),
     (
         {"table": pd.concat([TABLE, TABLE[["age"]]], axis=1)},
         "each once; got 6 rows of .*age.*age",

@@ -108,9 +108,7 @@ def test_a_bootstrap_draw_is_the_score_of_the_people_drawn(example_evaluation):
     np.testing.assert_allclose(found.loc["accuracy", ["low", "high"]], wanted)
 
 
-def test_no_interval_excludes_its_estimate_and_no_score_is_made_up(
-    example_evaluation,
-):
+def test_no_interval_excludes_its_estimate_and_no_score_is_made_up(example_evaluation):
     for name in example_evaluation.models:
         found = bootstrap_scores(example_evaluation, name, 40).set_index("score")
         without = ["brier", "ece"] if name == "linear SVM" else []

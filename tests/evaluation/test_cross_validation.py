@@ -9,6 +9,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -163,6 +164,11 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
     search = GridSearchCV(LINEAR["logistic regression"][0], {"reads": ["edges"]}, cv=2)
     found = cross_validate({"search": search}, small_cohort, 2, baselines=False)
     assert not found.fits["warnings"].str.contains("groups").any()
+    for wrong in ([LINEAR], "LSAP-C", {"it": DummyClassifier}):
+        with pytest.raises(ParameterError, match=r"such as LSAPClassifier\(\), or"):
+            cross_validate(wrong, small_cohort, 2)
+    with pytest.raises(ParameterError, match=r"FunctionTransformer\(read_features\)"):
+        cross_validate(LogisticRegression(), small_cohort, 2)
     with pytest.raises(ParameterError, match="name of a baseline, got linear SVM"):
         cross_validate({"linear SVM": DummyClassifier()}, small_cohort, 2)
 

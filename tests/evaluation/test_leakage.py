@@ -89,6 +89,16 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     assert (checks(confounded)["what_to_do"] != "").all()
 
 
+def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
+    row = checks(with_table(cohort)).index
+    assert "covariates missing" not in row
+    table = cohort.table.drop(columns=["sex", "site"])
+    row = checks(replace(cohort, table=table)).loc["covariates missing"]
+    assert "sex, site tell the label could not be checked" in row["finding"]
+    assert "no column sex (sex, gender, ptgender), site (site, cen" in row["finding"]
+    assert "table of people, or covariates=" in row["what_to_do"]
+
+
 def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
     for score, p, words in (
         (0.23, 0.9, "No better than chance is shown"),

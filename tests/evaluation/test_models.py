@@ -13,10 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from brainlsap.arrays import pack, unpack
 from brainlsap.evaluation import MODELS, make_models
-from brainlsap.evaluation.models import (
-    TunedLinearClassifier,
-    shuffle_edges,
-)
+from brainlsap.evaluation.models import TunedLinearClassifier, shuffle_edges
 from brainlsap.exceptions import ParameterError
 from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
 

@@ -192,7 +192,7 @@ def ranked(example_evaluation):
 
 
 def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
-    found = permutation_null(ranked, small_cohort, 40)
+    found = permutation_null(ranked, small_cohort, 99)
     assert found.query("planted")["p"].min() < 0.05
     assert "the ranking as a whole is more than chance" in ranking_verdict(found)
     assert (found["fit_low"] <= found["fit_scale"]).all()
@@ -223,10 +223,10 @@ def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
 
 def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
     assert "not held against permuted labels" in ranking_verdict(ranked)
-    few = permutation_null(ranked, small_cohort, 9)
+    few = permutation_null(ranked, small_cohort, 20)
     words = ranking_verdict(few)
-    assert "9 permutations are too few" in words
-    assert "smallest possible p-value is 0.10. At least 20 are needed" in words
+    assert "20 permutations are too few" in words
+    assert "smallest possible p-value is 0.048. At least 99 are needed" in words
     assert "not better" not in words
     none = few.assign(p=0.4, n_permutations=99)
     assert "not better than its null" in ranking_verdict(none)

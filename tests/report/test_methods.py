@@ -168,7 +168,7 @@ def test_a_null_of_the_ranking_is_told(evaluation):
     assert "compared with 99 permutations of the labels" in text
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
     assert "9 permutations are too few" in headline(few)[-1]
-    assert "At least 20 are needed" in headline(few)[-1]
+    assert "At least 99 are needed" in headline(few)[-1]
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):

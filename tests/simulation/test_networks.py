@@ -39,11 +39,7 @@ def test_base_network_matches_the_formula_without_noise(positions, homotopic):
     hubs = np.ones(2 * HALF)
     hubs[4] = 3.0
     network = base_network(
-        positions,
-        homotopic,
-        draw_rng(),
-        spread=0.0,
-        factors=(np.outer(hubs, hubs),),
+        positions, homotopic, draw_rng(), spread=0.0, factors=(np.outer(hubs, hubs),)
     )
     for i in range(2 * HALF):
         for j in range(2 * HALF):

@@ -9,11 +9,7 @@ import pytest
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.exceptions import ParameterError
-from brainlsap.simulation import (
-    make_benchmark_cohort,
-    make_cohort,
-    write_study_folder,
-)
+from brainlsap.simulation import make_benchmark_cohort, make_cohort, write_study_folder
 from brainlsap.simulation.study_folder import mrtrix_nodes
 
 
