@@ -10,9 +10,6 @@ from brainlsap.graph.spectral import GraphBatch
 from brainlsap.model.propagation import NETWORKS, DenseGraphs, HeatScale
 from brainlsap.model.settings import Settings
 
-# What a few scans hold between the last layer and the read-out: it stays in cache.
-_PART_BYTES = 1 << 19
-
 
 def drop(x: Tensor, rate: float, training: bool) -> Tensor:
     """Set a random share of the entries to 0, and scale up the rest to match.
@@ -54,50 +51,29 @@ def _kept(drawn: Tensor, level: int, x: Tensor) -> Tensor:
 
 
 class _MixAndRead(torch.autograd.Function):
-    """drop(relu(Z mix^T + b)), flattened, times read^T: a few scans at a time.
-
-    The array between the two products is the largest of an epoch. In parts it stays in
-    cache, and the way back makes it again from the random bytes.
-    """
+    """drop(relu(Z mix^T + b)), flattened, times read^T, in few passes each way."""
 
     @staticmethod
     def forward(
         ctx: Any, Z: Tensor, mix: Tensor, bias: Tensor, read: Tensor, level: int
     ) -> Tensor:
-        size = max(1, _PART_BYTES // (read.shape[1] * read.element_size()))
-        read = read.mT * (256 / (256 - level))
-        ctx.level, ctx.parts, out = level, [], Z.new_empty(len(Z), read.shape[1])
-        for some, read_out in zip(Z.split(size), out.split(size), strict=True):
-            H = torch.addmm(bias, some.flatten(0, 1), mix.mT).relu_()
-            drawn = _draw(H, level) if level else None
-            if drawn is not None:
-                H.mul_(_kept(drawn, level, H))
-            torch.mm(H.view(len(some), -1), read, out=read_out)
-            ctx.parts.append((some, drawn))
-        ctx.save_for_backward(mix, bias, read)
-        return out
+        H = torch.addmm(bias, Z.flatten(0, 1), mix.mT).relu_()
+        if level:
+            H.mul_(_kept(_draw(H, level), level, H))
+        ctx.factor = 256 / (256 - level)
+        read = read * ctx.factor
+        ctx.save_for_backward(Z, mix, H, read)
+        return H.view(len(Z), -1) @ read.mT
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        mix, bias, read = ctx.saved_tensors
-        slopes = [torch.zeros_like(one) for one in (mix.mT, bias, read)]
-        sizes = [len(some) for some, _ in ctx.parts]
-        whole = grad.new_empty(len(grad), *ctx.parts[0][0].shape[1:])
-        pairs = zip(grad.split(sizes), whole.split(sizes), strict=True)
-        for (some, drawn), (g, out) in zip(ctx.parts, pairs, strict=True):
-            inputs = some.flatten(0, 1)
-            H = torch.addmm(bias, inputs, mix.mT).relu_()
-            if drawn is not None:
-                H.mul_(_kept(drawn, ctx.level, H))
-            slopes[2].addmm_(H.view(len(some), -1).mT, g)
-            # positive exactly where the entry was positive and kept
-            back = torch.ops.aten.threshold_backward((g @ read.mT).view_as(H), H, 0)
-            slopes[0].addmm_(inputs.mT, back)
-            slopes[1].add_(back.sum(0))
-            torch.mm(back, mix, out=out.view_as(inputs))
-        factor = 256 / (256 - ctx.level)
-        return whole, slopes[0].mT, slopes[1], slopes[2].mT * factor, None
+        Z, mix, H, read = ctx.saved_tensors
+        by_read = grad.mT @ H.view(len(Z), -1) * ctx.factor
+        # positive exactly where the entry was positive and kept
+        back = torch.ops.aten.threshold_backward((grad @ read).view_as(H), H, 0)
+        by_mix = back.mT @ Z.flatten(0, 1)
+        return (back @ mix).view_as(Z), by_mix, back.sum(0), by_read, None
 
 
 class RegionStandardizer(nn.Module):
