@@ -432,19 +432,21 @@ class Atlas:
 def _find_rows(
     atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    texts = [as_text(name) for name in given]
-    names = texts
+    texts = names = [as_text(name) for name in given]
     if texts and all(map(str.isdecimal, texts)):
         labels = atlas.regions["freesurfer_id"].astype(str)
         known = dict(zip(labels, atlas.names, strict=True))
         names = [known.get(text, "Unknown") for text in texts]
-    is_out = [atlas.find(one, hemisphere) is None and is_outside(one) for one in names]
-    left_out = np.array(is_out, dtype=bool)
-    kept = np.flatnonzero(~left_out)
+    places = [atlas.find(name, hemisphere) for name in names]
+    is_out = [p is None and is_outside(n) for p, n in zip(places, names, strict=True)]
+    kept = [i for i, is_dropped in enumerate(is_out) if not is_dropped]
+    found = [places[i] for i in kept]
+    if None in found or len(set(found)) < len(found):
+        atlas.match([names[i] for i in kept], hemisphere)  # says what is wrong
     rows = np.full(len(atlas), -1)
-    rows[atlas.match([names[i] for i in kept], hemisphere)] = kept
+    rows[np.array(found, dtype=int)] = kept
     rows.flags.writeable = False
-    return rows, tuple(np.array(texts, dtype=object)[left_out])
+    return rows, tuple(text for text, out in zip(texts, is_out, strict=True) if out)
 
 
 def _listed(shown: Sequence[str], n_entries: int) -> str:

@@ -132,6 +132,7 @@ def read_connectome(
     ((82, 82), 6642)
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
+    check_choice("negative", negative, NEGATIVE)
     atlas, notes = load_atlas(atlas), list[str]()
     if isinstance(source, str | Path):
         path = Path(source)
@@ -221,7 +222,7 @@ def _in_atlas_order(
         few = ", ".join(dict.fromkeys(dropped))
         few = few if len(dropped) < 40 else f"{len(dropped)} rows"
         notes.append(f"left out, not in {atlas.name}: {few}")
-    values = np.asarray(raw.values[np.ix_(to_row, to_column)], dtype=np.float64)
+    values = raw.values.take(to_row, 0).take(to_column, 1).astype(np.float64)
     if raw.leaves_out:
         values[missing], values[:, missing] = np.nan, np.nan
         empty = np.isnan(values)
@@ -261,25 +262,28 @@ def _check_weights(
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    values, notes = settle_negative(values, negative, path)
-    bad = ~np.isfinite(values)
-    if bad.any():
+    notes = list[str]()
+    if not values.min() >= 0:
+        values, notes = settle_negative(values, negative, path)
+    if not values.max() < np.inf:
+        bad = ~np.isfinite(values)
         i, j = np.argwhere(bad)[0]
         raise FileFormatError(
             f"{path}: {bad.sum()} weights are NaN or infinite, first {values[i, j]} "
             f"between {names[i]} and {names[j]}. Write 0 for no connection."
         )
-    if np.count_nonzero(values) == np.count_nonzero(np.diagonal(values)):
+    larger, own = np.maximum(values, values.T), np.count_nonzero(values.diagonal())
+    if np.count_nonzero(larger) == own:
         told = "every weight between two regions is 0; expected connections"
         raise FileFormatError(f"{path}: {told}.")
-    gap = np.abs(values - values.T)
-    mean, larger = (values + values.T) / 2, np.maximum(values, values.T)
-    if gap.any():
-        if not np.triu((values != 0) & (values.T != 0), 1).any():
+    if not np.array_equal(values, larger):
+        smaller = np.minimum(values, values.T)
+        if np.count_nonzero(smaller) == own:
             # one triangle, which rows in another order than the file's may scatter
             values, how = larger, "only one triangle is filled: mirrored"
-        elif gap.max() <= _ROUNDING * values.max():
-            values, how = mean, "the two triangles differ by rounding: averaged"
+        elif (gap := larger - smaller).max() <= _ROUNDING * larger.max():
+            values = (larger + smaller) / 2
+            how = "the two triangles differ by rounding: averaged"
         elif symmetrize == "refuse":
             i, j = np.unravel_index(gap.argmax(), gap.shape)
             raise FileFormatError(
@@ -289,7 +293,7 @@ def _check_weights(
             )
         else:
             how = f"the two triangles differ: symmetrized by their {symmetrize}"
-            values = {"mean": mean, "max": larger}[symmetrize]
+            values = larger if symmetrize == "max" else (larger + smaller) / 2
         notes = [*notes, how]
     return values.astype(np.float32), notes
 
@@ -306,6 +310,56 @@ def _read_text(path: Path) -> list[RawMatrix]:
     delimiter = sniff_delimiter(lines[0])
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
+    rows, columns = list[str](), list[str]()
+    bare = lines[0].replace(delimiter or " ", " ")
+    # names may stand before the numbers, or in comments
+    if len(lines) < len(whole) or bare[0] == " " or not _NUMBERS.fullmatch(bare):
+        rows, columns, lines = _take_names(whole, lines, delimiter)
+    values = _parse_matrix(lines, delimiter)
+    for side, given in (("rows", rows), ("columns", columns)):
+        if given and len(given) != len(values):
+            raise FileFormatError(
+                f"{path}: {len(given)} names for {len(values)} {side}; expected one "
+                "name for each."
+            )
+    # a count says nothing beside names
+    known = [tuple(given) for given in (rows, columns) if given]
+    known = [given for given in known if not are_counts(given)] or known
+    return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
+
+
+def _parse_matrix(lines: list[str], delimiter: str | None) -> np.ndarray:
+    """Return the numbers in lines of text, a row each."""
+    if delimiter is None:
+        lines = [" ".join(line.split()) for line in lines]
+    separator = delimiter or " "
+    widths = {line.count(separator) + 1 for line in lines}
+    text = "\n".join(["", *lines, ""])
+    try:
+        if text.encode().translate(None, f"0123456789\n{separator}".encode()):
+            column = StringIO(text.replace(separator, "\n"))
+            values = pd.read_csv(column, header=None, dtype=float, na_filter=False)
+        else:  # counts: the first digit of all, then the next; by far the fastest
+            digits = np.frombuffer(text.encode(), np.uint8) - ord("0")
+            ends = np.flatnonzero(digits > 9)
+            starts, lengths = ends[:-1] + 1, np.diff(ends) - 1
+            if not lengths.all():
+                raise ValueError("an empty cell")
+            values, place = digits[starts].astype(float), 1
+            longer = np.flatnonzero(lengths > 1)
+            while longer.size:
+                values[longer] = 10 * values[longer] + digits[starts[longer] + place]
+                place += 1
+                longer = longer[lengths[longer] > place]
+        return np.asarray(values).reshape(len(lines), *widths)
+    except ValueError:
+        return np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
+
+
+def _take_names(
+    whole: Sequence[str], lines: list[str], delimiter: str | None
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the names of rows and columns, and the lines without them."""
     rows, first = list[str](), split_cells(lines[0], delimiter)
     has_corner = first[0].lower() in _CORNER
     n_named = len(first) - has_corner
@@ -319,30 +373,7 @@ def _read_text(path: Path) -> list[RawMatrix]:
         parts = [line.split(delimiter, 1) for line in lines]
         rows, lines = [p[0].strip(' \t"') for p in parts], [p[-1] for p in parts]
         columns = columns[1:] if len(columns) == len(lines) + 1 else columns
-    flat = "\n".join(lines).replace(delimiter or " ", "\n")
-    if delimiter:
-        widths = {line.count(delimiter) + 1 for line in lines}
-    else:
-        widths = {len(line.split()) for line in lines}
-    try:
-        if not flat.encode().translate(None, b"0123456789\n "):  # counts: fastest
-            values = np.fromstring(flat, np.int64, sep="\n").astype(float)
-        else:
-            column = StringIO(flat)
-            values = pd.read_csv(column, header=None, dtype=float, na_filter=False)
-        values = np.asarray(values).reshape(len(lines), *widths)
-    except ValueError:
-        values = np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
-    for side, given in (("rows", rows), ("columns", columns)):
-        if given and len(given) != len(values):
-            raise FileFormatError(
-                f"{path}: {len(given)} names for {len(values)} {side}; expected one "
-                "name for each."
-            )
-    # a count says nothing beside names
-    known = [tuple(given) for given in (rows, columns) if given]
-    known = [given for given in known if not are_counts(given)] or known
-    return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
+    return rows, columns, lines
 
 
 def _commented_names(lines: Sequence[str], n: int) -> list[str]:

@@ -198,7 +198,8 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
     """Return a column of a stats file in the order of an atlas."""
     lines = read_lines(path, comments=True)
     rows = [line.split() for line in lines if line[0] != "#"]
-    header = {name: said.strip() for name, said in _HEADER.findall("\n".join(lines))}
+    comments = "\n".join(line for line in lines if line[0] == "#")
+    header = {name: said.strip() for name, said in _HEADER.findall(comments)}
     heads = header.get("ColHeaders", "").split()
     if not {"StructName", column} <= set(heads) or not rows:
         raise FileFormatError(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import Scan, ScanName, visit_order
-from brainlsap.data.tables import read_table
+from brainlsap.data.tables import read_columns
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 UNLABELLED = "unlabelled"
@@ -90,8 +90,9 @@ def read_people(  # noqa: C901 (the table of people, then those of their visits)
     Raises a CohortError with every row that cannot be used: one person twice, a
     sessions file that cannot be read.
     """
-    tables, faults = [(path, names, facts)], list[str]()
-    firsts = dict[str, str]()
+    columns = facts.to_numpy(dtype=object).T.tolist()
+    tables = [(path, list(facts), list(zip(names, *columns, strict=True)))]
+    firsts, faults = dict[str, str](), list[str]()
     for name in names:
         firsts.setdefault(name.key[0], name.participant)
     for participant in firsts.values():
@@ -100,23 +101,25 @@ def read_people(  # noqa: C901 (the table of people, then those of their visits)
             if not own.is_file() or own.parent.is_symlink():
                 continue
             try:
-                said = read_table(own)
-                if "session_id" not in said or said["session_id"].isna().any():
+                said = read_columns(own)
+                if None in said.get("session_id", [None]):
                     what = f"'session_id'; the columns are {', '.join(said)}"
                     raise FileFormatError(f"{own}: every row needs a {what}.")
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
-            of_visits = [ScanName(participant, one) for one in said.pop("session_id")]
-            tables.append((own, of_visits, said))
+            visited = [
+                ScanName(participant, str(one)) for one in said.pop("session_id")
+            ]
+            rows = list(zip(visited, *said.values(), strict=True))
+            tables.append((own, list(said), rows))
     people: People = {}
-    for source, names_of_rows, cells in tables:
-        lower = cells.columns.str.lower()
-        is_known = lower.isin(COVARIATES) & ~lower.duplicated(keep=False)
-        heads = np.where(is_known, lower, cells.columns).tolist()
+    for source, given, rows in tables:
+        lower = [head.lower() for head in given]
+        usual = {head for head in COVARIATES if lower.count(head) == 1}
+        heads = [head.lower() if head.lower() in usual else head for head in given]
         of_table: dict[str, set[str]] = {}
-        rows = cells.to_numpy(dtype=object).tolist()
-        for name, row in zip(names_of_rows, rows, strict=True):
+        for name, *row in rows:
             person, visit = name.key
             visits = of_table.setdefault(person, set())
             if visit in visits or (visits and "" in (visit, *visits)):

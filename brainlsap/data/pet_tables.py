@@ -10,6 +10,7 @@ several parts, each counts by its volume, which both write into `*_morph.tsv`.
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -59,10 +60,11 @@ def read_gtm_stats(
     return names, values
 
 
-def is_time_series(heads: Sequence[str]) -> bool:
+@lru_cache(maxsize=64)
+def is_time_series(heads: tuple[str, ...]) -> bool:
     """Return whether columns are of activity over time.
 
-    >>> is_time_series(["FrameTimesStart", "FrameTimesEnd", "Left-Thalamus"])
+    >>> is_time_series(("FrameTimesStart", "FrameTimesEnd", "Left-Thalamus"))
     True
     """
     return None not in [find_column(heads, words) for words in (_STARTS, _ENDS)]

@@ -10,6 +10,7 @@ does.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -30,7 +31,7 @@ from brainlsap.data.tables import (
     find_column,
     listed,
     parse_numbers,
-    read_table,
+    read_columns,
     sheets_of,
 )
 from brainlsap.exceptions import BrainlsapError, FileFormatError, RegionNameError
@@ -191,25 +192,28 @@ def read_region_values(
     if path.name.endswith("gtm.stats.dat"):
         names, cells = read_gtm_stats(path, reference)
         notes = (divided if reference else "PET: values as mri_gtmpvc scaled them",)
-    elif is_time_series(list((table := read_table(path)).columns)):
-        names, cells = average_frames(path, table, frames, reference)
+    elif is_time_series(tuple(table := read_columns(path))):
+        whole = pd.DataFrame(table, dtype=object)
+        names, cells = average_frames(path, whole, frames, reference)
         names = [_split_head(head, atlas)[1] for head in names]
         notes = (divided,)
     else:
         names, cells = _read_plain(path, table, measure, atlas)
         if beside := other_side(path):
-            more = _read_plain(beside, read_table(beside), measure, atlas)
+            more = _read_plain(beside, read_columns(beside), measure, atlas)
             names, cells = [*names, *more[0]], [*cells, *more[1]]
-    if wrong := unknown_names(names, atlas):
-        raise RegionNameError(f"{path}: {wrong}")
-    rows, _ = atlas.rows(names)
+    try:
+        rows, _ = atlas.rows(names)
+    except RegionNameError as error:
+        raise RegionNameError(f"{path}: {unknown_names(names, atlas)}") from error
     places = np.flatnonzero(rows >= 0)
     values = np.full(len(atlas), np.nan)
-    heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
     kept = np.array(cells, dtype=object)[rows[places]]
-    # one block of cells: a column each would cost ten times as much
-    block = pd.DataFrame(kept[None], columns=heads, dtype=object)
-    values[places] = parse_numbers(path, block)[0]
+    try:
+        values[places] = kept.astype(float)  # None becomes NaN
+    except ValueError:
+        heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
+        parse_numbers(path, pd.DataFrame(kept[None], columns=heads, dtype=object))
     if (
         atlas.cortex[places].all()
         and not atlas.cortex.all()
@@ -223,35 +227,48 @@ def read_region_values(
     return values, notes, places
 
 
+@lru_cache(maxsize=64)  # tables of a study repeat their heads
+def _find_columns(
+    heads: tuple[str, ...], values: tuple[str, ...]
+) -> tuple[str | None, str | None, str | None, list[str]]:
+    """Return the heads of names, values and sides, and those that tell scans apart."""
+    scans = [head for head in heads if find_column([head], _SCAN_COLUMNS)]
+    name, side = find_column(heads, NAME_COLUMNS), find_column(heads, SIDE_COLUMNS)
+    return name, find_column(heads, values), side, scans
+
+
 def _read_plain(
-    path: Path, table: pd.DataFrame, measure: Measure, atlas: Atlas
+    path: Path,
+    table: Mapping[str, Sequence[str | None]],
+    measure: Measure,
+    atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
     found = SIDE_IN_NAME.search(path.name)
     side = found[1][0].upper() if found else None
-    name_column = find_column(table, NAME_COLUMNS)
-    if len(table) == 1 and name_column is None:
-        values, kinds, _ = _read_columns(path, table, atlas, side)
+    heads = tuple(table)
+    name_column, column, side_column, scans = _find_columns(heads, measure.columns)
+    if name_column is None and len(table[heads[0]]) == 1:
+        whole = pd.DataFrame(table, dtype=object)
+        values, kinds, _ = _read_columns(path, whole, atlas, side)
         best: dict[str, str | float | None] = {}
         for word in ("", *measure.words[::-1]):  # the measure's own columns count most
             best |= {atlas.names[i]: v[0] for (w, i), v in values.items() if w == word}
-            heads = [_split_head(head, atlas) for head in kinds["strangers"]]
-            best |= {name: None for said, name in heads if said == word}
+            strangers = [_split_head(head, atlas) for head in kinds["strangers"]]
+            best |= {name: None for said, name in strangers if said == word}
         return list(best), list(best.values())
-    column = find_column(table, measure.columns)
-    for head, wanted in ((name_column, NAME_COLUMNS), (column, measure.columns)):
-        if head is None:
-            told = f"{', '.join(wanted)}; found {', '.join(table)}"
-            raise FileFormatError(f"{path}: no column headed {told}.")
-    for head in [one for one in table if find_column([one], _SCAN_COLUMNS)]:
-        said = table[head].dropna().unique()
+    if name_column is None or column is None:
+        wanted = NAME_COLUMNS if name_column is None else measure.columns
+        told = f"{', '.join(wanted)}; found {', '.join(heads)}"
+        raise FileFormatError(f"{path}: no column headed {told}.")
+    for head in scans:
+        said = [*dict.fromkeys(cell for cell in table[head] if cell)]
         if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(
                 f"{path}: the column {head!r} has {len(said)} values, such as "
                 f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
             )
-    names = [str(name or "") for name in table[name_column]]
-    side_column = find_column(table, SIDE_COLUMNS)
+    names = [name or "" for name in table[name_column]]
     words = table[side_column] if side_column else [side] * len(names)
     sides = [HEMISPHERE_WORDS.get((word or "").lower()) for word in words]
     names = [
@@ -268,7 +285,7 @@ def _read_plain(
             next(sided) if name in bare else name if split_name(name)[0] else "none"
             for name in names
         ]
-    return names, table[column].tolist()
+    return names, list(table[column])
 
 
 def _split_head(head: str, atlas: Atlas, side: str | None = None) -> tuple[str, str]:

@@ -5,6 +5,7 @@ matrices of that size. Everything else is refused, with all that such a size may
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -39,6 +40,7 @@ _MICAPIPE = re.compile(
 )
 # Fewer rows than this are never label numbers: parcellations count from 1, too.
 _FEWEST_LABELS = 1000
+_TEXT = re.compile(r"(\.(gz|tsv|csv|txt))+$", re.IGNORECASE)
 _SIDECARS = ("labels.txt", "labels.csv", "labels.tsv", "labels_list.txt")
 # The labels of a study may lie above the folders of its scans.
 _FOLDERS_ABOVE = 2
@@ -107,7 +109,15 @@ def find_names(
     elif own and not are_counts(own):
         names, origin = own, "read by name"
     elif row_order is None:
-        names, origin = _names_beside(path, n)
+        stem = _TEXT.sub("", path.name)
+        beside = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
+        beside += [f"{stem}.json"] * (stem != path.name)
+        folder, *above = path.parents[: _FOLDERS_ABOVE + 1]
+        lists = [f"{folder}/{name}" for name in (*beside, *_SIDECARS)]
+        lists += [f"{one}/{name}" for one in above for name in _SIDECARS]
+        # few matrices have one; a Path for every place would cost more than to read it
+        if there := [Path(one) for one in lists if os.access(one, os.F_OK)]:
+            names, origin = _names_beside(path, there, n)
     if names is None:
         return _names_by_size(path, values, atlas, row_order)
     if len(names) != n:
@@ -118,25 +128,21 @@ def find_names(
     return tuple(names), origin
 
 
-def _names_beside(path: Path, n: int) -> tuple[tuple[str, ...] | None, str]:
+def _names_beside(
+    path: Path, lists: Sequence[Path], n: int
+) -> tuple[tuple[str, ...] | None, str]:
     """Return the names in a list beside a matrix of n rows, and which it is.
 
     BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
     `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
     that has another length is of other matrices.
     """
-    stem = path.name
-    while Path(stem).suffix.lower() in (".gz", ".tsv", ".csv", ".txt"):
-        stem = Path(stem).stem
-    own = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-    own += [f"{stem}.json"] * (stem != path.name)
-    files = [path.with_name(name) for name in (*own, *_SIDECARS)]
-    above = path.parents[1 : _FOLDERS_ABOVE + 1]
-    for file in (*files, *(folder / name for folder in above for name in _SIDECARS)):
+    for file in lists:
         if file.is_file() and file != path:
-            found = _bids_nodes(file) if file.suffix == ".json" else read_names(file)
-            if found is not None and (len(found) == n or file in files):
-                is_json = file.suffix == ".json"  # its name differs by scan
+            is_json = file.suffix == ".json"
+            found = _bids_nodes(file) if is_json else read_names(file)
+            if found is not None and (len(found) == n or file.parent == path.parent):
+                # the name of a .json differs by scan
                 what = "the .json beside the matrix" if is_json else file.name
                 return found, f"rows named by {what}"
     return None, ""

@@ -52,7 +52,9 @@ def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
     with reading(path, "text"):
         data = Path(path).read_bytes()
         data = gzip.decompress(data) if Path(path).suffix.lower() == ".gz" else data
-        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode("utf-8-sig")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
     lines = [line for line in text.split("\n") if line and not line.isspace()]
@@ -101,6 +103,11 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
     ...     read_table(path).iloc[0].tolist()
     ['sub-01', None]
     """
+    return pd.DataFrame(read_columns(path, sheet), dtype=object)
+
+
+def read_columns(path: str | Path, sheet: str = "") -> dict[str, list[str | None]]:
+    """Return the cells of a table by the heads of columns, as `read_table` does."""
     if Path(path).suffix.lower() == ".xlsx":
         rows = _read_sheet(path, sheet)
     else:
@@ -126,11 +133,13 @@ def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
                 f"{path}: row {number} below the header has {len(row)} cells, expected "
                 f"{len(heads)}. The file may be cut short."
             )
-    cells = [
-        [None if (bare := cell.strip()).lower() in MISSING else bare for cell in row]
-        for row in rows[1:]
-    ]
-    return pd.DataFrame(cells, columns=heads, dtype=object)
+    columns = list(zip(*rows[1:], strict=True)) or [()] * len(heads)
+    return {
+        head: [
+            None if cell.lower() in MISSING else cell for cell in map(str.strip, column)
+        ]
+        for head, column in zip(heads, columns, strict=True)
+    }
 
 
 def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
@@ -195,12 +204,10 @@ def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:
 
 def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
     """Return the first head that is wanted, by its letters and digits in any case."""
-
-    def letters(head: str) -> str:
-        return "".join(filter(str.isalnum, head.lower()))
-
-    known = {letters(head): head for head in heads}
-    return next((known[one] for one in map(letters, wanted) if one in known), None)
+    heads = list(heads)
+    letters = ["".join(filter(str.isalnum, one.lower())) for one in (*heads, *wanted)]
+    known = dict(zip(letters, heads, strict=False))
+    return next((known[one] for one in letters[len(heads) :] if one in known), None)
 
 
 def is_square(path: str | Path) -> bool:
