@@ -44,6 +44,8 @@ _SIDES = {**HEMISPHERE_WORDS, "m": "M"}
 _FARTHEST_MIRROR = 20
 # Of a long list of wrong names so many are shown.
 _MOST_SHOWN = 5
+# So many lists of names are remembered with the regions that they name.
+_MOST_LISTS = 64
 # Cortical names that another atlas must know to be suggested.
 _FEWEST_OF_OTHER = 20
 
@@ -94,6 +96,9 @@ class Atlas:
     regions: pd.DataFrame
     folder: Path | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    _rows: dict[Any, tuple[np.ndarray, tuple[str, ...]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @staticmethod
     def from_names(
@@ -355,7 +360,30 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        return _find_rows(self, tuple(names), hemisphere)
+        given = tuple(names), hemisphere
+        if given in self._rows:  # files of a cohort repeat one list of names
+            return self._rows[given]
+        texts = spelt = [as_text(name) for name in given[0]]
+        if texts and all(map(str.isdecimal, texts)):
+            labels = self.regions["freesurfer_id"].astype(str)
+            known = dict(zip(labels, self.names, strict=True))
+            spelt = [known.get(text, "Unknown") for text in texts]
+        places = [self.find(name, hemisphere) for name in spelt]
+        is_kept = [
+            p is not None or not is_outside(n)
+            for p, n in zip(places, spelt, strict=True)
+        ]
+        kept = np.flatnonzero(is_kept)
+        found = [places[i] for i in kept]
+        if None in found or len(set(found)) < len(found):
+            self.match([spelt[i] for i in kept], hemisphere)  # says what is wrong
+        rows = np.full(len(self), -1)
+        rows[np.array(found, dtype=int)] = kept
+        rows.flags.writeable = False
+        if len(self._rows) >= _MOST_LISTS:
+            self._rows.clear()
+        self._rows[given] = rows, tuple(np.delete(np.array(texts, dtype=object), kept))
+        return self._rows[given]
 
     def vertex_labels(
         self, hemisphere: str, path: str | Path | None = None
@@ -426,27 +454,6 @@ class Atlas:
             if row is not None:
                 found[row] = read_mesh(path)
         return {self.names[row]: found[row] for row in sorted(found)}
-
-
-@lru_cache(maxsize=64)  # files of a cohort repeat one list of names
-def _find_rows(
-    atlas: Atlas, given: tuple[str | bytes, ...], hemisphere: str | None
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    texts = names = [as_text(name) for name in given]
-    if texts and all(map(str.isdecimal, texts)):
-        labels = atlas.regions["freesurfer_id"].astype(str)
-        known = dict(zip(labels, atlas.names, strict=True))
-        names = [known.get(text, "Unknown") for text in texts]
-    places = [atlas.find(name, hemisphere) for name in names]
-    is_out = [p is None and is_outside(n) for p, n in zip(places, names, strict=True)]
-    kept = [i for i, is_dropped in enumerate(is_out) if not is_dropped]
-    found = [places[i] for i in kept]
-    if None in found or len(set(found)) < len(found):
-        atlas.match([names[i] for i in kept], hemisphere)  # says what is wrong
-    rows = np.full(len(atlas), -1)
-    rows[np.array(found, dtype=int)] = kept
-    rows.flags.writeable = False
-    return rows, tuple(text for text, out in zip(texts, is_out, strict=True) if out)
 
 
 def _listed(shown: Sequence[str], n_entries: int) -> str:

@@ -259,7 +259,7 @@ class Cohort:
     @property
     def shares_connectome(self) -> bool:
         """Whether one matrix in memory serves all scans."""
-        return self.n_scans > 1 and self.connectomes.strides[0] == 0
+        return len(self.connectomes) > 1 and self.connectomes.strides[0] == 0
 
     def select(self, rows: np.ndarray | Sequence[int] | Sequence[bool]) -> "Cohort":
         """Return the cohort of some scans; classes, notes and truth stay.

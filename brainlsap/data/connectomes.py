@@ -308,14 +308,31 @@ def _read_text(path: Path) -> list[RawMatrix]:
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     delimiter = sniff_delimiter(lines[0])
-    if delimiter and all(line.endswith(delimiter) for line in lines):
+    if delimiter is None:
+        lines = [" ".join(line.split()) for line in lines]
+    elif all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
-    rows, columns = list[str](), list[str]()
-    bare = lines[0].replace(delimiter or " ", " ")
+    rows, columns, separator = list[str](), list[str](), delimiter or " "
+    bare = lines[0].replace(separator, " ")
     # names may stand before the numbers, or in comments
     if len(lines) < len(whole) or bare[0] == " " or not _NUMBERS.fullmatch(bare):
         rows, columns, lines = _take_names(whole, lines, delimiter)
-    values = _parse_matrix(lines, delimiter)
+    text = "\n".join(["", *lines, ""]).encode()
+    # cells of counts: their first digits, then the next ...; by far the fastest
+    digits = np.frombuffer(text, np.uint8) - ord("0")
+    ends = np.flatnonzero(digits > 9)
+    starts, lengths = ends[:-1] + 1, np.diff(ends) - 1
+    widths = {line.count(separator) + 1 for line in lines}
+    others = text.translate(None, f"0123456789\n{separator}".encode())
+    if others or len(widths) > 1 or not lengths.all():
+        values = _parse_numbers(lines, delimiter)
+    else:
+        cells, longer, place = digits[starts].astype(float), lengths > 1, 1
+        while (rest := np.flatnonzero(longer)).size:
+            cells[rest] = 10 * cells[rest] + digits[starts[rest] + place]
+            place += 1
+            longer = lengths > place
+        values = cells.reshape(len(lines), *widths)
     for side, given in (("rows", rows), ("columns", columns)):
         if given and len(given) != len(values):
             raise FileFormatError(
@@ -328,30 +345,13 @@ def _read_text(path: Path) -> list[RawMatrix]:
     return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
 
 
-def _parse_matrix(lines: list[str], delimiter: str | None) -> np.ndarray:
-    """Return the numbers in lines of text, a row each."""
-    if delimiter is None:
-        lines = [" ".join(line.split()) for line in lines]
-    separator = delimiter or " "
-    widths = {line.count(separator) + 1 for line in lines}
-    text = "\n".join(["", *lines, ""])
+def _parse_numbers(lines: Sequence[str], delimiter: str | None) -> np.ndarray:
+    """Return the numbers of any kind in lines of text, a row each."""
+    cells = "\n".join(lines).replace(delimiter or " ", "\n")
+    widths = {line.count(delimiter or " ") + 1 for line in lines}
     try:
-        if text.encode().translate(None, f"0123456789\n{separator}".encode()):
-            column = StringIO(text.replace(separator, "\n"))
-            values = pd.read_csv(column, header=None, dtype=float, na_filter=False)
-        else:  # counts: the first digit of all, then the next; by far the fastest
-            digits = np.frombuffer(text.encode(), np.uint8) - ord("0")
-            ends = np.flatnonzero(digits > 9)
-            starts, lengths = ends[:-1] + 1, np.diff(ends) - 1
-            if not lengths.all():
-                raise ValueError("an empty cell")
-            values, place = digits[starts].astype(float), 1
-            longer = np.flatnonzero(lengths > 1)
-            while longer.size:
-                values[longer] = 10 * values[longer] + digits[starts[longer] + place]
-                place += 1
-                longer = longer[lengths[longer] > place]
-        return np.asarray(values).reshape(len(lines), *widths)
+        column = pd.read_csv(StringIO(cells), header=None, dtype=float, na_filter=False)
+        return column.to_numpy().reshape(len(lines), *widths)
     except ValueError:
         return np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
 

@@ -366,11 +366,24 @@ class FeatureSources:
 
         Raises a CohortError where there is none for any scan.
         """
-        measure = get_measure(feature)
+        measure, found = get_measure(feature), list[Source | None]()
+        for scan in scans if self.given is None else ():
+            try:
+                found.append(self.files.regions(scan, feature, self.atlas))
+            except CohortError as error:
+                found.append(f"{scan.name}: {error}")
+        if any(found):
+            wanted = self.files.patterns.get(feature, measure.wanted)
+            missing = f"no table of regions for {feature}; expected a file {wanted}"
+            sources = [
+                source
+                or "; not used: ".join(
+                    (f"{scan.name}: {missing}", *_other_tracers(feature, [scan]))
+                )
+                for scan, source in zip(scans, found, strict=True)
+            ]
+            return sources, [f"{feature}: read from a table of regions for every scan"]
         if self.given is None:
-            if found := self._tables_of_scans(measure, scans):
-                note = f"{feature}: read from a table of regions for every scan"
-                return found, [note]
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
             subjects = [scan.entries(self.files.subjects) for scan in scans]
@@ -390,26 +403,6 @@ class FeatureSources:
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)
         raise CohortError(f"{feature}: found nowhere; looked for {where}")
 
-    def _tables_of_scans(self, measure: Measure, scans: Sequence[Scan]) -> list[Source]:
-        """Return the table of regions of every scan; nothing where none has one."""
-        found: list[Source | None] = []
-        for scan in scans:
-            try:
-                found.append(self.files.regions(scan, measure.name, self.atlas))
-            except CohortError as error:
-                found.append(f"{scan.name}: {error}")
-        if not any(found):
-            return []
-        wanted = self.files.patterns.get(measure.name, measure.wanted)
-        missing = f"no table of regions for {measure.name}; expected a file {wanted}"
-        return [
-            source
-            or "; not used: ".join(
-                (f"{scan.name}: {missing}", *_other_tracers(measure.name, [scan]))
-            )
-            for scan, source in zip(scans, found, strict=True)
-        ]
-
     def _runs(
         self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
     ) -> tuple[list[Source], list[str]]:
@@ -426,6 +419,9 @@ class FeatureSources:
         kind, other = _RUNS[is_long], _RUNS[not is_long]
         for scan, known in zip(scans, subjects, strict=True):
             own = [path for run, path in known if bool(run.base) == is_long]
+            if len(own) == 1:
+                chosen.append(own[0])
+                continue
             fault = f"no {kind} FreeSurfer run"
             fault += f", but a {other} one; they are never mixed" if known else ""
             fault += "; expected a folder of its name with stats inside"
@@ -433,7 +429,7 @@ class FeatureSources:
                 paths = listed(map(str, own))
                 fault = f"{len(own)} FreeSurfer subjects could be it: {paths}; choose "
                 fault += "by subjects_dir= (--subjects-dir) or pattern= (--pattern)"
-            chosen.append(own[0] if len(own) == 1 else f"{scan.name}: {fault}")
+            chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 
     def _choose_columns(self, measure: Measure) -> dict[int, tuple[ScanTable, str]]:

@@ -25,7 +25,7 @@ from brainlsap.data.tables import (
     TABLE_SUFFIXES,
     find_column,
     listed,
-    read_table,
+    read_columns,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
@@ -100,7 +100,7 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
 
     Raises FileFormatError where the file is no table, or rows do not name scans.
     """
-    table = read_table(path, sheet)
+    table = pd.DataFrame(read_columns(path, sheet), dtype=object)
     first, head = table.columns[0], find_column(table, ID_COLUMNS)
     head = first if FREESURFER_HEAD.fullmatch(first) else head
     if head is None:
@@ -227,10 +227,9 @@ class StudyFiles:
         self.sessions: dict[str, dict[str, str]] = {}
         self.subjects: dict[tuple[str, str], list[tuple[ScanName, Path]]] = {}
         self.tables: list[Path] = []
-        found = [pair for root in reversed(roots.values()) for pair in self._walk(root)]
+        found = [one for root in reversed(roots.values()) for one in self._walk(root)]
         for root in fs_only:
-            self.subjects.clear()
-            found += self._walk(root)
+            found = [one for one in found if one[1] is None] + [*self._walk(root)]
         connectomes = self.patterns.get("connectome", "")
         usual = [f"{n}/{{scan}}.*" for n in FLAT_FOLDERS if (folder / n).is_dir()]
         flat = {
@@ -240,25 +239,24 @@ class StudyFiles:
             if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
         }
         self.flat = set(flat)
-        for scan, paths in [*found, *((flat[path], [path]) for path in sorted(flat))]:
-            person, visit = self._key(scan)
-            self.files.setdefault((person, visit), []).extend(paths)
-            if visit:
-                self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+        found += [(flat[path], None, [path]) for path in sorted(flat)]
+        for scan, subject, paths in found:
+            said, visit = scan.key
+            alike = self._people.get(said.lower(), (said, ""))
+            person, name = self._people.get(said, alike)
+            if person != said:
+                self.respelt[scan.participant] = name
+            if subject is None:
+                self.files.setdefault((person, visit), []).extend(paths)
+                if visit:
+                    self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+            elif (scan, subject) not in self.subjects.setdefault((person, visit), []):
+                self.subjects[person, visit].append((scan, subject))
 
-    def _key(self, scan: ScanName) -> tuple[str, str]:
-        """Return person and visit; of a name in another case those of the person."""
-        person, visit = scan.key
-        alike = self._people.get(person.lower(), (person, ""))
-        key, name = self._people.get(person, alike)
-        if key != person:
-            self.respelt[scan.participant] = name
-        return key, visit
+    def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
+        """Yield the FreeSurfer subjects of a root and the files of its people.
 
-    def _walk(self, root: Path) -> Iterator[tuple[ScanName, list[Path]]]:
-        """List a root's FreeSurfer subjects and tables; yield the files of its people.
-
-        Six levels deep, folder by folder.
+        Six levels deep, folder by folder. Tables in the root itself are listed.
         """
         glob = self.patterns.get("freesurfer", "*")
         for place, folders, inside in os.walk(root, followlinks=True):
@@ -273,18 +271,17 @@ class StudyFiles:
             person = ScanName(parts[0]).key[0].lower()
             is_person = parts[0].startswith("sub-") or person in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
-            subject, found = path, "stats" in folders and parts[1:] in ((), (visit,))
-            scan = parse_scan_name("_".join(parts))
+            subject = (
+                path if "stats" in folders and parts[1:] in ((), (visit,)) else None
+            )
+            scan = None
             if is_person and any(name.startswith("lh.aparc") for name in names):
-                subject, found = path.parent if path.name == "stats" else path, True
-                base = parse_scan_name(subject.name).base
-                scan = ScanName(parts[0], visit, base)
-            if found and "base-tps" not in (*folders, *names):
+                subject = path.parent if path.name == "stats" else path
+                scan = ScanName(parts[0], visit, parse_scan_name(subject.name).base)
+            if subject is not None and "base-tps" not in (*folders, *names):
                 title = "_".join(subject.parts[len(root.parts) :])
-                known = self.subjects.setdefault(self._key(scan), [])
-                fits = fnmatchcase(title, glob.removeprefix("!")) != (glob[:1] == "!")
-                if fits and (scan, subject) not in known:
-                    known.append((scan, subject))
+                if fnmatchcase(title, glob.removeprefix("!")) != (glob[:1] == "!"):
+                    yield scan or parse_scan_name(title), subject, []
             if "stats" in folders:
                 folders[:] = [name for name in folders if name not in _FREESURFER]
             is_subject = "stats" in folders and root != self.folder and len(parts) == 1
@@ -294,7 +291,7 @@ class StudyFiles:
                 continue
             if len(parts) > _DEEPEST:
                 folders.clear()
-            yield ScanName(parts[0], visit), [path / name for name in names]
+            yield ScanName(parts[0], visit), None, [path / name for name in names]
 
     def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read off whose they are."""
@@ -362,10 +359,12 @@ class StudyFiles:
             path
             for path in scan.files
             if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
-            if given or not wrong_tracer(path.name, feature)
+            if given or "trc-" not in path.name or not wrong_tracer(path.name, feature)
         ]
-        sides = [(path, SIDE_IN_NAME.search(path.name)) for path in files]
-        rights = {other_side(path) for path, s in sides if s and s[1][0] in "lL"}
+        sides = {path: SIDE_IN_NAME.search(path.name) for path in files}
+        rights = {
+            other_side(path) for path, s in sides.items() if s and s[1][0] in "lL"
+        }
         files = [path for path in files if path not in rights]
         return pick(files, get_measure(feature).files, feature, given, atlas)
 
@@ -399,21 +398,27 @@ def pick(
     one that is given, fit names in any case. Of several files, the one whose name says
     the atlas is taken. Raises a CohortError where more than one is left.
     """
-    words = atlas.settings.get("file_words", [atlas.name.lower()])
-    others = atlas.settings.get("other_words", [])
-
-    def fits(path: Path, glob: str) -> bool:
-        name = path.name if given else path.name.lower()
-        return fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
-
-    def says(path: Path, words: Iterable[str]) -> bool:
-        return any(word in path.name.lower() for word in words)
-
+    names = {path: path.name if given else path.name.lower() for path in files}
     for group in [given] if given else groups:
         globs = (group,) if isinstance(group, str) else group
-        found = [path for path in files if any(fits(path, glob) for glob in globs)]
+        found = [
+            path
+            for path, name in names.items()
+            for glob in globs
+            if fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
+        ]
+        if not found:
+            continue
+        found = [*dict.fromkeys(found)]
         if len(found) > 1:
-            fitting = [p for p in found if says(p, words) and not says(p, others)]
+            words = atlas.settings.get("file_words", [atlas.name.lower()])
+            others = atlas.settings.get("other_words", [])
+            fitting = [
+                path
+                for path in found
+                if any(word in path.name.lower() for word in words)
+                and not any(word in path.name.lower() for word in others)
+            ]
             found = fitting or found
             # micapipe writes parts of its matrix beside the whole
             found = [p for p in found if "full-connectome" in p.name] or found
@@ -423,6 +428,5 @@ def pick(
                 f"{len(found)} files could be its {what}: {names_found}; choose by "
                 f"pattern={{{what!r}: ...}} ({flag})"
             )
-        if found:
-            return found[0]
+        return found[0]
     return None

@@ -251,7 +251,11 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         and not isinstance(value, np.ndarray | pd.DataFrame)
         and value not in (None, (), [], {})
     }
-    asked |= {name: _absolute(asked[name]) for name in asked.keys() & set(_PATHS)}
+    for name in asked.keys() & set(_PATHS):
+        is_one = isinstance(asked[name], str | Path)
+        paths = map(Path, [asked[name]] if is_one else asked[name])
+        whole = [path.resolve() if path.exists() else path for path in paths]
+        asked[name] = whole[0] if is_one else whole
     named = isinstance(given["atlas"], Atlas) or atlas.name in available_atlases()
     asked["atlas"] = atlas.name if named else Path(given["atlas"]).resolve()
     shared = "one per scan" if connectome is None else asked.get("connectome", "array")
@@ -288,12 +292,6 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         },
         truth=truth,
     )
-
-
-def _absolute(path: Any) -> Any:
-    if not isinstance(path, str | Path):
-        return [_absolute(one) for one in path]
-    return Path(path).resolve() if Path(path).exists() else path
 
 
 def open_study(

@@ -231,18 +231,30 @@ def list_scans(  # noqa: C901 (one question after the other)
     order: tuple[str, ...] = (UNLABELLED,)
     ordered, faults = False, list[str]()
     if label is not None:
-        order, ordered, faults = _order_labels(table["label"], label, classes)
+        found = table["label"].value_counts().sort_index()
+        order, ordered = order_classes(list(found.index), classes)
         kept = table["label"].isin(order).to_numpy()
-        others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
-        counted = ", ".join(f"{name} ({n})" for name, n in others.items())
-        if counted and classes is not None:
-            notes.append(f"left out, {label} is not among the classes: {counted}")
-        faults[:0] = [
-            f"{scan.name}: no {label} (n/a{hint}); give one, leave the scan out, or "
-            "keep those with a label by classes= (--classes)"
-            for scan, hint, is_known in zip(scans, hints, kept, strict=True)
-            if classes is None and not is_known
-        ]
+        if classes is None:
+            numbers = pd.to_numeric(found.index.to_series(), errors="coerce")
+            if len(found) and numbers.notna().all():
+                _refuse_continuous(numbers, label)
+            faults = [
+                f"{scan.name}: no {label} (n/a{hint}); give one, leave the scan out, "
+                "or keep those with a label by classes= (--classes)"
+                for scan, hint, is_known in zip(scans, hints, kept, strict=True)
+                if not is_known
+            ]
+        else:
+            others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
+            if counted := _counts(others):
+                notes.append(f"left out, {label} is not among the classes: {counted}")
+            told = f"of classes; found {_counts(found) or 'none'}"
+            lower = {name.lower(): f". Did you mean {name!r}?" for name in found.index}
+            faults = [
+                f"no scan has the {label} {name!r} {told}{lower.get(name.lower(), '')}"
+                for name in order
+                if name not in found
+            ]
         table, covariates = table[kept].reset_index(drop=True), covariates[kept]
         scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
     for head, column in covariates.reset_index(drop=True).items():
@@ -259,27 +271,16 @@ def list_scans(  # noqa: C901 (one question after the other)
     return ScanList(scans, table, label, order, ordered, notes, faults)
 
 
-def _order_labels(
-    labels: pd.Series, label: str, classes: Sequence[str] | None
-) -> tuple[tuple[str, ...], bool, list[str]]:
-    """Return the classes, whether they are ordered, and those that no scan has."""
-    found = labels.value_counts().sort_index()
-    numbers = pd.to_numeric(found.index.to_series(), errors="coerce")
+def _counts(labels: pd.Series) -> str:
+    return ", ".join(f"{name} ({n})" for name, n in labels.items())
+
+
+def _refuse_continuous(numbers: pd.Series, label: str) -> None:
+    """Raise where labels that are numbers are too many, or too fine, for classes."""
     is_whole = (numbers == numbers.round()).all() and label.lower() != "age"
-    many = not is_whole or len(found) > _MOST_NUMBERS
-    if classes is None and len(found) and numbers.notna().all() and many:
+    if not is_whole or len(numbers) > _MOST_NUMBERS:
         raise CohortError(
-            f"{label} is continuous ({len(found)} values from {numbers.min():g} to "
+            f"{label} is continuous ({len(numbers)} values from {numbers.min():g} to "
             f"{numbers.max():g}), and labels are classes. Name a column of classes by "
             "label= (--label), or say which values are classes by classes= (--classes)"
         )
-    order, ordered = order_classes(list(found.index), classes)
-    counted = ", ".join(f"{name} ({n})" for name, n in found.items()) or "none"
-    lower = {known.lower(): known for known in found.index}
-    faults = [
-        f"no scan has the {label} {name!r} of classes; found {counted}"
-        + (f". Did you mean {lower[name.lower()]!r}?" if name.lower() in lower else "")
-        for name in order
-        if name not in found
-    ]
-    return order, ordered, faults
