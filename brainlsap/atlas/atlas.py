@@ -44,8 +44,6 @@ _SIDES = {**HEMISPHERE_WORDS, "m": "M"}
 _FARTHEST_MIRROR = 20
 # Of a long list of wrong names so many are shown.
 _MOST_SHOWN = 5
-# So many lists of names are remembered with the regions that they name.
-_MOST_LISTS = 64
 # Cortical names that another atlas must know to be suggested.
 _FEWEST_OF_OTHER = 20
 
@@ -377,10 +375,10 @@ class Atlas:
         found = [places[i] for i in kept]
         if None in found or len(set(found)) < len(found):
             self.match([spelt[i] for i in kept], hemisphere)  # says what is wrong
-        rows = np.full(len(self), -1)
+        rows = np.full(len(self.names), -1)
         rows[np.array(found, dtype=int)] = kept
         rows.flags.writeable = False
-        if len(self._rows) >= _MOST_LISTS:
+        if len(self._rows) > 64:
             self._rows.clear()
         self._rows[given] = rows, tuple(np.delete(np.array(texts, dtype=object), kept))
         return self._rows[given]

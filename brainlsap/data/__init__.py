@@ -10,7 +10,7 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 - `connectomes`, `row_order`: matrices of any tool in the order of the atlas;
 - `measures`: tracers, columns, what the subcortex has; `features`: where they are read,
   FreeSurfer's stats;
-- `tables`, `region_tables`, `pet_tables`: the layouts of other tools;
+- `tables`, `region_tables`: the layouts of other tools;
 - `cohort`: the record; `quality`: what is unusual about scans and regions;
 - `make_atlas`: an atlas of one's own.
 """

@@ -13,7 +13,7 @@ from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.connectomes import settle_negative
 from brainlsap.data.participants import KEY_COLUMNS, order_classes
-from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
@@ -343,24 +343,20 @@ class Cohort:
         import h5py
 
         path = Path(path)
-        if not path.is_file():
-            raise FileFormatError(
-                f"{path}: no such file; expected a cohort file (.h5)."
-            )
-        try:
-            with h5py.File(path, "r") as file:
-                said = file.attrs.get("format"), file.attrs.get("format_version")
-                if said != (FORMAT, FORMAT_VERSION):
-                    raise ValueError(
-                        f"format and version are {said}, expected "
-                        f"{(FORMAT, FORMAT_VERSION)}"
-                    )
-                for name in ("connectomes", "features", "about"):
-                    item = file[name]  # a header may promise terabytes
-                    if item.id.get_storage_size() < item.size * item.dtype.itemsize:
-                        raise ValueError(f"{name} holds less than its header promises")
-                about = json.loads(file["about"][()])
-                W, X = file["connectomes"][()], file["features"][()]
+        with (
+            reading(path, "a cohort that Cohort.save wrote"),
+            h5py.File(path, "r") as file,
+        ):
+            said = file.attrs.get("format"), file.attrs.get("format_version")
+            if said != (FORMAT, FORMAT_VERSION):
+                known = FORMAT, FORMAT_VERSION
+                raise ValueError(f"format and version are {said}, expected {known}")
+            for name in ("connectomes", "features", "about"):
+                item = file[name]  # a header may promise terabytes
+                if item.id.get_storage_size() < item.size * item.dtype.itemsize:
+                    raise ValueError(f"{name} holds less than its header promises")
+            about = json.loads(file["about"][()])
+            W, X = file["connectomes"][()], file["features"][()]
             for name in ("table", "regions", "truth"):
                 if about[name] is not None:
                     about[name] = pd.DataFrame(about[name])
@@ -369,14 +365,9 @@ class Cohort:
                 W = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
             atlas = Atlas(about.pop("atlas"), about.pop("regions"))
             if atlas.name in available_atlases():
-                known = load_atlas(atlas.name)
-                atlas = known if known.names == atlas.names else atlas
+                shipped = load_atlas(atlas.name)
+                atlas = shipped if shipped.names == atlas.names else atlas
             return Cohort(connectomes=W, features=X, atlas=atlas, **about)
-        except Exception as error:  # HDF5, JSON and the cohort each raise their own
-            raise FileFormatError(
-                f"{path}: not a whole cohort file, as Cohort.save writes it ({error}). "
-                "Write the cohort again."
-            ) from error
 
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
@@ -426,8 +417,8 @@ def _find_faults(cohort: Cohort) -> list[str]:
     ]
     if faults:  # values are only worth reading where the axes agree
         return faults
-    W = W[:1] if (is_shared := cohort.shares_connectome) else W
-    for scan, one in zip(keys["scan"], W, strict=False):
+    is_shared = len(W) > 1 and not W.strides[0]
+    for scan, one in zip(keys["scan"], W[:1] if is_shared else W, strict=False):
         where = "the shared connectome" if is_shared else f"connectome of scan {scan!r}"
         if not (one.min() >= 0 and one.max() <= LARGEST):
             expected = f"finite and not negative, and at most {LARGEST:g}"

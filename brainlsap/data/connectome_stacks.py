@@ -25,7 +25,7 @@ class ConnectomeStack(NamedTuple):
 
     def connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
-        found = scan.entries(self.matrices)
+        found = self.matrices.get(scan.key) or scan.of_person(self.matrices)
         if len(found) > 1:
             raise CohortError(
                 f"{self.path.name} has {len(found)} connectomes of it; expected one, "

@@ -315,24 +315,19 @@ def _read_text(path: Path) -> list[RawMatrix]:
     rows, columns, separator = list[str](), list[str](), delimiter or " "
     bare = lines[0].replace(separator, " ")
     # names may stand before the numbers, or in comments
-    if len(lines) < len(whole) or bare[0] == " " or not _NUMBERS.fullmatch(bare):
+    if len(lines) < len(whole) or bare[:1] in ("", " ") or not _NUMBERS.fullmatch(bare):
         rows, columns, lines = _take_names(whole, lines, delimiter)
-    text = "\n".join(["", *lines, ""]).encode()
-    # cells of counts: their first digits, then the next ...; by far the fastest
-    digits = np.frombuffer(text, np.uint8) - ord("0")
-    ends = np.flatnonzero(digits > 9)
-    starts, lengths = ends[:-1] + 1, np.diff(ends) - 1
     widths = {line.count(separator) + 1 for line in lines}
-    others = text.translate(None, f"0123456789\n{separator}".encode())
-    if others or len(widths) > 1 or not lengths.all():
-        values = _parse_numbers(lines, delimiter)
-    else:
-        cells, longer, place = digits[starts].astype(float), lengths > 1, 1
-        while (rest := np.flatnonzero(longer)).size:
-            cells[rest] = 10 * cells[rest] + digits[starts[rest] + place]
-            place += 1
-            longer = lengths > place
-        values = cells.reshape(len(lines), *widths)
+    text = "\n".join(lines).replace(separator, "\n")
+    try:
+        if not text.encode().translate(None, b"0123456789\n"):  # counts: fastest
+            values = np.fromstring(text, np.int64, sep="\n").astype(float)
+        else:
+            column = StringIO(text)
+            values = pd.read_csv(column, header=None, dtype=float, na_filter=False)
+        values = np.asarray(values).reshape(len(lines), *widths)
+    except ValueError:
+        values = np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
     for side, given in (("rows", rows), ("columns", columns)):
         if given and len(given) != len(values):
             raise FileFormatError(
@@ -345,28 +340,27 @@ def _read_text(path: Path) -> list[RawMatrix]:
     return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
 
 
-def _parse_numbers(lines: Sequence[str], delimiter: str | None) -> np.ndarray:
-    """Return the numbers of any kind in lines of text, a row each."""
-    cells = "\n".join(lines).replace(delimiter or " ", "\n")
-    widths = {line.count(delimiter or " ") + 1 for line in lines}
-    try:
-        column = pd.read_csv(StringIO(cells), header=None, dtype=float, na_filter=False)
-        return column.to_numpy().reshape(len(lines), *widths)
-    except ValueError:
-        return np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
-
-
 def _take_names(
     whole: Sequence[str], lines: list[str], delimiter: str | None
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return the names of rows and columns, and the lines without them."""
-    rows, first = list[str](), split_cells(lines[0], delimiter)
+    """Return the names of rows and columns, and the lines without them.
+
+    Columns may also be named in a comment, as by NumPy's savetxt(header=...).
+    """
+    rows, columns, first = list[str](), list[str](), split_cells(lines[0], delimiter)
     has_corner = first[0].lower() in _CORNER
     n_named = len(first) - has_corner
     if has_corner or not _NUMBERS.fullmatch(" ".join(first[1:])):
         columns, lines = first, lines[1:]
-    else:
-        columns = _commented_names(whole, len(first))
+    comments = [line for line in whole if line[0] == "#" and not columns]
+    for text in (line.lstrip("#").strip(" ") for line in comments):
+        cells = split_cells(text, sniff_delimiter(text))
+        if len(cells) == len(first) + 1 and cells[0].lower() in _CORNER:
+            cells = cells[1:]
+        is_named = not _NUMBERS.fullmatch(text) or all(map(str.isdecimal, cells))
+        if len(cells) == len(first) and is_named:
+            columns = cells
+            break
     first = split_cells(lines[0], delimiter) if lines else [""]
     # a header with a corner, or of a cell less, promises names in the first column
     if len(first) == n_named + 1 or not _NUMBERS.fullmatch(first[0]):
@@ -374,19 +368,6 @@ def _take_names(
         rows, lines = [p[0].strip(' \t"') for p in parts], [p[-1] for p in parts]
         columns = columns[1:] if len(columns) == len(lines) + 1 else columns
     return rows, columns, lines
-
-
-def _commented_names(lines: Sequence[str], n: int) -> list[str]:
-    """Return names of all columns from a comment, as NumPy's savetxt(header=...)."""
-    for line in (line for line in lines if line[0] == "#"):  # few of many
-        text = line.lstrip("#").strip(" ")
-        cells = split_cells(text, sniff_delimiter(text))
-        if len(cells) == n + 1 and cells[0].lower() in _CORNER:
-            cells = cells[1:]
-        named = not _NUMBERS.fullmatch(text) or all(map(str.isdecimal, cells))
-        if len(cells) == n and named:
-            return cells
-    return []
 
 
 def _read_npy(path: Path) -> list[RawMatrix]:

@@ -165,7 +165,7 @@ def read_stats(
             f"their annotation, not for atlas {atlas.name}. Give the values as a table "
             "of regions."
         )
-    name, values = measure.name, np.full(len(atlas), np.nan)
+    name, values = measure.name, np.full(len(atlas.names), np.nan)
     on_surface, notes = measure.on_surface, tuple[str, ...]()
     files: dict[Path, str | None] = {
         stats / f"{side}.{annotation}.stats": letter
@@ -386,7 +386,8 @@ class FeatureSources:
         if self.given is None:
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
-            subjects = [scan.entries(self.files.subjects) for scan in scans]
+            known = self.files.subjects
+            subjects = [known.get(scan.key) or scan.of_person(known) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._runs(scans, subjects)
         if chosen := self._choose_columns(measure):
@@ -477,7 +478,7 @@ class FeatureSources:
             index: dict[tuple[str, str], list[int]] = {}
             for row, who in enumerate(table.names):
                 index.setdefault(who.key, []).append(row)
-            rows = [scan.entries(index) for scan in scans]
+            rows = [index.get(scan.key) or scan.of_person(index) for scan in scans]
             ids = {who.key[0].lower().removeprefix("sub-") for who in table.names}
             for i, known in enumerate(rows):
                 if len(known) != 1:

@@ -148,15 +148,13 @@ class Scan(NamedTuple):
     """Whether the person has no other scan."""
     files: tuple[Path, ...]
 
-    def entries(self, known: Mapping[tuple[str, str], list[Entry]]) -> list[Entry]:
-        """Return what an index by person and visit has of this scan.
+    def of_person(self, known: Mapping[tuple[str, str], list[Entry]]) -> list[Entry]:
+        """Return what an index by person and visit has, where it has no such visit.
 
         What names no visit is of a person's only scan; a scan without a visit has all
         of its person.
         """
         person, visit = self.key
-        if self.key in known:
-            return known[self.key]
         if visit:
             return known.get((person, ""), []) if self.is_only else []
         return [
@@ -361,10 +359,10 @@ class StudyFiles:
             if path.suffix.lower() in TABLE_SUFFIXES and "_ref-" not in path.name
             if given or "trc-" not in path.name or not wrong_tracer(path.name, feature)
         ]
-        sides = {path: SIDE_IN_NAME.search(path.name) for path in files}
-        rights = {
-            other_side(path) for path, s in sides.items() if s and s[1][0] in "lL"
-        }
+        lefts = [
+            p for p in files if (s := SIDE_IN_NAME.search(p.name)) and s[1][0] in "lL"
+        ]
+        rights = {other_side(path) for path in lefts}
         files = [path for path in files if path not in rights]
         return pick(files, get_measure(feature).files, feature, given, atlas)
 
@@ -398,6 +396,10 @@ def pick(
     one that is given, fit names in any case. Of several files, the one whose name says
     the atlas is taken. Raises a CohortError where more than one is left.
     """
+
+    def says(path: Path, words: Iterable[str]) -> bool:
+        return any(word in path.name.lower() for word in words)
+
     names = {path: path.name if given else path.name.lower() for path in files}
     for group in [given] if given else groups:
         globs = (group,) if isinstance(group, str) else group
@@ -413,12 +415,7 @@ def pick(
         if len(found) > 1:
             words = atlas.settings.get("file_words", [atlas.name.lower()])
             others = atlas.settings.get("other_words", [])
-            fitting = [
-                path
-                for path in found
-                if any(word in path.name.lower() for word in words)
-                and not any(word in path.name.lower() for word in others)
-            ]
+            fitting = [p for p in found if says(p, words) and not says(p, others)]
             found = fitting or found
             # micapipe writes parts of its matrix beside the whole
             found = [p for p in found if "full-connectome" in p.name] or found

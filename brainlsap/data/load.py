@@ -207,7 +207,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     how |= {"labels": labels, "symmetrize": symmetrize, "negative": negative}
     # None: shown on a terminal
     bar = {"unit": "scan", "disable": None if verbose else True}
-    W, stack = np.zeros((1, len(atlas), len(atlas)), dtype=np.float32), None
+    n_rois, stack = len(atlas.names), None
+    W = np.zeros((1, n_rois, n_rois), dtype=np.float32)
     try:
         source = connectome
         if isinstance(source, str | Path) and source != NO_CONNECTOME:
@@ -358,7 +359,8 @@ def _read_connectomes(
     stack: ConnectomeStack | None = None,
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
-    W = np.zeros((len(scans), len(atlas), len(atlas)), dtype=np.float32)
+    n_rois = len(atlas.names)
+    W = np.zeros((len(scans), n_rois, n_rois), dtype=np.float32)
     given = files.patterns.get("connectome")
     wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)} in its folder"
     if files.flat:
@@ -403,7 +405,7 @@ def _read_features(
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
     atlas, subcortex = sources.atlas, sources.subcortex
-    X = np.full((len(scans), len(atlas), len(names)), np.nan)
+    X = np.full((len(scans), len(atlas.names), len(names)), np.nan)
     for column, name in enumerate(names if len(scans) else ()):
         values, measure, n_read = X[..., column], get_measure(name), 0
         found: Sequence[Source]

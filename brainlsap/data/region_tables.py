@@ -6,11 +6,17 @@ every region, both hemispheres in one file or in two, PET over time. Columns may
 their measure (`lh_cuneus_thickness`), the first head (`lh.aparc.a2009s.thickness`,
 `Measure:volume`) or the file's name (`thickness.csv`) may say it for all, or nothing
 does.
+
+PETSurfer's `mri_gtmpvc` writes `gtm.stats.dat` without a header: index, number, name
+and tissue of a segment, voxels, variance reduction, uptake, and in newer versions the
+residual. petprep_extract_tacs writes `frame_start frame_end <regions>`, PETPrep
+`FrameTimesStart FrameTimesEnd <regions>`: activity over time, which becomes SUVR by
+the average over frames divided by that of a reference region. Where that region has
+several parts, each counts by its volume, which both write into `*_morph.tsv`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -22,7 +28,6 @@ from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
 from brainlsap.data.measures import WORDS, Measure
-from brainlsap.data.pet_tables import average_frames, is_time_series, read_gtm_stats
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     NAME_COLUMNS,
@@ -32,9 +37,16 @@ from brainlsap.data.tables import (
     listed,
     parse_numbers,
     read_columns,
+    read_lines,
+    read_table,
     sheets_of,
 )
-from brainlsap.exceptions import BrainlsapError, FileFormatError, RegionNameError
+from brainlsap.exceptions import (
+    BrainlsapError,
+    FileFormatError,
+    ParameterError,
+    RegionNameError,
+)
 
 # Covariates that a study adjusts for, though they are named like regions.
 _HEAD_SIZES = (
@@ -49,6 +61,15 @@ _SUFFIX = re.compile(rf"(.+?)[-_. ]({'|'.join(WORDS)})", re.IGNORECASE)
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
 _COPY = re.compile(r"\.\d+$")
+# Reference region -> cores of the names whose mean it is.
+REFERENCES = {
+    "cerebellar cortex": ("cerebellumcortex",),
+    "cerebellar white matter": ("cerebellumwhitematter",),
+    "pons": ("pons",),
+    "brain stem": ("brainstem",),
+    "whole cerebellum": ("cerebellumcortex", "cerebellumwhitematter"),
+}
+_STARTS, _ENDS = ("frame_start", "frametimesstart"), ("frame_end", "frametimesend")
 
 
 class ScanTable(NamedTuple):
@@ -192,9 +213,8 @@ def read_region_values(
     if path.name.endswith("gtm.stats.dat"):
         names, cells = read_gtm_stats(path, reference)
         notes = (divided if reference else "PET: values as mri_gtmpvc scaled them",)
-    elif is_time_series(tuple(table := read_columns(path))):
-        whole = pd.DataFrame(table, dtype=object)
-        names, cells = average_frames(path, whole, frames, reference)
+    elif is_time_series(table := read_columns(path)):
+        names, cells = average_frames(path, pd.DataFrame(table), frames, reference)
         names = [_split_head(head, atlas)[1] for head in names]
         notes = (divided,)
     else:
@@ -202,18 +222,14 @@ def read_region_values(
         if beside := other_side(path):
             more = _read_plain(beside, read_columns(beside), measure, atlas)
             names, cells = [*names, *more[0]], [*cells, *more[1]]
-    try:
-        rows, _ = atlas.rows(names)
-    except RegionNameError as error:
-        raise RegionNameError(f"{path}: {unknown_names(names, atlas)}") from error
+    if wrong := unknown_names(names, atlas):
+        raise RegionNameError(f"{path}: {wrong}")
+    rows, _ = atlas.rows(names)
     places = np.flatnonzero(rows >= 0)
     values = np.full(len(atlas), np.nan)
+    heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
     kept = np.array(cells, dtype=object)[rows[places]]
-    try:
-        values[places] = kept.astype(float)  # None becomes NaN
-    except ValueError:
-        heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
-        parse_numbers(path, pd.DataFrame(kept[None], columns=heads, dtype=object))
+    values[places] = parse_numbers(path, kept[None], heads)[0]
     if (
         atlas.cortex[places].all()
         and not atlas.cortex.all()
@@ -227,16 +243,6 @@ def read_region_values(
     return values, notes, places
 
 
-@lru_cache(maxsize=64)  # tables of a study repeat their heads
-def _find_columns(
-    heads: tuple[str, ...], values: tuple[str, ...]
-) -> tuple[str | None, str | None, str | None, list[str]]:
-    """Return the heads of names, values and sides, and those that tell scans apart."""
-    scans = [head for head in heads if find_column([head], _SCAN_COLUMNS)]
-    name, side = find_column(heads, NAME_COLUMNS), find_column(heads, SIDE_COLUMNS)
-    return name, find_column(heads, values), side, scans
-
-
 def _read_plain(
     path: Path,
     table: Mapping[str, Sequence[str | None]],
@@ -246,22 +252,22 @@ def _read_plain(
     """Return names and cells of a table with a row, or a column, for every region."""
     found = SIDE_IN_NAME.search(path.name)
     side = found[1][0].upper() if found else None
-    heads = tuple(table)
-    name_column, column, side_column, scans = _find_columns(heads, measure.columns)
-    if name_column is None and len(table[heads[0]]) == 1:
+    name_column = find_column(table, NAME_COLUMNS)
+    if name_column is None and len(next(iter(table.values()))) == 1:
         whole = pd.DataFrame(table, dtype=object)
         values, kinds, _ = _read_columns(path, whole, atlas, side)
         best: dict[str, str | float | None] = {}
         for word in ("", *measure.words[::-1]):  # the measure's own columns count most
             best |= {atlas.names[i]: v[0] for (w, i), v in values.items() if w == word}
-            strangers = [_split_head(head, atlas) for head in kinds["strangers"]]
-            best |= {name: None for said, name in strangers if said == word}
+            heads = [_split_head(head, atlas) for head in kinds["strangers"]]
+            best |= {name: None for said, name in heads if said == word}
         return list(best), list(best.values())
+    column = find_column(table, measure.columns)
     if name_column is None or column is None:
         wanted = NAME_COLUMNS if name_column is None else measure.columns
-        told = f"{', '.join(wanted)}; found {', '.join(heads)}"
+        told = f"{', '.join(wanted)}; found {', '.join(table)}"
         raise FileFormatError(f"{path}: no column headed {told}.")
-    for head in scans:
+    for head in [one for one in table if find_column([one], _SCAN_COLUMNS)]:
         said = [*dict.fromkeys(cell for cell in table[head] if cell)]
         if len(said) > 1:  # a second visit could pass for the other side
             raise FileFormatError(
@@ -269,6 +275,7 @@ def _read_plain(
                 f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
             )
     names = [name or "" for name in table[name_column]]
+    side_column = find_column(table, SIDE_COLUMNS)
     words = table[side_column] if side_column else [side] * len(names)
     sides = [HEMISPHERE_WORDS.get((word or "").lower()) for word in words]
     names = [
@@ -309,3 +316,169 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
         hint = atlas.settings.get("remake_values", "")
         return f"{error} {hint if atlas.other_atlas(names) else ''}".rstrip()
     return ""
+
+
+def read_gtm_stats(
+    path: Path, reference: str | Path | None = None
+) -> tuple[list[str], np.ndarray]:
+    """Return names and uptake of PETSurfer's segments.
+
+    `reference`, a key of `REFERENCES` or a segment's name, becomes 1; by default
+    values stay as `mri_gtmpvc` scaled them (to the pons unless told otherwise).
+    """
+    rows = [line.split() for line in read_lines(path)]
+    counted = [row[0] for row in rows] == [str(i) for i in range(1, len(rows) + 1)]
+    if {len(row) for row in rows} not in ({7}, {8}) or not counted:
+        raise FileFormatError(
+            f"{path}: expected PETSurfer's rows of 7 or 8 cells, counted 1, 2 ... in "
+            "their first column. The file may be cut short."
+        )
+    table = pd.DataFrame([row[:7] for row in rows])
+    names, (voxels, values) = table[2].tolist(), parse_numbers(path, table[[4, 6]]).T
+    if reference is not None:
+        volumes = dict(zip(names, voxels.tolist(), strict=True))
+        values = values / _reference_value(path, names, values, reference, volumes)
+    return names, values
+
+
+def is_time_series(heads: Iterable[str]) -> bool:
+    """Return whether columns are of activity over time.
+
+    >>> is_time_series(["FrameTimesStart", "FrameTimesEnd", "Left-Thalamus"])
+    True
+    """
+    return None not in [find_column(heads, words) for words in (_STARTS, _ENDS)]
+
+
+def average_frames(
+    path: Path,
+    table: pd.DataFrame,
+    frames: tuple[float, float] | None = None,
+    reference: str | Path | None = None,
+) -> tuple[list[str], np.ndarray]:
+    """Average activity over a window of frames, divided by that of a reference.
+
+    `frames` is the start and end of the window, needless where there is one frame;
+    `reference` a key of `REFERENCES`, a column, or a file of its own (by default
+    PETPrep's one `_ref-` file beside the table).
+    """
+    names, values = _mean_of_frames(path, table, frames)
+    if reference is None:
+        stem = path.name.partition("_desc-")[0]
+        files = list(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
+    else:
+        files = [Path(reference)] if str(reference).endswith(".tsv") else []
+    if len(files) == 1 and files[0] != path:
+        parts, means = _mean_of_frames(files[0], read_table(files[0]), frames)
+        if len(parts) != 1:
+            wanted = f"a time series of one reference region, got {listed(parts, 6)}"
+            raise FileFormatError(f"{files[0]}: expected {wanted}.")
+        return names, values / _above_zero(files[0], parts[0], means[0])
+    if reference is None:
+        raise ParameterError(
+            f"{path} holds activity over time; name the region that is to be 1 by "
+            f"reference=, one of {', '.join(REFERENCES)}, a column or a file."
+        )
+    volumes = _volumes(path)
+    return names, values / _reference_value(path, names, values, reference, volumes)
+
+
+def _mean_of_frames(
+    path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
+) -> tuple[list[str], np.ndarray]:
+    """Return the regions of a time series, and their means over a window."""
+    edges = [find_column(table, words) for words in (_STARTS, _ENDS)]
+    if None in edges:
+        raise FileFormatError(f"{path}: no columns of starts and ends of frames.")
+    # a head may be empty: such a column counts the rows
+    names = [head for head in table if head and head not in edges]
+    start, end = parse_numbers(path, table[edges]).T
+    weights = frame_weights(path, start, end, frames)
+    used = weights > 0
+    return names, weights[used] @ parse_numbers(path, table[names])[used]
+
+
+def frame_weights(
+    path: Path, start: np.ndarray, end: np.ndarray, frames: tuple[float, float] | None
+) -> np.ndarray:
+    """Return the share of every frame in the average."""
+    if not start.size or not (end > start).all() or (start[1:] < end[:-1] - 1e-6).any():
+        raise FileFormatError(
+            f"{path}: frames must follow each other, each ending after it starts."
+        )
+    if frames is None and len(start) > 1:
+        raise ParameterError(
+            f"{path}: {len(start)} frames from {start[0]:g} to {end[-1]:g}; say "
+            "which to average by frames=, as start and end."
+        )
+    first, last = frames or (start[0], end[0])
+    inside = (start >= first - 1e-6) & (end <= last + 1e-6)
+    touched = (start < last - 1e-6) & (end > first + 1e-6)
+    duration = np.where(inside, end - start, 0)
+    is_whole = np.isclose(duration.sum(), last - first, rtol=1e-3)
+    if not inside.any() or (touched & ~inside).any() or not is_whole:
+        edges = ", ".join(f"{edge:g}" for edge in (*start[:40], end[-1]))
+        raise FileFormatError(
+            f"{path}: the window {first:g} to {last:g} must begin and end where frames "
+            f"do and be filled by them; they change at {edges}."
+        )
+    return duration / duration.sum()
+
+
+def _volumes(path: Path) -> dict[str, float]:
+    """Return the volumes of regions from `*_morph.tsv`, empty where there is none.
+
+    petprep_extract_tacs writes it beside the activity, PETPrep into `anat`; both with
+    the columns `index`, `name` and `volume-mm3`.
+    """
+    segmentation = re.search(r"_seg-[A-Za-z0-9]+", path.name)
+    pattern = f"*{segmentation[0]}*_morph.tsv" if segmentation else "*_morph.tsv"
+    above = path.parent.parent
+    for folder in (path.parent, above / "anat", above.parent / "anat"):
+        found = list(folder.glob(pattern))
+        table = read_table(found[0]) if len(found) == 1 else pd.DataFrame()
+        if {"name", "volume-mm3"} <= set(table):
+            sizes = parse_numbers(found[0], table[["volume-mm3"]])[:, 0].tolist()
+            return dict(zip(table["name"], sizes, strict=True))
+    return {}
+
+
+def _reference_value(
+    path: Path,
+    names: Sequence[str],
+    values: np.ndarray,
+    reference: str | Path,
+    volumes: dict[str, float],
+) -> float:
+    """Return the mean of a reference region over its volume.
+
+    Without volumes, left and right of one structure count alike; two tissues do not.
+    """
+    side, core = split_name(str(reference))
+    cores = REFERENCES.get(str(reference).lower(), (core,))
+    parts = [(row, *split_name(name)) for row, name in enumerate(names)]
+    found = {row: core for row, s, core in parts if core in cores and side in (None, s)}
+    if set(found.values()) != set(cores):
+        raise FileFormatError(
+            f"{path}: no region {reference!r} to refer to; known are "
+            f"{', '.join(REFERENCES)} and the regions of the file."
+        )
+    weights = np.array([volumes.get(names[row], np.nan) for row in found])
+    if not (weights > 0).all():
+        if len(cores) > 1:
+            raise FileFormatError(
+                f"{path}: the {reference} has {len(found)} parts, which count by their "
+                "volumes, and those are not known; expected a *_morph.tsv (name, "
+                "volume-mm3) beside it or in anat. Make it, or give another reference=."
+            )
+        weights = np.ones(len(found))
+    mean = np.average(values[list(found)], weights=weights)
+    return _above_zero(path, str(reference), float(mean))
+
+
+def _above_zero(path: Path, reference: str, value: float) -> float:
+    if not 0 < value < np.inf:
+        raise FileFormatError(
+            f"{path}: {reference} has the mean {value:g}; expected more than 0."
+        )
+    return value

@@ -96,8 +96,9 @@ def find_names(
     """Return the names of the rows of a matrix, and whence they are.
 
     `labels` count before the names of the file's `own`, these before lists beside the
-    matrix, and last the order of a tool. Raises FileFormatError with the candidates
-    where neither a list nor the number of rows says whose order it is.
+    matrix (BIDS, BEP017, writes a `.json` of its name, scilpy and Connectoflow a
+    `labels_list.txt`), and last the order of a tool. Raises FileFormatError with the
+    candidates where neither a list nor the number of rows says whose order it is.
     """
     n = len(values)
     if row_order is not None:
@@ -116,8 +117,17 @@ def find_names(
         lists = [f"{folder}/{name}" for name in (*beside, *_SIDECARS)]
         lists += [f"{one}/{name}" for one in above for name in _SIDECARS]
         # few matrices have one; a Path for every place would cost more than to read it
-        if there := [Path(one) for one in lists if os.access(one, os.F_OK)]:
-            names, origin = _names_beside(path, there, n)
+        for file in [Path(one) for one in lists if os.access(one, os.F_OK)]:
+            if file == path or not file.is_file():
+                continue
+            is_json = file.suffix == ".json"
+            found = _bids_nodes(file) if is_json else read_names(file)
+            # one above that has another length is of other matrices
+            if found is not None and (len(found) == n or file.parent == folder):
+                # the name of a .json differs by scan
+                what = "the .json beside the matrix" if is_json else file.name
+                names, origin = found, f"rows named by {what}"
+                break
     if names is None:
         return _names_by_size(path, values, atlas, row_order)
     if len(names) != n:
@@ -126,26 +136,6 @@ def find_names(
             "each row. Correct them, or give others by labels=."
         )
     return tuple(names), origin
-
-
-def _names_beside(
-    path: Path, lists: Sequence[Path], n: int
-) -> tuple[tuple[str, ...] | None, str]:
-    """Return the names in a list beside a matrix of n rows, and which it is.
-
-    BIDS (BEP017) writes a `.json` of its name, scilpy and Connectoflow a
-    `labels_list.txt`, people a `labels.txt` or `labels.csv`. One in the folders above
-    that has another length is of other matrices.
-    """
-    for file in lists:
-        if file.is_file() and file != path:
-            is_json = file.suffix == ".json"
-            found = _bids_nodes(file) if is_json else read_names(file)
-            if found is not None and (len(found) == n or file.parent == path.parent):
-                # the name of a .json differs by scan
-                what = "the .json beside the matrix" if is_json else file.name
-                return found, f"rows named by {what}"
-    return None, ""
 
 
 def _names_by_size(

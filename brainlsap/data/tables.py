@@ -183,18 +183,20 @@ def describe_dataset(
         partial.write_text(text, encoding="utf-8")
 
 
-def parse_numbers(path: str | Path, table: pd.DataFrame) -> np.ndarray:
+def parse_numbers(
+    path: str | Path, table: pd.DataFrame | np.ndarray, heads: Sequence[str] = ()
+) -> np.ndarray:
     """Return a table of text as numbers, NaN where missing.
 
     Raises FileFormatError that names row and column of the cells that are no numbers.
     """
-    cells = table.to_numpy(dtype=object)
+    cells, heads = np.asarray(table, dtype=object), heads or list(table)
     try:
         return cells.astype(float)  # None becomes NaN
     except ValueError:
         parsed = pd.to_numeric(cells.ravel(), errors="coerce").reshape(cells.shape)
     wrong = [
-        f"{cells[row, column]!r} in row {row + 1}, column {table.columns[column]!r}"
+        f"{cells[row, column]!r} in row {row + 1}, column {heads[column]!r}"
         for row, column in np.argwhere(pd.isna(parsed) & ~pd.isna(cells))
     ]
     raise FileFormatError(

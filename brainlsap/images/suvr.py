@@ -12,7 +12,7 @@ from nibabel.affines import apply_affine, from_matvec, voxel_sizes
 from scipy import ndimage
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.pet_tables import REFERENCES, frame_weights
+from brainlsap.data.region_tables import REFERENCES, frame_weights
 from brainlsap.exceptions import FileFormatError, ParameterError, reading
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image

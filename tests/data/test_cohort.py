@@ -213,7 +213,7 @@ def test_what_is_not_a_cohort_is_refused(tmp_path):
         Cohort.load(tmp_path / "absent.h5")
     text = tmp_path / "text.h5"
     text.write_text("no HDF5")
-    with pytest.raises(FileFormatError, match=r"text\.h5: not a whole cohort file"):
+    with pytest.raises(FileFormatError, match=r"text\.h5: cannot be read as a cohort"):
         Cohort.load(text)
     path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
     with h5py.File(path, "a") as file:
@@ -232,7 +232,7 @@ def test_cut_or_damaged_files_never_give_other_numbers(tmp_path):
             Cohort.load(path)
     place = whole.index(cohort.features[0].tobytes())
     path.write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
-    with pytest.raises(FileFormatError, match="not a whole cohort file"):
+    with pytest.raises(FileFormatError, match="cannot be read as a cohort"):
         Cohort.load(path)
 
 
