@@ -393,7 +393,8 @@ def check(study: str, **options: Any) -> None:
     print("\nUnusual scans:", *lines, sep="\n  ")
     leaks = brainlsap.evaluation.audit(cohort, folds)
     told = leaks["severity"] + ": " + leaks["finding"] + ". " + leaks["what_to_do"]
-    lines = [textwrap.fill(one, 96, subsequent_indent="  ") for one in told]
+    fill = partial(textwrap.fill, width=96, subsequent_indent="  ")
+    lines = [fill(_in_flags(one, run)) for one in told]
     title = "\nLeaks and other explanations of a score:"
     print(title, *(lines or ["none found"]), sep="\n  ")
     # other folds than these would have the two on both sides

@@ -305,7 +305,7 @@ class Atlas:
             raise RegionNameError(
                 f"{len(unknown)} of {len(texts)} names unknown to atlas {self.name}: "
                 f"{_listed(shown, len(unknown))}. Give each region by its name with "
-                f"its side, such as {self.names[0]!r}."
+                f"its side, such as {self.names[0]!r}, or name another atlas=."
             )
         shown = [
             f"{self.names[row]} as {', '.join(map(repr, known))}"
@@ -519,8 +519,8 @@ def load_atlas(name: str | Path | Atlas) -> Atlas:
     table = path / "regions.tsv" if path.is_dir() else path
     if not table.is_file():
         raise ParameterError(
-            f"atlas must be one of {', '.join(available_atlases())}, or the path of a "
-            f"regions.tsv or of a folder that holds one, got {str(name)!r}."
+            f"atlas must be one of {', '.join(available_atlases())}, a folder made by "
+            f"brainlsap atlas, a regions.tsv, or Atlas.from_names, got {str(name)!r}."
         )
     return _read_atlas(table)
 

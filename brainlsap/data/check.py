@@ -236,7 +236,9 @@ def suggest_options(  # noqa: C901 (step by step)
             checked = check_cohort(folder, **asked | tried)
         if checked.is_sound:
             return [tried]
-        if _n_left(checked) < fewest:
+        # matrices all the same: what their rows are is the next question
+        is_matrix = "a matrix of" in " ".join(checked.faults) and not best
+        if (way and is_matrix) or _n_left(checked) < fewest:
             fewest, best = _n_left(checked), [tried]
     return best
 

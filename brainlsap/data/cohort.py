@@ -411,7 +411,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
     shapes = {"connectomes": (*sizes[:2], sizes[1]), "features": sizes}
     faults += [
         f"{what} must have shape {shape} for {sizes[0]} scans, the {sizes[1]} regions "
-        f"of {cohort.atlas.name} and {sizes[2]} feature names, got {given}"
+        f"of {cohort.atlas.name} (atlas=) and {sizes[2]} feature names, got {given}"
         for what, shape in shapes.items()
         if (given := getattr(cohort, what).shape) != shape
     ]

@@ -126,6 +126,7 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
     path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
     words = re.split(r"[^a-z0-9]+", path.name.lower())
     of_file = {WORDS[word] for word in words if word in WORDS}
+    of_file = of_file - {"suvr"} or of_file  # suvr_fdg.csv is of FDG
     side, said = None, of_file.pop() if len(of_file) == 1 else ""
     if found := FREESURFER_HEAD.fullmatch(table.columns.name):
         side = found[1].upper() if found[1] else None

@@ -24,13 +24,13 @@ CHECKS = {
     "label in the features": ("error", "Leave it out: one is made from the other."),
     "clinical score as feature": ("warning", "Leave it out: labels may rest on it."),
     "family in two folds": ("warning", "Keep families together, with join_groups."),
-    "site in two folds": ("note", "For other sites, hold out whole ones (leave_out)."),
+    "site in two folds": ("note", "For other sites, hold out whole ones: leave_out=."),
     "missing values tell the label": ("warning", "Find out why, or leave them out."),
     "label from one column": (
         "warning",
         "Report this score beside the model's; regress it out, or hold out sites.",
     ),
-    "covariates missing": ("note", "Add them to the table of people, or covariates=."),
+    "covariates missing": ("note", "Add them to the table of people, or from_arrays."),
 }
 """Every check by name: how grave a finding is, and what to do about it."""
 
@@ -217,7 +217,7 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
     if missing := sorted({*ALONE[:3]} - {*kinds.values(), of_label}):
         heads = [f"{kind} ({', '.join(COVARIATES[kind])})" for kind in missing]
-        finding = f"whether {', '.join(missing)} tell the label could not be checked: "
+        finding = f"what {', '.join(missing)} alone tell of the label was not checked: "
         yield _found("covariates missing", f"{finding}no column {', '.join(heads)}")
     for column, kind in kinds.items():
         values = cohort.table[column]

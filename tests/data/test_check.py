@@ -172,6 +172,17 @@ def test_names_in_another_case_are_the_one_fault(study, tiny):
     assert "in participants.tsv only in upper and lower case: sub-X05 (sub-x" in fault
 
 
+def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, tiny):
+    move(study, "*connectivity.csv", "sc")
+    for path in (study / "sc").iterdir():
+        path.write_text("\n".join(["1 " * 9] * 9))
+    options = {"atlas": tiny, "feature": "fdg"}
+    (found,) = suggest_options(check_cohort(study, **options), options)
+    assert found == {"pattern": f"sc/{FLAT}"}
+    (fault,) = check_cohort(study, **options | found).faults
+    assert "a matrix of 9 x 9 without names" in fault
+
+
 def suggested(capsys, *words):
     """Return exit code of a command, and the commands that it suggests."""
     code = main([*map(str, words)])
