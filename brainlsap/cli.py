@@ -214,10 +214,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     call: Callable[..., None] = options.pop("call")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    study = options.get("study")
     try:
-        if study and not Path(study).exists():  # before anything heavy is imported
-            raise BrainlsapError(f"{study}: no such file or folder")
+        if not Path(options.get("study", ".")).exists():  # before heavy imports
+            raise BrainlsapError(f"{options['study']}: no such file or folder")
         call(**options)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_in_flags(str(error), call)}", file=sys.stderr)
@@ -280,9 +279,8 @@ OUT  folder to write
 def simulate(out: str, style: str = "mrtrix", **how: Any) -> None:
     """Write a simulated study with a planted answer."""
     cohort = brainlsap.make_cohort(**how)
-    folder = brainlsap.simulation.write_study_folder(
-        cohort, out, style=style, verbose=True
-    )
+    write = brainlsap.simulation.write_study_folder
+    folder = write(cohort, out, style=style, verbose=True)
     print(f"Study: {folder}: {cohort}")
 
 
@@ -394,9 +392,8 @@ def check(study: str, **options: Any) -> None:
     leaks = brainlsap.evaluation.audit(cohort, folds)
     told = leaks["severity"] + ": " + leaks["finding"] + ". " + leaks["what_to_do"]
     fill = partial(textwrap.fill, width=96, subsequent_indent="  ")
-    lines = [fill(_in_flags(one, run)) for one in told]
-    title = "\nLeaks and other explanations of a score:"
-    print(title, *(lines or ["none found"]), sep="\n  ")
+    lines = [fill(_in_flags(one, run)) for one in told] or ["none found"]
+    print("\nLeaks and other explanations of a score:", *lines, sep="\n  ")
     # other folds than these would have the two on both sides
     is_leak = (leaks["severity"] == "error") | (leaks["check"] == "duplicate scans")
     if is_leak.any():
