@@ -322,7 +322,7 @@ def _plot_views(
     space = "\n" if is_narrow else " "
     titles = {view: view.capitalize().replace(" ", space) for view in views}
     head = HEAD + room + 3 * is_narrow
-    heads = [head, *[head if len(lines) > 1 else 3.0] * (len(names) - 1)]
+    heads = [head, *[head if len(lines) > 1 else 2.0] * (len(names) - 1)]
     sides = {v: [side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in views}
     foot = 2.0 * any(len(one) > 1 for one in sides.values())
     fixed = sum(heads) * len(lines) + foot * len(names) * len(lines)
