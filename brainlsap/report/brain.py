@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,6 @@ from brainlsap.report import brain_raster as raster
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import MM, PAGE, new_figure, styled
 from brainlsap.report.plots import QUARTERS, scales_in_training
-
-Maps: TypeAlias = pd.DataFrame
-"""A row a region of the atlas, and a column a map, by title."""
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
@@ -136,9 +133,8 @@ def plot_regions(
             ratios = {view: one.width / one.height for view, one in shown.items()}
             room = 3.0 * any(labels.values())
             drawing = _plot_views(maps, scale, texts, width, figure, ratios, draw, room)
-            cortex = [raster.region_mesh(atlas, side, below=False) for side in "LR"]
-            parts = np.concatenate([below, *(one.region for one in cortex)])
-            located = np.isin(np.arange(len(atlas)), parts)
+            cortex = [atlas.vertex_labels(side) for side in "LR"]
+            located = np.isin(np.arange(len(atlas)), np.concatenate([below, *cortex]))
         elif located.any():
             note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres."
             ends = {v: np.ptp(GLASS[v][1:], axis=1) for v in _views(views, [*GLASS])}
@@ -164,9 +160,9 @@ def plot_regions(
 
 def _views(asked: str | Sequence[str], seen: list[str]) -> list[str]:
     """Return views by their full names."""
-    groups = {"all": seen, **{one: [one] for one in seen}}
-    groups |= {one: [f"{one} left", f"{one} right"] for one in SIDEWAYS[:2]}
-    groups = {k: group for k, group in groups.items() if {*group} <= {*seen}}
+    names = [*seen, *(one.split()[0] for one in seen)]
+    groups = {n: [one for one in seen if one.startswith(n)] for n in names}
+    groups["all"] = seen
     views = [asked] if isinstance(asked, str) else asked
     for view in views:
         check_choice("views", view, groups)
@@ -254,7 +250,7 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
 
 
 def color_scale(
-    maps: Maps, cmap: Any, vmin: float | None, vmax: float | None
+    maps: pd.DataFrame, cmap: Any, vmin: float | None, vmax: float | None
 ) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
     low, high = lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
@@ -279,7 +275,7 @@ def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
 
 
 def _plot_views(
-    maps: Maps,
+    maps: pd.DataFrame,
     scale: Any,
     texts: tuple[str, str],
     width: float,
@@ -461,7 +457,7 @@ def _wrap(text: str, width: float) -> str:
 
 
 def _plot_dots(
-    maps: Maps, scale: Any, texts: tuple[str, str], width: float, figure: Any
+    maps: pd.DataFrame, scale: Any, texts: tuple[str, str], width: float, figure: Any
 ) -> Any:
     """Draw a dot a region in the order of the first map, one column a map."""
     title, label = texts

@@ -11,16 +11,10 @@ from matplotlib.colors import Colormap, to_hex
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
+from brainlsap.report import brain_raster as raster
 from brainlsap.report.brain import color_scale, region_colors, region_maps
-from brainlsap.report.brain_raster import VIEWS, region_mesh, subcortical_meshes
 
-# Where the viewer stands, and what is up.
-_CAMERAS = {
-    "left": ((-1.7, 0, 0), (0, 0, 1)),
-    "right": ((1.7, 0, 0), (0, 0, 1)),
-    "above": ((0, 0, 1.7), (0, 1, 0)),
-    "below": ((0, 0, -1.7), (0, 1, 0)),
-}
+_DISTANCE = 1.7  # of the viewer, in sizes of the brain
 _APART = 4.0  # mm between the hemispheres, which inflation pushes into each other
 _LIGHTING = {"ambient": 0.75, "diffuse": 0.4, "specular": 0.02, "roughness": 0.9}
 
@@ -146,9 +140,9 @@ def _describe(atlas: Atlas, place: int, value: float) -> str:
 
 def _pieces(atlas: Atlas) -> list[Piece]:
     pieces: list[Piece] = []
-    for below in (False, True) if subcortical_meshes(atlas) else (False,):
+    for below in (False, True) if raster.subcortical_meshes(atlas) else (False,):
         for side, sign in (("L", -1), ("R", 1)):
-            points, faces, regions = region_mesh(atlas, side, below=below)
+            points, faces, regions = raster.region_mesh(atlas, side, below=below)
             if not below:
                 inwards = _APART / 2 - (sign * points[:, 0]).min()
                 points = points + np.array([sign * inwards, 0, 0])
@@ -167,11 +161,12 @@ def _pieces(atlas: Atlas) -> list[Piece]:
 def _views(pieces: list[Piece]) -> dict[str, list[Any]]:
     """Return what each view shows, and from where."""
     views = {}
-    for view, lines in VIEWS.items():
+    for view, lines in raster.VIEWS.items():
         sides = {side for line in lines for side, _ in line}
         below = view == "subcortex"
         seen = [side in sides and where == below for _, side, where, _ in pieces]
-        eye, up = (dict(zip("xyz", v, strict=True)) for v in _CAMERAS[lines[0][0][1]])
+        _, up, near = raster.CAMERAS[lines[0][0][1]]
+        eye, up = (dict(zip("xyz", v, strict=True)) for v in (_DISTANCE * near, up))
         if any(seen):
             camera = {"scene.camera": {"eye": eye, "up": up}}
             views[view.capitalize()] = [{"visible": [*seen, True]}, camera]

@@ -32,7 +32,7 @@ VIEWS: dict[str, tuple[tuple[tuple[str, str], ...], ...]] = {
     "subcortex": ((("L", "left"), ("R", "right")), (("L", "right"), ("R", "left"))),
 }
 # Viewer -> axes of the picture in RAS coordinates: to the right, up, to the viewer.
-_CAMERAS = {
+CAMERAS = {
     "left": np.array([[0, -1, 0], [0, 0, 1], [-1, 0, 0]], float),
     "right": np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], float),
     "above": np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]], float),
@@ -157,7 +157,7 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
         left, bottom = 0.0, top
         for hemisphere, viewer in line:
             mesh = region_mesh(atlas, hemisphere, below=below)
-            points = mesh.points @ _CAMERAS[viewer].T
+            points = mesh.points @ CAMERAS[viewer].T
             low, high = points.min(axis=0), points.max(axis=0)
             points += (left - low[0], top - high[1], 0)
             parts.append(mesh._replace(points=points))

@@ -265,8 +265,5 @@ TEMPLATES = Environment(
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
 TEMPLATES.globals |= {"auc": ranking_auc, "verdict": ranking_verdict}
-TEMPLATES.globals |= {
-    "chosen": chosen_text,
-    "cut_short": cut_short,
-    "null_heading": NULL_HEADING,
-}
+TEMPLATES.globals |= {"chosen": chosen_text, "cut_short": cut_short}
+TEMPLATES.globals["null_heading"] = NULL_HEADING

@@ -260,7 +260,6 @@ def _write_private(evaluation: Evaluation, folder: Path) -> None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
     for one in folder.rglob("*"):
         one.chmod(0o700 if one.is_dir() else 0o600)
-    folder.chmod(0o700)
 
 
 def withholder(table: pd.DataFrame) -> Callable[[str], str]:

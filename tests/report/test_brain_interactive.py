@@ -55,18 +55,16 @@ def test_a_menu_switches_between_maps():
 def test_views_show_their_hemisphere_and_the_subcortex_stands_alone():
     figure = interactive_brain(MAPS, ATLAS)
     texts = [trace.hovertext or "" for trace in figure.data]
-    views = {
-        button.label: button.args[0] for button in figure.layout.updatemenus[1].buttons
+    seen = {
+        one.label: np.array(texts)[one.args[0]["visible"]]
+        for one in figure.layout.updatemenus[1].buttons
     }
-    assert len(views) == 7
+    assert len(seen) == 7
     for view, side in (("Lateral left", "ctx-lh"), ("Medial right", "ctx-rh")):
-        seen = {t for t, on in zip(texts, views[view]["visible"], strict=True) if on}
-        named = {text for text in seen if "ctx-" in text or "Thalamus" in text}
+        named = {text for text in seen[view] if "ctx-" in text or "Thalamus" in text}
         assert named
         assert all(side in text for text in named)
-    below = [
-        t for t, on in zip(texts, views["Subcortex"]["visible"], strict=True) if on
-    ]
+    below = seen["Subcortex"]
     assert len(below) == 14 + 1  # and the bar
     assert not any("ctx-" in text for text in below)
 

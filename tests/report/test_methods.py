@@ -68,6 +68,9 @@ def with_study(evaluation, **settings):
     return text_of(evaluation, settings=evaluation.settings | settings)
 
 
+ANY = (with_model, with_cohort, with_study)
+
+
 @pytest.mark.parametrize(
     ("change", "name", "phrase"),
     [
@@ -75,10 +78,7 @@ def with_study(evaluation, **settings):
         *((with_cohort, *item) for item in READING),
         *((with_study, *item) for item in STUDY),
         *((with_study, name, "") for name in DESIGN),
-        *(
-            (change, "brand_new", "")
-            for change in (with_model, with_cohort, with_study)
-        ),
+        *((change, "brand_new", "") for change in ANY),
     ],
 )
 def test_an_option_that_changes_numbers_changes_the_text(
@@ -132,11 +132,9 @@ def test_words_for_paper(evaluation):
     provenance = {"subcortex": "mean", "scans": "baseline"}
     steps = {"harmonize": "SITE", "regress_out": ["AGE", "SEX"]}
     cohort = replace(evaluation.cohort, provenance=provenance)
-    people, model, design, results = methods_text(
-        replace(
-            evaluation, cohort=cohort, settings=evaluation.settings | {"steps": steps}
-        )
-    )
+    told = evaluation.settings | {"steps": steps}
+    one = replace(evaluation, cohort=cohort, settings=told)
+    people, model, design, results = methods_text(one)
     assert "54 scans of 36 participants in 3 groups by diagnosis" in people
     assert "CN (n = 12, 18 scans)" in people
     assert "by cortical thickness, measured in 6 of them" in people

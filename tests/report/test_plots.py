@@ -7,18 +7,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from brainlsap import report
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
-from brainlsap.report import (
-    class_differences,
-    plot_calibration,
-    plot_confusion,
-    plot_directions,
-    plot_roc,
-    plot_scales,
-    plot_scores,
-    plot_training,
-)
 
 
 def texts(axes):
@@ -27,7 +18,7 @@ def texts(axes):
 
 def test_scores_show_every_model_and_fold(make_evaluation):
     one = make_evaluation(failed=["Exact"])
-    axes = plot_scores(one)
+    axes = report.plot_scores(one)
     assert [tick.get_text() for tick in axes.get_yticklabels()] == list(one.models)
     assert "failed: 1 of 3" in texts(axes)
     mean = one.summary().query("model == 'LSAP-C' and score == 'balanced_accuracy'")
@@ -37,36 +28,36 @@ def test_scores_show_every_model_and_fold(make_evaluation):
     chance = next(line for line in axes.lines if line.get_linestyle() == "--")
     assert chance.get_xdata()[0] == pytest.approx(1 / 3)
     with pytest.raises(ParameterError, match="score"):
-        plot_scores(one, "recall")
+        report.plot_scores(one, "recall")
 
 
 def test_figures_are_pyplots_and_take_axes(evaluation):
-    axes = plot_scores(evaluation)
+    axes = report.plot_scores(evaluation)
     assert plt.gcf() is axes.figure
     _, given = plt.subplots()
-    assert plot_confusion(evaluation, axes=given) is given
+    assert report.plot_confusion(evaluation, axes=given) is given
 
 
 def test_confusion_counts_scans(evaluation):
-    axes = plot_confusion(evaluation, "majority")
+    axes = report.plot_confusion(evaluation, "majority")
     told = evaluation.predictions.query("model == 'majority'")
     hits = ((told["truth"] == "CN") & (told["predicted"] == "CN")).sum()
     assert texts(axes)[0].endswith(f"\n{hits}")
     n = (told["truth"] == "CN").sum()
     assert axes.get_yticklabels()[0].get_text() == f"CN\nn = {n}"
     with pytest.raises(ParameterError, match="model"):
-        plot_confusion(evaluation, "nobody")
+        report.plot_confusion(evaluation, "nobody")
 
 
 def test_calibration_is_of_probabilities(evaluation):
-    axes = plot_calibration(evaluation)
+    axes = report.plot_calibration(evaluation)
     assert len(axes.containers) == 8
     with pytest.raises(ParameterError, match="linear SVM gives no probabilities"):
-        plot_calibration(evaluation, "linear SVM")
+        report.plot_calibration(evaluation, "linear SVM")
 
 
 def test_roc_has_a_curve_of_every_class_and_its_area(evaluation):
-    axes = plot_roc(evaluation)
+    axes = report.plot_roc(evaluation)
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert [one.split()[0] for one in names] == list(evaluation.cohort.classes)
     told = evaluation.predictions.query("model == 'LSAP-C'")
@@ -75,33 +66,37 @@ def test_roc_has_a_curve_of_every_class_and_its_area(evaluation):
         for _, fold in told.groupby("fold")
     ]
     assert names[0].split()[1] == f"{np.mean(areas):.2f}"
-    assert plot_roc(evaluation, "linear SVM").lines  # of decision values
+    assert report.plot_roc(evaluation, "linear SVM").lines  # of decision values
     none = evaluation.predictions.assign(d_CN=np.nan, p_CN=np.nan)
     with pytest.raises(ParameterError, match="no ROC curve"):
-        plot_roc(replace(evaluation, predictions=none))
+        report.plot_roc(replace(evaluation, predictions=none))
 
 
 def test_directions_are_differences_from_the_first_class(evaluation):
     ranking = rank_regions(evaluation)
-    axes = plot_directions(evaluation, ranking, n_regions=2)
+    axes = report.plot_directions(evaluation, ranking, n_regions=2)
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert names == ["R&D_<50%>", "AD"]
     first = ranking.set_index("rank").loc[1.0, "region"]
-    found = class_differences(evaluation).query("`class` == 'AD'").set_index("region")
+    found = (
+        report.class_differences(evaluation)
+        .query("`class` == 'AD'")
+        .set_index("region")
+    )
     assert axes.containers[1].lines[0].get_xdata()[0] == found.loc[first, "difference"]
 
 
 def test_training_shows_losses_and_every_regions_scale(evaluation):
-    left, right = plot_training(evaluation)
+    left, right = report.plot_training(evaluation)
     assert len(left.lines) == 2 * 3
     assert len(right.lines) == evaluation.cohort.measured.sum()
-    left, right = plot_training(evaluation, "majority")
+    left, right = report.plot_training(evaluation, "majority")
     assert not left.lines
     assert not right.lines
 
 
 def test_figures_are_saved_for_journals(evaluation, tmp_path):
-    figure = plot_scores(evaluation).figure
+    figure = report.plot_scores(evaluation).figure
     figure.savefig(tmp_path / "a.svg")
     assert ">linear SVM</text>" in (tmp_path / "a.svg").read_text("utf-8")
     figure.savefig(tmp_path / "a.pdf")
@@ -114,7 +109,7 @@ def test_figures_are_saved_for_journals(evaluation, tmp_path):
 def test_scales_show_intervals_and_planted_regions(evaluation):
     ranking = rank_regions(evaluation)
     ranking = ranking.assign(planted=ranking["rank"] == 2)
-    axes = plot_scales(ranking, n_regions=3)
+    axes = report.plot_scales(ranking, n_regions=3)
     first = ranking.set_index("rank").loc[1.0]
     assert axes.get_yticklabels()[0].get_text() == first["region"]
     bar = axes.containers[0].lines[2][0].get_segments()[0]
@@ -123,4 +118,4 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert names == ["median region", "other", "planted"]
     with pytest.raises(ParameterError, match="no measured region"):
-        plot_scales(ranking.assign(rank=np.nan))
+        report.plot_scales(ranking.assign(rank=np.nan))
