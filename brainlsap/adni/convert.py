@@ -126,8 +126,7 @@ def import_adni(
         pairs, unused = pair_images(visits, found, window)
         by_visit = pairs.groupby(_VISIT)["modality"]
         has_all = by_visit.transform(lambda m: set(require) <= set(m)).astype(bool)
-        n_left = len(pairs.loc[~has_all, _VISIT].drop_duplicates())
-        if n_left:
+        if n_left := len(pairs.loc[~has_all, _VISIT].drop_duplicates()):
             notes.append(f"{n_left} visits lack one of {', '.join(require)}: left out")
         pairs = pairs[has_all].reset_index(drop=True)
         if pairs.empty:

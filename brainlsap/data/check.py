@@ -230,7 +230,8 @@ def suggest_options(  # noqa: C901 (step by step)
         bar.update()
         tried = change | way
         checked = check_cohort(folder, **asked | tried)
-        other = re.search(r"those of (\w+), not of", " ".join(checked.faults))
+        faults = " ".join(checked.faults)
+        other = re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults)
         if other is not None:
             tried |= {"atlas": other[1]}
             checked = check_cohort(folder, **asked | tried)

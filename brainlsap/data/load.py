@@ -333,9 +333,9 @@ def open_study(
     if paths and path != paths[0]:
         listed.notes.insert(0, f"people: read from {path.name}")
     listed.notes.extend(
-        f"{one.path.name}: left out, no column {label!r} in {', '.join(one.facts)}"
-        for one in sheets
-        if not (one.values or one.facts.empty or one.has(label))
+        f"{s.path.name}: left out, no column {label!r} in {', '.join([*s.facts][:5])}"
+        for s in sheets
+        if not (s.values or s.facts.empty or s.has(label))
     )
     if alike := [f"{name} ({there})" for name, there in files.respelt.items()]:
         listed.faults.append(

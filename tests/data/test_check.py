@@ -190,10 +190,11 @@ def suggested(capsys, *words):
     return code, [shlex.split(one)[1:] for one in lines if "  brainlsap check" in one]
 
 
-def test_suggested_commands_read_the_study(tmp_path, capsys):
+@pytest.mark.parametrize("style", ["named", "mrtrix"])
+def test_suggested_commands_read_the_study(tmp_path, capsys, style):
     """FreeSurfer's subjects beside a study of another atlas; the label is called so."""
     made = make_cohort(20, atlas="desikan82", feature=["fdg", "thickness"])
-    study = write_study_folder(made, tmp_path / "my study", style="named")
+    study = write_study_folder(made, tmp_path / "my study", style=style)
     (study / "derivatives" / "freesurfer").rename(tmp_path / "recons")
     code, commands = suggested(capsys, "check", study, "--label", "group")
     assert code == 2
