@@ -366,13 +366,12 @@ class Atlas:
             labels = self.regions["freesurfer_id"].astype(str)
             known = dict(zip(labels, self.names, strict=True))
             spelt = [known.get(text, "Unknown") for text in texts]
-        places = [self.find(name, hemisphere) for name in spelt]
-        is_kept = [
-            p is not None or not is_outside(n)
-            for p, n in zip(places, spelt, strict=True)
-        ]
-        kept = np.flatnonzero(is_kept)
-        found = [places[i] for i in kept]
+        places = {name: self.find(name, hemisphere) for name in spelt}
+        is_out = {
+            name: place is None and is_outside(name) for name, place in places.items()
+        }
+        kept = [i for i, name in enumerate(spelt) if not is_out[name]]
+        found = [places[spelt[i]] for i in kept]
         if None in found or len(set(found)) < len(found):
             self.match([spelt[i] for i in kept], hemisphere)  # says what is wrong
         rows = np.full(len(self.names), -1)

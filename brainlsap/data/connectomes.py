@@ -140,7 +140,8 @@ def read_connectome(
         if reader is None:
             raise FileFormatError(
                 f"{path}: connectomes are read from {', '.join(sorted(FORMATS))} "
-                f"files, got {path.suffix or 'a name without suffix'}."
+                f"files, got {path.suffix or 'a name without suffix'}. Of a tractogram "
+                "brainlsap.images.build_connectome makes one."
             )
         with reading(path, f"a {path.suffix} file"):
             raw, *others = reader(path)

@@ -366,7 +366,7 @@ class FeatureSources:
 
         Raises a CohortError where there is none for any scan.
         """
-        measure, found = get_measure(feature), list[Source | None]()
+        measure, found = get_measure(feature), list[Any]()
         for scan in scans if self.given is None else ():
             try:
                 found.append(self.files.regions(scan, feature, self.atlas))
@@ -375,14 +375,11 @@ class FeatureSources:
         if any(found):
             wanted = self.files.patterns.get(feature, measure.wanted)
             missing = f"no table of regions for {feature}; expected a file {wanted}"
-            sources = [
-                source
-                or "; not used: ".join(
-                    (f"{scan.name}: {missing}", *_other_tracers(feature, [scan]))
-                )
-                for scan, source in zip(scans, found, strict=True)
-            ]
-            return sources, [f"{feature}: read from a table of regions for every scan"]
+            for row in [row for row, source in enumerate(found) if not source]:
+                others = _other_tracers(feature, scans[row : row + 1])
+                fault = f"{scans[row].name}: {missing}"
+                found[row] = "; not used: ".join([fault, *others])
+            return found, [f"{feature}: read from a table of regions for every scan"]
         if self.given is None:
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
@@ -397,8 +394,8 @@ class FeatureSources:
         if self.given is None:
             folders = "FreeSurfer subjects, " if measure.in_stats else ""
             where = f"files {measure.wanted} beside the scans, {folders}{where}"
-        if feature not in KNOWN and feature.lower() in KNOWN:
-            where += f"; did you mean {feature.lower()!r}?"
+        is_alike = feature not in KNOWN and feature.lower() in KNOWN
+        where += f"; did you mean {feature.lower()!r}?" * is_alike
         unknown = [unknown_names(table.strangers, self.atlas) for table in self.tables]
         reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)

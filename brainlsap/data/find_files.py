@@ -269,10 +269,8 @@ class StudyFiles:
             person = ScanName(parts[0]).key[0].lower()
             is_person = parts[0].startswith("sub-") or person in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
-            subject = (
-                path if "stats" in folders and parts[1:] in ((), (visit,)) else None
-            )
-            scan = None
+            has_stats, scan = "stats" in folders, None
+            subject = path if has_stats and parts[1:] in ((), (visit,)) else None
             if is_person and any(name.startswith("lh.aparc") for name in names):
                 subject = path.parent if path.name == "stats" else path
                 scan = ScanName(parts[0], visit, parse_scan_name(subject.name).base)
@@ -280,11 +278,11 @@ class StudyFiles:
                 title = "_".join(subject.parts[len(root.parts) :])
                 if fnmatchcase(title, glob.removeprefix("!")) != (glob[:1] == "!"):
                     yield scan or parse_scan_name(title), subject, []
-            if "stats" in folders:
+            if has_stats:
                 folders[:] = [name for name in folders if name not in _FREESURFER]
-            is_subject = "stats" in folders and root != self.folder and len(parts) == 1
+            is_subject = has_stats and root != self.folder and len(parts) == 1
             if root == self.subjects_dir or not is_person or is_subject:
-                below = parts[0].startswith("sub-") and "stats" not in folders
+                below = parts[0].startswith("sub-") and not has_stats
                 folders[:] = [n for n in folders if below and n.startswith("ses-")]
                 continue
             if len(parts) > _DEEPEST:

@@ -45,7 +45,6 @@ from brainlsap.exceptions import (
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
-_TRACTOGRAMS = (".tck", ".trk", ".trx", ".trk.gz")
 # Arguments that say who and which files are in a study.
 WHERE: tuple[str, ...] = ("label", "classes", "scans", "subcortex", "features_table")
 WHERE += ("derivatives", "subjects_dir", "pattern")
@@ -213,11 +212,6 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         source = connectome
         if isinstance(source, str | Path) and source != NO_CONNECTOME:
             source = sources.files.inside(source)
-            if source.name.lower().endswith(_TRACTOGRAMS):
-                raise ParameterError(
-                    f"{connectome} is a tractogram; make a connectome of it with "
-                    "brainlsap.images.build_connectome first."
-                )
             stack = read_stack(source, atlas, labels, row_order)
         if isinstance(source, str):
             log.notes.append("the connectome: none was read; the model has to make one")

@@ -39,13 +39,13 @@ from brainlsap.data.tables import (
     read_columns,
     read_lines,
     read_table,
-    sheets_of,
 )
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,
     ParameterError,
     RegionNameError,
+    reading,
 )
 
 # Covariates that a study adjusts for, though they are named like regions.
@@ -105,7 +105,12 @@ def read_sheets(path: str | Path, atlas: Atlas) -> list[ScanTable]:
     Raises what the first raises where there is none.
     """
     found, errors = list[ScanTable](), list[BrainlsapError]()
-    for sheet in sheets_of(path):
+    sheets = [""]  # of a workbook: those that it has, where there are several
+    if Path(path).suffix.lower() == ".xlsx":
+        with reading(path, "an Excel workbook"), pd.ExcelFile(path) as book:
+            names = list(map(str, book.sheet_names))
+            sheets = names if len(names) > 1 else sheets
+    for sheet in sheets:
         try:
             found.append(read_scan_table(path, atlas, sheet))
         except BrainlsapError as error:

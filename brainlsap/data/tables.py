@@ -230,15 +230,6 @@ def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:
     return ", ".join(items[:most]) + more
 
 
-def sheets_of(path: str | Path) -> list[str]:
-    """Return the sheets of a workbook that has several, and [""] for other tables."""
-    if Path(path).suffix.lower() != ".xlsx":
-        return [""]
-    with reading(path, "an Excel workbook"), pd.ExcelFile(path) as book:
-        names = [str(name) for name in book.sheet_names]
-    return names if len(names) > 1 else [""]
-
-
 def _read_sheet(path: str | Path, sheet: str) -> list[list[str]]:
     """Return a sheet of a workbook as text, without empty rows."""
     how: dict[str, Any] = {"header": None, "dtype": object, "na_filter": False}

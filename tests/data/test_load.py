@@ -197,7 +197,7 @@ def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
     _, faults = faults_of(study, tiny, connectome="absent.csv")
     assert faults == ["absent.csv: no such file"]
     _, faults = faults_of(study, tiny, connectome="template.tck")
-    assert faults[0].startswith("template.tck is a tractogram; make a connectome of")
+    assert faults[0].startswith("template.tck: connectomes are read from")
     _, faults = faults_of(study, tiny, connectome=np.ones((3, 3)))
     assert faults[0].startswith("connectome=: 3 rows, but 7 names")
 
