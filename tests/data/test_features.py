@@ -8,10 +8,11 @@ from brainlsap.data import load_cohort, read_feature
 from brainlsap.data.measures import check_structures, finish, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from brainlsap.simulation.study_folder import aparc_text, aseg_text
-from tests.data.conftest import refused
+from tests.data.conftest import NAMES, refused
 
 PEOPLE = ("sub-01", "sub-02", "sub-03")
-CORTEX = ("lh_a", "lh_b", "lh_c", "rh_a", "rh_b", "rh_c")
+PARTICIPANTS = "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n"
+CORTEX = NAMES[:6]
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +47,7 @@ def subject(write, texts):
 @pytest.fixture
 def people(write, tmp_path, desikan):
     """Three people, one shared connectome, no folders of their own."""
-    write(
-        "participants.tsv",
-        "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n",
-    )
+    write("participants.tsv", PARTICIPANTS)
     W = 1 - np.eye(82)
 
     def load(feature="thickness", **options):
@@ -115,9 +113,8 @@ def test_a_mixture_is_refused(people, subject):
     subject("sub-01_ses-1.long.sub-01", 2)
     subject("sub-02_ses-1.long.sub-02", 2)
     subject("sub-03_ses-1", 2)
-    with refused(
-        "sub-03_ses-1: no longitudinal .* but a cross-sectional one; .* never"
-    ):
+    message = "sub-03_ses-1: no longitudinal .* but a cross-sectional one; .* never"
+    with refused(message):
         people()
 
 
@@ -128,10 +125,8 @@ def test_missing_and_doubled_subjects_are_faults(people, subject):
     with pytest.raises(CohortError) as error:
         people()
     assert "sub-01: 2 FreeSurfer subjects could be it: " in error.value.faults[0]
-    assert (
-        "sub-02: no cross-sectional FreeSurfer run; expected a folder"
-        in error.value.faults[1]
-    )
+    second = "sub-02: no cross-sectional FreeSurfer run; expected a folder"
+    assert second in error.value.faults[1]
     assert len(error.value.faults) == 2
 
 
@@ -148,10 +143,7 @@ def test_a_damaged_subject_is_a_fault_once(people, subject, tmp_path):
 @pytest.fixture
 def tables(write, tmp_path, tiny, matrix):
     """Three people of the tiny atlas whose features stand in tables."""
-    write(
-        "participants.tsv",
-        "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n",
-    )
+    write("participants.tsv", PARTICIPANTS)
     np.save(tmp_path / "w.npy", matrix)
 
     def make(name, heads, rows, delimiter=","):
@@ -186,18 +178,10 @@ def test_freesurfers_tables_are_joined(tables):
     make, load = tables
     for side in ("lh", "rh"):
         heads = [f"{side}.aparc.thickness", *(f"{side}_{r}_thickness" for r in "abc")]
-        make(
-            f"{side}.txt",
-            heads,
-            [(f"/fs/{who}/", [*cells][:3]) for who, cells in ROWS],
-            "\t",
-        )
-    make(
-        "aseg.txt",
-        ["Measure:volume", "Left-Amygdala"],
-        [(w, [c[0]]) for w, c in ROWS],
-        "\t",
-    )
+        rows = [(f"/fs/{who}/", cells[:3]) for who, cells in ROWS]
+        make(f"{side}.txt", heads, rows, "\t")
+    rows = [(who, cells[:1]) for who, cells in ROWS]
+    make("aseg.txt", ["Measure:volume", "Left-Amygdala"], rows, "\t")
     cohort = load(subcortex="volume")
     assert cohort.features[2, :, 0].tolist() == [3, 3.1, 3.2, 3, 3.1, 3.2, 3]
     with refused("3 of 6 cortex regions of tiny are missing"):
@@ -242,9 +226,8 @@ def test_a_table_of_another_parcellation_is_named(write, tmp_path, desikan):
     values = ",".join(["1.5"] * len(desikan.names))
     rows = f"sub-01,{values}\nsub-02,{values}\n"
     write("table.csv", f"id,{','.join(desikan.names)}\n{rows}")
-    with refused(
-        r"table\.csv: no cortical region. The names are those of desikan82, .*gtmseg"
-    ):
+    message = "no cortical region. The names are those of desikan82, .*gtmseg"
+    with refused(rf"table\.csv: {message}"):
         load_cohort(tmp_path, "destrieux160", "volume", connectome="w.npy")
 
 
@@ -319,15 +302,7 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
 
 
-VALUES = {
-    "lh_a": 1.0,
-    "lh_b": 2.0,
-    "lh_c": 6.0,
-    "rh_a": 4.0,
-    "rh_b": 5.0,
-    "rh_c": 9.0,
-    "Left-Amygdala": 7.0,
-}
+VALUES = dict(zip(NAMES, (1.0, 2.0, 6.0, 4.0, 5.0, 9.0, 7.0), strict=True))
 
 
 def region_table(write, values, head="region\tsuvr", name="r.tsv"):
@@ -359,25 +334,21 @@ def test_policies_leave_other_features_alone(write, tiny):
 
 def test_policy_refused(write, tiny):
     path = region_table(write, {**VALUES, "Left-Amygdala": "n/a"}, "region\tthickness")
-    with pytest.raises(
-        FileFormatError, match="subcortex='volume' needs volumes of the"
-    ):
+    with pytest.raises(FileFormatError, match="subcortex='volume' needs volumes of"):
         read_feature(path, "thickness", tiny, subcortex="volume")
     with pytest.raises(ParameterError, match=r"subcortex must be one of .* got 'zero'"):
         read_feature(path, "thickness", tiny, subcortex="zero")
 
 
 def test_thickness_of_zero_is_not_measured(write, tiny):
-    path = region_table(write, {**VALUES, "rh_a": 0}, "region\tthickness")
-    found = read_feature(path, "thickness", tiny)
+    values = {**VALUES, "rh_a": 0}
+    found = read_feature(
+        region_table(write, values, "region\tthickness"), "thickness", tiny
+    )
     assert np.isnan(found.values[3])
-    assert (
-        "regions of thickness 0 (not found by FreeSurfer): not measured" in found.notes
-    )
-    assert (
-        read_feature(region_table(write, {**VALUES, "rh_a": 0}), "fdg", tiny).values[3]
-        == 0
-    )
+    note = "regions of thickness 0 (not found by FreeSurfer): not measured"
+    assert note in found.notes
+    assert read_feature(region_table(write, values), "fdg", tiny).values[3] == 0
 
 
 def test_a_negative_size_is_refused(write, tiny):
