@@ -479,19 +479,20 @@ def available_atlases() -> tuple[str, ...]:
     return tuple(table.parent.name for table in tables)
 
 
-def load_atlas(name: str | Path | Atlas) -> Atlas:
+def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     """Load a region set by name, or a user's own from its table.
 
     Parameters
     ----------
-    name : str, Path or Atlas
+    name : str, Path, Atlas or sequence of str
         One of :func:`available_atlases`; or the path of a tab-separated table of
         regions, or of a folder that holds it as `regions.tsv`
         (:func:`.make_atlas` makes one). The table needs the columns `name` and
         `hemisphere` (L, R, or M for the midline); further columns are those of
         :class:`Atlas` and are filled where absent. Beside it, `lh.annot`, `rh.annot`
         (fsaverage5) and `meshes/<name>.surf.gii` are used for drawing, and
-        `atlas.json` for what tools call the atlas. An `Atlas` is returned as it is.
+        `atlas.json` for what tools call the atlas. An `Atlas` is returned as it is;
+        of names alone :meth:`Atlas.from_names` makes one.
 
     Returns
     -------
@@ -512,6 +513,8 @@ def load_atlas(name: str | Path | Atlas) -> Atlas:
     """
     if isinstance(name, Atlas):
         return name
+    if not isinstance(name, str | Path):
+        return Atlas.from_names(name)
     if str(name) in available_atlases():
         return _read_once(bundled_atlases() / str(name) / "regions.tsv")
     path = Path(name).expanduser()
@@ -519,7 +522,7 @@ def load_atlas(name: str | Path | Atlas) -> Atlas:
     if not table.is_file():
         raise ParameterError(
             f"atlas must be one of {', '.join(available_atlases())}, a folder made by "
-            f"brainlsap atlas, a regions.tsv, or Atlas.from_names, got {str(name)!r}."
+            f"brainlsap atlas, a regions.tsv, or names of regions, got {str(name)!r}."
         )
     return _read_atlas(table)
 

@@ -137,7 +137,7 @@ class Cohort:
         feature_names : str or sequence of str, optional
             By default `feature`, or `feature1`, `feature2` ...
         atlas : str, Path, Atlas or sequence of str
-            As :func:`.load_atlas` takes it, or the names of the regions.
+            As :func:`.load_atlas` takes it, such as the names of the regions.
         classes : sequence of str, optional
             Order of the classes, where it is not known by their names.
         label_name : str
@@ -164,8 +164,6 @@ class Cohort:
         >>> cohort
         Cohort(4 scans of 4 people, 3 regions of own, feature, diagnosis)
         """
-        if not isinstance(atlas, str | Path | Atlas):
-            atlas = Atlas.from_names(atlas)
         W, notes = settle_negative(np.asarray(connectomes), negative)
         atlas, X = load_atlas(atlas), np.asarray(features, dtype=float)
         X = X[..., None] if X.ndim == 2 else X
@@ -175,9 +173,9 @@ class Cohort:
             numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
             feature_names = numbered if len(numbered) > 1 else "feature"
         names = [feature_names] if isinstance(feature_names, str) else feature_names
-        text = list(map(str, labels))
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        people = scans if groups is None else list(map(str, groups))
+        both = labels, scans if groups is None else groups
+        text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
         columns = {"scan": scans, "participant": people, "label": text}
         columns |= pd.DataFrame(covariates).to_dict("list")
         sizes = {name: len(column) for name, column in columns.items()}

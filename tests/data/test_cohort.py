@@ -279,6 +279,10 @@ def test_arrays_make_a_cohort():
     assert one.feature_names == ("feature",)
     kw = {"feature_names": "fdg", "atlas": cohort.atlas}
     assert Cohort.from_arrays(W, F[..., 1], labels, **kw).feature_names == ("fdg",)
+    with refused("table has no label in row 2"):
+        Cohort.from_arrays(W, F[..., 1], [0, 1, np.nan, 1, 0, 1], **kw)
+    with refused("table has no participant in row 5"):
+        Cohort.from_arrays(W, F[..., 1], labels, groups=[*"abcde", None], **kw)
 
 
 def test_negative_weights_of_correlations_need_an_option():

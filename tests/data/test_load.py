@@ -207,8 +207,8 @@ def test_arguments_refused(study, tiny, options, message):
 def test_a_feature_that_is_nowhere(study, tiny):
     with refused(r"thickness: found nowhere; looked for files .*FreeSurfer subj"):
         load_cohort(study, tiny, "thickness")
-    for wrong, right in (("FDG", "fdg"), ("Strength", "strength")):
-        with refused(f"did you mean '{right}'"):
+    for wrong, right in (("FDG", "fdg"), ("Strength", "strength"), ("tikness", "thi")):
+        with refused(f"did you mean '{right}"):
             load_cohort(study, tiny, wrong)
 
 
