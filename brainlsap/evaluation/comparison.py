@@ -1,6 +1,7 @@
 """Models against each other, and intervals of scores, both over people."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -334,9 +335,14 @@ def _predictions_of(
 def _weights(person: np.ndarray, n_draws: int, random_state: int) -> np.ndarray:
     """Return how often each prediction counts in every draw, (n_draws, n_rows)."""
     check_at_least("n_draws", n_draws, 1)
-    rng, n_people = np.random.default_rng(random_state), person.max() + 1
-    drawn = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
-    return drawn.astype(float)[:, person]
+    return _drawn_people(int(person.max()) + 1, n_draws, random_state)[:, person]
+
+
+@lru_cache(maxsize=1)  # the models of a table are scored on the same draws
+def _drawn_people(n_people: int, n_draws: int, random_state: int) -> np.ndarray:
+    rng = np.random.default_rng(random_state)
+    share = np.full(n_people, 1 / n_people)
+    return rng.multinomial(n_people, share, n_draws).astype(float)
 
 
 def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
