@@ -118,9 +118,8 @@ def plot_regions(
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     scale = color_scale(maps, cmap, vmin, vmax)
-    texts, note = (title or "", colorbar_label or ""), ""
-    located = np.isfinite(atlas.coordinates).all(axis=1)
-    drawing: Any
+    located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
+    page = maps, scale, (title or "", colorbar_label or ""), width, figure
     with styled(**{"text.parse_math": False}):  # names are printed as they are
         if atlas.has_surfaces:
             marked = outline if isinstance(outline, Mapping) else dict.fromkeys(outline)
@@ -132,7 +131,7 @@ def plot_regions(
             draw = partial(_draw_surfaces, atlas, shown, labels)
             ratios = {view: one.width / one.height for view, one in shown.items()}
             room = 3.0 * any(labels.values())
-            drawing = _plot_views(maps, scale, texts, width, figure, ratios, draw, room)
+            drawing = _plot_views(*page, ratios, draw, room)
             cortex = [atlas.vertex_labels(side) for side in "LR"]
             located = np.isin(np.arange(len(atlas)), np.concatenate([below, *cortex]))
         elif located.any():
@@ -140,14 +139,11 @@ def plot_regions(
             ends = {v: np.ptp(GLASS[v][1:], axis=1) for v in _views(views, [*GLASS])}
             ratios = {view: across / up for view, (across, up) in ends.items()}
             draw = partial(_draw_markers, atlas.coordinates)
-            how: Any = {"smallest": 1.6 * SMALLEST}  # for markers lie close together
-            drawing = _plot_views(
-                maps, scale, texts, width, figure, ratios, draw, **how
-            )
+            drawing = _plot_views(*page, ratios, draw, 0.0, 1.6 * SMALLEST)
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
             located = ~located
-            drawing = _plot_dots(maps, scale, texts, width, figure)
+            drawing = _plot_dots(*page)
     undrawn = np.flatnonzero(maps.notna().any(axis=1) & ~located)
     if len(undrawn):
         names = ", ".join(atlas.full_names[place] for place in undrawn)
