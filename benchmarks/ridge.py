@@ -1,7 +1,7 @@
 """Scales by evidence: time, coverage of intervals, false claims, a small cohort.
 
 `coverage`: networks, features and scales are drawn, targets from the model itself; the
-share of true log scales within their 95 % intervals, 500 scales.
+share of true log scales within their 95 % intervals, 1,000 scales of 20 cohorts.
 `null`: labels permuted between people; how often a rung of the ladder is claimed.
 `bnu1`: 49 people with two scans each, sex from strength: AUC over 20 repeats of 5 folds
 by person, beside logistic regression.
@@ -52,7 +52,7 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
     rows = []
     for n_scans, noise, spread in ((400, 0.5, 0.5), (800, 0.3, 1.0), (400, 1.0, 0.5)):
         inside = {"curvature": 0, "30 draws": 0, "200 draws": 0}
-        for seed in range(10):
+        for seed in range(20):
             rng = np.random.default_rng(seed)
             terms = draw_terms(rng, n_scans, 50)
             truth = np.clip(
@@ -69,7 +69,7 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
             for name, one in zip(inside, fits, strict=True):
                 low, high = np.log(one.interval).T
                 inside[name] += int(((low <= truth) & (truth <= high)).sum())
-        told = [share(count, 500) for count in inside.values()]
+        told = [share(count, 1000) for count in inside.values()]
         rows.append([n_scans, noise, spread, *told])
     heads = ["scans", "noise", "spread of log scales", "by curvature"]
     heads += ["30 draws, as the model", "200 draws"]
