@@ -428,8 +428,7 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
         studying["cv"] = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
     how: Options = {"n_jobs": -1} | studying | model
     evaluation = brainlsap.run_study(cohort, out, verbose=True, **how)
-    main_ones = ["balanced_accuracy", "accuracy", "f1", "auc"]  # the rest is in files
-    table = brainlsap.score_table(evaluation, main_ones)
+    table = brainlsap.score_table(evaluation, brainlsap.evaluation.MAIN_SCORES)
     print(table.drop(columns="remark", errors="ignore").to_string(index=False))
     for model, other in evaluation.same_as.items():
         print(f"The same predictions in every fold: {model} and {other}")

@@ -24,7 +24,7 @@ from brainlsap.evaluation.ranking import (
     region_importance,
     region_properties,
 )
-from brainlsap.evaluation.results import Evaluation
+from brainlsap.evaluation.results import MAIN_SCORES, Evaluation
 from brainlsap.evaluation.spin import spin_test
 from brainlsap.evaluation.splits import (
     join_groups,
@@ -34,6 +34,7 @@ from brainlsap.evaluation.splits import (
 )
 
 __all__ = [
+    "MAIN_SCORES",
     "MODELS",
     "SCORES",
     "Deconfounder",

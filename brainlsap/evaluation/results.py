@@ -21,7 +21,8 @@ TABLES = ("predictions", "scales", "fits", "audit", "ranking")
 COHORT_TABLES = ("truth", "class_features")
 MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
-SHOWN = ("balanced_accuracy", "accuracy", "auc")
+MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
+"""Scores in views that are short; the rest is in files."""
 MOST_SHOWN = 12
 
 
@@ -260,7 +261,7 @@ class Evaluation:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
         rows = self._summary.set_index(["model", "score"])[["mean", "sd"]]
         text = rows.apply(lambda one: "{:.3f} ± {:.3f}".format(*one), axis=1).unstack()
-        table = text.reindex(self.models)[list(SHOWN)].rename(columns=SCORES)
+        table = text.reindex(self.models)[list(MAIN_SCORES)].rename(columns=SCORES)
         table = table.rename_axis(index=None, columns=None)
         n_folds, n_repeats = (self.settings[f"n_{one}"] for one in ("folds", "repeats"))
         times = f", {n_repeats} times" if n_repeats > 1 else ""

@@ -47,12 +47,16 @@ class Expansion:
     recurrence_limit : dict
         Largest scale at which the recurrence may be run in each precision, whatever
         the degree (terms of opposite sign cancel); infinite if not named.
+    max_scale : float
+        How far a model lets scales go, unless told. On a brain network all regions look
+        alike well before 10.
     """
 
     coefficients: Callable[[Tensor, int, float], tuple[Tensor, Tensor]]
     recurrence: Callable[[int, float], Recurrence]
     log_tail: Callable[[float, int, float], float]
     recurrence_limit: dict[torch.dtype, float] = field(default_factory=dict)
+    max_scale: float = 10.0
 
 
 def scaled_bessel(z: Tensor, order: int) -> Tensor:
@@ -186,6 +190,7 @@ EXPANSIONS = {
         _hermite_recurrence,
         _hermite_log_tail,
         recurrence_limit={torch.float32: 2.5, torch.float64: 6.0},
+        max_scale=5.0,  # beyond, its terms cancel ever worse
     ),
     "laguerre": Expansion(_laguerre, _laguerre_recurrence, _laguerre_log_tail),
 }

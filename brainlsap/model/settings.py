@@ -9,6 +9,7 @@ import torch
 
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.graph import (
+    EXPANSIONS,
     KERNELS,
     Preparation,
     choose_degree,
@@ -110,10 +111,6 @@ CHOICES = {
 # What its own reader checks.
 _CHECKED_ELSEWHERE = ("network", "preparation", "weights")
 
-# How far scales may go. On a brain network all regions look alike well before 10;
-# Hermite's terms cancel ever worse beyond 5.
-MAX_SCALES = {"exact": 10.0, "chebyshev": 10.0, "hermite": 5.0, "laguerre": 10.0}
-
 # A start that is wrong by more is refused.
 UNTRUSTED_ERROR = 1e-2
 
@@ -172,7 +169,8 @@ def settle_kernel(settings: Settings) -> Settings:
     kernel, degree, largest = settings.kernel, settings.degree, settings.max_scale
     given = settings.initial_scale != EVIDENCE  # which is kept where it is trusted
     start = float(settings.initial_scale) if given else 0.0
-    largest = MAX_SCALES[kernel] if largest is None else largest
+    if largest is None:  # the exact kernel is a series of Chebyshev's
+        largest = EXPANSIONS["chebyshev" if kernel == "exact" else kernel].max_scale
     if largest < start:
         raise ParameterError(
             f"initial_scale {start:g} lies above max_scale {largest:g}; raise that."

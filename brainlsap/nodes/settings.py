@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 import torch
 
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.graph import EXPANSIONS
+from brainlsap.graph import EXPANSIONS, KERNELS
 from brainlsap.model.settings import PAPER_DEGREES, settle_kernel
 
 
@@ -28,7 +28,7 @@ class NodeSettings:
     """Every setting of one fit; see `LSAPNodeClassifier` for what each means."""
 
     network: str = "heat"
-    kernel: Literal["exact", "chebyshev", "hermite", "laguerre"] = "chebyshev"
+    kernel: str = "chebyshev"
     degree: int | None = None
     tolerance: float = 1e-3
     max_scale: float | None = None
@@ -106,10 +106,11 @@ def resolve_node_settings(
         chosen |= own.get("baselines", {}) | own.get(model, {})
     chosen |= {name: value for name, value in given.items() if value is not None}
     settings = NodeSettings(**chosen)
+    check_choice("kernel", settings.kernel, KERNELS)
     for name, value in chosen.items():
         if get_origin(_KINDS[name]) is Literal:
             check_choice(name, value, get_args(_KINDS[name]))
-        elif name not in ("network", "degree"):
+        elif name not in ("network", "kernel", "degree"):
             check_at_least(name, value, _LEAST.get(name, 0))
         if name.endswith("dropout") and value > 0.95:
             raise ParameterError(f"{name} must be at most 0.95, got {value!r}.")

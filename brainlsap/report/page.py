@@ -12,7 +12,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation import MAIN_SCORES, Evaluation
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import methods as texts
@@ -22,8 +22,6 @@ from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import PAGE, new_figure, styled
-
-MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
 
 
 def report_tables(
