@@ -15,6 +15,7 @@ from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
+    NO_CONNECTOME,
     STRENGTH,
     WHERE,
     RefusedStudyError,
@@ -203,7 +204,7 @@ def suggest_options(  # noqa: C901 (step by step)
         ]
         change |= {"feature": [*features, *more]}
         # the connectomes are known to be sound
-        known = {} if STRENGTH in features else {"connectome": "none"}
+        known = {} if STRENGTH in features else {"connectome": NO_CONNECTOME}
         is_more = more and check_cohort(folder, **asked | change | known).is_sound
         usual = [one for one in labels if one["label"].lower() in _USUAL_LABELS]
         return [*[change] * bool(is_more), *usual[:_MOST_SUGGESTIONS]]
@@ -218,7 +219,7 @@ def suggest_options(  # noqa: C901 (step by step)
         # one file of many is not for everybody
         if not (n_found or any("{" in one.get("pattern", "") for one in connectomes)):
             files = (p.name for p in inside if p.suffix in FORMATS)
-            connectomes += [{"connectome": name} for name in (*files, "none")]
+            connectomes += [{"connectome": name} for name in (*files, NO_CONNECTOME)]
     with suppress(BrainlsapError):
         classes = open_study(folder, **where | change)[0].classes
         labels.insert(0, {"classes": list(classes)})
@@ -228,6 +229,8 @@ def suggest_options(  # noqa: C901 (step by step)
     fewest, best = _n_left(check), list[Options]()
     for way in connectomes:
         bar.update()
+        if best and way == {"connectome": NO_CONNECTOME}:
+            break  # rather what is there
         tried = change | way
         checked = check_cohort(folder, **asked | tried)
         faults = " ".join(checked.faults)

@@ -2,6 +2,7 @@
 
 import shlex
 
+import numpy as np
 import pytest
 
 from brainlsap.cli import main
@@ -181,6 +182,10 @@ def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, ti
     assert found == {"pattern": f"sc/{FLAT}"}
     (fault,) = check_cohort(study, **options | found).faults
     assert "a matrix of 9 x 9 without names" in fault
+    (study / "sc").rename(study / ".sc")
+    np.save(study / "all.npy", np.ones((9, 9)))
+    (found,) = suggest_options(check_cohort(study, **options), options)
+    assert found == {"connectome": "all.npy"}
 
 
 def suggested(capsys, *words):
