@@ -165,13 +165,11 @@ def test_bad_input_is_one_message_and_nothing_written(
 
 def test_a_wrong_key_of_the_config_file_is_named(study, tmp_path, capsys):
     path = tmp_path / "study.toml"
-    path.write_text("n_epoch = 3\nseed = 1\nfeatur = 'fdg'\n")
+    path.write_text("n_epoch = 3\nseed = 1\nfeature_ = 'fdg'\n")
     message = refused(
         capsys, "run", study, *READING, "--config", path, "--out", tmp_path / "out"
     )
-    assert (
-        "settings: featur (nearest: feature), n_epoch (nearest: n_epochs). " in message
-    )
+    assert "feature_ (nearest: feature), n_epoch (nearest: n_epochs). " in message
 
 
 def test_a_report_of_other_settings_or_people_is_not_replaced(

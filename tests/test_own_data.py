@@ -206,8 +206,8 @@ def test_commands_and_code_read_the_same_cohort(title, tmp_path, monkeypatch, ca
         raise ReadError(cohort)
 
     stop.__wrapped__ = brainlsap.workflow.run_study
+    monkeypatch.setattr("brainlsap.run_study", stop)  # first: it is loaded lazily
     monkeypatch.setattr("brainlsap.workflow.run_study", stop)
-    monkeypatch.setattr("brainlsap.run_study", stop)
     cohorts = []
     for way in ("commands", "code"):
         folder = tmp_path / way

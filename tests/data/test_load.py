@@ -207,7 +207,11 @@ def test_arguments_refused(study, tiny, options, message):
 def test_a_feature_that_is_nowhere(study, tiny):
     with refused(r"thickness: found nowhere; looked for files .*FreeSurfer subj"):
         load_cohort(study, tiny, "thickness")
-    for wrong, right in (("FDG", "fdg"), ("Strength", "strength"), ("tikness", "thi")):
+    for wrong, right in (
+        ("FDG", "fdg"),
+        ("Strength", "strength"),
+        ("tikness", "thickness"),
+    ):
         with refused(f"did you mean '{right}"):
             load_cohort(study, tiny, wrong)
 
