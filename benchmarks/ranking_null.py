@@ -3,7 +3,7 @@
 `recall`: cohorts with ten planted regions of 160, 200 people, 5 folds: how many of them
 are among the ten smallest relative scales, and whether the null (24 permutations) says
 that the ranking is more than chance.
-`null`: cohorts without any effect: 120 people, 82 regions, one graph, 39 permutations
+`null`: cohorts without any effect: 120 people, 82 regions, one graph, 99 permutations
 of people's labels. The verdict of a ranking may call at most 5% of them more than
 chance; the rate stands with its 95% interval.
 `demo`: the demo's cohort (120 people, FDG) and its first model, for five seeds: the AUC
@@ -34,7 +34,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.simulation import make_benchmark_cohort, make_cohort
 
-N_PEOPLE, N_ROIS, N_PERMUTATIONS = 120, 82, 39
+N_PEOPLE, N_ROIS, N_PERMUTATIONS = 120, 82, 99
 # Enough to find what is planted; what the default settings find is in quality.md.
 BRIEF = {"n_starts": 1, "initial_scale": 1.0, "n_epochs": 80}
 FOUND = "the ranking as a whole is more than chance"
