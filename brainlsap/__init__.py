@@ -22,9 +22,9 @@ _NAMES = {
     "data": ("Cohort", "check_cohort", "load_cohort", "make_atlas"),
     "simulation": ("make_cohort",),
     "graph": ("heat_kernel",),
-    "model": ("LSAPClassifier",),
+    "model": ("LSAPClassifier", "LSAPRidgeClassifier"),
     "nodes": ("LSAPNodeClassifier", "load_nodes"),
-    "evaluation": ("Evaluation", "cross_validate", "rank_regions"),
+    "evaluation": ("Evaluation", "cross_validate", "permutation_null", "rank_regions"),
     "report": (
         "plot_regions",
         "region_table",

@@ -148,16 +148,17 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         )
     if p >= ALPHA:
         return (
-            "The ranking of regions is not better than its null: fits to permuted "
-            f"labels give scales as small (smallest family-wise p = {p:.2f}, {number} "
-            "permutations). Do not interpret it."
+            "The ranking of regions is not better than its null: permuted labels ask "
+            f"for smaller scales as strongly (smallest family-wise p = {p:.2f}, "
+            f"{number} permutations). Do not interpret it."
         )
     return (
-        f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions have "
-        f"smaller scales than fits to permuted labels give (family-wise p < {ALPHA}, "
-        f"{number} permutations; smallest possible p = {1 / (number + 1):.2g}): the "
-        "ranking as a whole is more than chance. When some regions do matter, others "
-        "can stand among them by mistake."
+        f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions: the "
+        "labels ask for a scale below those of the rest, more strongly than permuted "
+        f"labels do (family-wise p < {ALPHA}, {number} permutations; smallest possible "
+        f"p = {1 / (number + 1):.2g}): the ranking as a whole is more than chance. p "
+        "says how surely a scale is smaller, the rank how small it is; they can differ. "
+        "When some regions do matter, others can stand among them by mistake."
     )
 
 
@@ -183,7 +184,8 @@ def permutation_null(
 
     where the labels count as reaching themselves. Under exchangeable labels the
     smallest p of all regions is below 0.05 in at most 5% of cohorts; there is one such
-    test, and no other p-value.
+    test, and no other p-value. It asks how surely a region's scale is smaller than the
+    others', not how small it is: a region of high rank can have a large p.
 
     Parameters
     ----------

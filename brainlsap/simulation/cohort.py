@@ -241,7 +241,7 @@ def make_cohort(
     if not seeded.any():
         raise ParameterError(
             f"atlas {atlas.name!r} has none of the regions in which disease starts by "
-            "default. Name some with seeds=."
+            "default. Name some in Python: make_cohort(atlas=..., seeds=[...])."
         )
     base = _atlas_network(atlas, np.isin(cores, HUBS), stream("base network"))
     connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
