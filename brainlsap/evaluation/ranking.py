@@ -157,7 +157,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         "labels ask for a scale below those of the rest, more strongly than permuted "
         f"labels do (family-wise p < {ALPHA}, {number} permutations; smallest possible "
         f"p = {1 / (number + 1):.2g}): the ranking as a whole is more than chance. p "
-        "says how surely a scale is smaller, the rank how small it is; they can differ. "
+        "tells how sure a smaller scale is, the rank how small: they can differ. "
         "When some regions do matter, others can stand among them by mistake."
     )
 
