@@ -213,30 +213,33 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     """Ask what covariates, and what was not measured, tell of the label alone."""
-    tried: dict[str, np.ndarray] = {}
+    tried: dict[str, pd.Series] = {}
     kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
     if missing := sorted({*ALONE[:3]} - {*kinds.values(), of_label}):
         heads = [f"{kind} ({', '.join(COVARIATES[kind])})" for kind in missing]
-        finding = f"what {', '.join(missing)} alone tell of the label was not checked: "
+        finding = f"what {', '.join(missing)} alone would tell of the label was not checked: "
         yield _found("covariates missing", f"{finding}no column {', '.join(heads)}")
     for column, kind in kinds.items():
-        values = cohort.table[column]
+        values = _numbers_if_most_are(cohort.table[column])
         if kind in ALONE:
-            tried[f"{column} alone"] = values.to_numpy(object)
-        tried[f"missing {column}"] = values.isna().to_numpy()
+            tried[f"{column} alone"] = values
+        tried[f"missing {column}"] = values.isna()
     gaps = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
     gaps = gaps[:, gaps.any(axis=0) & ~gaps.all(axis=0)]
-    tried["the number of missing values"] = gaps.sum(axis=1)
-    patterns = np.unique(gaps, axis=0, return_inverse=True)[1]
-    tried["which values are missing"] = patterns.reshape(-1).astype(str)
-    tried = {name: one for name, one in tried.items() if len(pd.unique(one)) > 1}
+    tried["the number of missing values"] = pd.Series(gaps.sum(axis=1))
+    patterns = np.unique(gaps, axis=0, return_inverse=True)[1].reshape(-1)
+    tried["which values are missing"] = pd.Series(patterns.astype(str))
+    tried = {name: one for name, one in tried.items() if one.nunique() > 1}
     scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         beyond, alone = score >= chance + LEAST_GAIN, name.endswith(" alone")
+        n = tried[name].isna().groupby(cohort.groups).all().sum()
+        people = "1 person" if n == 1 else f"{n} people"
+        without = f"; {name.removesuffix(' alone')} missing in {people}" if n else ""
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f}, "
-            f"Holm-corrected for {len(tried)} columns)"
+            f"Holm-corrected for {len(tried)} columns{without})"
         )
         if p < 0.05 and beyond:
             kind = "label from one column" if alone else "missing values tell the label"
@@ -246,22 +249,27 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
             yield _found("label from one column", finding, "", "note", advice)
 
 
+def _numbers_if_most_are(values: pd.Series) -> pd.Series:
+    """Return numbers, other words missing, where nine tenths of what is known are."""
+    numbers = pd.to_numeric(values, errors="coerce")
+    return numbers if numbers.count() >= 0.9 * values.count() else values
+
+
 def column_score(
     values: ArrayLike, label: ArrayLike, groups: ArrayLike
 ) -> tuple[float, float, float]:
     """Return balanced accuracy of the label from one column, chance, and p-value.
 
     Each value (numbers in eighths) stands for the commonest class among the training
-    people who have it; the first scan of each person counts.
+    people who have it; of each person the first scan with a value counts.
     """
-    first = ~pd.Series(np.asarray(groups)).duplicated().to_numpy()
-    given = pd.Series(np.asarray(values, dtype=object))[first]
-    numbers = pd.to_numeric(given, errors="coerce")
-    numeric = numbers.notna().sum() >= 0.9 * given.notna().sum()
-    if numeric and numbers.nunique() > N_BINS:
-        given = pd.qcut(numbers, N_BINS, labels=False, duplicates="drop")
-    code = pd.factorize(given.astype(str).to_numpy())[0]
-    classes, y = np.unique(np.asarray(label).astype(str)[first], return_inverse=True)
+    scans = pd.DataFrame({"value": np.asarray(values), "label": np.asarray(label)})
+    people = scans.assign(person=groups).dropna().drop_duplicates("person")
+    given = people["value"]
+    if pd.api.types.is_numeric_dtype(given) and given.nunique() > N_BINS:
+        given = pd.qcut(given, N_BINS, labels=False, duplicates="drop")
+    code = pd.factorize(given)[0]
+    classes, y = np.unique(people["label"].astype(str), return_inverse=True)
     rng, n_classes = np.random.default_rng(0), len(classes)
     fold, shuffled = np.empty(len(y), dtype=np.int64), rng.permutation(len(y))
     fold[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(len(y)) % N_FOLDS
@@ -277,8 +285,8 @@ def column_score(
         best = share == share.max(axis=3, keepdims=True)
         # Classes that are tied share the guess, so that what tells nothing is chance.
         right = (test * best / best.sum(axis=3, keepdims=True)).sum(axis=(1, 2))
-        people = test.sum(axis=(1, 2))
-        found.append(mean_over(right / np.maximum(people, 1), people > 0))
+        true = test.sum(axis=(1, 2))
+        found.append(mean_over(right / np.maximum(true, 1), true > 0))
     scores = np.concatenate(found)
     p_value = (scores >= scores[0] - 1e-12).mean()
     return float(scores[0]), 1 / n_classes, float(p_value)

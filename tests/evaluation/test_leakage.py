@@ -89,12 +89,30 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     assert (checks(confounded)["what_to_do"] != "").all()
 
 
+@pytest.mark.parametrize(
+    ("column", "gap"),
+    [("age", np.nan), ("age", "unknown"), ("sex", None), ("site", None)],
+)
+def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap):
+    person = cohort.groups[0]
+    values = cohort.table[column].astype(object).mask(cohort.groups == person, gap)
+    rest = cohort.table["participant"] != person
+    table = cohort.table.assign(**{column: values})
+    found = checks(replace(cohort, table=table))["finding"]
+    (told,) = found[found.str.startswith(f"{column} alone")]
+    assert f"columns; {column} missing in 1 person)" in told
+    score, _, _ = column_score(
+        cohort.table[column][rest], cohort.y[rest], cohort.groups[rest]
+    )
+    assert f"balanced accuracy {score:.2f}" in told
+
+
 def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
     row = checks(with_table(cohort)).index
     assert "covariates missing" not in row
     table = cohort.table.drop(columns=["sex", "site"])
     row = checks(replace(cohort, table=table)).loc["covariates missing"]
-    assert "what sex, site alone tell of the label was not checked" in row["finding"]
+    assert "what sex, site alone would tell of the label was not checked" in row["finding"]
     assert "no column sex (sex, gender, ptgender), site (site, cen" in row["finding"]
     assert "table of people, or from_arrays" in row["what_to_do"]
 
