@@ -14,8 +14,9 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, Normalize, to_rgba
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.patheffects import Normal, Stroke, withStroke
 from matplotlib.pyplot import get_cmap
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
@@ -33,6 +34,10 @@ SMALLEST, TALLEST, TALLEST_BAR = 12.0, 48.0, 43.0
 """Of a row: views that would be smaller stand on more lines; the colour bar; in mm."""
 HEAD, GAP, LETTER = 6.0, 2.0, 1.35
 """Of titles, between views, a letter of 7 or 8 points; in mm."""
+
+# Around a shape, which keeps all of its colour: black, and white on dark neighbours.
+OUTLINED = [Stroke(linewidth=2.6, foreground="white"), Stroke(linewidth=1.6), Normal()]
+HALO = [withStroke(linewidth=1.6, foreground="white")]
 
 GLASS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
     "dorsal": ("z", (-75, 77), (-112, 80)),
@@ -53,7 +58,7 @@ def plot_regions(
     vmax: float | None = None,
     views: str | Sequence[str] = "all",
     colorbar_label: str | None = None,
-    outline: Sequence[str] | Mapping[str, str] = (),
+    outline: str | Sequence[str] | Mapping[str, str] = (),
     width: float = PAGE,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
@@ -76,7 +81,7 @@ def plot_regions(
         Title of the figure.
     cmap : str or Colormap, optional
         Colours, low to high; by default "viridis", and for values of both signs
-        "RdBu_r" with limits that are symmetric about 0.
+        "RdBu_r" with limits that are symmetric about 0 (one that is given is mirrored).
     vmin, vmax : float, optional
         Values of the first and last colour; by default the smallest and largest of all
         maps. Values beyond get the end colours, and the bar says so.
@@ -87,8 +92,9 @@ def plot_regions(
         be too small for their titles, they stand on several lines.
     colorbar_label : str, optional
         What the values are, with their unit.
-    outline : sequence of str, or mapping of str to str
-        Regions with a thick outline; a mapping has a label for each as well.
+    outline : str, sequence of str, or mapping of str to str
+        Regions with a thick outline, or ring around the marker; a mapping has a label
+        for each as well.
     width : float
         In mm, from 60 to 400, such as 85 (one column of a journal) or 180 (two);
         letters keep their size.
@@ -101,7 +107,7 @@ def plot_regions(
         Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType, no letter below
         6 points), and in SVG an id for every region: its name, after map and view. Its
         attribute `note` is for the caption: what stands in for surfaces, and which
-        values were not drawn (of which a warning says so, too).
+        values or outlines were not drawn (of which a warning says so, too).
 
     Raises
     ------
@@ -118,38 +124,40 @@ def plot_regions(
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     scale = color_scale(maps, cmap, vmin, vmax)
+    asked = [outline] if isinstance(outline, str) else outline
+    marked = asked if isinstance(asked, Mapping) else dict.fromkeys(asked, "")
+    labels = dict(zip(atlas.match(list(marked)).tolist(), marked.values(), strict=True))
     located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
+    shown: dict[str, RegionPicture] = {}
     page = maps, scale, (title or "", colorbar_label or ""), width, figure
-    with styled(**{"text.parse_math": False}):  # names are printed as they are
+    # Names as they are; for want of width, small numbers as 2.5 with "1e-4" above.
+    with styled(**{"text.parse_math": False, "axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces:
-            marked = outline if isinstance(outline, Mapping) else dict.fromkeys(outline)
-            places = atlas.match(list(marked)).tolist()
-            labels = dict(zip(places, marked.values(), strict=True))
             below = atlas.match(list(raster.subcortical_meshes(atlas)))
             seen = [one for one in VIEWS if one != "subcortex" or len(below)]
             shown = {v: raster.region_picture(atlas, v) for v in _views(views, seen)}
-            draw = partial(_draw_surfaces, atlas, shown, labels)
-            ratios = {view: one.width / one.height for view, one in shown.items()}
-            room = 3.0 * any(labels.values())
-            drawing = _plot_views(*page, ratios, draw, room)
+            drawing = _plot_views(page, shown, labels, partial(_draw_surfaces, atlas))
             cortex = [atlas.vertex_labels(side) for side in "LR"]
             located = np.isin(np.arange(len(atlas)), np.concatenate([below, *cortex]))
         elif located.any():
             note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres."
-            ends = {v: np.ptp(GLASS[v][1:], axis=1) for v in _views(views, [*GLASS])}
-            ratios = {view: across / up for view, (across, up) in ends.items()}
-            draw = partial(_draw_markers, atlas.coordinates)
-            drawing = _plot_views(*page, ratios, draw, 0.0, 1.6 * SMALLEST)
+            shown = {v: _glass_picture(atlas, v) for v in _views(views, [*GLASS])}
+            drawing = _plot_views(page, shown, labels, _draw_markers, 1.6 * SMALLEST)
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
+            if (n := maps.notna().any(axis=1).sum()) > MOST_DOTS:
+                note += f" {n - MOST_DOTS} of {n} regions, those between, are left out."
             located = ~located
-            drawing = _plot_dots(*page)
-    undrawn = np.flatnonzero(maps.notna().any(axis=1) & ~located)
-    if len(undrawn):
-        names = ", ".join(atlas.full_names[place] for place in undrawn)
-        told = f"Not drawn, as atlas {atlas.name} does not say where: {names}."
-        warnings.warn(told, UserWarning, stacklevel=2)
-        note = f"{note} {told}".strip()
+            drawing = _plot_dots(page)
+    seen_at = {place for one in shown.values() for place in one.centres}
+    undrawn = np.flatnonzero(maps.notna().any(axis=1) & ~located).tolist()
+    lacks = {f"drawn, as atlas {atlas.name} does not say where": undrawn}
+    lacks["outlined, as seen in no view that is drawn"] = sorted({*labels} - seen_at)
+    for what, places in lacks.items():
+        if places:
+            told = f"Not {what}: {', '.join(atlas.full_names[k] for k in places)}."
+            warnings.warn(told, UserWarning, stacklevel=2)
+            note = f"{note} {told}".strip()
     drawing.note = note
     return drawing
 
@@ -252,8 +260,10 @@ def color_scale(
     low, high = lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
     if low == high:
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(low) or 1.0)
-    if cmap is None and lowest < 0 < highest:
-        cmap, high = "RdBu_r", max(-lowest, highest)
+    given = [abs(limit) for limit in (vmin, vmax) if limit is not None]
+    is_signed = lowest < 0 < highest and (vmin or -1) < 0 < (vmax or 1)
+    if cmap is None and is_signed and 0 not in given:
+        cmap, high = "RdBu_r", max(given or [-lowest, highest])
         low = -high
     low, high = low if vmin is None else float(vmin), high if vmax is None else vmax
     if not (np.isfinite([low, high]).all() and low < high):
@@ -266,32 +276,28 @@ def color_scale(
 
 def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
     """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
-    colors = scale.to_rgba(np.ma.masked_invalid(values))
-    return np.vstack([colors, to_rgba(NO_REGION)])
+    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION)])
 
 
 def _plot_views(
-    maps: pd.DataFrame,
-    scale: Any,
-    texts: tuple[str, str],
-    width: float,
-    figure: Any,
-    ratios: Mapping[str, float],
+    page: Any,
+    pictures: Mapping[str, RegionPicture],
+    labels: Mapping[int, str | None],
     draw: Callable,
-    room: float = 0.0,
     smallest: float = SMALLEST,
 ) -> Any:
     """Draw one row a map and one column a view, laid out in mm.
 
-    `ratios` are widths of views over their heights; `draw` takes axes, a view, the name
-    of map and view, and colours; `room` is that for labels.
+    `draw` takes axes, a view's picture, the name of map and view, colours, and the
+    regions to outline; `labels` are of these.
     """
-    (title, label), views, any_grey = texts, list(ratios), maps.isna().any(axis=None)
-    height, is_new = np.inf, figure is None
+    maps, scale, (title, label), width, figure = page
+    views, any_grey = list(pictures), maps.isna().any(axis=None)
+    height, is_new, room = np.inf, figure is None, 3.0 * any(labels.values())
     if not is_new:
         width, height = figure.bbox.size / figure.get_figure(root=True).dpi / MM
     tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
-    sizes = {view: (tall[view] * ratios[view], tall[view]) for view in views}
+    sizes = {v: (tall[v] * p.width / p.height, tall[v]) for v, p in pictures.items()}
     row_tall = max(tall.values())
     gap = {view: GAP + 3 * (view == "subcortex") for view in views}
     for per_line in (len(views), (len(views) + 1) // 2, 2):
@@ -307,13 +313,8 @@ def _plot_views(
         unit = min(TALLEST, *((width - left - right - gaps) / wide))
         if unit >= smallest:
             break
-    is_narrow = any(
-        " " in view and LETTER * len(view) > unit * sizes[view][0] + gap[view]
-        for view in views
-    )
-    space = "\n" if is_narrow else " "
-    titles = {view: view.capitalize().replace(" ", space) for view in views}
-    head = HEAD + room + 3 * is_narrow
+    titles = {v: _wrap(v.capitalize(), unit * sizes[v][0] + gap[v]) for v in views}
+    head = HEAD + room + 3 * any("\n" in one for one in titles.values())
     heads = [head, *[head if len(lines) > 1 else 2.0] * (len(names) - 1)]
     sides = {v: [side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in views}
     foot = 2.0 * any(len(one) > 1 for one in sides.values())
@@ -329,10 +330,8 @@ def _plot_views(
     size = np.array([width, height] * 2)
     y = (height + needed) / 2 - 5 * bool(title)
     top = y - head
-    for name, above, (title_of_map, values) in zip(
-        names, heads, maps.items(), strict=True
-    ):
-        colors, begin = region_colors(values, scale), y - above
+    for name, above, title_of_map in zip(names, heads, maps, strict=True):
+        colors, begin = region_colors(maps[title_of_map], scale), y - above
         for line in lines:
             y, x = y - above - unit * row_tall, left
             for view in line:
@@ -341,8 +340,9 @@ def _plot_views(
                 box = np.array([x, y + (unit * row_tall - up) / 2, across, up])
                 axes = figure.add_axes(box / size, label=view)
                 axes.set_axis_off()
-                identity = f"{title_of_map}.{view}".strip(".")
-                draw(axes, view, "-".join(identity.split()), colors)
+                gid = "-".join(f"{title_of_map}.{view}".strip(".").split())
+                draw(axes, pictures[view], gid, colors, labels.keys())
+                _write_labels(axes, pictures, labels)
                 high = (unit * row_tall / up + 1) / 2  # the row's end, of the axes
                 if len(sides[view]) > 1:  # both hemispheres
                     style: Any = {"va": "top", "transform": axes.transAxes}
@@ -365,11 +365,13 @@ def _plot_views(
 
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
-    # Very small and very large numbers as 2.5 with "1e-4" above, for want of width.
-    numbers = ScalarFormatter()
-    numbers.set_powerlimits((-2, 4))
-    ticks = MaxNLocator(int(np.clip(long / 5, 2, 6)), steps=[1, 2, 2.5, 5, 10])
-    cax.figure.colorbar(scale, cax=cax, format=numbers, ticks=ticks, label=label)
+    low, high = scale.get_clim()
+    step, apart = 10 ** np.floor(np.log10(high - low) - 1), 4.5 / long * (high - low)
+    first, last = step * np.ceil(low / step - 1e-9), step * np.floor(high / step + 1e-9)
+    locator = MaxNLocator(int(np.clip(long / 5, 2, 6)), steps=[1, 2, 2.5, 5, 10])
+    ticks = locator.tick_values(low, high)
+    ticks = ticks[(ticks > first + apart) & (ticks < last - apart)]
+    cax.figure.colorbar(scale, cax=cax, ticks=[first, *ticks, last], label=label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
@@ -379,72 +381,75 @@ def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) ->
 
 
 def _draw_surfaces(
-    atlas: Atlas,
-    pictures: dict[str, RegionPicture],
-    labels: dict[int, str | None],
-    axes: Any,
-    view: str,
-    identity: str,
-    colors: np.ndarray,
+    atlas: Atlas, axes: Any, picture: RegionPicture, gid: str, colors: Any, marked: Any
 ) -> None:
     """Draw the regions of one view, each with its id, and say which side is which."""
-    picture, names = pictures[view], (*atlas.names, "brain")
+    names = (*atlas.names, "brain")
     for place, shape in picture.shapes.items():  # -1: all of the brain, below them
         style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
-        axes.add_artist(PathPatch(shape, gid=f"{identity}.{names[place]}", **style))
+        if place in marked:  # above other regions, below the shade
+            style |= {"zorder": 1.5, "clip_on": False, "path_effects": OUTLINED}
+        axes.add_artist(PathPatch(shape, gid=f"{gid}.{names[place]}", **style))
     width, height = picture.width, picture.height
     if picture.shade is not None:
         axes.imshow(picture.shade, extent=(0, width, 0, height), zorder=2)
     axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")
     is_small = axes.bbox.height / axes.figure.dpi < 16 * MM
     style = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
-    for share, word in zip(
-        (0.75, 0.25), SIDEWAYS if view == "subcortex" else (), strict=False
-    ):
+    lines = SIDEWAYS[:2] if axes.get_label() == "subcortex" else ()
+    for share, word in zip((0.75, 0.25), lines, strict=False):
         axes.text(-1, share * height, f"{word[:3]}." if is_small else word, **style)
-    _mark(axes, view, pictures, labels)
+
+
+def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
+    """Return which markers a view of the glass brain shows, the nearest last."""
+    centres, (kind, across, up) = atlas.coordinates, GLASS[view]
+    x, y, z = centres.T
+    places = {"z": (x, y, z), "y": (x, z, -y), "l": (y, z, -x), "r": (y, z, x)}
+    right, high, near = places[kind]
+    shown = np.isfinite(centres).all(axis=1) & ((near >= 0) | (kind not in "lr"))
+    order = [place for place in np.argsort(near).tolist() if shown[place]]
+    spots = {place: (right[place], high[place]) for place in order}
+    free = dict.fromkeys(order, 1 / max(1, len(order)))  # of other markers
+    return RegionPicture(np.ptp(across), np.ptp(up), {}, free, spots, None)
 
 
 def _draw_markers(
-    centres: np.ndarray, axes: Any, view: str, identity: str, colors: np.ndarray
+    axes: Any, picture: RegionPicture, gid: str, colors: np.ndarray, marked: Any
 ) -> None:
-    """Draw the centres of regions in a glass brain, the nearest last."""
+    """Draw the centres of regions in a glass brain."""
     from nilearn.plotting.displays import GlassBrainAxes
 
-    (x, y, z), (kind, across, up) = centres.T, GLASS[view]
-    places = {"z": (x, y, z), "y": (x, z, -y), "l": (y, z, -x), "r": (y, z, x)}
-    right, high, near = places[kind]
+    kind, across, up = GLASS[axes.get_label()]
     GlassBrainAxes(axes, kind, 0, linewidth=0.5)
-    shown = np.isfinite(centres).all(axis=1) & ((near >= 0) | (kind not in "lr"))
-    order = np.argsort(near)
-    order = order[shown[order]]
     style: Any = {"s": (0.055 * axes.bbox.height / axes.figure.dpi * 72) ** 2}
-    style |= {"edgecolors": LINE, "linewidths": 0.25, "zorder": 3, "gid": identity}
-    axes.scatter(right[order], high[order], c=colors[order], **style)
+    style |= {"edgecolors": LINE, "linewidths": 0.25, "zorder": 3, "gid": gid}
+    places, spots = [*picture.centres], [*picture.centres.values()]
+    axes.scatter(*np.reshape(spots, (-1, 2)).T, c=colors[places], **style)
+    for place in marked & picture.centres.keys():
+        style |= {"gid": None, "path_effects": OUTLINED}
+        axes.scatter(*picture.centres[place], color=colors[place], **style)
     axes.set(xlim=across, ylim=up)
 
 
-def _mark(
-    axes: Any, view: str, pictures: dict[str, RegionPicture], marked: dict[int, Any]
+def _write_labels(
+    axes: Any, pictures: Mapping[str, RegionPicture], labels: Mapping[int, Any]
 ) -> None:
-    """Outline regions, and label each in the view that shows most of it."""
-    height = pictures[view].height
-    for place in marked.keys() & pictures[view].shapes.keys():
-        shape: Any = pictures[view].shapes[place]
-        axes.add_artist(PathPatch(shape, fill=False, ec="black", lw=1, zorder=3))
+    """Label each region in the view that shows most of it."""
+    view, (low, high) = axes.get_label(), axes.get_ylim()
+    for place in labels.keys() & pictures[view].centres.keys():
         shown = {  # views from the side are known best
             one: part.areas.get(place, 0) * (1 + one.startswith(SIDEWAYS))
             for one, part in pictures.items()
         }
-        if marked[place] and shown[view] == max(shown.values()):
-            parts = shape.to_polygons()  # of the large ones, the highest
-            part = max(parts, key=lambda one: (len(one) > 15, one[:, 1].mean()))
-            x, y = part.mean(axis=0)
-            above = y > height / 2 or view == "subcortex"
+        if labels[place] and shown[view] == max(shown.values()):
+            x, y = pictures[view].centres[place]
+            above = y > (low + high) / 2 or view == "subcortex"
             style: Any = {"ha": "center", "va": "bottom" if above else "top"}
-            style["arrowprops"] = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0}
-            at = (x, height if above else 0)
-            axes.annotate(marked[place], (x, y), at, zorder=4, **style)
+            line: Any = {"arrowstyle": "-", "linewidth": 0.6, "path_effects": HALO}
+            line |= {"shrinkA": 0, "shrinkB": 0}
+            at = (x, high if above else low)
+            axes.annotate(labels[place], (x, y), at, zorder=4, arrowprops=line, **style)
 
 
 def _wrap(text: str, width: float) -> str:
@@ -452,11 +457,9 @@ def _wrap(text: str, width: float) -> str:
     return textwrap.fill(text, max(8, int(width / LETTER)), break_long_words=False)
 
 
-def _plot_dots(
-    maps: pd.DataFrame, scale: Any, texts: tuple[str, str], width: float, figure: Any
-) -> Any:
+def _plot_dots(page: Any) -> Any:
     """Draw a dot a region in the order of the first map, one column a map."""
-    title, label = texts
+    maps, scale, (title, label), width, figure = page
     table = maps.dropna(how="all").sort_values(maps.columns[0], kind="stable")
     n, half = len(table), MOST_DOTS // 2
     rows, names = np.arange(n), [*table.index]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from contourpy import contour_generator
 from matplotlib.path import Path
-from scipy.ndimage import find_objects, gaussian_filter, uniform_filter1d
+from scipy import ndimage
 from scipy.sparse import coo_array
 
 from brainlsap.atlas import Atlas
@@ -58,14 +58,16 @@ class RegionPicture(NamedTuple):
     """What one view shows, in mm from its lower left corner.
 
     `shapes` are the outlines of all regions that are seen, by position in the atlas,
-    the whole brain's first under NO_REGION; `areas` are in mm². `shade`
-    (height, width, 4) darkens what turns away from the viewer; None for the cortex.
+    the whole brain's first under NO_REGION; `areas` are in mm², `centres` well inside
+    what is seen of a region. `shade` (height, width, 4) darkens what turns away from
+    the viewer; None for the cortex.
     """
 
     width: float
     height: float
     shapes: dict[int, Path]
     areas: dict[int, float]
+    centres: dict[int, Any]
     shade: np.ndarray | None
 
 
@@ -171,21 +173,27 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     region = np.append(mesh.region, BACKGROUND)[face]
     shapes = {NO_REGION: _outline(region != BACKGROUND, resolution, 0.0)}
     areas: dict[int, float] = {}
-    boxes = find_objects(region - BACKGROUND)  # of the labels from 1
+    centres: dict[int, Any] = {}
+    boxes = ndimage.find_objects(region - BACKGROUND)  # of the labels from 1
     for place in np.unique(region[region >= 0]).tolist():
         rows, columns = boxes[place - BACKGROUND - 1]
         corner = np.array([columns.start, len(region) - rows.stop]) / resolution
         mask = region[rows, columns] == place
         shapes[place] = _outline(mask, resolution, corner)
         areas[place] = mask.sum() / resolution**2
+        inside = ndimage.distance_transform_edt(np.pad(mask[::-1], 1))
+        inside *= np.linspace(1, 2, len(inside))[:, None]  # rather high up
+        spot = np.unravel_index(inside.argmax(), inside.shape)[::-1]
+        centres[place] = corner + (np.array(spot) - 0.5) / resolution
     shade = None
     if below:
         slope = np.hypot(*np.gradient(depth, 1 / resolution))
-        facing = gaussian_filter(1 / np.hypot(1, slope), 2)  # without the triangles
+        # without the triangles
+        facing = ndimage.gaussian_filter(1 / np.hypot(1, slope), 2)
         shade = np.zeros((*region.shape, 4), dtype=np.float32)
         shade[..., 3] = _SHADE * (1 - facing) ** 2 * (region >= 0)
     height, width = np.array(region.shape) / resolution
-    return RegionPicture(width, height, shapes, areas, shade)
+    return RegionPicture(width, height, shapes, areas, centres, shade)
 
 
 def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
@@ -196,7 +204,7 @@ def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
     for part in parts:
         line = part[:-1] - 0.5  # pixel 1 of the padded mask begins at 0
         if len(line) > 12:  # without the stairs of the pixels, and with fewer points
-            line = uniform_filter1d(line, 5, axis=0, mode="wrap")[::3]
+            line = ndimage.uniform_filter1d(line, 5, axis=0, mode="wrap")[::3]
         vertices.append(np.vstack([line, line[:1]]) / resolution)
         codes += [Path.MOVETO, *[Path.LINETO] * (len(line) - 1), Path.CLOSEPOLY]
     return Path(np.concatenate(vertices) + corner, codes)

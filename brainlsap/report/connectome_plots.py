@@ -66,9 +66,8 @@ def plot_connectome(
     size = np.sort(np.abs(weights[np.triu_indices(len(weights), 1)]))
     weights = np.where(np.abs(weights) >= size[-n_edges:][0], weights, 0.0)
     n_of_region = np.count_nonzero(weights, axis=0)
-    node_size = np.where(n_of_region > 0, 6 + 4 * n_of_region, 0)
-    own: dict[str, Any] = {"node_size": node_size, "node_color": "black"}
-    own |= {"display_mode": "lzr", "colorbar": True}
+    own: Any = {"node_color": "black", "display_mode": "lzr", "colorbar": True}
+    own["node_size"] = np.where(n_of_region > 0, 6 + 4 * n_of_region, 0)
     if weights.min() >= 0:
         own |= {"edge_cmap": "viridis", "edge_vmin": 0.0, "edge_vmax": size[-1]}
     display = plotting.plot_connectome(weights, centres, **own | options)

@@ -374,8 +374,7 @@ def plot_training(
     fits = evaluation.fits[evaluation.fits["model"] == model]
     for one in tables.reported(fits, "losses"):
         for kind, color in (("training", GREY), ("validation", BLUE)):
-            values = np.array(one[kind], dtype=float)
-            left.plot(one["epoch"], values, color=color, label=kind)
+            left.plot(one["epoch"], np.array(one[kind], float), color=color, label=kind)
     paths = scales_in_training(evaluation, model)
     small = paths.iloc[:, -1].rank() <= N_SHOWN if len(paths) else []
     kinds = (("other regions", "#c4c4c4"), (f"{N_SHOWN} smallest", BLUE))

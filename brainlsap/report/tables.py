@@ -191,12 +191,11 @@ def score_table(
         chose one ridge in every fold.
     """
     wanted = list(metrics.SCORES if scores is None else scores)
-    titles = {k: v for k, v in shown_scores(evaluation).items() if k in wanted}
-    found = evaluation.summary()
+    titles, found = shown_scores(evaluation), evaluation.summary()
     texts = [spread_text(*row) for row in found[["mean", "sd"]].to_numpy()]
     found["text"] = np.where(found["n_failed"] > 0, "failed", texts)
     table = found.pivot(index="model", columns="score", values="text")
-    order = sorted(titles, key=wanted.index)
+    order = [one for one in wanted if one in titles]
     table = table.loc[list(evaluation.models), order].rename(columns=titles)
     return _marked(table.rename_axis(columns=None).reset_index(), evaluation)
 

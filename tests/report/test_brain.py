@@ -162,6 +162,66 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert "no value" not in words_of(plot_regions(draw_values(), ATLAS))
 
 
+def test_one_limit_of_signed_values_is_mirrored():
+    for limit, expected in (({"vmax": 1}, (-1, 1)), ({"vmin": -2}, (-2, 2))):
+        figure = plot_regions(draw_values() - 0.5, ATLAS, views="dorsal", **limit)
+        (bar,) = axes_of(figure, "colour bar")
+        assert bar.get_ylim() == expected
+    figure = plot_regions(draw_values() - 0.5, ATLAS, views="dorsal", vmin=0)
+    assert axes_of(figure, "colour bar")[0]._colorbar.cmap.name == "viridis"
+
+
+@pytest.mark.parametrize(("low", "high"), [(-4.61, 4.58), (0.013, 4.6), (1e-4, 9e-4)])
+@pytest.mark.parametrize("width", [85, 180])
+def test_the_bar_is_told_at_its_ends(low, high, width):
+    maps = {"lh_S_central": low, "rh_S_central": high}
+    figure = plot_regions(maps, ATLAS, width=width, cmap="viridis")
+    figure.canvas.draw()
+    (bar,) = axes_of(figure, "colour bar")
+    ticks = bar.get_yticks()
+    near = pytest.approx([low, high], abs=0.03 * (high - low))
+    assert [ticks.min(), ticks.max()] == near
+    boxes = [one.get_window_extent() for one in bar.get_yticklabels()]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
+    outline = {"lh_G_precuneus": "PCun", "Right-Hippocampus": "HIP"}
+    figure = plot_regions(draw_values(), ATLAS, outline=outline)
+    place = ATLAS.names.index("ctx_lh_G_precuneus")
+    (note,) = [t for t in axes_of(figure, "medial left")[0].texts if hasattr(t, "xy")]
+    shape = region_picture(ATLAS, "medial left").shapes[place]
+    assert note.get_text() == "PCun"
+    assert shape.contains_point(note.xy)
+    figures = [plot_regions(draw_values(), ATLAS, outline=x) for x in (outline, ())]
+    shapes = [shapes_of(one, "dorsal")[0]["ctx_lh_G_precuneus"] for one in figures]
+    assert [bool(one.get_path_effects()) for one in shapes] == [True, False]
+    assert shapes[0].get_facecolor() == shapes[1].get_facecolor()
+    alone = plot_regions(draw_values(), ATLAS, outline="ctx_lh_G_precuneus")
+    assert shapes_of(alone, "dorsal")[0]["ctx_lh_G_precuneus"].get_path_effects()
+
+
+def test_markers_have_rings_and_labels():
+    outline = {"lh_G_precuneus": "PCun", "Right-Hippocampus": "HIP"}
+    figure = plot_regions(draw_values(), without_surfaces(), outline=outline)
+    views = ("dorsal", "posterior", "lateral left", "lateral right")
+    axes = [axes_of(figure, view)[0] for view in views]
+    assert [len(one.collections) - 1 for one in axes] == [2, 2, 1, 1]
+    assert "PCun" in [text.get_text() for text in axes[2].texts]
+    assert "HIP" in [text.get_text() for text in axes[3].texts]
+    ring = axes[2].collections[1].get_offsets()[0]
+    centre = ATLAS.coordinates[ATLAS.names.index("ctx_lh_G_precuneus")]
+    assert ring.tolist() == centre[1:].tolist()
+
+
+@pytest.mark.parametrize("atlas", [ATLAS, without_surfaces(), NAMES_ALONE])
+def test_an_outline_that_is_not_seen_is_told(atlas):
+    options = {"views": "lateral left", "outline": {"Right-Hippocampus": "HIP"}}
+    with pytest.warns(UserWarning, match="Not outlined, .*: right hippocampus"):
+        figure = plot_regions(draw_values(), atlas, **options)
+    assert "right hippocampus" in figure.note
+
+
 def test_a_journals_figure_has_its_width_ids_and_labels(tmp_path):
     outline = {"lh_S_central": "central sulcus", "Left-Putamen": "putamen"}
     for width in (85, 180):
@@ -247,6 +307,7 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
 def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     figure = plot_regions({"A": draw_values(), "B": 2.0 - draw_values()}, NAMES_ALONE)
     assert "neither surfaces nor coordinates: dots" in figure.note
+    assert "120 of 160 regions, those between, are left out" in figure.note
     first = figure.axes[0]
     assert first.get_xlim()[0] > 0  # not from 0, where no value is
     shown = first.collections[-1].get_offsets()
