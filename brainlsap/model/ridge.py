@@ -47,6 +47,10 @@ RUNGS = ("none", "one", "regions")
 CLIMB = float(np.log(20.0))
 # Log of the common scale, normal around a scale of 1.
 _COMMON_SD = 1.5
+# Log of ridge / columns, which is the share of noise to signal, is normal below this,
+# and anything above: with fewer people than regions the evidence would take away all
+# noise, and left-out scores would be too good to be true.
+_LOW_NOISE = float(np.log(0.3))
 _LEAST_SCALE = 0.01
 # Spreads of log scales that are tried, each from the solution of the one before.
 _SPREADS = (0.2, 0.4, 0.8, 1.6)
@@ -157,6 +161,10 @@ class Evidence:
         self.t = (targets - self.center) * np.sqrt(self.weights)[:, None]
         self.squares = float((self.t**2).sum())
         self.h = np.matmul(self.X.transpose(0, 2, 1), self.t)
+
+    def low_noise(self, log_ridge: Any) -> Any:
+        """Return how far log ridges are below what noise is expected to be."""
+        return np.maximum(_LOW_NOISE + np.log(self.n_columns) - log_ridge, 0.0)
 
     def per_column(self, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients and slopes of every column, (n_terms, n_columns)."""
@@ -288,7 +296,8 @@ def sample_scales(
         energy = ((vectors.T @ b) ** 2).sum(axis=1)
         left = evidence.squares - (energy / values).sum(axis=1)
         log_det = np.log(values).sum(axis=1) - len(A) * ridges
-        drawn, _ = _pick(-half * np.log(left) - 0.5 * k * log_det, rng)
+        log_density = -half * np.log(left) - 0.5 * k * log_det
+        drawn, _ = _pick(log_density - evidence.low_noise(ridges) ** 2 / 2, rng)
         ridge = float(np.exp(ridges[drawn]))
         inverse = np.asfortranarray((vectors / values[drawn]) @ vectors.T)
         log_prior = -(((grid - common) / spread) ** 2) / 2
@@ -314,6 +323,8 @@ def sample_scales(
             schur = own[p] + ridge * identity
             both = inner[:-k, :-k].reshape(n_features, n_terms, n_features, n_terms)
             schur -= np.einsum("arf,frgm,amg->afg", one, both, one)
+            # what rounding makes of it would grow from region to region
+            schur = (schur + schur.transpose(0, 2, 1)) / 2
             h = inner[:-k, -k:].reshape(n_features, n_terms, k)
             h = evidence.h[:, block].transpose(1, 0, 2) - h
             pull = np.einsum("arf,frk->afk", one, h)
@@ -429,10 +440,12 @@ def climb(  # noqa: C901 (one rung after the other)
         scale = np.exp(log_scale)
         value, slope, by_ridge = evidence(scale, np.exp(x[0]))
         slope = slope * scale * ((low < log_scale) & (log_scale < high))
-        value += (x[1] / sd) ** 2 / 2 + (x[2:] ** 2).sum() / 2
+        low_noise = evidence.low_noise(x[0])
+        value += ((x[1] / sd) ** 2 + (x[2:] ** 2).sum() + low_noise**2) / 2
+        by_ridge = by_ridge * np.exp(x[0]) - low_noise
         by_common = slope.sum() + x[1] / sd**2
         own = spread * slope + x[2:]
-        return value, np.concatenate([[by_ridge * np.exp(x[0]), by_common], own])
+        return value, np.concatenate([[by_ridge, by_common], own])
 
     def search(x: np.ndarray, spread: float, free: slice) -> Any:
         def part(values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -463,7 +476,8 @@ def climb(  # noqa: C901 (one rung after the other)
 
     def without(x: np.ndarray) -> tuple[float, np.ndarray]:
         value, _, slope = evidence(zeros, float(np.exp(x[0])))
-        return value, np.array([slope * np.exp(x[0])])
+        low_noise = evidence.low_noise(x[0])
+        return value + float(low_noise**2) / 2, slope * np.exp(x) - low_noise
 
     start = [np.log(evidence.total)]
     found = minimize(without, start, jac=True, bounds=[ridges])
@@ -710,7 +724,7 @@ def region_slopes(
     t = (t - evidence.weights @ t / evidence.total) * root
     squares = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
     ridges = evidence.total * np.exp(np.linspace(-6, 10, 33))
-    scales = np.geomspace(0.05, max_scale, 16)
+    scales = np.geomspace(0.05, max_scale, 24)
     found = []  # log evidence of every scale, ridge and labelling
     for scale in scales:
         Z, _, _ = evidence.columns(np.full(evidence.n_rois, scale))
@@ -719,6 +733,7 @@ def region_slopes(
         values = np.maximum(values, 0) + ridges[:, None]
         log_det = (np.log(values) - np.log(ridges)[:, None]).sum(axis=1)
         left = squares - (1 / values) @ energy
+        log_det = log_det + evidence.low_noise(np.log(ridges)) ** 2 / k
         found.append(-evidence.n_free * np.log(left) - log_det[:, None])
     best = np.argmax(np.concatenate(found), axis=0)
     slopes, sizes = [], {}

@@ -186,3 +186,15 @@ def test_a_region_without_values_has_no_say(rng):
     assert np.isfinite(model.predict_proba(X)).all()
     with pytest.raises(ParameterError, match="ladder must be"):
         LSAPRidgeClassifier("two").fit(X, y, groups=people)
+
+
+def test_few_people_are_not_overtrusted(rng):
+    stage = np.arange(230) % 3
+    values = rng.normal(size=(230, 40, 2))
+    values[:, :4] += stage[:, None, None]
+    X = pack(networks(230, 40, rng), values)
+    for n_draws in (0, 6):
+        model = LSAPRidgeClassifier("regions", classes=range(3), n_draws=n_draws)
+        model.fit(X[:30], stage[:30], groups=np.arange(30))
+        told = model.predict_proba(X[30:])[np.arange(200), stage[30:]]
+        assert -np.log(told).mean() < 0.9  # 1.1 for saying nothing
