@@ -18,7 +18,6 @@ from brainlsap.data.load import (
     NO_CONNECTOME,
     STRENGTH,
     WHERE,
-    RefusedStudyError,
     count_people,
     load_cohort,
     open_study,
@@ -107,12 +106,11 @@ def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
     folder = Path(folder)
     try:
         cohort = load_cohort(folder, *args, **options)
-    except RefusedStudyError as error:
-        return CohortCheck(folder, tuple(error.found), error.notes, error.faults)
     except (CohortError, FileFormatError) as error:
-        # a list of people that cannot be used; nothing else can be said
+        # where the list of people cannot be used, nothing else can be said
+        found, notes = getattr(error, "found", ()), getattr(error, "notes", ())
         faults = getattr(error, "faults", ()) or (str(error),)
-        return CohortCheck(folder, (), (), faults)
+        return CohortCheck(folder, tuple(found), notes, faults)
     found = count_people(cohort.table, cohort.label_name, cohort.classes)
     own = cohort.provenance["connectome"] == "one per scan"
     for name in (*(["connectome"] if own else []), *cohort.feature_names):

@@ -78,6 +78,11 @@ class ScanName(NamedTuple):
         return person, self.session.strip().removeprefix("ses-")
 
 
+def _spelling(person: str) -> str:
+    """Return a name in lower case, without zeros at the front of its numbers."""
+    return re.sub(r"(?<!\d)0+(?=\d)", "", person.lower())
+
+
 def parse_scan_name(text: str) -> ScanName:
     """Take the name of a scan, of its folder or of its row apart.
 
@@ -193,7 +198,8 @@ class StudyFiles:
     tables : list of Path
         Tables that lie in the study's folders themselves.
     respelt : dict of str to str
-        Names of files and folders that differ from a person's only in case.
+        Names of files and folders that differ from a person's only in case, or in
+        zeros at the front of numbers.
     """
 
     def __init__(
@@ -208,9 +214,9 @@ class StudyFiles:
         self.patterns = dict(patterns or {})
         self.folder, self.respelt = folder, dict[str, str]()
         keys = [(ScanName(name).key[0], name) for name in people]
-        self._people = {one[0].lower(): one for one in keys} | {k[0]: k for k in keys}
-        self.subjects_dir = None if subjects_dir is None else Path(subjects_dir)
-        given = [Path(one) for one in derivatives]
+        self._people = {_spelling(k[0]): k for k in keys} | {k[0]: k for k in keys}
+        self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
+        given = [self.inside(one) for one in derivatives]
         fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
         absent = [p for p in (*given, *fs_only) if not p.is_dir()]
         if absent:
@@ -240,7 +246,7 @@ class StudyFiles:
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
             said, visit = scan.key
-            alike = self._people.get(said.lower(), (said, ""))
+            alike = self._people.get(_spelling(said), (said, ""))
             person, name = self._people.get(said, alike)
             if person != said:
                 self.respelt[scan.participant] = name
@@ -266,7 +272,7 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            person = ScanName(parts[0]).key[0].lower()
+            person = _spelling(ScanName(parts[0]).key[0])
             is_person = parts[0].startswith("sub-") or person in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             has_stats, scan = "stats" in folders, None

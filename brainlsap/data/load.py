@@ -323,25 +323,26 @@ def open_study(
         people = [name.participant for name in tables[0].names]
         sources.files = StudyFiles(folder, people, **places)
     (path, names, facts, *_), files = tables[0], sources.files
-    known = read_people(path, names, facts)
-    listed = list_scans(known, sources, label, path.name, classes, scans)
+    known, doubled = read_people(path, names, facts)
+    study = list_scans(known, sources, label, path.name, classes, scans)
+    study.faults[:0] = doubled
     if paths and path != paths[0]:
-        listed.notes.insert(0, f"people: read from {path.name}")
-    listed.notes.extend(
+        study.notes.insert(0, f"people: read from {path.name}")
+    study.notes.extend(
         f"{s.path.name}: left out, no column {label!r} in {', '.join([*s.facts][:5])}"
         for s in sheets
         if not (s.values or s.facts.empty or s.has(label))
     )
     if alike := [f"{name} ({there})" for name, there in files.respelt.items()]:
-        listed.faults.append(
+        study.faults.append(
             f"{len(alike)} names of files differ from those in {path.name} only in "
-            f"upper and lower case: {', '.join(alike[:5])}; rename the one or the other"
+            f"case or zeros at the front: {listed(alike, 5)}; write both alike. Excel "
+            "drops the zeros of 001 unless the column is formatted as text"
         )
-    spare = {person for person, _ in files.files} - set(known)
-    if spare:
-        note = f"{len(spare)} subject folders are not in {path.name}: left out"
-        listed.notes.append(note)
-    return listed, sources
+    if spare := sorted({person for person, _ in files.files} - set(known)):
+        note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
+        study.notes.append(note)
+    return study, sources
 
 
 def _read_connectomes(

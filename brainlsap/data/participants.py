@@ -82,13 +82,13 @@ def order_classes(
         return tuple(found), False
 
 
-def read_people(  # noqa: C901 (the table of people, then those of their visits)
+def read_people(
     path: Path, names: Sequence[ScanName], facts: pd.DataFrame
-) -> People:
+) -> tuple[People, list[str]]:
     """Return who stands in a table, and in the sessions file beside it of every person.
 
-    Raises a CohortError with every row that cannot be used: one person twice, a
-    sessions file that cannot be read.
+    Then every row that cannot be used: one person twice, a sessions file that cannot be
+    read.
     """
     columns = facts.to_numpy(dtype=object).T.tolist()
     tables = [(path, list(facts), list(zip(names, *columns, strict=True)))]
@@ -133,10 +133,7 @@ def read_people(  # noqa: C901 (the table of people, then those of their visits)
             said_of = people.setdefault(person, {})
             written, known = said_of.get(visit, (name, Facts()))
             said_of[visit] = written, known | dict(zip(heads, row, strict=True))
-    if faults:
-        n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
-        raise CohortError(f"{path} cannot be used, {n_faults}", faults)
-    return people
+    return people, faults
 
 
 class ScanList(NamedTuple):
@@ -236,13 +233,26 @@ def list_scans(  # noqa: C901 (one question after the other)
         kept = table["label"].isin(order).to_numpy()
         if classes is None:
             numbers = pd.to_numeric(found.index.to_series(), errors="coerce")
-            if len(found) and numbers.notna().all():
-                _refuse_continuous(numbers, label)
+            is_whole = (numbers == numbers.round()).all() and label.lower() != "age"
+            is_many = len(numbers) > _MOST_NUMBERS or not is_whole
+            if len(found) and numbers.notna().all() and is_many:
+                raise CohortError(
+                    f"{label} is continuous ({len(numbers)} values from "
+                    f"{numbers.min():g} to {numbers.max():g}), and labels are classes. "
+                    "Name a column of classes by label= (--label), or say which values "
+                    "are classes by classes= (--classes)"
+                )
             faults = [
                 f"{scan.name}: no {label} (n/a{hint}); give one, leave the scan out, "
                 "or keep those with a label by classes= (--classes)"
                 for scan, hint, is_known in zip(scans, hints, kept, strict=True)
                 if not is_known
+            ]
+            written = found.sort_values(ascending=False).index
+            faults += [
+                f"{table['scan'][table['label'] == name].iloc[0]}: the {label} "
+                f"{name!r} is written in another case elsewhere; write both alike"
+                for name in written[written.str.lower().duplicated()]
             ]
         else:
             others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
@@ -273,14 +283,3 @@ def list_scans(  # noqa: C901 (one question after the other)
 
 def _counts(labels: pd.Series) -> str:
     return ", ".join(f"{name} ({n})" for name, n in labels.items())
-
-
-def _refuse_continuous(numbers: pd.Series, label: str) -> None:
-    """Raise where labels that are numbers are too many, or too fine, for classes."""
-    is_whole = (numbers == numbers.round()).all() and label.lower() != "age"
-    if not is_whole or len(numbers) > _MOST_NUMBERS:
-        raise CohortError(
-            f"{label} is continuous ({len(numbers)} values from {numbers.min():g} to "
-            f"{numbers.max():g}), and labels are classes. Name a column of classes by "
-            "label= (--label), or say which values are classes by classes= (--classes)"
-        )

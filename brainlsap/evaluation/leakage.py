@@ -217,7 +217,9 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
     if missing := sorted({*ALONE[:3]} - {*kinds.values(), of_label}):
         heads = [f"{kind} ({', '.join(COVARIATES[kind])})" for kind in missing]
-        finding = f"what {', '.join(missing)} alone would tell of the label was not checked: "
+        finding = (
+            f"what {', '.join(missing)} alone would tell of the label was not checked: "
+        )
         yield _found("covariates missing", f"{finding}no column {', '.join(heads)}")
     for column, kind in kinds.items():
         values = _numbers_if_most_are(cohort.table[column])

@@ -286,6 +286,7 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
     )
 
     def withhold(text: str) -> str:
+        text = re.sub("(?<=files or folders of ).+", "[names withheld]", text)
         text, lower = path.sub("[path withheld]", text), text.lower()
         there = "|".join(known for name, known in patterns.items() if name in lower)
         if there:

@@ -9,6 +9,7 @@ import pytest
 from brainlsap.atlas import load_atlas
 from brainlsap.data import check_cohort, load_cohort
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.report.report import withholder
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import refused
 
@@ -111,7 +112,32 @@ def test_folders_without_sessions(study, tiny):
 def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     write("study/sub-99/dwi/x_connectivity.csv", "")
     cohort = load_cohort(study, tiny, "fdg")
-    assert "1 subject folders are not in participants.tsv: left out" in cohort.notes
+    note = "not in participants.tsv, left out: files or folders of 99"
+    assert note in cohort.notes
+    assert withholder(cohort.table)(note).endswith(
+        "files or folders of [names withheld]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "told"), [("sub-02", "sub-02 (2)"), ("sub-05", "sub-05 (sub-005)")]
+)
+def test_ids_without_the_zeros_of_their_files_are_one_fault(study, tiny, old, told):
+    replace(study, "participants.tsv", f"{old}\t", f"{told.split('(')[1][:-1]}\t")
+    _, (fault,) = faults_of(study, tiny)
+    assert f"only in case or zeros at the front: {told}; write both alike" in fault
+
+
+def test_faults_of_the_list_are_told_together(study, tiny):
+    replace(study, "participants.tsv", "sub-03\tCN", "sub-01\tCN")
+    replace(study, "participants.tsv", "sub-04\tAD", "sub-04\tcn")
+    replace(study, "participants.tsv", "sub-05\tCN", "sub-05\tn/a")
+    _, faults = faults_of(study, tiny)
+    assert "sub-01 stands more than once" in faults[0]
+    assert faults[1].startswith("sub-05_ses-M00: no diagnosis")
+    assert faults[2].startswith(
+        "sub-04_ses-M00: the diagnosis 'cn' is written in another case"
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))

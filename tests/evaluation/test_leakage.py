@@ -112,7 +112,9 @@ def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
     assert "covariates missing" not in row
     table = cohort.table.drop(columns=["sex", "site"])
     row = checks(replace(cohort, table=table)).loc["covariates missing"]
-    assert "what sex, site alone would tell of the label was not checked" in row["finding"]
+    assert (
+        "what sex, site alone would tell of the label was not checked" in row["finding"]
+    )
     assert "no column sex (sex, gender, ptgender), site (site, cen" in row["finding"]
     assert "table of people, or from_arrays" in row["what_to_do"]
 
