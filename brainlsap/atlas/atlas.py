@@ -21,10 +21,12 @@ from brainlsap.atlas.region_names import (
 )
 from brainlsap.atlas.surfaces import read_annotation, read_mesh
 from brainlsap.exceptions import (
+    BrainlsapError,
     FileFormatError,
     ParameterError,
     RegionNameError,
     check_choice,
+    reading,
 )
 
 COLUMNS = (
@@ -122,8 +124,9 @@ class Atlas:
 
         Raises
         ------
-        FileFormatError
-            Where there are no names, or a name stands twice.
+        ParameterError
+            Where there are no names, a name stands twice, or coordinates are of
+            another shape or unit.
 
         Examples
         --------
@@ -136,9 +139,16 @@ class Atlas:
             hemispheres = [split_name(one)[0] or "M" for one in names]
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
-        table = pd.DataFrame(coordinates, columns=[*"xyz"], dtype=float)
+        places = np.asarray(coordinates, dtype=float)
+        known, shape = np.abs(places[~np.isnan(places)]), (len(names), 3)
+        if places.shape != shape or (known.size and not 20 <= known.max() <= 150):
+            raise ParameterError(
+                f"coordinates must have shape {shape} and be mm of MNI152, the largest "
+                f"20 to 150; got {places.shape}, up to {known.max(initial=0):g}."
+            )
+        table = pd.DataFrame(places, columns=[*"xyz"])
         table = table.assign(name=names, hemisphere=list(hemispheres))
-        return Atlas(name, complete_regions(table, "names"))
+        return Atlas(name, complete_regions(table, "names", ParameterError))
 
     def __len__(self) -> int:
         return len(self.regions)
@@ -293,9 +303,8 @@ class Atlas:
             spelt.setdefault(row, []).append(text)
         unknown = spelt.pop(None, [])
         if unknown and (other := self.other_atlas(texts)):
-            raise RegionNameError(
-                f"The names are those of {other}, not of {self.name}."
-            )
+            told = f"The names are those of {other}, not of {self.name}."
+            raise RegionNameError(told)
         if unknown:
             shown = [
                 f"{name!r} (nearest: {', '.join(near) or 'none'})"
@@ -529,17 +538,12 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
 
 def _read_atlas(path: Path) -> Atlas:
     folder, settings = path.parent, {}
-    try:
+    with reading(path, "a tab-separated table with the columns name and hemisphere"):
         table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
         table.columns = table.columns.str.lower()
-        if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
+    if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
+        with reading(folder / "atlas.json", "JSON"):
             settings = json.loads((folder / "atlas.json").read_text(encoding="utf-8"))
-    except ValueError as error:  # pandas, JSON and Unicode raise kinds of it
-        raise FileFormatError(
-            f"{path}: cannot be read as a tab-separated table of regions, or its "
-            f"atlas.json not as JSON ({error}). The first line must name the columns, "
-            "among them name and hemisphere."
-        ) from error
     title = folder.resolve().name if path.name == "regions.tsv" else path.stem
     return Atlas(title, complete_regions(table, str(path)), folder, settings)
 
@@ -547,10 +551,12 @@ def _read_atlas(path: Path) -> Atlas:
 _read_once = lru_cache(maxsize=32)(_read_atlas)
 
 
-def complete_regions(given: pd.DataFrame, where: str) -> pd.DataFrame:
+def complete_regions(
+    given: pd.DataFrame, where: str, refusal: type[BrainlsapError] = FileFormatError
+) -> pd.DataFrame:
     """Check a table of regions, and fill what it does not say."""
     if not {"name", "hemisphere"} <= set(given) or given.empty:
-        raise FileFormatError(
+        raise refusal(
             f"{where}: expected the columns name and hemisphere, separated by tabs, "
             f"and a row for every region; got {len(given)} rows of "
             f"{', '.join(map(repr, given.columns))}."
@@ -572,12 +578,9 @@ def complete_regions(given: pd.DataFrame, where: str) -> pd.DataFrame:
     labels = numbers["freesurfer_id"].fillna(-1)
     no_whole = (labels != labels.round()) | ((labels > 0) & labels.duplicated())
     other_side = parts["side"].notna() & (parts["side"] != sides) & (sides != "M")
-    lower = names.str.lower()
-    is_again, alike = lower.duplicated(), ", ".join(names[lower.duplicated(keep=False)])
     no_structure = ~table["structure"].isin(("cortex", "subcortex"))
     wrong = [
         ("name", "a text", names == ""),
-        ("name", f"one that differs in more than case (there are {alike})", is_again),
         ("hemisphere", "L, R or M (midline)", sides.isna()),
         ("hemisphere", "the side that its name says", other_side),
         ("structure", "cortex or subcortex", no_structure),
@@ -587,10 +590,15 @@ def complete_regions(given: pd.DataFrame, where: str) -> pd.DataFrame:
     for column, expected, is_wrong in wrong:
         if is_wrong.any():
             row = int(np.flatnonzero(is_wrong)[0])
-            raise FileFormatError(
+            raise refusal(
                 f"{where}: {column} of region {row + 1} ({names[row]!r}) must be "
                 f"{expected}, got {given[column][row]!r}."
             )
+    lower = names.str.lower()
+    again = lower.index[lower.isin(lower[lower.duplicated()][:1])]
+    if len(again):
+        rows = " and ".join(map(str, again + 1))
+        raise refusal(f"{where}: {names[again[1]]!r} stands twice: regions {rows}.")
     table = table.assign(name=names, hemisphere=sides, **numbers)
     table["freesurfer_id"] = labels.astype(int)
     extra = [name for name in table if name not in (*COLUMNS, "index")]

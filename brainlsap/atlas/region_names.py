@@ -94,10 +94,8 @@ def bare_name(name: str) -> str:
     text = _PREFIX.sub("", as_text(name))
     if _ENIGMA_NAME.fullmatch(text.lower()):
         return text[1:]
-    bare = re.sub(rf"^\(?({side})[^a-z0-9]+", "", text, flags=re.IGNORECASE)
-    if bare == text:
-        bare = re.sub(rf"[^a-z0-9]+({side})$", "", text, flags=re.IGNORECASE)
-    return bare or text
+    ends = rf"^\(?({side})[^a-z0-9]+|[^a-z0-9]+({side})$"
+    return re.sub(ends, "", text, count=1, flags=re.IGNORECASE) or text
 
 
 @lru_cache(maxsize=8192)

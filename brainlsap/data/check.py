@@ -231,16 +231,16 @@ def suggest_options(  # noqa: C901 (step by step)
             break  # rather what is there
         tried = change | way
         checked = check_cohort(folder, **asked | tried)
-        faults = " ".join(checked.faults)
-        other = re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults)
+        those = r"(?:those of|\(atlas) (\w+)(?:, not of|\))"
+        other = re.search(those, " ".join(checked.faults))
         if other is not None:
             tried |= {"atlas": other[1]}
             checked = check_cohort(folder, **asked | tried)
         if checked.is_sound:
             return [tried]
-        # matrices all the same: what their rows are is the next question
-        is_matrix = "a matrix of" in " ".join(checked.faults) and not best
-        if (way and is_matrix) or _n_left(checked) < fewest:
+        # matrices all the same: their rows and weights are the next question
+        is_matrix = re.search("a matrix of|weights are", " ".join(checked.faults))
+        if (way and is_matrix and not best) or _n_left(checked) < fewest:
             fewest, best = _n_left(checked), [tried]
     return best
 

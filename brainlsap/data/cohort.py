@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,14 @@ import pandas as pd
 
 from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.data.connectomes import settle_negative
+from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.participants import KEY_COLUMNS, order_classes
+from brainlsap.data.row_order import are_counts
+from brainlsap.data.tables import group_faults
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
-# What a file holds as JSON, beside tables.
-_TOLD = (
-    *("feature_names", "classes", "classes_ordered", "label_name"),
-    *("notes", "provenance"),
-)
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
 
@@ -108,8 +106,8 @@ class Cohort:
 
     @staticmethod
     def from_arrays(
-        connectomes: np.ndarray,
-        features: np.ndarray,
+        connectomes: np.ndarray | pd.DataFrame | Sequence[pd.DataFrame],
+        features: np.ndarray | pd.DataFrame,
         labels: Sequence[Any],
         *,
         groups: Sequence[Any] | None = None,
@@ -125,9 +123,11 @@ class Cohort:
         Parameters
         ----------
         connectomes : array of shape (n_scans, n_rois, n_rois) or (n_rois, n_rois)
-            One for each scan, or one for everybody; rows in the order of `atlas`.
+            One for each scan, or one for everybody; rows in the order of `atlas`. A
+            DataFrame, or a list of them, is read by the names of rows and columns.
         features : array of shape (n_scans, n_rois) or (n_scans, n_rois, n_features)
-            NaN where not measured.
+            NaN where not measured. The columns of a DataFrame are read by name where
+            they do more than count.
         labels : sequence of length n_scans
             Class of every scan, read as text.
         groups : sequence of length n_scans, optional
@@ -150,7 +150,9 @@ class Cohort:
         CohortError
             With every fault, where the parts do not fit each other.
         ParameterError
-            Where an argument cannot be used.
+            Where an argument cannot be used, or indexes of pandas differ.
+        RegionNameError
+            Where names of columns are not those of the regions.
 
         Examples
         --------
@@ -164,25 +166,38 @@ class Cohort:
         >>> cohort
         Cohort(4 scans of 4 people, 3 regions of own, feature, diagnosis)
         """
-        W, notes = settle_negative(np.asarray(connectomes), negative)
-        atlas, X = load_atlas(atlas), np.asarray(features, dtype=float)
+        atlas, facts = load_atlas(atlas), dict({} if covariates is None else covariates)
+        frames = [connectomes] if isinstance(connectomes, pd.DataFrame) else connectomes
+        if any(isinstance(one, pd.DataFrame) for one in frames):
+            read = [read_connectome(one, atlas, negative=negative) for one in frames]
+            W = np.array([one.matrix for one in read])
+            notes = [*dict.fromkeys(note for one in read for note in one.notes)]
+        else:
+            W, notes = settle_negative(np.asarray(connectomes), negative)
+        if isinstance(features, pd.DataFrame) and not are_counts([*map(str, features)]):
+            features = features.iloc[:, atlas.match(features).argsort()]
+        X = np.asarray(features, dtype=float)
         X = X[..., None] if X.ndim == 2 else X
-        if W.ndim == 2:
-            W = np.broadcast_to(W, (len(X), *W.shape))
+        if W.ndim == 2 or frames is not connectomes:
+            W = np.broadcast_to(W, (len(X), *W.shape[-2:]))
         if feature_names is None:
             numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
             feature_names = numbered if len(numbered) > 1 else "feature"
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
         both = labels, scans if groups is None else groups
+        given = {"features": features, "labels": labels, **facts}
+        given |= {} if groups is None else {"groups": groups}
+        shape, sizes = np.shape(features), {k: len(one) for k, one in given.items()}
+        if set(sizes.values()) != {len(labels)}:
+            raise ParameterError(
+                f"Every scan needs one entry in each, got {sizes}: features of shape "
+                f"{shape}, expected {(len(labels), len(atlas), *shape[2:])}."
+            )
+        _check_order(given)
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
-        columns = {"scan": scans, "participant": people, "label": text}
-        columns |= pd.DataFrame(covariates).to_dict("list")
-        sizes = {name: len(column) for name, column in columns.items()}
-        if set(sizes.values()) != {len(X)}:
-            given = ", ".join(f"{name} {n}" for name, n in sizes.items())
-            raise ParameterError(f"Every scan needs one entry in each; got {given}.")
-        table = pd.DataFrame(columns).assign(session="")
+        columns = {"scan": scans, "participant": people, "label": text, "session": ""}
+        table = pd.DataFrame(columns | {k: list(v) for k, v in facts.items()})
         order, ordered = order_classes(text, classes)
         return Cohort(
             connectomes=W,
@@ -209,9 +224,7 @@ class Cohort:
         facts = {
             "people": self.table["participant"].nunique(),
             "scans": self.n_scans,
-            self.label_name: ", ".join(
-                f"{one} {counts.get(one, 0)}" for one in self.classes
-            ),
+            self.label_name: ", ".join(f"{k} {counts.get(k, 0)}" for k in self.classes),
             "features": ", ".join(self.feature_names),
             "not measured": f"{1 - self.measured.mean():.1%}",
             "regions": f"{self.n_rois} of {self.atlas.name}",
@@ -307,7 +320,8 @@ class Cohort:
         import h5py
 
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
-        about = {name: getattr(self, name) for name in _TOLD}
+        texts = ("feature_names", "classes", "classes_ordered", "label_name", "notes")
+        about = {name: getattr(self, name) for name in (*texts, "provenance")}
         about |= {
             "atlas": self.atlas.name,
             "regions": _columns(self.atlas.regions),
@@ -368,6 +382,21 @@ class Cohort:
             return Cohort(connectomes=W, features=X, atlas=atlas, **about)
 
 
+def _check_order(given: Mapping[str, Any]) -> None:
+    """Raise where indexes of pandas say that rows are of other people.
+
+    One that only counts says nothing, unless the other has the same entries.
+    """
+    found = {k: x.index for k, x in given.items() if hasattr(x, "iloc")}
+    for (first, a), (second, b) in combinations(found.items(), 2):
+        only_counts = any(are_counts([*map(str, one)]) for one in (a, b))
+        if not a.equals(b) and (set(a) == set(b) or not only_counts):
+            raise ParameterError(
+                f"{first} and {second} have different indexes: put one in the order of "
+                "the other (.reindex), or take both off (.reset_index(drop=True))."
+            )
+
+
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     """Return the columns of a table as JSON takes them; None where missing."""
     return table.astype(object).where(table.notna(), None).to_dict("list")
@@ -415,9 +444,8 @@ def _find_faults(cohort: Cohort) -> list[str]:
     ]
     if faults:  # values are only worth reading where the axes agree
         return faults
-    is_shared = len(W) > 1 and not W.strides[0]
-    for scan, one in zip(keys["scan"], W[:1] if is_shared else W, strict=False):
-        where = "the shared connectome" if is_shared else f"connectome of scan {scan!r}"
+    whose = ["all scans"] if cohort.shares_connectome else keys["scan"]
+    for where, one in zip(whose, W, strict=False):
         if not (one.min() >= 0 and one.max() <= LARGEST):
             expected = f"finite and not negative, and at most {LARGEST:g}"
             wrong = ~((one >= 0) & (one <= LARGEST))
@@ -426,9 +454,10 @@ def _find_faults(cohort: Cohort) -> list[str]:
         else:
             continue
         i, j = np.argwhere(wrong)[0]
+        hint = " (the diagonal is not; set it to 0)" if i == j else ""
         faults.append(
-            f"{where} must be {expected}; got {one[i, j]} between {regions[i]} and "
-            f"{regions[j]}, {one[j, i]} back"
+            f"{where}: the connectome must be {expected}{hint}; got {one[i, j]} "
+            f"between {regions[i]} and {regions[j]}, {one[j, i]} back"
         )
     faults += [
         f"features must be finite, or NaN where not measured, and at most "
@@ -436,4 +465,4 @@ def _find_faults(cohort: Cohort) -> list[str]:
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
     ]
-    return faults
+    return group_faults(faults)

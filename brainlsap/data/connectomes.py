@@ -149,10 +149,9 @@ def read_connectome(
             raw, notes = _choose([raw, *others], atlas, measure, path)
     else:
         path, axes = Path("connectome="), pd.DataFrame(source).axes
-        rows, columns = (tuple(map(str, axis)) for axis in axes)
-        if are_counts(rows):
-            rows = columns = atlas.names
-        raw = RawMatrix(np.asarray(source), rows, columns)
+        given = [tuple(map(str, axis)) for axis in axes]
+        known = [one for one in given if not are_counts(one)] or [atlas.names]
+        raw = RawMatrix(np.asarray(source), known[0], known[-1])
     n_rows = len(raw.values)
     if raw.values.shape != (n_rows, n_rows) or raw.values.dtype.kind not in "uifb":
         raise FileFormatError(
@@ -247,9 +246,9 @@ def settle_negative(
         return W, []
     if how == "refuse":
         raise ParameterError(
-            f"{where}: {int((W < 0).sum())} weights are negative, down to "
-            f"{np.nanmin(W):.3g}. Of correlations, say by negative= what becomes of "
-            "them: 'drop' sets them to 0, 'absolute' takes their size."
+            f"{where}: weights are negative. Of correlations, say by negative= what "
+            "becomes of them: 'drop' sets them to 0, 'absolute' takes their size; got "
+            f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}."
         )
     if how == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
@@ -269,9 +268,10 @@ def _check_weights(
     if not values.max() < np.inf:
         bad = ~np.isfinite(values)
         i, j = np.argwhere(bad)[0]
+        hint = "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
         raise FileFormatError(
-            f"{path}: {bad.sum()} weights are NaN or infinite, first {values[i, j]} "
-            f"between {names[i]} and {names[j]}. Write 0 for no connection."
+            f"{path}: weights are NaN or infinite {hint}; got {bad.sum()} such, first "
+            f"{values[i, j]} between {names[i]} and {names[j]}."
         )
     larger, own = np.maximum(values, values.T), np.count_nonzero(values.diagonal())
     if np.count_nonzero(larger) == own:
@@ -288,9 +288,9 @@ def _check_weights(
         elif symmetrize == "refuse":
             i, j = np.unravel_index(gap.argmax(), gap.shape)
             raise FileFormatError(
-                f"{path}: not symmetric, {values[i, j]} from {names[i]} to {names[j]} "
-                f"but {values[j, i]} back; expected the same, or a triangle of zeros. "
-                "Take their mean or the larger by symmetrize= ('mean' or 'max')."
+                f"{path}: weights are not symmetric, nor is a triangle 0. Take their "
+                "mean or the larger by symmetrize= ('mean' or 'max'); got "
+                f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} back."
             )
         else:
             how = f"the two triangles differ: symmetrized by their {symmetrize}"

@@ -337,8 +337,9 @@ class FeatureSources:
         if not found:
             which = f"no table that holds ids and {label or 'people'!r} in its place. "
             which += "Name the label by label= (--label), or another folder"
-            tables = [one for one in self.tables if not one.facts.empty]
-            people = [one for one in tables if not is_square(one.path)]
+            people = [
+                t for t in self.tables if not (t.facts.empty or is_square(t.path))
+            ]
             what = f"has no column {label!r}; found"
             without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in people]
             for reason in (*without, *self.skipped)[:5]:

@@ -381,8 +381,7 @@ class StudyFiles:
 
 def other_side(path: Path) -> Path | None:
     """Return the file of the other hemisphere beside a file of one, if there is one."""
-    name = SIDE_IN_NAME.sub(lambda found: _SIDES[found[1]], path.name)
-    other = path.with_name(name)
+    other = path.with_name(SIDE_IN_NAME.sub(lambda said: _SIDES[said[1]], path.name))
     return other if other != path and other.is_file() else None
 
 

@@ -5,8 +5,6 @@ gathered, what many scans share is said once, and all of it is raised in one err
 """
 
 import json
-import os
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,17 +22,12 @@ from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import (
-    CONNECTOME_PATTERNS,
-    Scan,
-    StudyFiles,
-    read_rows,
-)
+from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles, read_rows
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import listed, read_table
+from brainlsap.data.tables import group_faults, listed, read_table
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -188,10 +181,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         )
     atlas, folder, log = load_atlas(atlas), Path(folder), _Log()
     if not folder.is_dir():
-        is_file = "is a file; expected a cohort's folder. Cohort.load reads .h5 files"
-        raise CohortError(
-            f"{folder} {is_file}" if folder.is_file() else f"{folder}: no such folder"
-        )
+        hint = "; it is a file, as Cohort.load reads" * folder.is_file()
+        raise CohortError(f"{folder}: no such folder{hint}")
 
     # who is in the study, and which files are whose
     listed, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
@@ -233,8 +224,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         faults = group_faults(log.faults, folder)
         n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
         refused = RefusedStudyError(f"{folder} cannot be loaded, {n_faults}", faults)
-        found = count_people(listed.table, label_name, listed.classes)
-        refused.found = [*found, *log.found]
+        counted = count_people(listed.table, label_name, listed.classes)
+        refused.found = counted + log.found
         refused.notes = tuple(log.notes)
         raise refused
 
@@ -456,29 +447,3 @@ def count_people(table: pd.DataFrame, label: str, classes: Sequence[str]) -> lis
     covariates = ", ".join(map(str, table.columns[4:]))
     more = [f"covariates: {covariates}"] if covariates else []
     return [people, f"{label}: {counted}", *more]
-
-
-def group_faults(faults: Sequence[str], folder: Path) -> list[str]:
-    r"""Return faults, those that differ only in whose they are as one.
-
-    >>> faults = ["sub-01: no connectome", "sub-02: no age", "sub-03: no connectome"]
-    >>> print("\n".join(group_faults(faults, Path("study"))))
-    2 scans: no connectome
-        sub-01, sub-03
-    sub-02: no age
-    """
-    shared: dict[str, list[str]] = {}
-    for fault in faults:
-        where, _, what = fault.partition(": ")
-        shared.setdefault(what or fault, []).append(where)
-    grouped = []
-    for what, places in shared.items():
-        if len(places) == 1:
-            grouped.append(what if places[0] == what else f"{places[0]}: {what}")
-            continue
-        are_files = all("/" in place or "\\" in place for place in places)
-        names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
-        lines = textwrap.wrap(names, 84, break_long_words=False, break_on_hyphens=False)
-        kind = "files" if are_files else "scans"
-        grouped.append("\n    ".join([f"{len(places)} {kind}: {what}", *lines]))
-    return grouped

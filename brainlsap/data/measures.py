@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from brainlsap.atlas import Atlas
+from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, check_choice
 
 _INSTEAD = {
@@ -200,7 +201,6 @@ def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:
         if missing and ((there & of_it).any() or not there.any()):
             raise FileFormatError(
                 f"{where}: {len(missing)} of {of_it.sum()} {structure} regions of "
-                f"{atlas.name} are missing: {', '.join(missing[:5])}"
-                f"{' ...' * (len(missing) > 5)}. Write n/a for a region that was not "
-                "measured."
+                f"{atlas.name} are missing: {listed(missing, 5)}. Write n/a for a "
+                "region that was not measured."
             )

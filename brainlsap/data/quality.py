@@ -15,6 +15,7 @@ Elsewhere the sides differ too little to tell: the column is NaN, and
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,11 +69,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         "density": links / (n_rois * (n_rois - 1)),
         "streamlines": streamlines,
     }
-    if shared:
-        columns = {
-            name: np.repeat(one, cohort.n_scans) for name, one in columns.items()
-        }
-    else:
+    columns = {k: np.resize(one, cohort.n_scans) for k, one in columns.items()}
+    if not shared:
         upper = np.triu_indices(n_rois, 1)
         distance, agreement = np.zeros((2, cohort.n_scans))
         for start in range(0, len(upper[0]), _BLOCK):
@@ -87,20 +85,16 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         values = cohort.features[..., place]
         missing = np.isnan(values).sum(axis=1)
         low, high = get_measure(name).plausible
-        equal = [
-            np.unique(x, return_counts=True, equal_nan=False)[1].max() for x in values
-        ]
+        counted = (np.unique_counts(x).counts for x in values)  # every NaN for itself
+        distance = _distance(values) / np.maximum(n_rois - missing, 1)
+        gap = np.nan_to_num(values - values[:, mirror])
         columns |= {
             f"{name}_missing": missing,
             f"{name}_zeros": (values == 0).sum(axis=1),
             f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
-            f"{name}_equal": np.array(equal),
-            f"{name}_deviation": _deviation(
-                _distance(values) / np.maximum(n_rois - missing, 1)
-            ),
-            f"{name}_mirrored": _sides(
-                _agreement(np.nan_to_num(values - values[:, mirror]), cohort.groups)
-            ),
+            f"{name}_equal": np.array([n.max() for n in counted]),
+            f"{name}_deviation": _deviation(distance),
+            f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
         }
     table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
     table.attrs["notes"] = [
@@ -109,9 +103,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         for name in table.filter(like="_mirrored")
         if table[name].isna().all()
     ]
-    rows = table.to_dict("records")
-    table["flags"] = ["; ".join(_flags(row, cohort)) for row in rows]
-    return table
+    flags = (_flags(row, cohort) for row in table.to_dict("records"))
+    return table.assign(flags=list(map("; ".join, flags)))
 
 
 def _distance(values: np.ndarray) -> np.ndarray:
@@ -161,26 +154,18 @@ def _sides(agreement: np.ndarray) -> np.ndarray:
 
 def _flags(row: dict, cohort: Cohort) -> list[str]:
     """Say what is unusual about a scan."""
-    said = []
-    if not cohort.shares_connectome:
-        isolated = int(row["isolated"])
-        said = [
-            (
-                row["connectome_deviation"] > MOST_DEVIATION,
-                "connectome far from the others",
-            ),
-            (row["connectome_mirrored"] < 0, f"connectome {_EXCHANGED}"),
-            (isolated, f"{isolated} regions without links"),
-        ]
-    for name in cohort.feature_names:
-        missing, zeros, odd, equal = (
-            int(row[f"{name}_{what}"])
-            for what in ("missing", "zeros", "implausible", "equal")
-        )
-        many = max(2, _MOST_EQUAL * cohort.n_rois)
+    said, many = list[tuple[Any, str]](), max(2, _MOST_EQUAL * cohort.n_rois)
+    own = [] if cohort.shares_connectome else ["connectome"]
+    for name in (*own, *cohort.feature_names):
         said += [
             (row[f"{name}_deviation"] > MOST_DEVIATION, f"{name} far from the others"),
             (row[f"{name}_mirrored"] < 0, f"{name} {_EXCHANGED}"),
+        ]
+    said += [(row["isolated"], f"{row['isolated']} regions without links")] * len(own)
+    for name in cohort.feature_names:
+        kinds = ("missing", "zeros", "implausible", "equal")
+        missing, zeros, odd, equal = (int(row[f"{name}_{kind}"]) for kind in kinds)
+        said += [
             (zeros, f"{name} filled with zero in {zeros} regions"),
             (odd, f"{name} implausible in {odd} regions"),
             (equal > many, f"{name} one value in {equal} regions"),

@@ -16,7 +16,7 @@ several parts, each counts by its volume, which both write into `*_morph.tsv`.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -219,7 +219,9 @@ def read_region_values(
     if path.name.endswith("gtm.stats.dat"):
         names, cells = read_gtm_stats(path, reference)
         notes = (divided if reference else "PET: values as mri_gtmpvc scaled them",)
-    elif is_time_series(table := read_columns(path)):
+    elif find_column(table := read_columns(path), _STARTS) and find_column(
+        table, _ENDS
+    ):
         names, cells = average_frames(path, pd.DataFrame(table), frames, reference)
         names = [_split_head(head, atlas)[1] for head in names]
         notes = (divided,)
@@ -236,12 +238,9 @@ def read_region_values(
     heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
     kept = np.array(cells, dtype=object)[rows[places]]
     values[places] = parse_numbers(path, kept[None], heads)[0]
-    if (
-        atlas.cortex[places].all()
-        and not atlas.cortex.all()
-        and path.suffix.lower() != ".xlsx"
-        and path.read_bytes()[-1:] not in b"\n\r"
-    ):
+    only_cortex = atlas.cortex[places].all() and not atlas.cortex.all()
+    has_end = path.suffix.lower() == ".xlsx" or path.read_bytes()[-1:] in b"\n\r"
+    if only_cortex and not has_end:
         raise FileFormatError(
             f"{path}: no subcortical region, and the last line has no end: the file "
             "may be cut short. Make it again, or add a line end if it is whole."
@@ -345,15 +344,6 @@ def read_gtm_stats(
         volumes = dict(zip(names, voxels.tolist(), strict=True))
         values = values / _reference_value(path, names, values, reference, volumes)
     return names, values
-
-
-def is_time_series(heads: Iterable[str]) -> bool:
-    """Return whether columns are of activity over time.
-
-    >>> is_time_series(["FrameTimesStart", "FrameTimesEnd", "Left-Thalamus"])
-    True
-    """
-    return None not in [find_column(heads, words) for words in (_STARTS, _ENDS)]
 
 
 def average_frames(

@@ -4,7 +4,9 @@ import csv
 import datetime as dt
 import gzip
 import json
+import os
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -52,9 +54,7 @@ def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
     with reading(path, "text"):
         data = Path(path).read_bytes()
         data = gzip.decompress(data) if Path(path).suffix.lower() == ".gz" else data
-        text = data.decode("utf-8-sig")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
     lines = [line for line in text.split("\n") if line and not line.isspace()]
@@ -228,6 +228,35 @@ def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + more
+
+
+def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
+    r"""Return faults, those that differ only in whose they are as one.
+
+    Of what stands behind "; got", which may differ too, that of the first is told.
+
+    >>> faults = ["sub-01: no connectome", "sub-02: no age", "sub-03: no connectome"]
+    >>> print("\n".join(group_faults(faults)))
+    2 scans: no connectome
+        sub-01, sub-03
+    sub-02: no age
+    """
+    shared: dict[str, list[str]] = {}
+    for fault in faults:
+        what = fault.partition(": ")[2].partition("; got ")[0]
+        shared.setdefault(what or fault, []).append(fault)
+    grouped = []
+    for alike in shared.values():
+        if len(alike) == 1:
+            grouped += alike
+            continue
+        places, whats = zip(*(one.split(": ", 1) for one in alike), strict=True)
+        what = whats[0].replace("; got ", "; the first got ", 1)
+        names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
+        lines = textwrap.wrap(names, 84, break_long_words=False, break_on_hyphens=False)
+        kind = "files" if all("/" in one or "\\" in one for one in places) else "scans"
+        grouped.append("\n    ".join([f"{len(places)} {kind}: {what}", *lines]))
+    return grouped
 
 
 def _read_sheet(path: str | Path, sheet: str) -> list[list[str]]:

@@ -124,12 +124,15 @@ def test_names_alone_make_an_atlas():
     assert load_atlas(list(atlas.names)).match(["rh.precentral", "vermis"])[1] == 2
     assert atlas.homotopic.tolist() == [1, 0, 2]
     assert atlas.meshes() == {}
-    place = np.arange(6.0).reshape(2, 3)
+    place = np.arange(6.0).reshape(2, 3) * 10
     atlas = Atlas.from_names(["a", "b"], "LR", place)
     assert atlas.regions["hemisphere"].tolist() == ["L", "R"]
     np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
-    with pytest.raises(FileFormatError, match=r"more than case \(there are b, B\)"):
+    with pytest.raises(ParameterError, match=r"'B' stands twice: regions 2 and 3\."):
         Atlas.from_names(["a", "b", "B"])
+    for wrong in (place / 1000, place + 200, place[:1]):
+        with pytest.raises(ParameterError, match=r"coordinates must .*\(2, 3\).* mm"):
+            Atlas.from_names(["a", "b"], "LR", wrong)
 
 
 def test_a_users_table_is_filled_and_kept(own, tmp_path):
@@ -159,7 +162,7 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
     atlas = own("name hemisphere", "a_L L", "a_R R")
     assert atlas.settings == settings
     (tmp_path / "atlas.json").write_text("{")
-    with pytest.raises(FileFormatError, match=r"atlas\.json not as JSON"):
+    with pytest.raises(FileFormatError, match=r"atlas\.json: cannot be read as JSON"):
         load_atlas(tmp_path)
 
 

@@ -178,13 +178,19 @@ def test_names_in_another_case_are_the_one_fault(study, tiny):
 
 def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, tiny):
     move(study, "*connectivity.csv", "sc")
-    for path in (study / "sc").iterdir():
-        path.write_text("\n".join(["1 " * 9] * 9))
-    options = {"atlas": tiny, "feature": "fdg"}
-    (found,) = suggest_options(check_cohort(study, **options), options)
-    assert found == {"pattern": f"sc/{FLAT}"}
-    (fault,) = check_cohort(study, **options | found).faults
-    assert "a matrix of 9 x 9 without names" in fault
+    for more, row, told in (
+        ({}, "1 " * 9, "a matrix of 9 x 9 without names"),
+        ({"row_order": "atlas"}, "-1 " * 7, "7 files: weights are negative"),
+    ):
+        for path in (study / "sc").iterdir():
+            path.write_text(f"{row}\n" * len(row.split()))
+        options = {"atlas": tiny, "feature": "fdg"}
+        (found,) = suggest_options(
+            check_cohort(study, **options, **more), options | more
+        )
+        assert found == {"pattern": f"sc/{FLAT}"}
+        (fault,) = check_cohort(study, **options, **more, **found).faults
+        assert told in fault
     (study / "sc").rename(study / ".sc")
     np.save(study / "all.npy", np.ones((9, 9)))
     (found,) = suggest_options(check_cohort(study, **options), options)

@@ -54,10 +54,7 @@ def test_matrices_go_by_ids_and_rows_by_names(study):
     [
         (["a", *IDS], None),
         (IDS, "4 connectomes, but 3 ids (W_ids.txt); expected one for each"),
-        (
-            ["a", "b", *IDS[1:]],
-            "sub-01_ses-M00: no connectome; expected an id of it",
-        ),
+        (["a", "b", *IDS[1:]], "sub-01_ses-M00: no connectome; expected an id of it"),
         ([IDS[1], *IDS], "W.npy has 2 connectomes of it; expected one, under an id"),
     ],
 )

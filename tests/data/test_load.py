@@ -168,7 +168,7 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
     expected = [
         "sub-05_ses-M00: no diagnosis (n/a); give one",
         "sub-01_ses-M12: no connectome; expected a file *connectivity.*",
-        "sub-03_ses-M00_connectivity.csv: 1 weights are NaN",
+        "sub-03_ses-M00_connectivity.csv: weights are NaN",
         "sub-02_ses-M00: no table of regions for fdg; expected a file *_trc-18FFDG*",
         "sub-04_ses-M00_trc-18FFDG_regions.tsv: 1 of 7 names unknown to atlas tiny",
     ]
@@ -204,7 +204,7 @@ def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
 def test_folder_refused(tmp_path, tiny, write):
     with refused("absent: no such folder"):
         load_cohort(tmp_path / "absent", tiny)
-    with refused(r"x\.h5 is a file; .* Cohort\.load"):
+    with refused(r"x\.h5: .* is a file, as Cohort\.load"):
         load_cohort(write("x.h5", ""), tiny)
     with refused(r"no participants\.tsv .*, and no table"):
         load_cohort(tmp_path, tiny)

@@ -117,7 +117,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
     with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
         make_atlas(tmp_path / "out", annot=labels)
-    with pytest.raises(FileFormatError, match=r"b\.txt: name of region 2 \('a'\) must"):
+    with pytest.raises(FileFormatError, match=r"b\.txt: 'a' stands twice: regions 1 a"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
     names = write("c.txt", "lh_north\nrh_north\n")
     with pytest.raises(FileFormatError, match="'south'"):

@@ -345,11 +345,7 @@ def test_a_second_scan_is_not_the_other_side(read, head):
         (upright([*VALUES[:6], "x"]), FileFormatError, "'x' .*suvr of Left-Amygdala"),
         (upright(names=[*REGIONS[:6], "lh_q"]), RegionNameError, "'lh_q'"),
         (upright(names=[*REGIONS[:6], "lh.a"]), RegionNameError, "more than once"),
-        (
-            upright(head="x\tsuvr"),
-            FileFormatError,
-            "no column headed name, .* found x",
-        ),
+        (upright(head="x\tsuvr"), FileFormatError, "no column headed name, .* found x"),
         (
             upright(head="name\tx"),
             FileFormatError,
