@@ -374,8 +374,7 @@ def check(study: str, **options: Any) -> None:
     data, _, _ = _configured(options)
     found = brainlsap.check_cohort(study, **data, verbose=True)
     print(_in_flags(found.text(), check), end="")
-    others = brainlsap.data.suggest_options(found, data)
-    if others:
+    if others := brainlsap.data.suggest_options(found, data):
         lines = [_command("check", study, options | one) for one in others]
         print("\nMore can be read by:", *lines, sep="\n  ")
     if found.cohort is None:

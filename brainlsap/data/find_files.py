@@ -218,8 +218,7 @@ class StudyFiles:
         self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
         given = [self.inside(one) for one in derivatives]
         fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
-        absent = [p for p in (*given, *fs_only) if not p.is_dir()]
-        if absent:
+        if absent := [p for p in (*given, *fs_only) if not p.is_dir()]:
             faults = [f"{path}: no such folder" for path in absent]
             raise CohortError("some folders that were named do not exist", faults)
         own = sorted(p for p in (folder / "derivatives").glob("*") if p.is_dir())

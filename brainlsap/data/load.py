@@ -239,7 +239,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     }
     for name in asked.keys() & set(_PATHS):
         is_one = isinstance(asked[name], str | Path)
-        paths = map(Path, [asked[name]] if is_one else asked[name])
+        paths = map(sources.files.inside, [asked[name]] if is_one else asked[name])
         whole = [path.resolve() if path.exists() else path for path in paths]
         asked[name] = whole[0] if is_one else whole
     is_path = isinstance(given["atlas"], str | Path)

@@ -92,10 +92,8 @@ def read_people(
     """
     columns = facts.to_numpy(dtype=object).T.tolist()
     tables = [(path, list(facts), list(zip(names, *columns, strict=True)))]
-    firsts, faults = dict[str, str](), list[str]()
-    for name in names:
-        firsts.setdefault(name.key[0], name.participant)
-    for participant in firsts.values():
+    faults = list[str]()
+    for participant in {name.key[0]: name.participant for name in names}.values():
         for folder in {participant, f"sub-{participant}"}:
             own = path.parent / folder / f"{folder}_sessions.tsv"
             if not own.is_file() or own.parent.is_symlink():

@@ -135,9 +135,8 @@ def compare_models(
         for name in others
     ]
     table = pd.DataFrame(tests, columns=TTest._fields)
-    roles = fits.groupby("model")["role"].first()
     table.insert(0, "model", others)
-    table.insert(1, "role", [roles[name] for name in others])
+    table.insert(1, "role", table["model"].map(fits.groupby("model")["role"].first()))
     kind = pd.Series([reference, *others]).replace(evaluation.same_as)
     counted = ~kind.duplicated()[1:].to_numpy()
     table["p_holm"] = adjust_p_values(table["p_value"].where(counted))

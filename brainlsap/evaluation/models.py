@@ -172,11 +172,8 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         linear.set_params(C=C, class_weight=class_weight)
         self.model_ = make_pipeline(standardizer(self.reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
-        self.fit_report_ = {
-            "C": C,
-            "class_weight": class_weight or "none",
-            "inner_balanced_accuracy": score,
-        }
+        chosen = {"C": C, "class_weight": class_weight or "none"}
+        self.fit_report_ = chosen | {"inner_balanced_accuracy": score}
         return self
 
     @available_if(lambda self: self.kind == "logistic")

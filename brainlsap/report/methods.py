@@ -29,8 +29,8 @@ RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per regio
 
 # What changes no number, or stands in the templates' own sentences.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
-_PLACES_AND_SPEED = "folder out memory device n_threads n_jobs verbose title overwrite"
-_ABOUT = "version brainlsap versions date differences"
+_PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
+_ABOUT = "version brainlsap versions date differences verbose title overwrite"
 _SAID = "atlas feature label model models baselines steps asked options preparation"
 UNSAID = frozenset(f"{_DESIGN} {_PLACES_AND_SPEED} {_ABOUT} {_SAID}".split())
 
@@ -84,13 +84,16 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
     best = others.idxmax() if len(others) else None
     tests = compare_models(evaluation).set_index("model")
-    errors, regions, direction = [], "", None
-    if audit is not None:
-        errors = list(audit.loc[audit["severity"] == "error", "check"])
+    errors = [] if audit is None else list(audit.query("severity == 'error'")["check"])
+    regions, direction = "", None
     if ranking is not None:
-        top = list(tables.ranked_regions(ranking, N_NAMED)["region"])
+        sure = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
+        named = ranking if sure.empty else sure  # no region of chance beside others
+        named = named.assign(rank=named["rank"].rank(method="min"))
+        top = list(tables.ranked_regions(named, N_NAMED)["region"])
         regions = listed(tables.region_labels(top, atlas))
-        direction = tables.direction_table(evaluation, ranking, atlas, 1).iloc[0]
+        regions += "" if sure.empty else f" (p < 0.05: {len(sure)} of {len(ranking)} regions)"
+        direction = tables.direction_table(evaluation, named, atlas, 1).iloc[0]
     return _paragraphs(
         "headline",
         evaluation,
@@ -101,7 +104,6 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         best=best,
         best_score=scores.get(best),
         test=tests.loc[best].to_dict() if best in tests.index else None,
-        n_tests=tests["n_comparisons"].max(),
         errors=errors,
         regions=regions,
         direction=direction,

@@ -166,14 +166,13 @@ def test_what_lies_in_the_study_is_suggested_while_other_faults_stand(tmp_path):
     assert suggest_options(check_cohort(study, **options), options) == []
 
 
-def test_names_in_another_case_are_the_one_fault(study, tiny):
-    (study / "sub-05").rename(study / "sub-X05")
-    change_people(study, "sub-05", "sub-x05")
+@pytest.mark.parametrize(("file", "listed"), [("X05", "x05"), ("5", "05"), ("05", "5")])
+def test_names_in_another_case_or_without_zeros(study, tiny, file, listed):
+    (study / "sub-05").rename(study / f"sub-{file}")
+    change_people(study, "sub-05", listed)
     (fault,) = check_cohort(study, tiny, "fdg").faults
-    assert (
-        "in participants.tsv only in case or zeros at the front: sub-X05 (sub-x"
-        in fault
-    )
+    told = f"only in case or zeros at the front: sub-{file} ({listed}); write both"
+    assert told in fault
 
 
 def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, tiny):

@@ -119,15 +119,6 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "told"), [("sub-02", "sub-02 (2)"), ("sub-05", "sub-05 (sub-005)")]
-)
-def test_ids_without_the_zeros_of_their_files_are_one_fault(study, tiny, old, told):
-    replace(study, "participants.tsv", f"{old}\t", f"{told.split('(')[1][:-1]}\t")
-    _, (fault,) = faults_of(study, tiny)
-    assert f"only in case or zeros at the front: {told}; write both alike" in fault
-
-
 def test_faults_of_the_list_are_told_together(study, tiny):
     replace(study, "participants.tsv", "sub-03\tCN", "sub-01\tCN")
     replace(study, "participants.tsv", "sub-04\tAD", "sub-04\tcn")

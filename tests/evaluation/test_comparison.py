@@ -54,9 +54,7 @@ def test_p_values_are_corrected_for_how_many_there_are():
     np.testing.assert_allclose(adjust_p_values(p), [0.03, 0.06, np.nan, 0.06])
 
 
-def test_one_test_compares_a_model_with_all_others_and_counts_people(
-    example_evaluation,
-):
+def test_one_test_compares_a_model_with_others_by_people(example_evaluation):
     table = compare_models(example_evaluation)
     assert list(table["model"]) == list(example_evaluation.models[1:])
     scores = example_evaluation.scores().pivot(
@@ -118,9 +116,7 @@ def test_no_interval_excludes_its_estimate_and_no_score_is_made_up(example_evalu
         assert (found["estimate"] <= found["high"]).all()
 
 
-def test_guessing_has_an_auc_of_one_half_and_no_interval_of_no_width(
-    example_evaluation,
-):
+def test_guessing_has_an_auc_of_half_and_intervals_of_some_width(example_evaluation):
     found = bootstrap_scores(example_evaluation, "majority class", 50)
     auc = found.set_index("score").loc["auc"]
     assert auc[["estimate", "low", "high"]].tolist() == [0.5, 0.5, 0.5]

@@ -122,9 +122,7 @@ def test_folds_of_a_table_are_those_of_its_scans_in_any_order(tmp_path):
     with pytest.raises(SplitError, match="repeat 0 does not fit the cohort: 2 scans"):
         read_splits(tmp_path / "s.csv", [*scans[:-1], "stranger"])
     table.drop(columns="fold").to_csv(tmp_path / "s.tsv", index=False)
-    with pytest.raises(
-        FileFormatError, match=r"s\.tsv: folds need the columns scan an"
-    ):
+    with pytest.raises(FileFormatError, match=r"s\.tsv: folds need the columns"):
         read_splits(tmp_path / "s.tsv", scans)
 
 
@@ -135,12 +133,7 @@ def test_folds_of_a_table_are_those_of_its_scans_in_any_order(tmp_path):
         (["CN", "CN"], ["a", "b"], 2, "two classes are needed, got .*the classes CN"),
         (["CN", "AD"], ["a"], 2, r"got shapes \(2,\) and \(1,\)"),
         (["CN", None], ["a", "b"], 2, "1 scans have no label or no participant"),
-        (
-            ["CN"] * 6 + ["AD"] * 5,
-            [*"abcdef", *"gghhi"],
-            4,
-            r"folds \(4\), but 'AD' has 3 people. Ask for fewer folds",
-        ),
+        (["CN"] * 6 + ["AD"] * 5, [*"abcdefgghhi"], 4, r"\(4\), but 'AD' has 3 people"),
     ],
 )
 def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):

@@ -169,6 +169,14 @@ def test_a_null_of_the_ranking_is_told(evaluation):
     assert "At least 99 are needed" in headline(few)[-1]
 
 
+def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
+    ranking = rank_regions(evaluation)
+    second = ranking.set_index("rank").loc[2.0, "region"]
+    tested = ranking.assign(p=(ranking["rank"] != 2) * 1.0, n_permutations=99)
+    text = " ".join(headline(replace(evaluation, ranking=tested)))
+    assert f"are those of {second} (p < 0.05: 1 of {len(ranking)} regions)." in text
+
+
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
     fits = evaluation.fits.copy()
     mine = fits["model"] == "majority"
