@@ -92,7 +92,8 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         named = named.assign(rank=named["rank"].rank(method="min"))
         top = list(tables.ranked_regions(named, N_NAMED)["region"])
         regions = listed(tables.region_labels(top, atlas))
-        regions += "" if sure.empty else f" (p < 0.05: {len(sure)} of {len(ranking)} regions)"
+        if len(sure):
+            regions += f" (p < 0.05: {len(sure)} of {len(ranking)} regions)"
         direction = tables.direction_table(evaluation, named, atlas, 1).iloc[0]
     return _paragraphs(
         "headline",
