@@ -218,6 +218,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not Path(options.get("study", ".")).exists():  # before heavy imports
             raise BrainlsapError(f"{options['study']}: no such file or folder")
         call(**options)
+    except BrokenPipeError:  # nobody reads on, as behind `| head`
+        return 141
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_in_flags(str(error), call)}", file=sys.stderr)
         return 2

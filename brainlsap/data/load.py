@@ -326,8 +326,8 @@ def open_study(
     )
     if alike := [f"{name} ({there})" for name, there in files.respelt.items()]:
         study.faults.append(
-            f"{len(alike)} names of files differ from those in {path.name} only in "
-            f"case or zeros at the front: {listed(alike, 5)}; write both alike. Excel "
+            f"names of files differ from those in {path.name} only in case or zeros "
+            f"at the front: {listed(alike, 5)}; write both alike. Excel "
             "drops the zeros of 001 unless the column is formatted as text"
         )
     if spare := sorted({person for person, _ in files.files} - set(known)):

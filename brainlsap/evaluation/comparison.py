@@ -302,8 +302,7 @@ def class_table(
     DataFrame
         class, people, scans; then each rate with `_low` and `_high` (95%).
     """
-    counts = evaluation.cohort.class_counts()
-    table = counts.rename(columns={"participants": "people"})
+    table = evaluation.cohort.class_counts().rename(columns={"participants": "people"})
     told, person = _predictions_of(evaluation, model)
     if told is None:
         return table
