@@ -95,8 +95,8 @@ class Cohort:
         if self.classes_ordered is None:
             known = order_classes(self.classes) == (self.classes, True)
             store(self, "classes_ordered", known)
-        faults = _find_faults(self)
-        if faults:
+        if faults := _find_faults(self):
+            faults = group_faults(faults)
             raise CohortError("these parts do not make a cohort", faults)
         table = self.table.reset_index(drop=True)
         for column in KEY_COLUMNS:
@@ -444,7 +444,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
     ]
     if faults:  # values are only worth reading where the axes agree
         return faults
-    whose = ["all scans"] if cohort.shares_connectome else keys["scan"]
+    whose = keys["scan"] if W.strides[0] else ["all scans"]  # one for all in memory
     for where, one in zip(whose, W, strict=False):
         if not (one.min() >= 0 and one.max() <= LARGEST):
             expected = f"finite and not negative, and at most {LARGEST:g}"
@@ -465,4 +465,4 @@ def _find_faults(cohort: Cohort) -> list[str]:
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
     ]
-    return group_faults(faults)
+    return faults

@@ -57,6 +57,8 @@ _BIDS = re.compile(
 
 
 Entry = TypeVar("Entry")
+# At the front of a number: people are also sought without them, and in lower case.
+_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 class ScanName(NamedTuple):
@@ -76,11 +78,6 @@ class ScanName(NamedTuple):
         person = self.participant.strip().removeprefix("sub-")
         person = re.sub(r"^(?:ADNI)?(\d{3})S(\d{4,5})$", r"\1_S_\2", person)
         return person, self.session.strip().removeprefix("ses-")
-
-
-def _spelling(person: str) -> str:
-    """Return a name in lower case, without zeros at the front of its numbers."""
-    return re.sub(r"(?<!\d)0+(?=\d)", "", person.lower())
 
 
 def parse_scan_name(text: str) -> ScanName:
@@ -214,7 +211,8 @@ class StudyFiles:
         self.patterns = dict(patterns or {})
         self.folder, self.respelt = folder, dict[str, str]()
         keys = [(ScanName(name).key[0], name) for name in people]
-        self._people = {_spelling(k[0]): k for k in keys} | {k[0]: k for k in keys}
+        self._people = {_ZEROS.sub("", k[0].lower()): k for k in keys}
+        self._people |= {k[0]: k for k in keys}
         self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
         given = [self.inside(one) for one in derivatives]
         fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
@@ -245,7 +243,7 @@ class StudyFiles:
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
             said, visit = scan.key
-            alike = self._people.get(_spelling(said), (said, ""))
+            alike = self._people.get(_ZEROS.sub("", said.lower()), (said, ""))
             person, name = self._people.get(said, alike)
             if person != said:
                 self.respelt[scan.participant] = name
@@ -271,7 +269,7 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            person = _spelling(ScanName(parts[0]).key[0])
+            person = _ZEROS.sub("", ScanName(parts[0]).key[0].lower())
             is_person = parts[0].startswith("sub-") or person in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             has_stats, scan = "stats" in folders, None

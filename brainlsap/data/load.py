@@ -42,8 +42,7 @@ NO_CONNECTOME = "none"
 WHERE: tuple[str, ...] = ("label", "classes", "scans", "subcortex", "features_table")
 WHERE += ("derivatives", "subjects_dir", "pattern")
 # Arguments that name paths.
-_PATHS: tuple[str, ...] = ("folder", "connectome", "derivatives", "features_table")
-_PATHS += ("labels", "subjects_dir")
+_PATHS = {"connectome", "derivatives", "features_table", "labels", "subjects_dir"}
 
 
 @dataclass
@@ -237,7 +236,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         and not isinstance(value, np.ndarray | pd.DataFrame)
         and value not in (None, (), [], {})
     }
-    for name in asked.keys() & set(_PATHS):
+    asked["folder"] = folder.resolve()
+    for name in asked.keys() & _PATHS:
         is_one = isinstance(asked[name], str | Path)
         paths = map(sources.files.inside, [asked[name]] if is_one else asked[name])
         whole = [path.resolve() if path.exists() else path for path in paths]
