@@ -268,7 +268,7 @@ def plot_scales(
     axes.axvline(1, **DASHES, label="median region")
     for place, row in top.iterrows():
         planted, learned = bool(row.get("planted")), not row["moved"] < 0.5
-        color, kind = (ORANGE, "planted") if planted else (BLUE, "other")
+        color, kind = (ORANGE, "planted") if planted else (BLUE, "scale")
         style: Any = {"fmt": "D" if planted else "o", "color": color}
         style["markerfacecolor"] = color if learned else "white"
         style["label"] = kind + ("" if learned else ", not learned")
