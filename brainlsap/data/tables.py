@@ -250,8 +250,8 @@ def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
         if len(alike) == 1:
             grouped += alike
             continue
-        places, whats = zip(*(one.split(": ", 1) for one in alike), strict=True)
-        what = whats[0].replace("; got ", "; the first got ", 1)
+        places, tails = zip(*(one.split(": ", 1) for one in alike), strict=True)
+        what = tails[0].replace("; got ", "; the first got ", 1)
         names = listed((one.removeprefix(f"{folder}{os.sep}") for one in places), 5)
         lines = textwrap.wrap(names, 84, break_long_words=False, break_on_hyphens=False)
         kind = "files" if all("/" in one or "\\" in one for one in places) else "scans"
