@@ -192,7 +192,7 @@ class GraphBatch:
 
         `spectra` are of a few items each, in order, or of one graph for all.
         """
-        self.series, self.chunk = series, 16 if X.device.type == "cpu" else 512
+        self.series, self.chunk = series, 32 if X.device.type == "cpu" else 512
         self.signal = X.new_empty(series.order + 1, *X.shape)
         self.offset: Tensor | None = None
         kept, start = [], 0
@@ -254,13 +254,13 @@ class _Diffuse(torch.autograd.Function):
         # fresh memory for the rows of every part would cost more than the sums
         memory = torch.empty_like(batch.graphs[0][: batch.chunk])
         for U, rates, basis, signal, diffused, sloped in batch.parts(H, out, slope):
-            hat = U.mT @ signal
+            hat = signal.mT @ U  # channels first: faster than its transpose
             rows = _weighted(c, U, basis, memory)
-            _multiply(rows, hat, diffused)
+            _multiply(rows, hat.mT, diffused)
             if follows:
-                _multiply(rows, hat * rates.mT, sloped)
+                _multiply(rows, (hat * rates).mT, sloped)
             elif wants_slope:
-                _multiply(_weighted(slopes, U, basis, memory), hat, sloped)
+                _multiply(_weighted(slopes, U, basis, memory), hat.mT, sloped)
         ctx.batch = batch
         ctx.save_for_backward(c, slope, scale)
         return out
@@ -277,7 +277,7 @@ class _Diffuse(torch.autograd.Function):
             memory = torch.empty_like(batch.graphs[0][: batch.chunk])
             for U, _, basis, signal, found in batch.parts(grad, grad_H):
                 rows = _weighted(c, U, basis, memory)
-                _multiply(U, rows.mT @ signal, found)
+                _multiply(U, (signal.mT @ rows).mT, found)
         return grad_H, grad_scale, None
 
 

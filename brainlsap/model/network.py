@@ -50,30 +50,32 @@ def _kept(drawn: Tensor, level: int, x: Tensor) -> Tensor:
     return kept.flatten()[: x.numel()].view(x.shape)
 
 
-class _MixAndRead(torch.autograd.Function):
-    """drop(relu(Z mix^T + b)), flattened, times read^T, in few passes each way."""
+class _Mix(torch.autograd.Function):
+    """drop(relu(Z weight^T + bias)), in few passes each way."""
 
     @staticmethod
     def forward(
-        ctx: Any, Z: Tensor, mix: Tensor, bias: Tensor, read: Tensor, level: int
+        ctx: Any, Z: Tensor, weight: Tensor, bias: Tensor, level: int
     ) -> Tensor:
-        H = torch.addmm(bias, Z.flatten(0, 1), mix.mT).relu_()
+        # what dropout scales up by: the weights are few
+        ctx.factor = 256 / (256 - level)
+        weight, bias = weight * ctx.factor, bias * ctx.factor
+        H = torch.addmm(bias, Z.flatten(0, 1), weight.mT).relu_()
         if level:
             H.mul_(_kept(_draw(H, level), level, H))
-        ctx.factor = 256 / (256 - level)
-        read = read * ctx.factor
-        ctx.save_for_backward(Z, mix, H, read)
-        return H.view(len(Z), -1) @ read.mT
+        ctx.save_for_backward(Z, weight, H)
+        return H.view(*Z.shape[:2], -1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        Z, mix, H, read = ctx.saved_tensors
-        by_read = grad.mT @ H.view(len(Z), -1) * ctx.factor
-        # positive exactly where the entry was positive and kept
-        back = torch.ops.aten.threshold_backward((grad @ read).view_as(H), H, 0)
-        by_mix = back.mT @ Z.flatten(0, 1)
-        return (back @ mix).view_as(Z), by_mix, back.sum(0), by_read, None
+        Z, weight, H = ctx.saved_tensors
+        # H is positive exactly where the entry was positive and kept; the result
+        # takes its place, since fresh memory costs more than the sums
+        masked = torch.ops.aten.threshold_backward.grad_input
+        back = masked(grad.view_as(H), H, 0, grad_input=H)
+        by_weight = back.mT @ Z.flatten(0, 1) * ctx.factor
+        return (back @ weight).view_as(Z), by_weight, back.sum(0) * ctx.factor, None
 
 
 class RegionStandardizer(nn.Module):
@@ -194,14 +196,11 @@ class GraphNetwork(nn.Module):
         """Return logits of shape `(n_items, n_classes)`, with the batch's offset."""
         Z = self._measured(self._carried(batch))
         if len(self.mix):
-            weights = self.mix[-1].weight, self.mix[-1].bias, self.readout.weight
-            level = round(self.dropout * 256) if self.training else 0
-            read = _MixAndRead.apply(Z, *weights, level)
+            H = self._mixed(Z, -1)
         else:  # the features as they are
-            Z = drop(Z, self.dropout, self.training)
-            read = Z.flatten(1) @ self.readout.weight.mT
+            H = drop(Z, self.dropout, self.training)
         # the paper's supplement puts a ReLU on the logits; its authors' code does not
-        units = torch.relu(read + self.readout.bias)
+        units = torch.relu(self.readout(H.flatten(1)))
         logits = self.output(drop(units, self.dropout, self.training))
         logits = ordinal_log_probabilities(logits) if self.ordinal else logits
         return logits if batch.offset is None else logits + batch.offset
@@ -227,13 +226,17 @@ class GraphNetwork(nn.Module):
         H: Tensor | None = None  # the first layer's lies in the batch, as suits it
         for number, standardize in enumerate(self.standardize):
             if number:
-                H = torch.relu(self.mix[number - 1](Z))
-                H = drop(H, self.dropout, self.training)
+                H = self._mixed(Z, number - 1)
             Z = batch.propagate(self.heat or self.layers[number], H)
             if remember:
                 standardize.remember(Z)  # type: ignore[operator]
             Z = standardize(Z)
         return Z
+
+    def _mixed(self, Z: Tensor, number: int) -> Tensor:
+        level = round(self.dropout * 256) if self.training else 0
+        weights = self.mix[number].weight, self.mix[number].bias
+        return _Mix.apply(Z, *weights, level)  # type: ignore[no-any-return]
 
     def _measured(self, H: Tensor) -> Tensor:
         # picking regions, and its way back, are copies of the largest array

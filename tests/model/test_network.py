@@ -9,7 +9,7 @@ from torch import nn
 from brainlsap.graph import KERNELS, exact_heat_kernel
 from brainlsap.model.network import (
     RegionStandardizer,
-    _MixAndRead,
+    _Mix,
     drop,
     ordinal_log_probabilities,
 )
@@ -160,26 +160,25 @@ def test_dropping_keeps_the_mean_and_the_share_asked_for(rate):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.4, 0.5])
-def test_last_layer_and_readout_at_once_are_both_in_turn(rate):
+def test_mixed_channels_are_linear_relu_and_dropout_in_turn(rate):
     rng = torch.Generator().manual_seed(0)
-    Z, mix, bias, read = (
+    given = [
         torch.randn(*shape, generator=rng, dtype=torch.float64).requires_grad_()
-        for shape in ((7, 5, 2), (8, 2), (8,), (3, 40))
-    )
+        for shape in ((7, 5, 2), (8, 2), (8,))
+    ]
     level = round(256 * rate)
 
-    def plain(Z, mix, bias, read):
-        H = torch.relu(nn.functional.linear(Z, mix, bias))
-        return drop(H, level / 256, True).flatten(1) @ read.mT
+    def plain(*given):
+        return drop(torch.relu(nn.functional.linear(*given)), level / 256, True)
 
     def found(function):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(3)
-            out = function(Z, mix, bias, read)
-        slopes = torch.autograd.grad(out.square().sum(), (Z, mix, bias, read))
-        return out.detach(), *slopes
+            out = function(*given)
+        value = out.detach().clone()
+        return value, *torch.autograd.grad(out.square().sum(), given)
 
-    at_once = found(lambda *given: _MixAndRead.apply(*given, level))
+    at_once = found(lambda *given: _Mix.apply(*given, level))
     for one, other in zip(at_once, found(plain), strict=True):
         assert_allclose(one, other, atol=1e-12)
 
