@@ -25,7 +25,7 @@ from brainlsap.data.tables import (
     TABLE_SUFFIXES,
     find_column,
     listed,
-    read_columns,
+    read_table,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
@@ -102,7 +102,7 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
 
     Raises FileFormatError where the file is no table, or rows do not name scans.
     """
-    table = pd.DataFrame(read_columns(path, sheet), dtype=object)
+    table = read_table(path, sheet)
     first, head = table.columns[0], find_column(table, ID_COLUMNS)
     head = first if FREESURFER_HEAD.fullmatch(first) else head
     if head is None:
