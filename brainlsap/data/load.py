@@ -27,7 +27,7 @@ from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import group_faults, listed, read_table
+from brainlsap.data.tables import group_faults, listed
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -250,13 +250,11 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     truth, path = None, folder / TRUTH_FILE
     if path.is_file():
         with reading(path, "a table of region, seed and effect"):
-            known = read_table(path).set_index("region")
-            if set(known.index) == set(atlas.names):
-                known = known.loc[list(atlas.names)].reset_index()
-                truth = known.filter(regex="^(region|effect(_.*)?)$")
-                truth = truth.astype(dict.fromkeys(truth.columns[1:], float))
-                is_seed = {"true": True, "false": False}
-                truth.insert(1, "seed", [is_seed[s.lower()] for s in known["seed"]])
+            known = pd.read_csv(path, sep="\t", dtype={"region": object, "seed": bool})
+            if set(known["region"]) == set(atlas.names):
+                known = known.set_index("region").loc[list(atlas.names)].reset_index()
+                effects = known.filter(regex="^effect(_.*)?$").astype(float)
+                truth = known[["region", "seed"]].join(effects)
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
