@@ -19,13 +19,13 @@ class ConnectomeStack(NamedTuple):
     """Matrices of many scans by person and visit, and the names of their rows."""
 
     path: Path
-    matrices: dict[tuple[str, str], list[np.ndarray]]
+    matrices: dict[str, dict[str, list[np.ndarray]]]
     names: tuple[str, ...]
     notes: tuple[str, ...]
 
     def connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
-        found = self.matrices.get(scan.key) or scan.of_person(self.matrices)
+        found = scan.entries(self.matrices)
         if len(found) > 1:
             raise CohortError(
                 f"{self.path.name} has {len(found)} connectomes of it; expected one, "
@@ -65,9 +65,10 @@ def read_stack(
             f"({origin}); expected one for each, as texts in the file or as lines of "
             f"{beside[0].name} beside it."
         )
-    matrices: dict[tuple[str, str], list[np.ndarray]] = {}
+    matrices: dict[str, dict[str, list[np.ndarray]]] = {}
     for name, one in zip(ids, found, strict=True):
-        matrices.setdefault(parse_scan_name(name).key, []).append(one.values)
+        person, visit = parse_scan_name(name).key
+        matrices.setdefault(person, {}).setdefault(visit, []).append(one.values)
     own = found[0].rows or ()
     names, note = find_names(path, found[0].values, atlas, row_order, labels, own)
     notes = (f"taken from {path.name} by ids ({origin})", note)

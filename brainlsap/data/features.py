@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -351,7 +352,8 @@ class FeatureSources:
     @cached_property
     def sessions(self) -> dict[str, dict[str, str]]:
         """Visits of people that FreeSurfer or tables of regions know, by person."""
-        names = [name for known in self.files.subjects.values() for name, _ in known]
+        visited = chain(*(known.values() for known in self.files.subjects.values()))
+        names = [name for runs in visited for name, _ in runs]
         if not names or self.given is not None:
             names = [name for one in self.tables if one.values for name in one.names]
         visits: dict[str, dict[str, str]] = {}
@@ -386,7 +388,7 @@ class FeatureSources:
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
             known = self.files.subjects
-            subjects = [known.get(scan.key) or scan.of_person(known) for scan in scans]
+            subjects = [scan.entries(known) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._runs(scans, subjects)
         if chosen := self._choose_columns(measure):
@@ -474,10 +476,10 @@ class FeatureSources:
         values = np.full((len(scans), len(atlas)), np.nan)
         found: list[Source] = list(values)  # rows of the array; some become faults
         for table in tables:
-            index: dict[tuple[str, str], list[int]] = {}
-            for row, who in enumerate(table.names):
-                index.setdefault(who.key, []).append(row)
-            rows = [index.get(scan.key) or scan.of_person(index) for scan in scans]
+            index: dict[str, dict[str, list[int]]] = {}
+            for row, (person, visit) in enumerate(who.key for who in table.names):
+                index.setdefault(person, {}).setdefault(visit, []).append(row)
+            rows = [scan.entries(index) for scan in scans]
             ids = {who.key[0].lower().removeprefix("sub-") for who in table.names}
             for i, known in enumerate(rows):
                 if len(known) != 1:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -25,7 +26,7 @@ from brainlsap.data.tables import (
     TABLE_SUFFIXES,
     find_column,
     listed,
-    read_table,
+    read_columns,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
@@ -102,17 +103,17 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
 
     Raises FileFormatError where the file is no table, or rows do not name scans.
     """
-    table = read_table(path, sheet)
-    first, head = table.columns[0], find_column(table, ID_COLUMNS)
+    columns = read_columns(path, sheet)
+    first, head = next(iter(columns)), find_column(columns, ID_COLUMNS)
     head = first if FREESURFER_HEAD.fullmatch(first) else head
     if head is None:
         raise FileFormatError(
             f"{path}: no column names the scans; expected one headed "
-            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(table, 8)}."
+            f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(columns, 8)}."
         )
-    texts, names, wrong = table.pop(head).tolist(), list[ScanName](), list[str]()
-    visits = find_column(table, SESSION_COLUMNS)
-    sessions = table.pop(visits) if visits else [None] * len(texts)
+    texts, names, wrong = columns.pop(head), list[ScanName](), list[str]()
+    visits = find_column(columns, SESSION_COLUMNS)
+    sessions = columns.pop(visits) if visits else [None] * len(texts)
     for row, (text, session) in enumerate(zip(texts, sessions, strict=True), start=1):
         name = parse_scan_name(text or "")
         names.append(name._replace(session=session or name.session))
@@ -123,8 +124,7 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
             f"{path}: {head or 'the first column'} must be the name of a subject; "
             f"not so below the header: {listed(wrong)}."
         )
-    table.columns.name = head
-    return names, table
+    return names, pd.DataFrame(columns, dtype=object).rename_axis(columns=head)
 
 
 def visit_order(session: str) -> tuple[object, ...]:
@@ -150,18 +150,19 @@ class Scan(NamedTuple):
     """Whether the person has no other scan."""
     files: tuple[Path, ...]
 
-    def of_person(self, known: Mapping[tuple[str, str], list[Entry]]) -> list[Entry]:
-        """Return what an index by person and visit has, where it has no such visit.
+    def entries(self, index: Mapping[str, Mapping[str, list[Entry]]]) -> list[Entry]:
+        """Return what an index by person, and then by visit, has of the scan.
 
         What names no visit is of a person's only scan; a scan without a visit has all
         of its person.
         """
         person, visit = self.key
+        known = index.get(person, {})
+        if found := known.get(visit):
+            return found
         if visit:
-            return known.get((person, ""), []) if self.is_only else []
-        return [
-            one for key, found in known.items() if key[0] == person for one in found
-        ]
+            return known.get("", []) if self.is_only else []
+        return list(chain(*known.values()))
 
 
 class StudyFiles:
@@ -188,7 +189,7 @@ class StudyFiles:
         The visit is empty for files outside `ses-*`.
     sessions : dict of person to (dict of visit to name)
         Visits that have a folder, or a connectome in one folder of all.
-    subjects : dict of (person, visit) to list of (ScanName, Path)
+    subjects : dict of person to (dict of visit to list of (ScanName, Path))
         FreeSurfer subjects; templates of people left out.
     flat : set of Path
         Connectomes that lie in one folder.
@@ -226,7 +227,7 @@ class StudyFiles:
         roots = {path.resolve(): path for path in reversed([folder, *own, *given])}
         self.files: dict[tuple[str, str], list[Path]] = {}
         self.sessions: dict[str, dict[str, str]] = {}
-        self.subjects: dict[tuple[str, str], list[tuple[ScanName, Path]]] = {}
+        self.subjects: dict[str, dict[str, list[tuple[ScanName, Path]]]] = {}
         self.tables: list[Path] = []
         found = [one for root in reversed(roots.values()) for one in self._walk(root)]
         for root in fs_only:
@@ -251,8 +252,10 @@ class StudyFiles:
                 self.files.setdefault((person, visit), []).extend(paths)
                 if visit:
                     self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
-            elif (scan, subject) not in self.subjects.setdefault((person, visit), []):
-                self.subjects[person, visit].append((scan, subject))
+                continue
+            known = self.subjects.setdefault(person, {}).setdefault(visit, [])
+            if (scan, subject) not in known:
+                known.append((scan, subject))
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
         """Yield the FreeSurfer subjects of a root and the files of its people.

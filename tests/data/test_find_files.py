@@ -176,18 +176,18 @@ def test_freesurfer_subjects(write, tmp_path):
     write("derivatives/freesurfer/sub-01/base-tps", "")
     write("derivatives/freesurfer/fsaverage/surf/x", "")
     found = StudyFiles(tmp_path).subjects
-    assert sorted(found) == [("01", "1"), ("02", "1")]
-    assert [name.base for name, _ in found["01", "1"]] == ["", "sub-01"]
+    assert sorted((k, *v) for k, v in found.items()) == [("01", "1"), ("02", "1")]
+    assert [name.base for name, _ in found["01"]["1"]] == ["", "sub-01"]
     for glob, bases in (("*.long.*", ["sub-01"]), ("!*.long.*", [""])):
         files = StudyFiles(tmp_path, pattern={"freesurfer": glob})
-        assert [name.base for name, _ in files.subjects["01", "1"]] == bases
+        assert [name.base for name, _ in files.subjects["01"]["1"]] == bases
 
 
 def test_subjects_dir_is_the_only_place(write, tmp_path):
     write("study/derivatives/freesurfer/sub-01/stats/aseg.stats", "")
     write("subjects/002_S_0295_2006-04-18/stats/aseg.stats", "")
     found = StudyFiles(tmp_path / "study", subjects_dir=tmp_path / "subjects").subjects
-    assert list(found) == [("002_S_0295", "2006-04-18")]
+    assert [(k, *v) for k, v in found.items()] == [("002_S_0295", "2006-04-18")]
 
 
 @pytest.fixture
