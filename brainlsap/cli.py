@@ -83,20 +83,13 @@ IN_PYTHON = {f"--{name}": f"n_{name}" for name in COUNTS} | {
     "--folds": "cv",
     "--merge-classes": "merged_classes",
     "--seed": "random_state",
+    "--seed-regions": "seeds",
 }
 
 
 def comma_list(text: str) -> list[str]:
     """Parse names with commas between them."""
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def merged(text: str) -> str | dict[str, list[str]]:
-    """Parse the name of a merge of classes, or NAME=CLASS+CLASS,... ."""
-    if "=" not in text:
-        return text
-    parts = (part.partition("=") for part in comma_list(text))
-    return {name.strip(): comma_list(old.replace("+", ",")) for name, _, old in parts}
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -119,7 +112,6 @@ READ_AS = {
     "N": whole_number,
     "X": float,
     "NAMES": comma_list,
-    "HOW": merged,
     "NAME=WORDS": pair,
     "START,END": window,
 }
@@ -236,14 +228,14 @@ def _in_flags(text: str, call: Callable[..., None]) -> str:
     names = {"folder": "STUDY"} | {_in_python(flag): flag for flag in flags}
 
     def say(found: re.Match[str]) -> str:
-        if found[1] in names or "config" not in names:
-            return names.get(found[1], found[0])
-        value = " = true" * found[0].endswith("True")
-        return f"{found[1]}{value} (in a --config file)"
+        flag, value = names.get(found[1]), found[2]
+        if flag or "config" not in names:
+            return f"{flag} {value or ''}".rstrip() if flag else found[0]
+        line = f' = "{value}"' if value else " = true" * found[0].endswith("True")
+        return f"{found[1]}{line} (in a --config file)"
 
     text = re.sub(rf"^({'|'.join(names)})(?= must be )", r"\1=", text)
-    text = re.sub(rf"\b({'|'.join(names)})='([\w-]+)'", r"\1= \2", text)
-    text = re.sub(r"(?<![\w/.=-])([a-z_]+)=(?:True)?(?=[\s.,;:)]|$)", say, text)
+    text = re.sub(r"(?<![\w/.=-])(\w+)=(?:'([\w-]+)'|True)?(?=[\s.,;:)]|$)", say, text)
     # "label= (--label)" says both: one is enough here
     return re.sub(r"(--[a-z-]+) \((\1[^)]*)\)", r"\2", text)
 
@@ -276,6 +268,7 @@ OUT  folder to write
 --atlas NAME  default: destrieux160
 --feature NAMES  default: fdg
 --style mrtrix|named  of connectomes: numbers alone (default), or named
+--seed-regions NAMES  where disease starts (default: medial temporal lobe)
 --seed N  default: 0"""
 )
 def simulate(out: str, style: str = "mrtrix", **how: Any) -> None:
@@ -283,7 +276,7 @@ def simulate(out: str, style: str = "mrtrix", **how: Any) -> None:
     cohort = brainlsap.make_cohort(**how)
     write = brainlsap.simulation.write_study_folder
     folder = write(cohort, out, style=style, verbose=True)
-    print(f"Study: {folder}: {cohort}")
+    print(f"Simulated: {folder}: {cohort}")
 
 
 @command(
@@ -368,12 +361,12 @@ def build(study: str, **options: Any) -> None:
 @command(
     f"""
 data:
-STUDY  folder of a study{DATA}
+STUDY  folder of a study{DATA}{CLASSES}
 options:{CONFIG}"""
 )
 def check(study: str, **options: Any) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
-    data, _, _ = _configured(options)
+    data, studying, _ = _configured(options)
     found = brainlsap.check_cohort(study, **data, verbose=True)
     print(_in_flags(found.text(), check), end="")
     if others := brainlsap.data.suggest_options(found, data):
@@ -381,7 +374,9 @@ def check(study: str, **options: Any) -> None:
         print("\nMore can be read by:", *lines, sep="\n  ")
     if found.cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
-    cohort = found.cohort
+    merged = studying.get("merged_classes")
+    cohort = brainlsap.workflow.merge_classes(found.cohort, merged)
+    print("".join(f"{note}\n" for note in cohort.notes[len(found.notes) :]), end="")
     n_people = cohort.table.groupby("label")["participant"].nunique().min()
     cv = min(5, max(2, int(n_people)))
     folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, cv)
@@ -472,9 +467,8 @@ def fit(study: str, out: str, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
     data, studying, settings = _configured(options)
     model = brainlsap.LSAPClassifier(**{"random_state": 0, **settings})
-    cohort = _load(study, data)
-    if "merged_classes" in studying:
-        cohort = brainlsap.workflow.merge_classes(cohort, studying["merged_classes"])
+    merged = studying.get("merged_classes")
+    cohort = brainlsap.workflow.merge_classes(_load(study, data), merged)
     steps = ("harmonize", "regress_out", "handle_unknown")
     how = {name: studying[name] for name in steps if name in studying}
     brainlsap.fit_model(cohort, out, model, **how)
@@ -539,11 +533,11 @@ def _load(study: str, options: Options) -> Any:
 
 def _command(name: str, study: str, options: Options) -> str:
     """Return a command as it is typed."""
-    words = ["brainlsap", name, study]
+    words, flags = ["brainlsap", name, study], {v: k for k, v in IN_PYTHON.items()}
     for option, value in options.items():
         for one in value if option == "derivatives" else [value]:
             text = ",".join(one) if isinstance(one, list | tuple) else str(one)
-            words += [f"--{option.replace('_', '-')}", text]
+            words += [flags.get(option, f"--{option.replace('_', '-')}"), text]
     return shlex.join(words)
 
 

@@ -138,8 +138,7 @@ def run_study(
     'LSAP-C'
     """
     results = check_results_folder(out)
-    if merged_classes is not None:
-        cohort = merge_classes(cohort, merged_classes)
+    cohort = merge_classes(cohort, merged_classes)
     own = models if isinstance(models, Mapping) else {}
     names = ({models} if isinstance(models, str) else {*models}) - {*own}
     names |= {"baselines"} if baselines else set()
@@ -235,16 +234,19 @@ def _check_earlier(results: Path, asked: Mapping[str, Any], cohort: Cohort) -> N
         )
 
 
-def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> Cohort:
+def merge_classes(
+    cohort: Cohort, merged: str | Mapping[str, Sequence[str]] | None
+) -> Cohort:
     """Return the cohort with its classes merged to fewer.
 
     Parameters
     ----------
     cohort : Cohort
         With the finer classes.
-    merged : str or mapping of str to sequence of str
+    merged : str, mapping of str to sequence of str, or None
         A name of :data:`MERGED_CLASSES`, or each new class in order and what it
-        merges. Scans of classes that are in none are left out.
+        merges, also as text: "healthy=CN+SMC,ill=AD". Scans of classes that are in none
+        are left out. None merges nothing.
 
     Returns
     -------
@@ -262,7 +264,12 @@ def merge_classes(cohort: Cohort, merged: str | Mapping[str, Sequence[str]]) -> 
     >>> merge_classes(make_cohort(40, atlas="desikan82"), "5-to-3").classes
     ('CN', 'MCI', 'AD')
     """
-    if isinstance(merged, str):
+    if merged is None:
+        return cohort
+    if isinstance(merged, str) and "=" in merged:
+        said = (part.partition("=") for part in merged.split(","))
+        merged = {n.strip(): [*map(str.strip, old.split("+"))] for n, _, old in said}
+    elif isinstance(merged, str):
         check_choice("merged_classes", merged, MERGED_CLASSES)
         merged = MERGED_CLASSES[merged]
     parts = {name: list(old) for name, old in merged.items()}

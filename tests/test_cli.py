@@ -84,13 +84,15 @@ def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
 
 
 def test_check_says_what_a_study_holds(study, capsys):
-    assert main(["check", str(study), *READING]) == 0
+    merged = ("--merge-classes", "5-to-2")
+    assert main(["check", str(study), *READING, *merged]) == 0
     printed = capsys.readouterr().out
     assert "20 people" in printed
+    assert "classes merged: CN + SMC = unimpaired" in printed
     assert "Leaks" in printed
     assert "Unusual scans:" in printed
     assert "Next: brainlsap run " in printed
-    assert printed.rstrip().endswith("--atlas desikan82 --feature fdg --out results")
+    assert printed.rstrip().endswith(" ".join([*READING, *merged, "--out results"]))
 
 
 def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys):
@@ -120,6 +122,13 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
         own_study / "participants.tsv", sep="\t", index=False
     )
     assert "leaks" in refused(capsys, "check", own_study, *READING)
+
+
+def test_a_simulated_disease_starts_where_it_is_asked_to(tmp_path):
+    asked = ("--people", "5", "--atlas", "desikan82", "--seed-regions", "lh_cuneus")
+    assert main(["simulate", str(tmp_path / "study"), *asked]) == 0
+    truth = pd.read_csv(tmp_path / "study" / "truth.tsv", sep="\t")
+    assert truth["region"][truth["seed"]].tolist() == ["ctx-lh-cuneus"]
 
 
 def test_fit_and_predict(study, tmp_path, capsys):
@@ -252,6 +261,7 @@ def test_every_option_is_explained_and_run_has_few(monkeypatch):
         (predict, "Leave measure= out", "Leave measure= out"),
         (nodes, "as data=, or download=True to", "as --data, or --download to"),
         (run, "atlas (row_order='atlas')", "atlas (--row-order atlas)"),
+        (run, "by symmetrize='mean', or", 'by symmetrize = "mean" (in a --config'),
     ],
 )
 def test_messages_speak_of_flags(call, message, told):
@@ -274,6 +284,8 @@ def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
     assert max(map(len, table)) <= 100
     n_models = len(table) - 1
     assert len(fitted) == 2 * n_models > 10  # a line a fold, no bars: no terminal is
+    assert fitted[-1].startswith(f"fitted {len(fitted)} of {len(fitted)}: ")
+    assert printed.count("Study: ") == 1
     page = re.search(r"Report: (.*)", printed)[1]
     assert Path(page).is_file()
     assert "LSAP-C" in printed

@@ -61,7 +61,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_written(cohort, tmp_path, gi
 
 
 def test_classes_are_merged_and_others_left_out(cohort):
-    two = merge_classes(cohort, {"well": ["CN"], "ill": ["LMCI", "AD"]})
+    two = merge_classes(cohort, "well=CN, ill = LMCI + AD")
     assert two.classes == ("well", "ill")
     assert two.classes_ordered
     assert two.n_scans == np.isin(cohort.y, ["CN", "LMCI", "AD"]).sum()

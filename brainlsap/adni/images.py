@@ -33,11 +33,9 @@ PAIR_COLUMNS = (
 def modality_of(description: str, words: Mapping[str, str]) -> str | None:
     """Return the modality that a description names, the caller's words first."""
     text = description.lower().replace(" ", "_")
-    known = [*((name, (word,)) for name, word in words.items()), *MODALITIES.items()]
-    for name, parts in known:
-        if any(part.lower().replace(" ", "_") in text for part in parts):
-            return name
-    return None
+    own = ((name, (word.lower().replace(" ", "_"),)) for name, word in words.items())
+    known = (*own, *MODALITIES.items())
+    return next((name for name, some in known if any(w in text for w in some)), None)
 
 
 def tracer_of(description: str, modality: str) -> str:

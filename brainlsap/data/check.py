@@ -84,14 +84,16 @@ class CohortCheck:
         return "\n".join(lines) + "\n"
 
 
-def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
+def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortCheck:
     """Read a cohort's folder as :func:`load_cohort` does; list faults, raise none.
 
     Parameters
     ----------
-    folder : str or Path
-        The cohort's folder.
-    *args, **options : see :func:`load_cohort`
+    folder : str, Path or Cohort
+        The cohort's folder. A cohort, as :meth:`Cohort.from_arrays` makes one, has been
+        checked by then, and what it holds is listed; which of its scans are unusual
+        says :func:`quality_table`, what leaks :func:`brainlsap.evaluation.audit`.
+    *args, **how : see :func:`load_cohort`
         Its other arguments.
 
     Returns
@@ -103,19 +105,20 @@ def check_cohort(folder: str | Path, *args: Any, **options: Any) -> CohortCheck:
     ParameterError
         Where an argument cannot be used.
     """
-    folder = Path(folder)
+    where, cohort = Path("cohort" if isinstance(folder, Cohort) else folder), folder
     try:
-        cohort = load_cohort(folder, *args, **options)
+        if not isinstance(cohort, Cohort):
+            cohort = load_cohort(where, *args, **how)
     except (CohortError, FileFormatError) as error:
         # where the list of people cannot be used, nothing else can be said
         found, notes = getattr(error, "found", ()), getattr(error, "notes", ())
         faults = getattr(error, "faults", ()) or (str(error),)
-        return CohortCheck(folder, tuple(found), notes, faults)
+        return CohortCheck(where, tuple(found), notes, faults)
     found = count_people(cohort.table, cohort.label_name, cohort.classes)
-    own = cohort.provenance["connectome"] == "one per scan"
+    own = cohort.provenance.get("connectome", "one per scan") == "one per scan"
     for name in (*(["connectome"] if own else []), *cohort.feature_names):
         found.append(f"{name}: {cohort.n_scans} of {cohort.n_scans} scans")
-    return CohortCheck(folder, tuple(found), cohort.notes, (), cohort)
+    return CohortCheck(where, tuple(found), cohort.notes, (), cohort)
 
 
 def suggest_options(  # noqa: C901 (step by step)
@@ -139,7 +142,7 @@ def suggest_options(  # noqa: C901 (step by step)
         faults.
     """
     folder, asked = check.folder, dict(options)
-    features = asked.get("feature", "thickness")
+    features = asked.get("feature") or "thickness"
     features = [features] if isinstance(features, str) else list(features)
     where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
     anybody: Options = {"label": None, "classes": None}
@@ -207,7 +210,7 @@ def suggest_options(  # noqa: C901 (step by step)
         usual = [one for one in labels if one["label"].lower() in _USUAL_LABELS]
         return [*[change] * bool(is_more), *usual[:_MOST_SUGGESTIONS]]
 
-    is_there = adopt([*folders, *tables], _located(*features))
+    is_there = adopt([*folders, *tables], _located(*features, named="feature" in asked))
     others = [n for n in _FEATURES if not is_there and adopt(folders, _located(n))]
     connectomes: list[Options] = [{}]
     if "connectome" not in asked:
@@ -250,12 +253,13 @@ def _n_left(check: CohortCheck) -> int:
     return len(check.faults) - sum(": 0 of" not in one for one in check.found)
 
 
-def _located(*features: str) -> _Share:
+def _located(*features: str, named: bool = False) -> _Share:
     """Return a measure of how many scans' features are found."""
     names = [name for name in features if name != STRENGTH]
 
     def share(listed: ScanList, sources: FeatureSources) -> float:
         found: list[Source] = []
+        sources.is_named = named
         for name in names:
             with suppress(BrainlsapError):
                 found += sources.locate(name, listed.scans)[0]

@@ -246,8 +246,8 @@ def settle_negative(
         return W, []
     if how == "refuse":
         raise ParameterError(
-            f"{where}: weights are negative. Of correlations, say by negative= what "
-            "becomes of them: 'drop' sets them to 0, 'absolute' takes their size; got "
+            f"{where}: weights are negative. Of correlations, negative='drop' sets "
+            "them to 0, negative='absolute' takes their size; got "
             f"{int((W < 0).sum())}, down to {np.nanmin(W):.3g}."
         )
     if how == "drop":
@@ -289,7 +289,7 @@ def _check_weights(
             i, j = np.unravel_index(gap.argmax(), gap.shape)
             raise FileFormatError(
                 f"{path}: weights are not symmetric, nor is a triangle 0. Take their "
-                "mean or the larger by symmetrize= ('mean' or 'max'); got "
+                "mean by symmetrize='mean', or the larger by symmetrize='max'; got "
                 f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} back."
             )
         else:

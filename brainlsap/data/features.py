@@ -39,7 +39,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import is_square, listed, read_lines
+from brainlsap.data.tables import ADD_IT, is_square, listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -61,6 +61,8 @@ _RUNS = ("cross-sectional", "longitudinal")
 _WHICH = "say which by features_table= (--features-table)"
 Source = Path | np.ndarray | str
 """Of one scan: a file, a FreeSurfer subject, values; or the fault, in words."""
+_Columns = dict[int, tuple[ScanTable, str]]
+"""Of every region the table that holds it, and the measure in its heads."""
 
 
 class FeatureFile(NamedTuple):
@@ -308,6 +310,8 @@ class FeatureSources:
     """The only tables in which features are looked for."""
     skipped: list[str] = field(default_factory=list)
     """Why tables were not used."""
+    is_named: bool = True
+    """Whether features were asked for: else tables have to say what they hold."""
 
     @cached_property
     def tables(self) -> list[ScanTable]:
@@ -343,8 +347,8 @@ class FeatureSources:
             ]
             what = f"has no column {label!r}; found"
             without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in people]
-            for reason in (*without, *self.skipped)[:5]:
-                which += f"\n    not used: {reason}"
+            reasons = (*without, *self.skipped)[:5]
+            which += "".join(f"\n    not used: {reason}" for reason in reasons)
         raise CohortError(
             f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}"
         )
@@ -378,7 +382,8 @@ class FeatureSources:
                 found.append(f"{scan.name}: {error}")
         if any(found):
             wanted = self.files.patterns.get(feature, measure.wanted)
-            missing = f"no table of regions for {feature}; expected a file {wanted}"
+            missing = f"no table of regions for {feature}; expected a file {wanted}: "
+            missing += ADD_IT
             for row in [row for row, source in enumerate(found) if not source]:
                 others = _other_tracers(feature, scans[row : row + 1])
                 fault = f"{scans[row].name}: {missing}"
@@ -426,7 +431,7 @@ class FeatureSources:
                 continue
             fault = f"no {kind} FreeSurfer run"
             fault += f", but a {other} one; they are never mixed" if known else ""
-            fault += "; expected a folder of its name with stats inside"
+            fault += f"; expected a folder of its name with stats inside: {ADD_IT}"
             if own:
                 paths = listed(map(str, own))
                 fault = f"{len(own)} FreeSurfer subjects could be it: {paths}; choose "
@@ -434,7 +439,7 @@ class FeatureSources:
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 
-    def _choose_columns(self, measure: Measure) -> dict[int, tuple[ScanTable, str]]:
+    def _choose_columns(self, measure: Measure) -> _Columns:
         """Return the table and the measure in its heads of every region of a feature.
 
         A column that says the feature counts before one that says no measure, and a
@@ -463,10 +468,7 @@ class FeatureSources:
         return {place: same[0] for place, same in chosen.items()}
 
     def _table_rows(  # noqa: C901 (one question after the other)
-        self,
-        chosen: dict[int, tuple[ScanTable, str]],
-        scans: Sequence[Scan],
-        measure: Measure,
+        self, chosen: _Columns, scans: Sequence[Scan], measure: Measure
     ) -> tuple[list[Source], list[str]]:
         """Return the values of every scan in tables with a row per scan."""
         atlas, name, places = self.atlas, measure.name, np.array(list(chosen))
@@ -484,8 +486,9 @@ class FeatureSources:
             for i, known in enumerate(rows):
                 if len(known) != 1:
                     reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
-                    is_alike = not known and scans[i].key[0].lower() in ids
-                    reason += "; an id there differs only in case" * is_alike
+                    is_alike = scans[i].key[0].lower() in ids
+                    hint = "; an id there differs only in case" * is_alike
+                    reason += (hint or f": {ADD_IT}") * (not known)
                     found[i] = f"{scans[i].name}: {reason}"
             first = [known[0] if known else 0 for known in rows]
             for place, (its_table, word) in chosen.items():
@@ -512,11 +515,13 @@ class FeatureSources:
         unnamed = [i for i, (_, word) in chosen.items() if not word and atlas.cortex[i]]
         if unnamed:
             middle, (low, high) = np.nanmedian(values[:, unnamed]), measure.plausible
-            if not low <= middle <= high:
+            reason, limits = f"{names}: says no measure", f"({low:g} to {high:g})"
+            if is_odd := not low <= middle <= high:
+                reason += f", and values about {middle:.3g} cannot be {name} {limits}"
+            if is_odd or not self.is_named:
                 raise CohortError(
-                    f"{names}: says no measure, and values about {middle:.3g} cannot "
-                    f"be {name} ({low:g} to {high:g}). Say what they are by feature= "
-                    "(--feature)"
+                    f"{reason}. Say what they are by feature= (--feature), such as "
+                    f"{tables[0].path.stem}"
                 )
             notes.append(f"{name}: {names} says no measure; taken to be {name}")
         there = {i for one in tables for word, i in one.values if word != "other"}

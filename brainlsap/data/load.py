@@ -27,7 +27,7 @@ from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
-from brainlsap.data.tables import group_faults, listed
+from brainlsap.data.tables import ADD_IT, group_faults, listed
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -41,16 +41,19 @@ NO_CONNECTOME = "none"
 # Arguments that say who and which files are in a study.
 WHERE: tuple[str, ...] = ("label", "classes", "scans", "subcortex", "features_table")
 WHERE += ("derivatives", "subjects_dir", "pattern")
+_How = Mapping[str, Any]
 # Arguments that name paths.
 _PATHS = {"connectome", "derivatives", "features_table", "labels", "subjects_dir"}
 
 
 @dataclass
 class _Log:
-    """What was found, noted and refused while a study is read."""
+    """What was found, noted and refused while a study's scans are read."""
 
-    notes: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
+    scans: Sequence[Scan]
+    notes: list[str]
+    faults: list[str]
+    bar: Mapping[str, Any]
     counts: Counter[str] = field(default_factory=Counter)
     """Notes on single scans, and of how many."""
     found: list[str] = field(default_factory=list)
@@ -74,7 +77,7 @@ class RefusedStudyError(CohortError):
 def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     folder: str | Path,
     atlas: str | Path | Atlas = "destrieux160",
-    feature: str | Sequence[str] = "thickness",
+    feature: str | Sequence[str] | None = None,
     label: str | None = "diagnosis",
     *,
     classes: Sequence[str] | None = None,
@@ -115,10 +118,10 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         `subjects` with the ending `.csv`, `.xlsx` or `.txt`.
     atlas : str, Path or Atlas
         As :func:`.load_atlas` takes it.
-    feature : str or sequence of str
-        `thickness`, `volume`, `area` (FreeSurfer), `fdg`, `amyloid`, `tau` (PET),
-        `strength` (sum of the connectome's weights to other regions), or the name of
-        a column in tables.
+    feature : str or sequence of str, optional
+        `thickness` (default, where stats or tables say so), `volume`, `area`
+        (FreeSurfer), `fdg`, `amyloid`, `tau` (PET), `strength` (sum of the connectome's
+        weights to other regions), or the name of a column in tables.
     label : str or None
         Column that is to be predicted; read as text. With None no label is read:
         every scan is "unlabelled", as of new people for whom a model predicts.
@@ -173,12 +176,13 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     check_choice("subcortex", subcortex, SUBCORTEX)
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
     check_choice("negative", negative, NEGATIVE)
-    names = (feature,) if isinstance(feature, str) else tuple(feature)
+    wanted = "thickness" if feature is None else feature
+    names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
     if not names or len(set(names)) < len(names) or not all(names):
         raise ParameterError(
             f"feature must be a name or a list of different names, got {feature!r}."
         )
-    atlas, folder, log = load_atlas(atlas), Path(folder), _Log()
+    atlas, folder = load_atlas(atlas), Path(folder)
     if not folder.is_dir():
         hint = "; it is a file, as Cohort.load reads" * folder.is_file()
         raise CohortError(f"{folder}: no such folder{hint}")
@@ -186,16 +190,15 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     # who is in the study, and which files are whose
     listed, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
     n_scans, label_name = len(listed.scans), listed.label or "none"
-    log.notes += listed.notes
-    log.faults += listed.faults
+    sources.is_named = feature is not None
+    bar = {"unit": "scan", "disable": None if verbose else True}  # None: on terminals
+    log = _Log(listed.scans, listed.notes, listed.faults, bar)
 
     # the arrays, scan by scan
     if isinstance(labels, str | Path):
         labels = read_names(sources.files.inside(labels))
     how: dict[str, Any] = {"row_order": row_order, "measure": measure}
     how |= {"labels": labels, "symmetrize": symmetrize, "negative": negative}
-    # None: shown on a terminal
-    bar = {"unit": "scan", "disable": None if verbose else True}
     n_rois, stack = len(atlas.names), None
     W = np.zeros((1, n_rois, n_rois), dtype=np.float32)
     try:
@@ -212,11 +215,11 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     except BrainlsapError as error:
         log.fault(error)
     if connectome is None or stack is not None:
-        W = _read_connectomes(listed.scans, sources.files, atlas, how, log, bar, stack)
+        W = _read_connectomes(sources.files, atlas, how, log, stack)
     else:
         W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
     pet = {"frames": frames, "reference": reference}
-    X = _read_features(names, listed.scans, sources, W, pet, log, bar)
+    X = _read_features(names, sources, W, pet, log)
 
     log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
@@ -224,8 +227,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
         refused = RefusedStudyError(f"{folder} cannot be loaded, {n_faults}", faults)
         counted = count_people(listed.table, label_name, listed.classes)
-        refused.found = counted + log.found
-        refused.notes = tuple(log.notes)
+        refused.found, refused.notes = counted + log.found, tuple(log.notes)
         raise refused
 
     # what was asked, with absolute paths to read the same again: for private files
@@ -335,16 +337,10 @@ def open_study(
 
 
 def _read_connectomes(
-    scans: Sequence[Scan],
-    files: StudyFiles,
-    atlas: Atlas,
-    how: Mapping[str, Any],
-    log: _Log,
-    bar: Mapping[str, Any],
-    stack: ConnectomeStack | None = None,
+    files: StudyFiles, atlas: Atlas, how: _How, log: _Log, stack: ConnectomeStack | None
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
-    n_rois = len(atlas.names)
+    scans, n_rois = log.scans, len(atlas.names)
     W = np.zeros((len(scans), n_rois, n_rois), dtype=np.float32)
     given = files.patterns.get("connectome")
     wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)} in its folder"
@@ -354,11 +350,12 @@ def _read_connectomes(
         wanted = f"an id of it in {stack.path.name}"
         log.notes += [f"connectomes: {note}" for note in stack.notes]
     missing, n_read, n_before = list[str](), 0, len(log.faults)
-    for row, scan in enumerate(tqdm(scans, "reading connectomes", **bar)):
+    for row, scan in enumerate(tqdm(scans, "reading connectomes", **log.bar)):
         try:
             source = (stack or files).connectome(scan, atlas)
             if source is None:
-                missing.append(f"{scan.name}: no connectome; expected {wanted}")
+                fault = f"{scan.name}: no connectome; expected {wanted}: {ADD_IT}"
+                missing.append(fault)
                 continue
             W[row], notes = read_connectome(source, atlas, **how)
         except BrainlsapError as error:
@@ -380,16 +377,10 @@ def _read_connectomes(
 
 
 def _read_features(
-    names: Sequence[str],
-    scans: Sequence[Scan],
-    sources: FeatureSources,
-    W: np.ndarray,
-    pet: Mapping[str, Any],
-    log: _Log,
-    bar: Mapping[str, Any],
+    names: Sequence[str], sources: FeatureSources, W: np.ndarray, pet: _How, log: _Log
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
-    atlas, subcortex = sources.atlas, sources.subcortex
+    atlas, subcortex, scans = sources.atlas, sources.subcortex, log.scans
     X = np.full((len(scans), len(atlas.names), len(names)), np.nan)
     for column, name in enumerate(names if len(scans) else ()):
         values, measure, n_read = X[..., column], get_measure(name), 0
@@ -411,7 +402,7 @@ def _read_features(
             log.fault(error)
             continue
         log.notes += [note for note in notes if note not in log.notes]
-        shown = tqdm(scans, f"reading {name}", **bar)
+        shown = tqdm(scans, f"reading {name}", **log.bar)
         for row, (scan, source) in enumerate(zip(shown, found, strict=True)):
             try:
                 if isinstance(source, str):

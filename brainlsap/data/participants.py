@@ -106,9 +106,7 @@ def read_people(
             except FileFormatError as error:
                 faults.append(str(error))
                 continue
-            visited = [
-                ScanName(participant, str(one)) for one in said.pop("session_id")
-            ]
+            visited = [ScanName(participant, str(v)) for v in said.pop("session_id")]
             rows = list(zip(visited, *said.values(), strict=True))
             tables.append((own, list(said), rows))
     people: People = {}

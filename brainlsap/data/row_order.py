@@ -28,10 +28,7 @@ from brainlsap.data.tables import (
 from brainlsap.exceptions import FileFormatError, check_choice, reading
 
 ROW_ORDERS = ("atlas", "mrtrix", "micapipe", "freesurfer")
-_STRUCTURES = (
-    *("Thalamus", "Caudate", "Putamen", "Pallidum"),
-    *("Hippocampus", "Amygdala", "Accumbens-area"),
-)
+_STRUCTURES = "Thalamus Caudate Putamen Pallidum Hippocampus Amygdala Accumbens-area"
 # Cerebellar rows of micapipe's full matrices, as its two versions count them, and of
 # its subcortical ones.
 _CEREBELLAR = (34, 28, 0)
@@ -61,7 +58,7 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     settings, regions = atlas.settings, atlas.regions[atlas.cortex]
     regions = regions.sort_values("freesurfer_id")
     cortex = [regions["name"][regions["hemisphere"] == s].tolist() for s in "LR"]
-    below = [[f"{s}-{name}" for name in _STRUCTURES] for s in ("Left", "Right")]
+    below = [[f"{s}-{name}" for name in _STRUCTURES.split()] for s in ("Left", "Right")]
     known, own = settings.get("unnamed_rows", False), f"in the order of {atlas.name}"
     orders = [RowOrder("atlas", atlas.names, f"read {own}", known)]
     if "mrtrix" in settings:

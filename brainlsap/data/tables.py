@@ -40,6 +40,8 @@ INDEX_COLUMNS = (
     *("label_id", "region_id", "roi_id", ""),
 )
 SIDE_COLUMNS = ("hemisphere", "hemi", "side")
+# What to do about a scan that a file lacks.
+ADD_IT = "add it, or take the scan out of the table of people"
 # Of a long list of faults so many are shown.
 _MOST_SHOWN = 20
 

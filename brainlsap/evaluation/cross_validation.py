@@ -273,7 +273,8 @@ def _run_fits(
                 paths[name].chmod(0o600)
             bar.update()
             if verbose and bar.disable:  # no terminal: a line a fold
-                bar.write(f"fitted {name}", file=sys.stderr)
+                n_done = f"{len(results)} of {len(tasks)}"
+                bar.write(f"fitted {n_done}: {name}", file=sys.stderr)
     return [results[name] for name in tasks]
 
 

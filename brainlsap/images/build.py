@@ -160,8 +160,9 @@ def find_tasks(
     """
     segmentation = atlas.settings.get("segmentation", "none")
     segmented = {
-        key: folder / "mri" / segmentation
-        for key, subjects in files.subjects.items()
+        (person, visit): folder / "mri" / segmentation
+        for person, visits in files.subjects.items()
+        for visit, subjects in visits.items()
         for name, folder in subjects
         # the longitudinal stream has spaces of its own
         if not name.base and (folder / "mri" / segmentation).is_file()

@@ -241,7 +241,7 @@ def make_cohort(
     if not seeded.any():
         raise ParameterError(
             f"atlas {atlas.name!r} has none of the regions in which disease starts by "
-            "default. Name some in Python: make_cohort(atlas=..., seeds=[...])."
+            "default. Name some of its regions by seeds=."
         )
     base = _atlas_network(atlas, np.isin(cores, HUBS), stream("base network"))
     connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
@@ -563,8 +563,7 @@ def make_benchmark_cohort(
     people = [f"sub-{person + 1:04d}" for person in range(n_people)]
     table = {"scan": people, "participant": people, "session": ""}
     table["label"] = [STAGES[stage] for stage in stages]
-    asked = {"case": case, "noise": noise, "n_people": n_people}
-    asked["random_state"] = random_state
+    asked = {"noise": noise, "n_people": n_people, "random_state": random_state}
     return Cohort(
         connectomes=connectomes,
         features=values[:, :, None],
@@ -573,7 +572,7 @@ def make_benchmark_cohort(
         feature_names=("value",),
         classes=STAGES,
         notes=("simulated: nobody's data",),
-        provenance={"simulated": "make_benchmark_cohort", **asked},
+        provenance={"simulated": "make_benchmark_cohort", "case": case, **asked},
         truth=pd.DataFrame({"region": atlas.names, "seed": seeded, "effect": effect}),
     )
 

@@ -77,32 +77,27 @@ def write_study_folder(
             "them are invented. Cohort.save(path) keeps any cohort in one file."
         )
     nodes = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
-    with fill_folder(folder) as whole:
-        _write_dataset(cohort, whole)
-        rows = range(cohort.n_scans)
-        for row in tqdm(rows, "writing", disable=None if verbose else True):
-            _write_scan(cohort, row, whole, nodes)
-    return Path(folder)
-
-
-def _write_dataset(cohort: Cohort, folder: Path) -> None:
-    """Write what describes the whole cohort, and the sessions of every person."""
-    by = {"Name": "brainlsap", **cohort.provenance}
-    describe_dataset(folder, "Simulated cohort", by)
-    _write(folder / "README", README)
-    write_tsv(cohort.truth, folder / "truth.tsv")
     label = cohort.label_name
     names = {"participant": "participant_id", "session": "session_id", "label": label}
     table = cohort.table.drop(columns="scan").rename(columns=names)
     covariates = [name for name in table if name not in names.values()]
     people = table.groupby("participant_id", sort=False)
     first = people.head(1)[["participant_id", label, *covariates]]
-    write_tsv(first, folder / "participants.tsv")
     changing = [name for name in covariates if people[name].nunique().gt(1).any()]
-    for person, scans in people:
-        if (scans["session_id"] != "").all():
-            sessions = scans[["session_id", label, *changing]]
-            write_tsv(sessions, folder / str(person) / f"{person}_sessions.tsv")
+    with fill_folder(folder) as whole:
+        by = {"Name": "brainlsap", **cohort.provenance}
+        describe_dataset(whole, "Simulated cohort", by)
+        _write(whole / "README", README)
+        write_tsv(cohort.truth, whole / "truth.tsv")
+        write_tsv(first, whole / "participants.tsv")
+        for person, scans in people:
+            if (scans["session_id"] != "").all():
+                sessions = scans[["session_id", label, *changing]]
+                write_tsv(sessions, whole / str(person) / f"{person}_sessions.tsv")
+        rows = range(cohort.n_scans)
+        for row in tqdm(rows, "writing", disable=None if verbose else True):
+            _write_scan(cohort, row, whole, nodes)
+    return Path(folder)
 
 
 def _write_scan(

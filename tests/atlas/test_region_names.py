@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import available_atlases, load_atlas
-from brainlsap.atlas.region_names import as_text, bare_name, is_outside, split_name
+from brainlsap.atlas.region_names import bare_name, is_outside, split_name
 from brainlsap.exceptions import RegionNameError
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -89,17 +89,6 @@ def test_names_of_schaefers_parcels_and_enigmas_structures():
         RegionNameError, match=r"those of schaefer200, not of schaefer1"
     ):
         atlas.match(load_atlas("schaefer200").names)
-
-
-def test_names_of_nilearns_volume_labels():
-    atlas = load_atlas("destrieux160")
-    assert atlas.find(b"L G_and_S_frontomargin") == 0
-    assert atlas.find("R S_temporal_transverse") == 147
-
-
-def test_bare_names_of_the_midline():
-    assert bare_name("Brain-Stem") == "Brain-Stem"
-    assert as_text(b"lh_insula\n") == "lh_insula"
 
 
 OUTSIDE = """

@@ -16,20 +16,16 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys):
     )
     study = write_study_folder(simulated, tmp_path / "study", style="named")
     assert list(study.rglob("lh.Schaefer2018_100Parcels_7Networks_order.stats"))
-    (tmp_path / "brief.toml").write_text("n_starts = 1\n[model]\ninitial_scale = 1.0\n")
+    brief, out = tmp_path / "brief.toml", tmp_path / "out"
+    brief.write_text("n_starts = 1\n[model]\ninitial_scale = 1.0\n")
     command = ["run", str(study), "--atlas", "schaefer100", "--feature", "thickness"]
     command += ["--connectome", str(matrix), "--merge-classes", "early-or-late"]
     command += ["--models", "LSAP-C", "--folds", "2", "--epochs", "3"]
-    command += [
-        "--config",
-        str(tmp_path / "brief.toml"),
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    command += ["--config", str(brief), "--out", str(out)]
     assert main(command) == 2
-    assert "say by --negative what becomes of them" in capsys.readouterr().err
+    assert "--negative drop sets them to 0" in capsys.readouterr().err
     assert main([*command, "--negative", "drop"]) == 0
-    page = (tmp_path / "out/report/report.html").read_text()
+    page = (out / "report/report.html").read_text()
     assert "no surfaces" not in page
     cohort = load_cohort(
         study, "schaefer100", "thickness", connectome=matrix, negative="drop"

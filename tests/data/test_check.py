@@ -26,6 +26,7 @@ def test_a_sound_folder(study, tiny):
     assert "connectomes: read by name (7 of 7)" in check.notes
     assert check.cohort is not None
     assert check.cohort.n_scans == 7
+    assert check_cohort(check.cohort).found == check.found
     text = check.text()
     assert text.startswith(f"{study}\nFound:\n  5 people, 7 scans\n")
     assert text.endswith("No faults: the cohort can be loaded.\n")

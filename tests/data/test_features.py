@@ -167,7 +167,9 @@ def test_one_table(tables):
         cohort.features[:, :6, 0].T, np.add.outer(np.arange(6) / 10, [1, 2, 3])
     )
     assert "thickness: read from table.csv" in cohort.notes
-    # nobody said that it is thickness: it is told, and refused where it cannot be
+    # where nobody said that it is thickness it is refused, else told
+    with refused(r"table\.csv: says no measure\. Say .* such as table"):
+        load(None)
     assert "thickness: table.csv says no measure; taken to be thickness" in cohort.notes
     make("table.csv", ["id", *CORTEX], [(w, [v * 1e3 for v in c]) for w, c in ROWS])
     with refused(r"values about 2.25e\+03 cannot be thickness \(0.8 to 5\)\. Say"):
@@ -205,6 +207,7 @@ def test_rows_that_do_not_fit_are_faults(tables):
         load()
     assert "sub-01: 2 rows in " in error.value.faults[0]
     assert "sub-02: no rows in " in error.value.faults[1]
+    assert "expected one: add it, or take the scan out" in error.value.faults[1]
     make("table.csv", ["id", *CORTEX], [(one.upper(), row) for one, row in ROWS])
     with refused("an id there differs only in case"):
         load()
@@ -292,7 +295,7 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
         f"s{i},{'FM'[i % 2]},{60 + i},{','.join('123456')}\n" for i in range(4)
     )
     write("table.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
-    cohort = load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
+    cohort = load_cohort(tmp_path, tiny, "thickness", "sex", connectome=matrix)
     assert cohort.y.tolist() == ["F", "M", "F", "M"]
     assert cohort.table["age"].tolist() == [60, 61, 62, 63]
     with refused(r"and no table that holds(.|\n)*no column 'diagnosis'"):

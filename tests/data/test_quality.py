@@ -95,8 +95,8 @@ def test_one_persons_exchanged_scans_do_not_vouch_for_each_other():
     cohort = lateral(40, 0.4)
     X = np.array(cohort.features)
     X[:12] = X[:12][:, cohort.atlas.homotopic]
-    table = cohort.table.assign(participant=["a"] * 12 + list("b" * 28))
-    table["participant"] = ["a"] * 12 + [f"b{i}" for i in range(28)]
+    people = ["a"] * 12 + [f"b{i}" for i in range(28)]
+    table = cohort.table.assign(participant=people)
     flags = quality_table(replace(cohort, features=X, table=table))["flags"]
     found = flags.str.contains("fdg looks as if left and right")
     assert found[:12].all()
