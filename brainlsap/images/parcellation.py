@@ -53,9 +53,7 @@ class LabelImage(NamedTuple):
 
     def with_cores(self, cores: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
-        return tuple(
-            n for n, name in self.names.items() if split_name(name)[1] in cores
-        )
+        return tuple(n for n, x in self.names.items() if split_name(x)[1] in cores)
 
     def recoded(self, codes: Mapping[int, int]) -> np.ndarray:
         """Return the image with new numbers, 0 for labels that have none."""
@@ -99,7 +97,7 @@ def read_label_image(
     # what FreeSurfer is known to have beside the regions is left out, too
     beside = set(freesurfer_labels().values())
     meant = [
-        n for n in names if names[n] not in beside or atlas.find(names[n]) is not None
+        n for n, x in names.items() if x not in beside or atlas.find(x) is not None
     ]
     try:
         rows, _ = atlas.rows([names[n] for n in meant])
@@ -109,8 +107,7 @@ def read_label_image(
     if len(absent) > MOST_ABSENT:
         raise RegionNameError(
             f"{path}: {len(absent)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {listed(absent, 5)}. Choose the atlas that fits, or name the "
-            "labels by labels=."
+            f"no voxel: {listed(absent, 5)}. Choose another atlas, or give labels=."
         )
     positions = {meant[row]: i for i, row in enumerate(rows) if row >= 0}
     gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
@@ -130,8 +127,7 @@ def _name_labels(
         if unnamed := [str(n) for n in numbers if n not in table]:
             raise FileFormatError(
                 f"{path}: labels= names {len(table)} labels, but not "
-                f"{listed(unnamed, 8)}, which the image holds. Add them, or set their "
-                "voxels to 0."
+                f"{listed(unnamed, 8)}, which it holds. Add them, or make them 0."
             )
         return {n: table[n] for n in numbers}, "labels named by a table"
     if known := known_labels(numbers, atlas):

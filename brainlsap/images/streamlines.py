@@ -48,8 +48,7 @@ def read_streamlines(path: str | Path, block: int = 0) -> Iterator[StreamlineBlo
     name = next((end for end in FORMATS if str(path).lower().endswith(end)), None)
     if name is None:
         raise FileFormatError(
-            f"{path}: tractograms are read from {', '.join(FORMATS)} files, got "
-            f"{Path(path).suffix or 'a name without suffix'}."
+            f"{path}: expected {', '.join(FORMATS)} files, got {Path(path).suffix}."
         )
     with reading(path, "a tractogram"):
         for points, starts, stops in FORMATS[name](Path(path), block or BLOCK):

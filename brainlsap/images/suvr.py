@@ -184,9 +184,8 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     if spaces[0] != spaces[1]:
         raise ParameterError(
             f"{pet}: nothing says that it is in the space of {Path(parcellation).name}."
-            " Give an image that was resampled to it and says so in its name "
-            "(*_space-T1w_*_pet.nii.gz), a registration by transform=, or your word "
-            "that they share their space by same_space=True (--same-space)."
+            " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
+            "with its registration, or your word by same_space=True (--same-space)."
         )
 
 
@@ -207,8 +206,7 @@ def read_pet(
     else:
         if frames is None:
             raise ParameterError(
-                f"{path} has {n_frames} frames; say which to average by frames=, as "
-                "start and end in seconds."
+                f"{path} has {n_frames} frames; say which to average by frames="
             )
         beside = path.with_name(path.name.removesuffix(".gz")).with_suffix(".json")
         with reading(beside, "times of frames (FrameTimesStart, FrameDuration)"):

@@ -27,12 +27,8 @@ from scipy.spatial import cKDTree
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError, check_at_least, check_choice
+from brainlsap.images import streamlines as tracts
 from brainlsap.images.parcellation import NODES_BESIDE, Labels, read_label_image
-from brainlsap.images.streamlines import (
-    StreamlineBlock,
-    read_streamline_weights,
-    read_streamlines,
-)
 from brainlsap.images.volumes import transform_points
 
 ASSIGNMENTS = ("end_voxels", "radial", "reverse_search")
@@ -149,9 +145,9 @@ def build_connectome(
     nearest_node = RadialSearch(nodes, radius) if assignment == "radial" else nodes.find
     factors = np.zeros(0)
     if streamline_weights is not None:
-        factors = read_streamline_weights(streamline_weights)
+        factors = tracts.read_streamline_weights(streamline_weights)
 
-    def tally(block: StreamlineBlock, first: int) -> np.ndarray:
+    def tally(block: tracts.StreamlineBlock, first: int) -> np.ndarray:
         """Return counts, values and shares of a block by pairs of nodes."""
         n = len(block.starts)
         share = np.append(factors[first : first + n], np.ones(n))[:n]
@@ -169,7 +165,7 @@ def build_connectome(
         return np.reshape(sums, (3, n_codes, n_codes))
 
     n_streamlines, total = 0, np.zeros((3, n_codes, n_codes))
-    blocks = read_streamlines(tractogram)
+    blocks = tracts.read_streamlines(tractogram)
     with ThreadPoolExecutor(n_threads) as pool:  # so many blocks are in memory at once
         while some := list(islice(blocks, n_threads)):
             firsts = np.cumsum([n_streamlines, *(len(one.starts) for one in some)])
@@ -200,7 +196,7 @@ def build_connectome(
     return BuiltConnectome(matrix, atlas.names, (*image.notes, note), *told)
 
 
-def weigh(block: StreamlineBlock, voxels: np.ndarray, weight: str) -> np.ndarray:
+def weigh(block: tracts.StreamlineBlock, voxels: np.ndarray, weight: str) -> np.ndarray:
     """Return what each streamline adds, whose nodes have so many voxels together."""
     if weight == "count":
         return np.ones(len(voxels))
@@ -306,7 +302,7 @@ class RadialSearch:
 
 
 def reverse_search(
-    nodes: NodeImage, block: StreamlineBlock, radius: float, step: int
+    nodes: NodeImage, block: tracts.StreamlineBlock, radius: float, step: int
 ) -> np.ndarray:
     """Follow streamlines from the first point (step 1) or the last to their middle."""
     n_points = block.stops - block.starts

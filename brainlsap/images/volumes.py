@@ -1,6 +1,7 @@
 """Images of voxels (NIfTI, MGZ), their affines, and linear registrations."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,9 @@ def _read_registration(path: Path, moving: str | Path, fixed: str | Path) -> np.
         ) from error
     kind = "fs" if path.suffix.lower() == ".lta" else "itk"
     with reading(path, f"a linear registration ({kind}, or 16 numbers of FSL)"):
-        try:
+        with suppress(ValueError):  # of words or bytes, of ITK
             if kind == "itk" and np.loadtxt(path).size == 16:
                 kind = "fsl"
-        except ValueError:  # words or bytes, of ITK
-            pass
         read = load(str(path), fmt=kind, reference=str(fixed), moving=str(moving))
         # from points of the fixed image to the moving one, as images are resampled
         return np.linalg.inv(np.squeeze(np.asarray(read.matrix, dtype=np.float64)))

@@ -2,11 +2,11 @@
 
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.patheffects import Normal, Stroke, withStroke
 from matplotlib.pyplot import get_cmap
 from matplotlib.ticker import MaxNLocator
+from sklearn.isotonic import IsotonicRegression
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
@@ -29,11 +30,13 @@ from brainlsap.report.plots import QUARTERS, scales_in_training
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
 NARROWEST, WIDEST = 60, 400
+STEPS = [1, 2, 2.5, 5, 10]
+"""Between ticks of a colour bar, times a power of ten."""
 MOST_DOTS = 40
 SMALLEST, TALLEST, TALLEST_BAR = 12.0, 48.0, 43.0
 """Of a row: views that would be smaller stand on more lines; the colour bar; in mm."""
-HEAD, GAP, LETTER = 6.0, 2.0, 1.35
-"""Of titles, between views, a letter of 7 or 8 points; in mm."""
+HEAD, GAP, LETTER, LABEL = 6.0, 2.0, 1.35, 3.2
+"""Of titles, between views, a letter of 7 or 8 points, a line of labels; in mm."""
 
 # Around a shape, which keeps all of its colour: black, and white on dark neighbours.
 OUTLINED = [Stroke(linewidth=2.6, foreground="white"), Stroke(linewidth=1.6), Normal()]
@@ -46,6 +49,9 @@ GLASS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
     "lateral right": ("r", (-113, 82), (-76, 87)),
 }
 """Views of markers: nilearn's glass brain, and the mm that it holds across and up."""
+
+Pictures: TypeAlias = Mapping[str, RegionPicture]
+Labels: TypeAlias = Mapping[int, str]
 
 
 def plot_regions(
@@ -84,12 +90,14 @@ def plot_regions(
         "RdBu_r" with limits that are symmetric about 0 (one that is given is mirrored).
     vmin, vmax : float, optional
         Values of the first and last colour; by default the smallest and largest of all
-        maps. Values beyond get the end colours, and the bar says so.
+        maps, rounded outwards to ticks of the bar. Values beyond get the end colours,
+        and the bar says so.
     views : "all", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
         "medial right", "subcortex"; "lateral" and "medial" are both sides. Markers are
         seen "dorsal", "posterior", "lateral left" and "lateral right". Where they would
-        be too small for their titles, they stand on several lines.
+        be too small for their titles, they stand on several lines. "all" leaves out a
+        subcortex of which no region has a value, and the note says so.
     colorbar_label : str, optional
         What the values are, with their unit.
     outline : str, sequence of str, or mapping of str to str
@@ -133,8 +141,11 @@ def plot_regions(
     # Names as they are; for want of width, small numbers as 2.5 with "1e-4" above.
     with styled(**{"text.parse_math": False, "axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces:
-            below = atlas.match(list(raster.subcortical_meshes(atlas)))
-            seen = [one for one in VIEWS if one != "subcortex" or len(below)]
+            below = atlas.match(list(atlas.meshes()))
+            is_drawn = views != "all" or maps.iloc[below].notna().any(axis=None)
+            seen = [v for v in VIEWS if v != "subcortex" or (len(below) and is_drawn)]
+            if not is_drawn and len(below):
+                note = "No subcortical region has a value: the subcortex is not drawn."
             shown = {v: raster.region_picture(atlas, v) for v in _views(views, seen)}
             drawing = _plot_views(page, shown, labels, partial(_draw_surfaces, atlas))
             cortex = [atlas.vertex_labels(side) for side in "LR"]
@@ -183,8 +194,7 @@ def plot_scales_at_quarters(
 
     Folds may begin at different scales, so what is drawn is relative, as in
     :func:`brainlsap.evaluation.rank_regions`: each scale over the median of its fold at
-    that share of the training, mean over folds. The value of the median region is 1;
-    at the start all regions are alike.
+    that share of the training, mean over folds. The value of the median region is 1.
 
     Parameters
     ----------
@@ -200,7 +210,8 @@ def plot_scales_at_quarters(
     Returns
     -------
     Figure
-        One row a share of training, on one scale of colours.
+        One row a share of training, on one scale of colours; start and end alone where
+        training hardly changed any scale, as its `note` says then.
 
     Raises
     ------
@@ -211,10 +222,17 @@ def plot_scales_at_quarters(
     model = model or next(iter(having), "none")
     check_choice("model with scales during training", model, having)
     table = scales_in_training(evaluation, model)
-    maps = {QUARTERS.get(share, f"{share:.0%}"): table[share] for share in table}
+    change = np.ptp(table, axis=1).max()
+    is_still = change < 0.1 * np.ptp(table)  # of all colours: hardly seen
+    maps = table.iloc[:, [0, -1]] if is_still else table
+    maps = maps.rename(columns=lambda share: QUARTERS.get(share, f"{share:.0%}"))
     options = {"colorbar_label": "relative scale (median 1)", **options}
     atlas = atlas or find_atlas(evaluation) or evaluation.cohort.atlas_name
-    return plot_regions(maps, atlas, **options)
+    figure: Any = plot_regions(maps, atlas, **options)
+    if is_still:
+        told = f"Training changed no scale by more than {change:.2f}, and quarters"
+        figure.note = f"{told} between start and end are left out. {figure.note}"
+    return figure
 
 
 def find_atlas(evaluation: Evaluation) -> Atlas | None:
@@ -265,9 +283,13 @@ def color_scale(
     if cmap is None and is_signed and 0 not in given:
         cmap, high = "RdBu_r", max(given or [-lowest, highest])
         low = -high
+        vmin, vmax = (low, high) if given else (None, None)
     low, high = low if vmin is None else float(vmin), high if vmax is None else vmax
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
+    ticks = [*MaxNLocator(5, steps=STEPS).tick_values(low, high)]
+    low = float(ticks[0]) if vmin is None else low
+    high = float(ticks[-1]) if vmax is None else high
     colors: Any = get_cmap(cmap or "viridis").with_extremes(bad=NO_VALUE)
     ends = [["neither", "max"], ["min", "both"]]
     colors.colorbar_extend = ends[lowest < low][highest > high]
@@ -280,11 +302,7 @@ def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
 
 
 def _plot_views(
-    page: Any,
-    pictures: Mapping[str, RegionPicture],
-    labels: Mapping[int, str | None],
-    draw: Callable,
-    smallest: float = SMALLEST,
+    page: Any, pictures: Pictures, labels: Labels, draw: Any, smallest: float = SMALLEST
 ) -> Any:
     """Draw one row a map and one column a view, laid out in mm.
 
@@ -292,8 +310,9 @@ def _plot_views(
     regions to outline; `labels` are of these.
     """
     maps, scale, (title, label), width, figure = page
-    views, any_grey = list(pictures), maps.isna().any(axis=None)
-    height, is_new, room = np.inf, figure is None, 3.0 * any(labels.values())
+    views, drawn = list(pictures), {k for p in pictures.values() for k in p.centres}
+    any_grey = maps.iloc[sorted(drawn)].isna().any(axis=None)
+    height, is_new, marks = np.inf, figure is None, _label_table(pictures, labels)
     if not is_new:
         width, height = figure.bbox.size / figure.get_figure(root=True).dpi / MM
     tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
@@ -314,10 +333,17 @@ def _plot_views(
         if unit >= smallest:
             break
     titles = {v: _wrap(v.capitalize(), unit * sizes[v][0] + gap[v]) for v in views}
+    long = max(unit * wide + gaps)
+    of_lines = [marks[marks["view"].isin(line)] for line in lines]
+    room, below = (
+        LABEL * max(_n_rows(some[some["side"] == side], long) for some in of_lines)
+        for side in (1, -1)
+    )
     head = HEAD + room + 3 * any("\n" in one for one in titles.values())
-    heads = [head, *[head if len(lines) > 1 else 2.0] * (len(names) - 1)]
+    heads = [head, *[head if len(lines) > 1 else 2.0 + room] * (len(names) - 1)]
     sides = {v: [side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in views}
-    foot = 2.0 * any(len(one) > 1 for one in sides.values())
+    letters = 2.0 * any(len(one) > 1 for one in sides.values())
+    foot = letters + below
     fixed = sum(heads) * len(lines) + foot * len(names) * len(lines)
     fixed += 2 + 5 * bool(title)
     n_units = row_tall * len(names) * len(lines)
@@ -332,25 +358,26 @@ def _plot_views(
     top = y - head
     for name, above, title_of_map in zip(names, heads, maps, strict=True):
         colors, begin = region_colors(maps[title_of_map], scale), y - above
-        for line in lines:
-            y, x = y - above - unit * row_tall, left
+        for line, some in zip(lines, of_lines, strict=True):
+            y, x, seen = y - above - unit * row_tall, left, {}
             for view in line:
                 x += gap[view]
                 across, up = unit * np.array(sizes[view])
                 box = np.array([x, y + (unit * row_tall - up) / 2, across, up])
-                axes = figure.add_axes(box / size, label=view)
+                axes = seen[view] = figure.add_axes(box / size, label=view)
                 axes.set_axis_off()
                 gid = "-".join(f"{title_of_map}.{view}".strip(".").split())
                 draw(axes, pictures[view], gid, colors, labels.keys())
-                _write_labels(axes, pictures, labels)
                 high = (unit * row_tall / up + 1) / 2  # the row's end, of the axes
                 if len(sides[view]) > 1:  # both hemispheres
                     style: Any = {"va": "top", "transform": axes.transAxes}
                     axes.text(0, 1 - high, sides[view][0], ha="left", **style)
                     axes.text(1, 1 - high, sides[view][1], ha="right", **style)
-                if above >= HEAD:
+                if above == head:
                     axes.set_title(titles[view], y=high, pad=3 + room * 72 * MM)
                 x += across
+            frame = left, left + long, y - letters, y + unit * row_tall
+            _write_labels(some, seen, frame, size)
             y -= foot
         at = left / 2 / width, (begin + y + foot) / 2 / height
         figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
@@ -365,13 +392,8 @@ def _plot_views(
 
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
-    low, high = scale.get_clim()
-    step, apart = 10 ** np.floor(np.log10(high - low) - 1), 4.5 / long * (high - low)
-    first, last = step * np.ceil(low / step - 1e-9), step * np.floor(high / step + 1e-9)
-    locator = MaxNLocator(int(np.clip(long / 5, 2, 6)), steps=[1, 2, 2.5, 5, 10])
-    ticks = locator.tick_values(low, high)
-    ticks = ticks[(ticks > first + apart) & (ticks < last - apart)]
-    cax.figure.colorbar(scale, cax=cax, ticks=[first, *ticks, last], label=label)
+    ticks = MaxNLocator(6 if long > 18 else 3, steps=STEPS)  # 6: both ends are ticks
+    cax.figure.colorbar(scale, cax=cax, ticks=ticks, label=label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
@@ -409,7 +431,7 @@ def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
     right, high, near = places[kind]
     shown = np.isfinite(centres).all(axis=1) & ((near >= 0) | (kind not in "lr"))
     order = [place for place in np.argsort(near).tolist() if shown[place]]
-    spots = {place: (right[place], high[place]) for place in order}
+    spots = {k: (abs(right[k] - across[0]), high[k] - up[0]) for k in order}
     free = dict.fromkeys(order, 1 / max(1, len(order)))  # of other markers
     return RegionPicture(np.ptp(across), np.ptp(up), {}, free, spots, None)
 
@@ -424,32 +446,64 @@ def _draw_markers(
     GlassBrainAxes(axes, kind, 0, linewidth=0.5)
     style: Any = {"s": (0.055 * axes.bbox.height / axes.figure.dpi * 72) ** 2}
     style |= {"edgecolors": LINE, "linewidths": 0.25, "zorder": 3, "gid": gid}
-    places, spots = [*picture.centres], [*picture.centres.values()]
-    axes.scatter(*np.reshape(spots, (-1, 2)).T, c=colors[places], **style)
-    for place in marked & picture.centres.keys():
+    turn = np.sign(across[1] - across[0])
+    shown = picture.centres.items()
+    spots = {k: (across[0] + turn * x, up[0] + y) for k, (x, y) in shown}
+    at = np.reshape([*spots.values()], (-1, 2)).T
+    axes.scatter(*at, c=colors[[*spots]], **style)
+    for place in marked & spots.keys():
         style |= {"gid": None, "path_effects": OUTLINED}
-        axes.scatter(*picture.centres[place], color=colors[place], **style)
+        axes.scatter(*spots[place], color=colors[place], **style)
     axes.set(xlim=across, ylim=up)
 
 
+def _label_table(pictures: Pictures, labels: Labels) -> pd.DataFrame:
+    """Return every label with its width, in mm, and the spot that it is of.
+
+    A region is labelled in the view that shows most of it; views from the side are
+    known best, and count double. x and y are shares of the view.
+    """
+    areas = pd.DataFrame({view: pd.Series(p.areas) for view, p in pictures.items()})
+    best = (areas * [1 + view.startswith(SIDEWAYS) for view in areas]).idxmax(axis=1)
+    rows = []
+    for place in [k for k, text in labels.items() if text and k in best]:
+        view, text = best[place], labels[place]
+        one = pictures[view]
+        x, y = np.divide(one.centres[place], (one.width, one.height))
+        side = 1 if y > 0.5 or view == "subcortex" else -1
+        rows.append((view, text, (len(text) + 2) * LETTER, x, y, side))
+    return pd.DataFrame(rows, columns=["view", "text", "width", "x", "y", "side"])
+
+
+def _n_rows(marks: pd.DataFrame, long: float) -> int:
+    """Return how many rows of so many mm labels need."""
+    return int(np.ceil(1.1 * marks["width"].sum() / long))
+
+
 def _write_labels(
-    axes: Any, pictures: Mapping[str, RegionPicture], labels: Mapping[int, Any]
+    marks: pd.DataFrame, axes: Mapping[str, Any], box: tuple[float, ...], size: Any
 ) -> None:
-    """Label each region in the view that shows most of it."""
-    view, (low, high) = axes.get_label(), axes.get_ylim()
-    for place in labels.keys() & pictures[view].centres.keys():
-        shown = {  # views from the side are known best
-            one: part.areas.get(place, 0) * (1 + one.startswith(SIDEWAYS))
-            for one, part in pictures.items()
-        }
-        if labels[place] and shown[view] == max(shown.values()):
-            x, y = pictures[view].centres[place]
-            above = y > (low + high) / 2 or view == "subcortex"
-            style: Any = {"ha": "center", "va": "bottom" if above else "top"}
-            line: Any = {"arrowstyle": "-", "linewidth": 0.6, "path_effects": HALO}
-            line |= {"shrinkA": 0, "shrinkB": 0}
-            at = (x, high if above else low)
-            axes.annotate(labels[place], (x, y), at, zorder=4, arrowprops=line, **style)
+    """Write labels above and below a line of views, side by side; all in mm."""
+    left, right, *edges = box
+    seen = [axes[view].get_position() for view in marks["view"]]
+    at = [size[0] * (p.x0 + p.width * x) for p, x in zip(seen, marks["x"], strict=True)]
+    line: Any = {"arrowstyle": "-", "linewidth": 0.6, "path_effects": HALO}
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    style: Any = {"ha": "center", "zorder": 4, "bbox": white}
+    style |= {"xycoords": "axes fraction", "textcoords": "subfigure fraction"}
+    for step, some in marks.assign(at=at).sort_values("at").groupby("side"):
+        n, edge = _n_rows(some, right - left), edges[step > 0]
+        line |= {"shrinkA": 0, "shrinkB": 0, "relpos": (0.5, 0.5 - step / 2)}
+        style |= {"va": "bottom" if step > 0 else "top", "arrowprops": line}
+        for k in reversed(range(n)):  # each label as near to its spot as may be
+            row = some.iloc[k::n]
+            middle = row["width"].cumsum() - row["width"] / 2
+            last = max(left, right - row["width"].sum())
+            fit = IsotonicRegression(y_min=left, y_max=last).fit_transform
+            x = (middle + fit(np.arange(len(row)), row["at"] - middle)) / size[0]
+            y = (edge + step * (0.6 + LABEL * k)) / size[1]
+            for one, at in zip(row.itertuples(), x, strict=True):
+                axes[one.view].annotate(one.text, (one.x, one.y), (at, y), **style)
 
 
 def _wrap(text: str, width: float) -> str:

@@ -57,9 +57,7 @@ def interactive_brain(
     """
     atlas = load_atlas(atlas)
     if not atlas.has_surfaces:
-        raise ParameterError(
-            f"Atlas {atlas.name} has no surfaces to turn; plot_regions draws it."
-        )
+        raise ParameterError(f"{atlas.name}: no surfaces to turn; plot_regions works.")
     values = region_maps(maps, atlas)
     scale = color_scale(values, cmap, vmin, vmax)
     pieces = _pieces(atlas)
@@ -140,7 +138,7 @@ def _describe(atlas: Atlas, place: int, value: float) -> str:
 
 def _pieces(atlas: Atlas) -> list[Piece]:
     pieces: list[Piece] = []
-    for below in (False, True) if raster.subcortical_meshes(atlas) else (False,):
+    for below in (False, True) if atlas.meshes() else (False,):
         for side, sign in (("L", -1), ("R", 1)):
             points, faces, regions = raster.region_mesh(atlas, side, below=below)
             if not below:

@@ -1,8 +1,8 @@
 """Which region every pixel of a brain shows, seen from one side.
 
-A small orthographic z-buffer in numpy: it needs no display and no graphics library,
-and it answers with the outlines of regions, so that one look at a brain serves any
-number of maps, and figures are drawn of shapes and not of pixels.
+Triangles are painted from the farthest to the nearest, without a display, and what is
+kept are the outlines of regions: one look at a brain serves any number of maps, and
+figures are drawn of shapes and not of pixels.
 """
 
 from functools import lru_cache
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from contourpy import contour_generator
 from matplotlib.path import Path
+from PIL import Image, ImageDraw
 from scipy import ndimage
 from scipy.sparse import coo_array
 
@@ -71,20 +72,14 @@ class RegionPicture(NamedTuple):
     shade: np.ndarray | None
 
 
-@lru_cache(maxsize=8)  # an atlas is hashed by identity
-def subcortical_meshes(atlas: Atlas) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the subcortical surfaces of an atlas; their files are read once."""
-    return atlas.meshes()
-
-
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16)  # an atlas is hashed by identity
 def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
     """Return a hemisphere's inflated cortex on fsaverage5, or what lies below it."""
     if below:
         sides = dict(zip(atlas.names, atlas.regions["hemisphere"], strict=True))
         structures = [
             RegionMesh(points, faces, np.full(len(faces), atlas.names.index(name)))
-            for name, (points, faces) in subcortical_meshes(atlas).items()
+            for name, (points, faces) in atlas.meshes().items()
             if sides[name] in (hemisphere, "M")
         ]
         return _join(structures)
@@ -109,8 +104,7 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
 def _join(meshes: list[RegionMesh]) -> RegionMesh:
     starts = np.cumsum([0, *(len(one.points) for one in meshes)])
     moved = [
-        one._replace(faces=one.faces + start)
-        for one, start in zip(meshes, starts, strict=False)
+        m._replace(faces=m.faces + k) for m, k in zip(meshes, starts, strict=False)
     ]
     return RegionMesh(*map(np.concatenate, zip(*moved, strict=True)))
 
@@ -169,7 +163,7 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     mesh = _join(parts)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
     resolution = 5.0 if below else 3.0
-    face, depth = rasterise(mesh.points, mesh.faces, resolution)
+    face = rasterise(mesh.points, mesh.faces, resolution)
     region = np.append(mesh.region, BACKGROUND)[face]
     shapes = {NO_REGION: _outline(region != BACKGROUND, resolution, 0.0)}
     areas: dict[int, float] = {}
@@ -187,9 +181,8 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
         centres[place] = corner + (np.array(spot) - 0.5) / resolution
     shade = None
     if below:
-        slope = np.hypot(*np.gradient(depth, 1 / resolution))
-        # without the triangles
-        facing = ndimage.gaussian_filter(1 / np.hypot(1, slope), 2)
+        facing = np.append(face_normals(mesh.points, mesh.faces)[:, 2], 0)[face]
+        facing = ndimage.gaussian_filter(facing, 2)  # without the triangles
         shade = np.zeros((*region.shape, 4), dtype=np.float32)
         shade[..., 3] = _SHADE * (1 - facing) ** 2 * (region >= 0)
     height, width = np.array(region.shape) / resolution
@@ -210,48 +203,29 @@ def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
     return Path(np.concatenate(vertices) + corner, codes)
 
 
-def rasterise(
-    points: np.ndarray, faces: np.ndarray, pixels_per_mm: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the face nearest to the viewer at every pixel, and how near it is.
+def rasterise(points: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> Any:
+    """Return the face nearest to the viewer at every pixel (height, width), or -1.
 
     `points` (n_points, 3) are in mm to the right, up, and to the viewer; faces are
     counter-clockwise seen from outside, and those that show their back are not drawn.
-    Both arrays (height, width) are as small as hold the mesh with an empty pixel around
-    it, with row 0 at the top; where there is no face, they are -1 and far away.
+    The picture is as small as holds the mesh with an empty pixel around it, with row 0
+    at the top.
     """
-    flat = (points[:, :2] - points[:, :2].min(axis=0)) * pixels_per_mm + 0.5
-    width, height = np.ceil(flat.max(axis=0) - 0.5).astype(int) + 2
-    corners = flat[faces]  # pixel centres lie at whole numbers, row 0 below
-    area = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    front = np.flatnonzero(area > 0)
-    corners = corners[front]
-    # All pixels in the boxes around the triangles: the triangle, column and row.
-    first = np.ceil(corners.min(axis=1)).astype(int)
-    size = np.maximum(np.floor(corners.max(axis=1)).astype(int) - first + 1, 0)
-    count = size.prod(axis=1)
-    owner = np.repeat(np.arange(len(corners)), count)
-    step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    x, y = np.divmod(step, np.repeat(size[:, 1], count)) + first[owner].T
-    # The weight of a corner grows from the edge beyond it, in proportion.
-    one, other = np.roll(corners, -1, axis=1), np.roll(corners, -2, axis=1)
-    slope = (other - one)[..., ::-1] * (-1, 1) / area[front][:, None, None]
-    offset = _cross(one, other) / area[front][:, None]
-    depth = np.zeros(len(owner))
-    for k in range(3):
-        weight = offset[owner, k] + slope[owner, k, 0] * x + slope[owner, k, 1] * y
-        # A hair of tolerance: a centre on a shared edge must not fall between the two.
-        inside = weight > -1e-9
-        depth += weight * points[faces[front, k], 2][owner]
-        owner, x, y, depth = (known[inside] for known in (owner, x, y, depth))
-    pixel = (height - 1 - y) * width + x
-    nearest = np.full(height * width, -1e6)
-    np.maximum.at(nearest, pixel, depth)
-    seen = depth == nearest[pixel]
-    face = np.full(height * width, -1)
-    face[pixel[seen]] = front[owner[seen]]
-    return face.reshape(height, width), nearest.reshape(height, width)
+    low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
+    width, height = np.ceil((high - low) * pixels_per_mm).astype(int) + 2
+    corners = (points[faces, :2] - low) * pixels_per_mm + 0.5
+    corners[..., 1] = height - 1 - corners[..., 1]
+    front = np.flatnonzero(face_normals(points, faces)[:, 2] > 0)
+    front = front[np.argsort(points[faces[front], 2].mean(axis=1))]  # the nearest last
+    image = Image.new("I", (int(width), int(height)), -1)
+    draw, flat = ImageDraw.Draw(image).polygon, corners.reshape(-1, 6).tolist()
+    for face in front.tolist():
+        draw(flat[face], fill=face)
+    return np.asarray(image)
 
 
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+def face_normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Return the direction that every face shows, of length 1 (0 without an area)."""
+    one, two, three = np.moveaxis(points[faces], 1, 0)
+    normals = np.cross(two - one, three - one)
+    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)

@@ -58,11 +58,8 @@ def plot_connectome(
     weights, places = _named_connectome(connectome, region_names, atlas)
     check_at_least("n_edges", n_edges, 1)
     centres = atlas.coordinates[places]
-    for lacking in np.flatnonzero(np.isnan(centres).any(axis=1)):
-        raise ParameterError(
-            f"Region {atlas.names[places[lacking]]} has no coordinates; plot_matrix "
-            "needs none."
-        )
+    for k in places[np.isnan(centres).any(axis=1)]:
+        raise ParameterError(f"{atlas.names[k]} has no coordinates; try plot_matrix.")
     size = np.sort(np.abs(weights[np.triu_indices(len(weights), 1)]))
     weights = np.where(np.abs(weights) >= size[-n_edges:][0], weights, 0.0)
     n_of_region = np.count_nonzero(weights, axis=0)
@@ -152,8 +149,7 @@ def _named_connectome(
     shape = (len(places), len(places))
     if W.shape != shape or not np.isfinite(W).all() or not np.allclose(W, W.T):
         raise ParameterError(
-            f"connectome must be finite, symmetric and of shape {shape}, as its region "
-            f"names are; got one of shape {W.shape}."
+            f"connectome must be finite, symmetric, of shape {shape}; got {W.shape}."
         )
     np.fill_diagonal(W, 0.0)
     if not W.any():

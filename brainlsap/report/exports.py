@@ -94,10 +94,9 @@ def export_maps(
 
 def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
     """Return the relative heat scale of every region, a column a model."""
-    models = models_with_scales(evaluation)
-    rankings = {name: rank_regions(evaluation, name) for name in models}
-    scales = {k: one.set_index("region") for k, one in rankings.items()}
-    return pd.DataFrame({k: one["relative_scale"] for k, one in scales.items()})
+    names = models_with_scales(evaluation)
+    found = {k: rank_regions(evaluation, k).set_index("region") for k in names}
+    return pd.DataFrame({k: one["relative_scale"] for k, one in found.items()})
 
 
 def _named_regions(atlas: Atlas) -> pd.DataFrame:

@@ -73,7 +73,8 @@ def plot_scores(
         # the same fold lies at the same height in every row
         height = place + np.linspace(-0.2, 0.2, len(values))
         axes.plot(values, height, ".", color=color, alpha=0.45, markersize=4)
-        axes.errorbar(row["mean"], place, xerr=row["sd"], color=color, **BARS)
+        x, sd = row["mean"], row["sd"]
+        _bars(axes, x, place, x - sd, x + sd, color=color)
         failed = f"failed: {row['n_failed']} of {row['n_folds']}"
         told = failed if row["n_failed"] else tables.spread_text(row["mean"])
         axes.text(1.02, place, told, transform=beside, va="center")
@@ -177,9 +178,8 @@ def plot_roc(
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             areas = tables.spread_text(area.mean(), area.std(), 2)
             style: Any = {"color": colors[name], "label": f"{_verbatim(name)} {areas}"}
-            axes.plot([0, *grid], [0, *mean], **style)
-    axes.set(xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
-    axes.set(xlabel="1 \N{MINUS SIGN} specificity", ylabel="sensitivity")
+            axes.plot([0, *grid], [0, *mean], clip_on=False, **style)
+    _unit_square(axes, "1 \N{MINUS SIGN} specificity", "sensitivity")
     beside: Any = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
     axes.legend(title="class, AUC", handlelength=1.2, **beside)
     return axes
@@ -223,10 +223,9 @@ def plot_calibration(
     for rows in np.array_split(order, min(N_BINS, len(order))):
         share = correct[rows].mean()
         low, high = wilson_interval(correct[rows].sum(), len(rows))
-        bar = np.clip([[share - low], [high - share]], 0, None)
-        axes.errorbar(confidence[rows].mean(), share, yerr=bar, color=BLUE, **BARS)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set(xlabel="predicted probability", ylabel="accuracy")
+        x = confidence[rows].mean()
+        _bars(axes, x, share, low, high, along="yerr", color=BLUE)
+    _unit_square(axes, "predicted probability", "accuracy")
     return axes
 
 
@@ -273,7 +272,7 @@ def plot_scales(
         style["markerfacecolor"] = color if learned else "white"
         style["label"] = kind + ("" if learned else ", not learned")
         bounds = row["relative_low"], row["relative_high"]
-        _bar(axes, row["relative_scale"], *bounds, place, **style)
+        _bars(axes, row["relative_scale"], place, *bounds, **style)
     _name_rows(axes, tables.region_labels(list(top["region"]), atlas))
     axes.set_xlim(left=0)
     axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
@@ -324,11 +323,10 @@ def plot_directions(
     shifts = np.linspace(-0.28, 0.28, len(others)) if len(others) > 1 else [0.0]
     for name, shift in zip(others, shifts, strict=True):
         rows = found[found["class"] == name].set_index("region").reindex(top)
-        columns = ("difference", "difference_low", "difference_high")
         style: Any = {"markersize": 3, "capsize": 0, "label": _verbatim(name)}
-        at, low, high = (rows[one] for one in columns)
+        bounds = rows["difference_low"], rows["difference_high"]
         height = np.arange(len(top)) + shift
-        _bar(axes, at, low, high, height, color=colors[name], **style)
+        _bars(axes, rows["difference"], height, *bounds, color=colors[name], **style)
     _name_rows(axes, tables.region_labels(top, atlas))
     title = tables.FEATURES.get(feature, feature)
     axes.set_xlabel(f"{title}: difference from {_verbatim(first)} (s.d., 95%)")
@@ -376,11 +374,11 @@ def plot_training(
         for kind, color in (("training", GREY), ("validation", BLUE)):
             left.plot(one["epoch"], np.array(one[kind], float), color=color, label=kind)
     paths = scales_in_training(evaluation, model)
-    small = paths.iloc[:, -1].rank() <= N_SHOWN if len(paths) else []
-    kinds = (("other regions", "#c4c4c4"), (f"{N_SHOWN} smallest", BLUE))
-    for is_small, (label, color) in enumerate(kinds if len(paths) else ()):
-        style: Any = {"color": color, "linewidth": 0.6, "label": label}
-        right.plot(paths.columns, paths[small == is_small].T, **style)
+    if len(paths):
+        small, rest = paths.iloc[:, -1].rank() <= N_SHOWN, "other regions"
+        right.plot(paths.columns, paths[~small].T, "#c4c4c4", lw=0.6, label=rest)
+        label = f"{N_SHOWN} smallest"
+        right.plot(paths.columns, paths[small].T, BLUE, lw=0.6, label=label)
     right.set_xticks(list(QUARTERS), list(QUARTERS.values()))
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
     right.set(xlabel="share of training", ylabel="relative heat scale")
@@ -414,10 +412,20 @@ def class_colors(evaluation: Evaluation) -> dict[str, Any]:
     return {name: colors[place % len(colors)] for place, name in enumerate(classes)}
 
 
-def _bar(axes: Axes, x: Any, low: Any, high: Any, y: Any, **style: Any) -> None:
-    """Draw values with their bounds."""
-    bars = np.array([x - low, high - x]).clip(0).reshape(2, -1)
-    axes.errorbar(x, y, xerr=bars, **BARS | style)
+def _bars(
+    axes: Axes, x: Any, y: Any, low: Any, high: Any, along: str = "xerr", **style: Any
+) -> None:
+    """Draw values with their bounds, whole also where they lie on a limit."""
+    at = x if along == "xerr" else y
+    style[along] = np.array([at - low, high - at]).clip(0).reshape(2, -1)
+    for mark in axes.errorbar(x, y, **BARS | style).get_children():
+        mark.set_clip_on(False)
+
+
+def _unit_square(axes: Axes, xlabel: str, ylabel: str) -> None:
+    ticks = np.linspace(0, 1, 6)
+    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=ticks, yticks=ticks, aspect="equal")
+    axes.set(xlabel=xlabel, ylabel=ylabel)
 
 
 def _legend(axes: Axes, **style: Any) -> None:

@@ -141,23 +141,21 @@ def check_results_folder(folder: str | Path) -> Path:
     """
     folder = Path(folder).expanduser().resolve()
     above = next(one for one in folder.parents if one.exists())
-    reasons = (
-        (folder.is_file(), "is a file; the results need a folder"),
-        (folder.is_mount(), "is where a disk is mounted; name a folder in it"),
-        (above.is_file(), f"cannot be made: {above} is a file"),
-        (not os.access(above, os.W_OK), f"cannot be made: {above} is read-only"),
-    )
-    for holds, reason in reasons:
-        if holds:
-            raise ParameterError(f"{folder} {reason}.")
+    if folder.is_file() or folder.is_mount():  # neither can be replaced
+        raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
+    if not os.access(above, os.W_OK):
+        raise ParameterError(f"{folder} cannot be made: {above} is read-only.")
     top = {one.name for one in folder.iterdir()} if folder.exists() else set()
-    foreign = sorted(top - {SHAREABLE, PRIVATE})  # a look into "/" would take long
-    foreign = foreign or sorted(_files_in(folder) - _own_files(folder))
+    foreign, own = sorted(top - {SHAREABLE, PRIVATE}), []
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        record = json.loads((folder / SHAREABLE / "settings.json").read_text("utf-8"))
+        own = record["files"]
+    # a look into "/" would take long
+    foreign = foreign or sorted(_files_in(folder).difference(own))
     if foreign:
         shown = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
         raise ParameterError(
-            f"{folder} holds files that no report wrote ({shown}); they would be "
-            "lost. Name a new folder, or move them away."
+            f"{folder} holds files that no report wrote ({shown}); name another."
         )
     return folder
 
@@ -167,13 +165,6 @@ def _files_in(folder: Path) -> set[str]:
     whole = (x for x in folder.rglob("*") if not x.is_dir() or not any(x.iterdir()))
     names = {one.relative_to(folder).as_posix() for one in whole} - {PRIVATE}
     return {one for one in names if not f"{one}/".startswith(f"{PRIVATE}/{FOLDS}/")}
-
-
-def _own_files(folder: Path) -> set[str]:
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        record = json.loads((folder / SHAREABLE / "settings.json").read_text("utf-8"))
-        return set(record["files"])
-    return set()
 
 
 def _completed(
@@ -206,8 +197,8 @@ def _differences(evaluation: Evaluation, path: Path) -> str:
         return f"{path.name} is missing: stored scores could not be checked."
     keys = ["model", "repeat", "fold"]
     stored = pd.read_csv(path, sep="\t", dtype={"model": str})
-    scores = [one for one in SCORES if one in stored]
-    told = (one.melt(keys, scores, "score") for one in (stored, evaluation.scores()))
+    found = stored.filter([*keys, *SCORES]), evaluation.scores()
+    told = (one.melt(keys, var_name="score") for one in found)
     both = pd.merge(*told, how="left", on=[*keys, "score"])
     both = both[~np.isclose(both["value_x"], both["value_y"], 0, 1e-9, equal_nan=True)]
     if both.empty:

@@ -158,15 +158,11 @@ def test_what_is_wrong_is_said(tmp_path, name, data, said):
         lines_of(tmp_path / name)
 
 
+REAL = ["standard.tck", "standard.trk", "standard.LPS.trk", "complex.trk"]
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        "nibabel_standard.tck",
-        "nibabel_standard.trk",
-        "nibabel_standard.LPS.trk",
-        "nibabel_complex.trk",
-        "dipy_tracks300.trk",
-    ],
+    "name", [*(f"nibabel_{x}" for x in REAL), "dipy_tracks300.trk"]
 )
 def test_real_files_are_read_as_nibabel_reads_them(shared, name):
     path = shared / "tract_formats" / name

@@ -89,12 +89,7 @@ def volume_info(name, image):
 
 
 def lta(path, matrix, kind, images):
-    rows = [
-        f"type      = {kind}",
-        "nxforms   = 1",
-        "mean      = 0 0 0",
-        "sigma     = 1",
-    ]
+    rows = [f"type = {kind}", "nxforms = 1", "mean = 0 0 0", "sigma = 1"]
     rows += ["1 4 4", *(" ".join(f"{x:.15e}" for x in row) for row in matrix)]
     for name, image in zip(("src", "dst"), images, strict=True):
         rows += volume_info(name, image)

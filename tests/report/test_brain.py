@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import rank_regions
@@ -55,8 +56,8 @@ def test_every_region_is_seen_and_has_the_color_of_the_bar(name):
     atlas = load_atlas(name)
     values = draw_values(atlas)
     figure = plot_regions(values, atlas)
-    share = (values - values.min()) / (values.max() - values.min())
-    seen = set()
+    low, high = axes_of(figure, "colour bar")[0].get_ylim()
+    share, seen = (values - low) / (high - low), set()
     for view in VIEWS:
         (shapes,) = shapes_of(figure, view)
         for region in shapes.keys() - {"brain"}:
@@ -135,19 +136,22 @@ def test_maps_share_one_scale_of_colors_and_the_bar_says_what_is_beyond():
     maps = pd.DataFrame({"first": draw_values(), "second": 3 * draw_values(seed=1)})
     figure = plot_regions(maps, ATLAS, views="dorsal", vmax=2, colorbar_label="SUVR")
     (bar,) = axes_of(figure, "colour bar")
-    assert bar.get_ylim() == (pytest.approx(np.nanmin(maps)), 2)
+    assert bar.get_ylim() == (0, 2)
     assert bar.get_ylabel() == "SUVR"
     assert bar._colorbar.extend == "max"
     assert len(shapes_of(figure, "dorsal")) == 2
     assert {"first", "second", "Dorsal"} <= set(words_of(figure))
 
 
-def test_signed_values_diverge_about_zero():
-    figure = plot_regions(draw_values() - 0.5, ATLAS, views="lateral")
-    (bar,) = axes_of(figure, "colour bar")
-    assert bar.get_ylim() == pytest.approx((-1.2, 1.2), abs=0.03)
-    assert bar._colorbar.cmap.name == "RdBu_r"
-    assert {"Lateral left", "Lateral right"} <= set(words_of(figure))
+def test_signed_values_diverge_about_zero_and_one_limit_is_mirrored():
+    for limit, expected in (({}, 1.5), ({"vmax": 1}, 1), ({"vmin": -2}, 2)):
+        figure = plot_regions(draw_values() - 0.5, ATLAS, views="lateral", **limit)
+        (bar,) = axes_of(figure, "colour bar")
+        assert bar.get_ylim() == (-expected, expected)
+        assert bar._colorbar.cmap.name == "RdBu_r"
+        assert {"Lateral left", "Lateral right"} <= set(words_of(figure))
+    figure = plot_regions(draw_values() - 0.5, ATLAS, views="dorsal", vmin=0)
+    assert axes_of(figure, "colour bar")[0]._colorbar.cmap.name == "viridis"
 
 
 def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
@@ -159,28 +163,25 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert next(iter(shapes)) == "brain"  # below all others
     assert to_hex(shapes["brain"].get_facecolor()) > NO_VALUE
     assert "no value" in words_of(figure)
-    assert "no value" not in words_of(plot_regions(draw_values(), ATLAS))
-
-
-def test_one_limit_of_signed_values_is_mirrored():
-    for limit, expected in (({"vmax": 1}, (-1, 1)), ({"vmin": -2}, (-2, 2))):
-        figure = plot_regions(draw_values() - 0.5, ATLAS, views="dorsal", **limit)
-        (bar,) = axes_of(figure, "colour bar")
-        assert bar.get_ylim() == expected
-    figure = plot_regions(draw_values() - 0.5, ATLAS, views="dorsal", vmin=0)
-    assert axes_of(figure, "colour bar")[0]._colorbar.cmap.name == "viridis"
+    figure = plot_regions(draw_values().filter(like="ctx"), ATLAS)
+    assert "no value" not in words_of(figure)
+    assert "the subcortex is not drawn" in figure.note
+    assert not axes_of(figure, "subcortex")
+    assert axes_of(plot_regions(draw_values(), ATLAS), "subcortex")
 
 
 @pytest.mark.parametrize(("low", "high"), [(-4.61, 4.58), (0.013, 4.6), (1e-4, 9e-4)])
 @pytest.mark.parametrize("width", [85, 180])
-def test_the_bar_is_told_at_its_ends(low, high, width):
+def test_ticks_of_the_bar_are_even_and_at_its_ends(low, high, width):
     maps = {"lh_S_central": low, "rh_S_central": high}
     figure = plot_regions(maps, ATLAS, width=width, cmap="viridis")
     figure.canvas.draw()
     (bar,) = axes_of(figure, "colour bar")
+    begin, end = bar.get_ylim()
+    assert begin <= low < high <= end
+    assert end - begin < 1.5 * (high - low)
     ticks = bar.get_yticks()
-    near = pytest.approx([low, high], abs=0.03 * (high - low))
-    assert [ticks.min(), ticks.max()] == near
+    np.testing.assert_allclose(ticks, np.linspace(begin, end, len(ticks)), atol=1e-9)
     boxes = [one.get_window_extent() for one in bar.get_yticklabels()]
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
@@ -192,7 +193,8 @@ def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
     (note,) = [t for t in axes_of(figure, "medial left")[0].texts if hasattr(t, "xy")]
     shape = region_picture(ATLAS, "medial left").shapes[place]
     assert note.get_text() == "PCun"
-    assert shape.contains_point(note.xy)
+    picture = region_picture(ATLAS, "medial left")
+    assert shape.contains_point(np.multiply(note.xy, (picture.width, picture.height)))
     figures = [plot_regions(draw_values(), ATLAS, outline=x) for x in (outline, ())]
     shapes = [shapes_of(one, "dorsal")[0]["ctx_lh_G_precuneus"] for one in figures]
     assert [bool(one.get_path_effects()) for one in shapes] == [True, False]
@@ -211,7 +213,7 @@ def test_markers_have_rings_and_labels():
     assert "HIP" in [text.get_text() for text in axes[3].texts]
     ring = axes[2].collections[1].get_offsets()[0]
     centre = ATLAS.coordinates[ATLAS.names.index("ctx_lh_G_precuneus")]
-    assert ring.tolist() == centre[1:].tolist()
+    np.testing.assert_allclose(ring, centre[1:])
 
 
 @pytest.mark.parametrize("atlas", [ATLAS, without_surfaces(), NAMES_ALONE])
@@ -224,10 +226,15 @@ def test_an_outline_that_is_not_seen_is_told(atlas):
 
 def test_a_journals_figure_has_its_width_ids_and_labels(tmp_path):
     outline = {"lh_S_central": "central sulcus", "Left-Putamen": "putamen"}
+    outline |= {"lh_G_precentral": "precentral", "lh_G_postcentral": "postcentral"}
     for width in (85, 180):
         figure = plot_regions(draw_values(), ATLAS, width=width, outline=outline)
         assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width, abs=3)
         assert set(outline.values()) <= set(words_of(figure))
+        figure.canvas.draw()
+        labels = [one for ax in figure.axes for one in ax.texts if hasattr(one, "xy")]
+        boxes = [Text.get_window_extent(one) for one in labels]
+        assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
     figure.savefig(tmp_path / "brain.svg")
     told = (tmp_path / "brain.svg").read_text("utf-8")
     for name in ATLAS.names:
@@ -297,7 +304,8 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
     n_shown = [len(one.get_offsets()) for one in spots.values()]
     assert n_shown == [160, 160, left.sum(), (~left).sum()]
     outermost = values.index[np.argmin(ATLAS.coordinates[:, 0])]  # and drawn last
-    share = (values[outermost] - values.min()) / np.ptp(values)
+    low, high = axes_of(figure, "colour bar")[0].get_ylim()
+    share = (values[outermost] - low) / (high - low)
     color = spots["lateral left"].get_facecolors()[-1]
     np.testing.assert_allclose(color, colormaps["viridis"](share))
     with pytest.raises(ParameterError, match="posterior"):
@@ -344,7 +352,13 @@ def test_scales_at_quarters_do_not_depend_on_where_folds_began(make_evaluation):
         np.testing.assert_allclose(*colors, atol=0.01)
     highest = rank_regions(one)["relative_scale"].max()
     (bar,) = axes_of(figures[0], "colour bar")
-    assert bar.get_ylim()[1] == pytest.approx(highest)
+    assert bar.get_ylim()[1] >= highest
     assert "no value" in words_of(figures[0])  # the region that was not measured
+    learned = one.scales.query("share == 1 and start == 'mean'")
+    quarters = [learned.assign(share=share) for share in (0.0, 0.25, 0.5, 1.0)]
+    other = dataclasses.replace(one, scales=pd.concat(quarters))
+    still = plot_scales_at_quarters(other, views=view)
+    assert len(shapes_of(still, view)) == 2
+    assert "quarters between start and end are left out" in still.note
     with pytest.raises(ParameterError, match="one of 'Exact', 'LSAP-C'; got 'SVM'"):
         plot_scales_at_quarters(one, model="SVM")

@@ -105,18 +105,14 @@ def test_an_atlas_of_names_is_exported_as_a_table_alone(tmp_path):
 
 
 @pytest.mark.parametrize("names", [("a b", "ab"), ("lobe", "x")])
-def test_names_that_would_collide_are_refused_before_anything_is_written(
-    tmp_path, names
-):
+def test_names_that_collide_are_refused_before_anything_is_written(tmp_path, names):
     maps = {name: draw_values() for name in names}
     with pytest.raises(ParameterError, match="differ"):
         export_maps(maps, tmp_path / "out", ATLAS)
     assert not (tmp_path / "out").exists()
 
 
-def test_an_evaluation_is_exported_by_model_relative_to_the_median(
-    make_evaluation, tmp_path
-):
+def test_an_evaluation_is_exported_relative_to_the_median(make_evaluation, tmp_path):
     evaluation = make_evaluation(regions=list(ATLAS.names), atlas_name="desikan82")
     export_maps(evaluation, tmp_path)
     table = pd.read_csv(tmp_path / "regions.tsv", sep="\t", index_col="name")

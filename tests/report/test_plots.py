@@ -31,15 +31,11 @@ def test_scores_show_every_model_and_fold(make_evaluation):
         report.plot_scores(one, "recall")
 
 
-def test_figures_are_pyplots_and_take_axes(evaluation):
-    axes = report.plot_scores(evaluation)
-    assert plt.gcf() is axes.figure
-    _, given = plt.subplots()
-    assert report.plot_confusion(evaluation, axes=given) is given
-
-
 def test_confusion_counts_scans(evaluation):
     axes = report.plot_confusion(evaluation, "majority")
+    assert plt.gcf() is axes.figure  # of pyplot
+    _, given = plt.subplots()
+    assert report.plot_confusion(evaluation, axes=given) is given
     told = evaluation.predictions.query("model == 'majority'")
     hits = ((told["truth"] == "CN") & (told["predicted"] == "CN")).sum()
     assert texts(axes)[0].endswith(f"\n{hits}")
@@ -52,6 +48,8 @@ def test_confusion_counts_scans(evaluation):
 def test_calibration_is_of_probabilities(evaluation):
     axes = report.plot_calibration(evaluation)
     assert len(axes.containers) == 8
+    marks = [mark for one in axes.containers for mark in one.get_children()]
+    assert not any(mark.get_clip_on() for mark in marks)  # whole, also at 1
     with pytest.raises(ParameterError, match="linear SVM gives no probabilities"):
         report.plot_calibration(evaluation, "linear SVM")
 
@@ -78,12 +76,9 @@ def test_directions_are_differences_from_the_first_class(evaluation):
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert names == ["R&D_<50%>", "AD"]
     first = ranking.set_index("rank").loc[1.0, "region"]
-    found = (
-        report.class_differences(evaluation)
-        .query("`class` == 'AD'")
-        .set_index("region")
-    )
-    assert axes.containers[1].lines[0].get_xdata()[0] == found.loc[first, "difference"]
+    found = report.class_differences(evaluation).set_index(["class", "region"])
+    expected = found.loc[("AD", first), "difference"]
+    assert axes.containers[1].lines[0].get_xdata()[0] == expected
 
 
 def test_training_shows_losses_and_every_regions_scale(evaluation):
