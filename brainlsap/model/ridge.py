@@ -724,17 +724,17 @@ def region_slopes(
     t = (t - evidence.weights @ t / evidence.total) * root
     squares = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
     ridges = evidence.total * np.exp(np.linspace(-6, 10, 33))
-    scales = np.geomspace(0.05, max_scale, 24)
+    log_ridges, scales = np.log(ridges), np.geomspace(0.05, max_scale, 24)
+    prior = evidence.low_noise(log_ridges) ** 2 / k
     found = []  # log evidence of every scale, ridge and labelling
     for scale in scales:
         Z, _, _ = evidence.columns(np.full(evidence.n_rois, scale))
         values, vectors = np.linalg.eigh(Z.T @ Z)
         energy = (((Z @ vectors).T @ t) ** 2).reshape(len(values), -1, k).sum(axis=2)
         values = np.maximum(values, 0) + ridges[:, None]
-        log_det = (np.log(values) - np.log(ridges)[:, None]).sum(axis=1)
+        log_det = (np.log(values) - log_ridges[:, None]).sum(axis=1)
         left = squares - (1 / values) @ energy
-        log_det = log_det + evidence.low_noise(np.log(ridges)) ** 2 / k
-        found.append(-evidence.n_free * np.log(left) - log_det[:, None])
+        found.append(-evidence.n_free * np.log(left) - (log_det + prior)[:, None])
     best = np.argmax(np.concatenate(found), axis=0)
     slopes, sizes = [], {}
     for one, place in zip(targets, best, strict=True):
