@@ -519,10 +519,8 @@ class FeatureSources:
             if is_odd := not low <= middle <= high:
                 reason += f", and values about {middle:.3g} cannot be {name} {limits}"
             if is_odd or not self.is_named:
-                raise CohortError(
-                    f"{reason}. Say what they are by feature= (--feature), such as "
-                    f"{tables[0].path.stem}"
-                )
+                say = "Say what they are, by any name, by feature= (--feature)"
+                raise CohortError(f"{reason}. {say}")
             notes.append(f"{name}: {names} says no measure; taken to be {name}")
         there = {i for one in tables for word, i in one.values if word != "other"}
         unused = there - set(chosen) - set(np.flatnonzero(atlas.cortex))

@@ -330,7 +330,7 @@ def open_study(
             f"at the front: {listed(alike, 5)}; write both alike. Excel "
             "drops the zeros of 001 unless the column is formatted as text"
         )
-    if spare := sorted({person for person, _ in files.files} - set(known)):
+    if spare := sorted(({p for p, _ in files.files} | {*files.subjects}) - {*known}):
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
         study.notes.append(note)
     return study, sources
@@ -345,7 +345,7 @@ def _read_connectomes(
     given = files.patterns.get("connectome")
     wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)} in its folder"
     if files.flat:
-        wanted = f"one beside {min(files.flat)}"
+        wanted = f"a file of its name beside {min(files.flat)}"
     if stack is not None:
         wanted = f"an id of it in {stack.path.name}"
         log.notes += [f"connectomes: {note}" for note in stack.notes]

@@ -30,7 +30,7 @@ CHECKS = {
         "warning",
         "Report this score beside the model's; regress it out, or hold out sites.",
     ),
-    "covariates missing": ("note", "Add them to the table of people, or from_arrays."),
+    "covariates missing": ("note", "Add them to the people's table, or as covariates."),
 }
 """Every check by name: how grave a finding is, and what to do about it."""
 

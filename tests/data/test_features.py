@@ -168,7 +168,7 @@ def test_one_table(tables):
     )
     assert "thickness: read from table.csv" in cohort.notes
     # where nobody said that it is thickness it is refused, else told
-    with refused(r"table\.csv: says no measure\. Say .* such as table"):
+    with refused(r"table\.csv: says no measure\. Say .* by any name"):
         load(None)
     assert "thickness: table.csv says no measure; taken to be thickness" in cohort.notes
     make("table.csv", ["id", *CORTEX], [(w, [v * 1e3 for v in c]) for w, c in ROWS])

@@ -111,8 +111,9 @@ def test_folders_without_sessions(study, tiny):
 
 def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     write("study/sub-99/dwi/x_connectivity.csv", "")
+    write("study/derivatives/freesurfer/p98_T1w/stats/aseg.stats", "")
     cohort = load_cohort(study, tiny, "fdg")
-    note = "not in participants.tsv, left out: files or folders of 99"
+    note = "not in participants.tsv, left out: files or folders of 99, p98_T1w"
     assert note in cohort.notes
     assert withholder(cohort.table)(note).endswith(
         "files or folders of [names withheld]"

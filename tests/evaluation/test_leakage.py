@@ -116,7 +116,7 @@ def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
         "what sex, site alone would tell of the label was not checked" in row["finding"]
     )
     assert "no column sex (sex, gender, ptgender), site (site, cen" in row["finding"]
-    assert "table of people, or from_arrays" in row["what_to_do"]
+    assert "to the people's table, or as covariates" in row["what_to_do"]
 
 
 def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
