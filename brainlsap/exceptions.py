@@ -91,6 +91,8 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise FileFormatError(f"{path}: no such file.") from error
+    except ImportError as error:  # an extra is not installed
+        raise FileFormatError(f"{path}: cannot be read as {what}: {error}") from error
     except Exception as error:  # broken files fail in every way there is
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise FileFormatError(
