@@ -26,6 +26,7 @@ from brainlsap.report import brain_raster as raster
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import MM, PAGE, new_figure, styled
 from brainlsap.report.plots import QUARTERS, scales_in_training
+from brainlsap.report.tables import shortened
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
@@ -287,9 +288,8 @@ def color_scale(
     low, high = low if vmin is None else float(vmin), high if vmax is None else vmax
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
-    ticks = [*MaxNLocator(5, steps=STEPS).tick_values(low, high)]
-    low = float(ticks[0]) if vmin is None else low
-    high = float(ticks[-1]) if vmax is None else high
+    ticks = np.array(MaxNLocator(5, steps=STEPS).tick_values(low, high)).tolist()
+    low, high = ticks[0] if vmin is None else low, ticks[-1] if vmax is None else high
     colors: Any = get_cmap(cmap or "viridis").with_extremes(bad=NO_VALUE)
     ends = [["neither", "max"], ["min", "both"]]
     colors.colorbar_extend = ends[lowest < low][highest > high]
@@ -521,6 +521,7 @@ def _plot_dots(page: Any) -> Any:
         table = pd.concat([table.head(half), table.tail(half)])
         rows = np.delete(np.arange(MOST_DOTS + 1), half)
         names = [*table.index[:half], f"({n - MOST_DOTS} between)", *table.index[half:]]
+    names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in names]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
     shape: Any = {"sharex": True, "sharey": True, "squeeze": False}
     panels = figure.subplots(1, table.shape[1], **shape)[0]

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation, chance_p, compare_models
+from brainlsap.evaluation import Evaluation, chance_p, compare_models, comparison
 from brainlsap.evaluation.ranking import NULL_HEADING, ranking_auc, ranking_verdict
 from brainlsap.report import tables
 from brainlsap.report.tables import listed, p_text, reported, spread_text
@@ -78,13 +77,14 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         The verdict on the best baseline is the Holm-corrected test of
         :func:`brainlsap.report.comparison_table`.
     """
-    first, ranking, audit = evaluation.models[0], evaluation.ranking, evaluation.audit
+    first, ranking = evaluation.models[0], evaluation.ranking
     means = tables.summary_of(evaluation, "balanced_accuracy")
     scores = {name: spread_text(*one) for name, one in means[["mean", "sd"]].T.items()}
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
     best = others.idxmax() if len(others) else None
     tests = compare_models(evaluation).set_index("model")
-    errors = [] if audit is None else list(audit.query("severity == 'error'")["check"])
+    found = comparison.bootstrap_scores(evaluation, first, tables.N_DRAWS)
+    interval = found.set_index("score").loc["balanced_accuracy"]
     regions, direction = "", None
     if ranking is not None:
         sure = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
@@ -92,23 +92,18 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         named = named.assign(rank=named["rank"].rank(method="min"))
         top = list(tables.ranked_regions(named, N_NAMED)["region"])
         regions = listed(tables.region_labels(top, atlas))
-        if len(sure):
-            regions += f" (p < 0.05: {len(sure)} of {len(ranking)} regions)"
         direction = tables.direction_table(evaluation, named, atlas, 1).iloc[0]
     return _paragraphs(
         "headline",
         evaluation,
         first=first,
         chance=chance_p(evaluation, first, N_EXCHANGES),
-        n_exchanges=N_EXCHANGES,
-        score=scores[first] if np.isfinite(means.loc[first, "mean"]) else None,
+        interval=tables.interval_text(*interval),
+        scores=scores,
         best=best,
-        best_score=scores.get(best),
         test=tests.loc[best].to_dict() if best in tests.index else None,
-        errors=errors,
         regions=regions,
         direction=direction,
-        ladder=tables.ladder_text(evaluation).to_dict("records"),
     )
 
 
@@ -269,4 +264,5 @@ TEMPLATES = Environment(
 TEMPLATES.filters |= {"count": count, "p": p_text}
 TEMPLATES.globals |= {"auc": ranking_auc, "verdict": ranking_verdict}
 TEMPLATES.globals |= {"chosen": chosen_text, "cut_short": cut_short}
-TEMPLATES.globals["null_heading"] = NULL_HEADING
+TEMPLATES.globals |= {"null_heading": NULL_HEADING, "n_exchanges": N_EXCHANGES}
+TEMPLATES.globals |= {"n_bootstrap": tables.N_DRAWS, "ladder": tables.ladder_text}

@@ -71,6 +71,12 @@ def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> 
     return "{} [{}, {}]".format(*texts) if known else texts[0]
 
 
+def shortened(text: str, most: int) -> str:
+    """Take the middle out of a long name; names may differ at either end."""
+    half = (most - 5) // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
+
+
 def number_texts(
     frame: pd.DataFrame, titles: Mapping[str, str], digits: int = 3
 ) -> pd.DataFrame:
@@ -244,7 +250,7 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         :func:`brainlsap.evaluation.compare_models`.
     """
     first, found = evaluation.models[0], comparison.compare_models(evaluation)
-    titles = {"model": "model", "difference": f"{first} minus it [95%]"}
+    titles = {"model": "model", "difference": f"{first} minus model [95%]"}
     titles["p_holm"] = f"Holm p ({found['n_comparisons'].head(1).sum()} comparisons)"
     titles["better"] = f"{first} is better"
     return _marked(number_texts(found, titles), evaluation)
@@ -277,7 +283,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
     """
     found = comparison.class_table(evaluation, model or evaluation.models[0], N_DRAWS)
     kept = [one for one in found if not one.endswith(("_low", "_high"))]
-    titles = {one: one.replace("_", " ") for one in kept}
+    titles = {k: k.replace("_", " ").replace("pred", "positive pred") for k in kept}
     return _marked(number_texts(found, titles, 2), evaluation)
 
 
@@ -548,7 +554,8 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     if carried.shape[1] < 2:
         return pd.DataFrame()
     found = confound_table(ranking, carried)
-    found["property"] = found["property"].str.replace("_", " of ")
+    named = {f"variance_{k}": f"variance of {told}" for k, told in FEATURES.items()}
+    found["property"] = found["property"].replace(named).str.replace("_", " of ")
     found["remark"] = np.where(found["flagged"], "scale follows it", "")
     titles = {"property": "property", "n_regions": "regions", "p_holm": "Holm p"}
     titles |= {"spearman": "Spearman with relative scale", "remark": "remark"}

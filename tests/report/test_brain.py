@@ -14,6 +14,7 @@ from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.report.brain import NO_VALUE, plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_raster import NO_REGION, VIEWS, region_picture
+from brainlsap.report.tables import shortened
 
 ATLAS = load_atlas("destrieux160")
 
@@ -324,6 +325,7 @@ def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     assert np.diff(shown[:, 1]).tolist() == [1.0] * 19 + [2.0] + [1.0] * 19
     names = [one.get_text() for one in first.get_yticklabels()]
     assert names[20] == "(120 between)"
+    assert shortened("left " + 99 * "a" + " 7", 25) == "left aaaaa ... aaaaaaaa 7"
     assert {*names} - {names[20]} <= {*ATLAS.names}  # as they are
 
 

@@ -102,7 +102,7 @@ def test_headline_and_table_have_one_test(make_evaluation, skill):
     tests = compare_models(one).set_index("model")
     table = report.comparison_table(one).set_index("model")
     holm = f"Holm p ({len(tests)} comparisons)"
-    assert list(table) == ["LSAP-C minus it [95%]", holm, "LSAP-C is better"]
+    assert list(table) == ["LSAP-C minus model [95%]", holm, "LSAP-C is better"]
     assert table[holm].tolist() == [p_text(p) for p in tests["p_holm"]]
     best = "linear SVM"  # of the baselines; "Exact" is a model of the study
     sentences = " ".join(report.headline(one))
