@@ -24,7 +24,6 @@ def test_a_sound_folder(study, tiny):
         "strength: 7 of 7 scans",
     )
     assert "connectomes: read by name (7 of 7)" in check.notes
-    assert check.cohort is not None
     assert check.cohort.n_scans == 7
     assert check_cohort(check.cohort).found == check.found
     text = check.text()

@@ -1,5 +1,6 @@
 """Who is in a cohort: people, visits, labels, the order of classes."""
 
+import pandas as pd
 import pytest
 
 from brainlsap.data import load_cohort, order_classes
@@ -163,15 +164,12 @@ def test_covariates_in_upper_case_are_known(study, tiny):
 def test_people_stand_in_other_formats_too(study, tiny, name):
     before = load_cohort(study, tiny, "fdg")
     people = study / "participants.tsv"
-    rows = [line.split("\t") for line in people.read_text().splitlines()]
+    table = pd.read_csv(people, sep="\t")  # numbers become cells of numbers
     if name.endswith(".csv"):
-        (study / name).write_text("\n".join(map(",".join, rows)) + "\n")
+        table.to_csv(study / name, index=False)
     else:
-        openpyxl = pytest.importorskip("openpyxl")
-        book = openpyxl.Workbook()
-        for row in rows:
-            book.active.append([int(v) if v.isdecimal() else v for v in row])
-        book.save(study / name)
+        pytest.importorskip("openpyxl")
+        table.to_excel(study / name, index=False)
     people.unlink()
     assert load_cohort(study, tiny, "fdg").table.equals(before.table)
 
@@ -179,19 +177,17 @@ def test_people_stand_in_other_formats_too(study, tiny, name):
 def test_the_sheet_that_fits_is_read_and_named(study, tiny):
     """Of a workbook the one with the label; regions in another sheet."""
     before = load_cohort(study, tiny, "fdg")
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
+    pytest.importorskip("openpyxl")
     people = study / "participants.tsv"
     rows = [line.split("\t") for line in people.read_text().splitlines()]
     visits = (f"{row[0]}_ses-M00" for row in rows[1:])
     thickness = [["id", *tiny.names], *([one, *"2345678"] for one in visits)]
     sheets = {"about": [["made by", "me"]], "people": rows, "Thickness": thickness}
     sheets["More"] = [["SubjectID", "iq"], ["sub-01", "100"]]
-    for name, cells in sheets.items():
-        sheet = book.create_sheet(name)
-        for row in cells:
-            sheet.append(row)
-    book.save(study / "participants.xlsx")
+    with pd.ExcelWriter(study / "participants.xlsx") as book:
+        for name, cells in sheets.items():
+            bare = {"header": False, "index": False}
+            pd.DataFrame(cells).to_excel(book, sheet_name=name, **bare)
     people.unlink()
     cohort = load_cohort(study, tiny, ["fdg", "thickness"], scans="baseline")
     assert cohort.notes[0] == "people: read from participants.xlsx, sheet 'people'"
