@@ -392,7 +392,9 @@ def _plot_views(
 
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
-    ticks = MaxNLocator(6 if long > 18 else 3, steps=STEPS)  # 6: both ends are ticks
+    inside = np.interp([1e-9, 1 - 1e-9], [0, 1], scale.get_clim())
+    # of 6 both ends are ticks where limits are round
+    ticks = MaxNLocator(6 if long > 18 else 3, steps=STEPS).tick_values(*inside)
     cax.figure.colorbar(scale, cax=cax, ticks=ticks, label=label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
@@ -488,8 +490,7 @@ def _write_labels(
     seen = [axes[view].get_position() for view in marks["view"]]
     at = [size[0] * (p.x0 + p.width * x) for p, x in zip(seen, marks["x"], strict=True)]
     line: Any = {"arrowstyle": "-", "linewidth": 0.6, "path_effects": HALO}
-    white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    style: Any = {"ha": "center", "zorder": 4, "bbox": white}
+    style: Any = {"ha": "center", "bbox": {"fc": "white", "ec": "none", "pad": 0.5}}
     style |= {"xycoords": "axes fraction", "textcoords": "subfigure fraction"}
     for step, some in marks.assign(at=at).sort_values("at").groupby("side"):
         n, edge = _n_rows(some, right - left), edges[step > 0]

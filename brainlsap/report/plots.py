@@ -436,7 +436,7 @@ def _legend(axes: Axes, **style: Any) -> None:
 
 
 def _name_rows(axes: Axes, names: list[str]) -> None:
-    lines = [textwrap.fill(_verbatim(tables.shortened(one, 60)), 36) for one in names]
+    lines = [textwrap.fill(_verbatim(tables.shortened(one, 72)), 38) for one in names]
     axes.set_yticks(range(len(names)), lines)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)

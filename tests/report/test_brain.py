@@ -171,7 +171,7 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert axes_of(plot_regions(draw_values(), ATLAS), "subcortex")
 
 
-@pytest.mark.parametrize(("low", "high"), [(-4.61, 4.58), (0.013, 4.6), (1e-4, 9e-4)])
+@pytest.mark.parametrize(("low", "high"), [(-4.61, 4.58), (0.545, 1.04), (1e-4, 9e-4)])
 @pytest.mark.parametrize("width", [85, 180])
 def test_ticks_of_the_bar_are_even_and_at_its_ends(low, high, width):
     maps = {"lh_S_central": low, "rh_S_central": high}
