@@ -394,7 +394,7 @@ def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) ->
     """Draw the bar, `long` mm, and below it the colour of no value."""
     inside = np.interp([1e-9, 1 - 1e-9], [0, 1], scale.get_clim())
     # of 6 both ends are ticks where limits are round
-    ticks = MaxNLocator(6 if long > 18 else 3, steps=STEPS).tick_values(*inside)
+    ticks = MaxNLocator(6 if long > 18 else 4, steps=STEPS).tick_values(*inside)
     cax.figure.colorbar(scale, cax=cax, ticks=ticks, label=label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
