@@ -16,8 +16,9 @@ from brainlsap.model import LSAPClassifier, ModelOrigin, save_model
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
-MEANING = ("subcortex", "measure", "frames", "reference")
+MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "reference")
 """Options of `load_cohort` that decide what the numbers mean; kept with a model."""
+KEPT = ("atlas", "feature", "row_order", *MEANING)
 
 
 def fit_model(
@@ -72,7 +73,7 @@ def fit_model(
         classes=cohort.classes,
         label_name=cohort.label_name,
         atlas_name=cohort.atlas.name,
-        reading={k: v for k, v in asked.items() if k in ("atlas", "feature", *MEANING)},
+        reading={k: v for k, v in asked.items() if k in KEPT},
         facts={
             "steps": steps.to_dict() if steps else None,
             "merged_classes": cohort.provenance.get("merged_classes"),

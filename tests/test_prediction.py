@@ -93,9 +93,11 @@ def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
 
 def test_another_way_of_reading_is_refused(stored, tmp_path):
     fitted, _ = stored
-    fitted.origin_.reading["subcortex"] = "absent"
+    fitted.origin_.reading.update(subcortex="absent", negative="drop")
     with pytest.raises(ParameterError, match="subcortex must be 'absent'"):
         read_people(fitted, tmp_path, subcortex="mean")
+    with pytest.raises(ParameterError, match="negative must be 'drop'"):
+        read_people(fitted, tmp_path, negative="absolute")
 
 
 def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):

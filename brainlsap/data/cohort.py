@@ -13,7 +13,7 @@ import pandas as pd
 from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.connectomes import read_connectome, settle_negative
-from brainlsap.data.participants import KEY_COLUMNS, order_classes
+from brainlsap.data.participants import KEY_COLUMNS, UNLABELLED, order_classes
 from brainlsap.data.row_order import are_counts
 from brainlsap.data.tables import group_faults
 from brainlsap.exceptions import CohortError, ParameterError, reading
@@ -108,7 +108,7 @@ class Cohort:
     def from_arrays(
         connectomes: np.ndarray | pd.DataFrame | Sequence[pd.DataFrame],
         features: np.ndarray | pd.DataFrame,
-        labels: Sequence[Any],
+        labels: Sequence[Any] | None,
         *,
         groups: Sequence[Any] | None = None,
         covariates: pd.DataFrame | Mapping[str, Sequence[Any]] | None = None,
@@ -129,7 +129,7 @@ class Cohort:
             NaN where not measured. The columns of a DataFrame are read by name where
             they do more than count.
         labels : sequence of length n_scans
-            Class of every scan, read as text.
+            Class of every scan, read as text; None for new people, to predict.
         groups : sequence of length n_scans, optional
             Person of every scan; by default everybody has one.
         covariates : DataFrame or mapping, optional
@@ -150,7 +150,8 @@ class Cohort:
         CohortError
             With every fault, where the parts do not fit each other.
         ParameterError
-            Where an argument cannot be used, or indexes of pandas differ.
+            Where an argument cannot be used, or indexes of pandas differ, from each
+            other or from `groups`.
         RegionNameError
             Where names of columns are not those of the regions.
 
@@ -178,6 +179,7 @@ class Cohort:
             features = features.iloc[:, atlas.match(features).argsort()]
         X = np.asarray(features, dtype=float)
         X = X[..., None] if X.ndim == 2 else X
+        labels = [UNLABELLED] * len(X) if labels is None else labels
         if W.ndim == 2 or frames is not connectomes:
             W = np.broadcast_to(W, (len(X), *W.shape[-2:]))
         if feature_names is None:
@@ -388,9 +390,13 @@ def _check_order(given: Mapping[str, Any]) -> None:
     One that only counts says nothing, unless the other has the same entries.
     """
     found = {k: x.index for k, x in given.items() if hasattr(x, "iloc")}
-    for (first, a), (second, b) in combinations(found.items(), 2):
-        only_counts = any(are_counts([*map(str, one)]) for one in (a, b))
-        if not a.equals(b) and (set(a) == set(b) or not only_counts):
+    named = {k: x for k, x in found.items() if not are_counts([*map(str, x)])}
+    people = [*given.get("groups", ())]
+    pairs = [*combinations(found.items(), 2)]
+    pairs += [(one, ("groups", people)) for one in named.items()]
+    for (first, a), (second, b) in pairs:
+        both_named = {first, second} <= {*named} and b is not people
+        if [*a] != [*b] and (set(a) == set(b) or both_named):
             raise ParameterError(
                 f"{first} and {second} have different indexes: put one in the order of "
                 "the other (.reindex), or take both off (.reset_index(drop=True))."

@@ -330,11 +330,13 @@ class FeatureSources:
     def people_table(self, label: str | None) -> ScanTable:
         """Return the one table that holds people and labels.
 
-        Of several, the one that names no region that the atlas lacks. Raises a
-        CohortError where there is none, with the reasons, or more than one.
+        Of several, the one that names no region that the atlas lacks, or no region at
+        all. Raises a CohortError where there is none, with the reasons, or more than
+        one.
         """
         found = [one for one in self.tables if one.has(label)]
         found = [one for one in found if one.is_exact] or found
+        found = [one for one in found if not one.values] or found
         if len(found) == 1:
             return found[0]
         paths = listed(str(table.path) for table in found)
@@ -521,7 +523,8 @@ class FeatureSources:
             if is_odd or not self.is_named:
                 say = "Say what they are, by any name, by feature= (--feature)"
                 raise CohortError(f"{reason}. {say}")
-            notes.append(f"{name}: {names} says no measure; taken to be {name}")
+            if name not in names:
+                notes.append(f"{name}: {names} says no measure; taken to be {name}")
         there = {i for one in tables for word, i in one.values if word != "other"}
         unused = there - set(chosen) - set(np.flatnonzero(atlas.cortex))
         if measure.on_surface and unused:

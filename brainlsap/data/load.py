@@ -368,9 +368,10 @@ def _read_connectomes(
         missing = [
             files.fits_nothing("connectome", scans)
             if given
-            else f"no connectome: none of {len(scans)} scans has {wanted}. One for "
-            "everybody is given by connectome= (--connectome FILE); 'none' reads none, "
-            "for models that make one of the features"
+            else f"no connectome: none of {len(scans)} scans has {wanted}; they are "
+            f"named {listed((scan.name for scan in scans), 3)}. One for everybody is "
+            "given by connectome= (--connectome FILE); 'none' reads none, for models "
+            "that make one of the features"
         ]
     log.faults[n_before:n_before] = missing
     return W
