@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import torch
@@ -28,21 +28,21 @@ class Settings:
     degree: int | None = None
     tolerance: float = 1e-4
     max_scale: float | None = None
-    scale_mode: str = "region"
+    scale_mode: Literal["region", "global", "frozen"] = "region"
     initial_scale: float | str = EVIDENCE
     scale_step: float = 10.0
     scale_clip: float = 0.1
-    scale_penalty: str = "none"
+    scale_penalty: Literal["none", "barrier", "l1"] = "none"
     penalty_weight: float = 1.0
     n_layers: int = 1
     hidden_units: int = 8
     readout_units: int = 16
-    standardize: str = "region"
+    standardize: Literal["region", "scan"] = "region"
     dropout: float = 0.3
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     readout_penalty: float = 1e-2
-    class_weight: str = "balanced"
+    class_weight: Literal["balanced", "none"] = "balanced"
     n_epochs: int = 400
     patience: int = 40
     validation_fraction: float = 0.2
@@ -51,9 +51,9 @@ class Settings:
     threshold: float = 0.0
     weights: str = "weighted"
     preparation: dict[str, Any] | None = None
-    inputs: str = "features"
-    head: str = "softmax"
-    calibration: str = "none"
+    inputs: Literal["constant", "features"] = "features"
+    head: Literal["ordinal", "softmax"] = "softmax"
+    calibration: Literal["none", "temperature"] = "none"
     # what carries signals along the graph: heat, or the name of another network
     network: str = "heat"
     # a run whose training accuracy comes no farther from chance than this share of
@@ -98,18 +98,9 @@ OPTIONS = (
 # The degrees of the paper's supplement; the error they bring at the start is kept.
 PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}
 
-CHOICES = {
-    "calibration": ("none", "temperature"),
-    "class_weight": ("balanced", "none"),
-    "head": ("ordinal", "softmax"),
-    "inputs": ("constant", "features"),
-    "kernel": KERNELS,
-    "scale_mode": ("region", "global", "frozen"),
-    "scale_penalty": ("none", "barrier", "l1"),
-    "standardize": ("region", "scan"),
-}
+_KINDS = {field.name: field.type for field in fields(Settings)}
 # What its own reader checks.
-_CHECKED_ELSEWHERE = ("network", "preparation", "weights")
+_CHECKED_ELSEWHERE = ("kernel", "network", "preparation", "weights")
 
 # A start that is wrong by more is refused.
 UNTRUSTED_ERROR = 1e-2
@@ -130,24 +121,23 @@ LIMITS: dict[str, tuple[float, float]] = {
 def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
     """Return a preset with the settings that were given (not None) for its own."""
     check_choice("preset", preset, PRESETS)
-    names = {field.name for field in fields(Settings)}
-    chosen = {k: v for k, v in given.items() if k in names and v is not None}
+    chosen = {k: v for k, v in given.items() if k in _KINDS and v is not None}
     for name, value in chosen.items():
         chosen[name] = value.item() if isinstance(value, np.generic) else value
     settings = replace(PRESETS[preset], **chosen)
-    if preset == "paper" and settings.degree is None:
-        check_choice("kernel", settings.kernel, KERNELS)
-        settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
     check_settings(settings)
+    if preset == "paper" and settings.degree is None:
+        settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
     return settings
 
 
 def check_settings(settings: Settings) -> None:
     """Raise for the first setting that cannot be used."""
     settings.preparing()
+    check_choice("kernel", settings.kernel, KERNELS)
     for name, value in vars(settings).items():
-        if name in CHOICES:
-            check_choice(name, value, CHOICES[name])
+        if get_origin(_KINDS[name]) is Literal:
+            check_choice(name, value, get_args(_KINDS[name]))
         elif name not in _CHECKED_ELSEWHERE and value != getattr(Settings, name):
             lowest, highest = LIMITS.get(name, (0, _LARGE))
             if not (isinstance(value, Real) and lowest <= float(value) <= highest):

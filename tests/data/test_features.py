@@ -301,7 +301,9 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     with refused(r"and no table that holds(.|\n)*no column 'diagnosis'"):
         load_cohort(tmp_path, tiny, label="diagnosis", connectome=matrix)
     write("who.csv", "sub_id,age\ns0,60\n")  # no regions: the people to predict
-    assert load_cohort(tmp_path, tiny, "thickness", None, connectome=matrix).n_scans == 1
+    assert (
+        load_cohort(tmp_path, tiny, "thickness", None, connectome=matrix).n_scans == 1
+    )
     write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
     with refused(r"2 tables could be it: .*; say which by features_table="):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
