@@ -424,7 +424,7 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
         studying["cv"] = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
     how: Options = {"n_jobs": -1} | studying | model
     evaluation = brainlsap.run_study(cohort, out, verbose=True, **how)
-    table = brainlsap.score_table(evaluation, brainlsap.evaluation.MAIN_SCORES)
+    table = brainlsap.score_table(evaluation)
     print(table.drop(columns="remark", errors="ignore").to_string(index=False))
     for model, other in evaluation.same_as.items():
         print(f"The same predictions in every fold: {model} and {other}")

@@ -132,7 +132,7 @@ model = LSAPClassifier(n_epochs=40, n_starts=1, initial_scale=1.0, random_state=
 evaluation = cross_validate({"LSAP-C": model}, cohort, cv=3, random_state=0)
 
 table = score_table(evaluation)
-print(table.iloc[:, :4].to_string(index=False))
+print(table.to_string(index=False))
 table.to_csv("scores.csv", index=False)
 
 # %% [markdown]

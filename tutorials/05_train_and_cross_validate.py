@@ -80,7 +80,7 @@ models = {
     "LSAP-C, one scale": LSAPClassifier(scale_mode="global", **brief),
 }
 evaluation = cross_validate(models, cohort, cv=3, random_state=0, baselines=False)
-print(score_table(evaluation).iloc[:, :4].to_string(index=False))
+print(score_table(evaluation).to_string(index=False))
 
 # %% [markdown]
 # Are probabilities to be believed? On the diagonal, of the scans given 70 %, 70 % are

@@ -168,7 +168,7 @@ class StrengthClassifier(ClassifierMixin, BaseEstimator):
 
 
 evaluation = cross_validate({"strength": StrengthClassifier()}, cohort, cv=3)
-print(score_table(evaluation).iloc[:, :3].to_string(index=False))
+print(score_table(evaluation).to_string(index=False))
 
 # %% [markdown]
 # ## What this does not show

@@ -1,7 +1,6 @@
 """Models against each other, and intervals of scores, both over people."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,8 +20,6 @@ from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
-
-LEVEL = (0.025, 0.975)
 
 
 class TTest(NamedTuple):
@@ -157,8 +154,12 @@ def ladder_table(
     """Test what the network adds: each ridge against the one with fewer scales.
 
     Balanced accuracy over all out-of-fold predictions. The null exchanges the two
-    models' predictions of a person, of all visits and repeats together; intervals draw
-    people with replacement; Holm's correction for the number of steps.
+    models' predictions of a person, of all visits and repeats together, with Holm's
+    correction for the number of steps. Intervals are Student's, over what each person
+    adds to the difference, with two people more: one whom only the first model
+    classifies correctly, and one whom only the second does (Bonett and Price 2012,
+    Journal of Educational and Behavioral Statistics 37:479). Where few people are
+    classified differently, percentiles of a bootstrap are too narrow.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def ladder_table(
         With two or more of the models "ridge without network", "ridge with one scale"
         and "ridge with a scale per region".
     n_draws : int
-        Random exchanges, and draws of people.
+        Random exchanges.
     random_state : int
         Seed.
 
@@ -174,26 +175,28 @@ def ladder_table(
     -------
     DataFrame
         One row a step: below, above (models), score_below, score_above, difference
-        (above less below), low, high (95%), p_value, p_holm, and adds ("yes" where the
-        model above is better and p_holm < 0.05, "no" where it is worse so, else
-        "unclear"). Empty where the models are not there.
+        (above less below), low, high (95%, not corrected), p_value, p_holm, and adds
+        ("yes" where the model above is better and p_holm < 0.05, "no" where it is worse
+        so, else "unclear"). Empty where the models are not there, or failed.
     """
+    from scipy.stats import t as student
+
     check_at_least("n_draws", n_draws, 1)
-    names, rows = evaluation.cohort.classes, evaluation.predictions
+    n_classes, rows = len(evaluation.cohort.classes), evaluation.predictions
     of_class = 1 / rows.groupby(["model", "truth"])["scan"].transform("size")
-    part = of_class / len(names) * (rows["truth"] == rows["predicted"])
+    part = of_class / n_classes * (rows["truth"] == rows["predicted"])
     by_person = part.groupby([rows["participant"], rows["model"]]).sum().unstack()
-    rng, found = np.random.default_rng(random_state), []
-    for below, above in pairwise(name for name in LADDER if name in by_person):
-        d = (by_person[above] - by_person[below]).to_numpy()
-        exchanged = rng.choice([-1.0, 1.0], (n_draws, len(d))) @ d
-        beyond = (np.abs(exchanged) >= abs(d.sum()) - 1e-12).sum()
-        drawn = rng.multinomial(len(d), np.full(len(d), 1 / len(d)), n_draws) @ d
+    names = {*by_person} - {*evaluation.fits.query("failed != ''")["model"]}
+    rng, n, found = np.random.default_rng(random_state), len(by_person), []
+    for below, above in pairwise(name for name in LADDER if name in names):
         scores = by_person[below].sum(), by_person[above].sum()
-        p_value = (1 + beyond) / (1 + n_draws)
-        found.append(
-            (below, above, *scores, d.sum(), *np.quantile(drawn, LEVEL), p_value)
-        )
+        d = (by_person[above] - by_person[below]).to_numpy()
+        exchanged = np.abs(rng.choice([-1.0, 1.0], (n_draws, n)) @ d)
+        p = (1 + (exchanged >= abs(d.sum()) - 1e-12).sum()) / (1 + n_draws)
+        more = np.append(d, [1 / n, -1 / n]) * n / (n + 2)
+        error = np.sqrt((n + 2) * more.var(ddof=1))
+        interval = student.interval(0.95, n - 1, more.sum(), error)
+        found.append((below, above, *scores, d.sum(), *np.clip(interval, -1, 1), p))
     columns = ["below", "above", "score_below", "score_above", "difference"]
     table = pd.DataFrame(found, columns=[*columns, "low", "high", "p_value"])
     table["p_holm"] = adjust_p_values(table["p_value"])
@@ -258,7 +261,8 @@ def chance_p(
     """Return how often chance gives a balanced accuracy as high as a model's.
 
     Labels are exchanged between people with as many scans, all visits together; the
-    out-of-fold predictions stay. The observed labels count as one of the draws.
+    out-of-fold predictions stay, and no model is fitted anew. The observed labels count
+    as one of the draws.
 
     Parameters
     ----------
@@ -333,14 +337,8 @@ def _predictions_of(
 def _weights(person: np.ndarray, n_draws: int, random_state: int) -> np.ndarray:
     """Return how often each prediction counts in every draw, (n_draws, n_rows)."""
     check_at_least("n_draws", n_draws, 1)
-    return _drawn_people(int(person.max()) + 1, n_draws, random_state)[:, person]
-
-
-@lru_cache(maxsize=1)  # the models of a table are scored on the same draws
-def _drawn_people(n_people: int, n_draws: int, random_state: int) -> np.ndarray:
-    rng = np.random.default_rng(random_state)
-    share = np.full(n_people, 1 / n_people)
-    return rng.multinomial(n_people, share, n_draws).astype(float)
+    n, rng = person.max() + 1, np.random.default_rng(random_state)
+    return rng.multinomial(n, np.full(n, 1 / n), n_draws)[:, person].astype(float)
 
 
 def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
@@ -365,7 +363,7 @@ def _with_interval(
         return estimate, *wilson_interval(round(estimate * n_people), n_people)
     if name == "ece":
         known = np.maximum(known - (known.mean() - estimate), 0)
-    low, high = np.quantile(known, LEVEL)
+    low, high = np.quantile(known, [0.025, 0.975])
     return estimate, min(float(low), estimate), max(float(high), estimate)
 
 

@@ -20,18 +20,12 @@ from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
 
-NULL_HEADING = (
-    "p: how much the evidence of all scans asks for a smaller scale in a region than "
-    "in the others, held against labels permuted between people and corrected for the "
-    "number of regions by the largest of all (the ranks are of the folds' models)"
-)
-"""What stands above the p-values of :func:`permutation_null`."""
-
 ALPHA = 0.05
 FEWEST_PERMUTATIONS = 99
 """Steps of 0.01 in p; of 20 permutations a single one decides what is below 0.05."""
 
-INTERVAL = (2.5, 97.5)
+# The range of fewer fits is told, and not the middle 95%.
+FEWEST_FITS = 20
 # Where most scales are 0 the median is no measure; this one keeps ratios finite.
 LOWEST_MEDIAN = 0.05
 # A scale that ends within this part of its start was not learned.
@@ -67,9 +61,9 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
         One row per region of the atlas, in its order: model, region, rank (1 is the
         smallest; NaN where not measured; ties share the smallest), relative_scale,
         scale (median over folds), relative_low, relative_high, rank_low, rank_high (2.5
-        to 97.5% over all folds and starts), moved (part of the folds in which the scale
-        left its start by more than 5%), measured; planted, of measured regions, where
-        the cohort knows the truth.
+        to 97.5% over all folds and starts; of fewer than 20 the range), moved (part of
+        the folds in which the scale left its start by more than 5%), measured; planted,
+        of measured regions, where the cohort knows the truth.
 
     Raises
     ------
@@ -80,8 +74,9 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     name, final, starts, begun = _scales_of(evaluation, model)
     relative = _relative(final, measured)
     fits = np.vstack([_relative(one, measured) for one in starts] or [relative])
-    low, high = np.percentile(fits, INTERVAL, axis=0)
-    rank_low, rank_high = np.percentile(_ranks(fits, measured), INTERVAL, axis=0)
+    bounds = (2.5, 97.5) if len(fits) >= FEWEST_FITS else (0, 100)
+    low, high = np.percentile(fits, bounds, axis=0)
+    rank_low, rank_high = np.percentile(_ranks(fits, measured), bounds, axis=0)
     moved = np.abs(final - begun) > MOVED * begun if len(begun) else None
     table = pd.DataFrame(
         {
@@ -143,8 +138,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     if number < FEWEST_PERMUTATIONS:
         return (
             f"{number} permutations are too few: the smallest possible p-value is "
-            f"{1 / (number + 1):.2g}. At least {FEWEST_PERMUTATIONS} are needed for a "
-            "verdict; nothing can be said yet."
+            f"{1 / (number + 1):.2g}. At least {FEWEST_PERMUTATIONS} are needed."
         )
     if p >= ALPHA:
         return (
@@ -335,8 +329,9 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
         }
     )
     for place, name in enumerate(cohort.feature_names):
-        values = pd.DataFrame(cohort.features[:, :, place])
-        table[f"variance_{name}"] = values.var(ddof=0)
+        table[f"variance_{name}"] = pd.DataFrame(cohort.features[..., place]).var(
+            ddof=0
+        )
     return table
 
 
@@ -384,9 +379,9 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     Returns
     -------
     DataFrame
-        first, second (one model twice: its folds); kendall_w (0: no agreement, 1: the
-        same order), spearman (of two models' means), jaccard (mean overlap of the
-        smallest).
+        first, second (one model twice: its folds); kendall_w (1: the same order),
+        chance_w (what orders at random have on average: one over their number),
+        spearman (of two models' means), jaccard (mean overlap of the smallest).
     """
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     maps = {
@@ -405,8 +400,9 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
             off = np.triu_indices(n, 1)
             rho = float(np.corrcoef(rankdata(each, axis=1))[off].mean())
             w, overlap = (1 + (n - 1) * rho) / n, float(np.mean(jaccard))
-        rows.append((first, second, w, rho if first != second else np.nan, overlap))
-    columns = ["first", "second", "kendall_w", "spearman", "jaccard"]
+        rho = rho if first != second else np.nan
+        rows.append((first, second, w, 1 / n, rho, overlap))
+    columns = ["first", "second", "kendall_w", "chance_w", "spearman", "jaccard"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -454,9 +450,8 @@ def common_regions(
     table = scale.where(small)
     table.insert(0, "region", list(evaluation.cohort.region_names))
     table.insert(1, "n_models", small.sum(axis=1))
-    order = np.lexsort((scale[reference], -table["n_models"]))
-    kept = small[reference] & (table["n_models"] > 1)
-    table = table.loc[[row for row in order if kept[row]]]
+    table = table[small[reference] & (table["n_models"] > 1)]
+    table = table.sort_values(["n_models", reference], ascending=[False, True])
     rmse = np.sqrt(scale.sub(scale[reference], axis=0).pow(2).mean())
     return table.reset_index(drop=True), rmse
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models, comparison
-from brainlsap.evaluation.ranking import NULL_HEADING, ranking_auc, ranking_verdict
+from brainlsap.evaluation.ranking import agreement_table, ranking_auc, ranking_verdict
 from brainlsap.report import tables
 from brainlsap.report.tables import listed, p_text, reported, spread_text
 
@@ -19,6 +19,9 @@ N_NAMED = 3
 
 LATE = 0.2
 """A best epoch in this last share of the epochs: more epochs may help."""
+
+EARLY = 3
+"""A network kept from one of so many first epochs is hardly more than its start."""
 
 N_EXCHANGES = 2000
 """Of labels between people, for the p-value in the headline."""
@@ -99,6 +102,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         first=first,
         chance=chance_p(evaluation, first, N_EXCHANGES),
         interval=tables.interval_text(*interval),
+        low=interval["low"],
         scores=scores,
         best=best,
         test=tests.loc[best].to_dict() if best in tests.index else None,
@@ -142,7 +146,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         ridges=_ridges(evaluation),
         study=Settings((settings.get("steps") or {}) | settings),
         others=listed(others) if 0 < len(others) < len(evaluation.models) else "",
-        reached=scores.to_numpy().tolist(),
+        scores=scores,
     )
 
 
@@ -157,15 +161,19 @@ def chosen_text(evaluation: Evaluation) -> str:
     return " ".join(told)
 
 
-def cut_short(evaluation: Evaluation) -> str:
-    """Return the networks most of whose folds were still learning at the last epoch."""
+def networks_kept(evaluation: Evaluation, when: str) -> str:
+    """Return the networks that most folds kept from the first epochs ("early").
+
+    Or "late": those that most folds were still teaching at the last epoch.
+    """
     told = []
     for name, fits in evaluation.fits.dropna(subset="epochs").groupby("model"):
         settings = pd.DataFrame(reported(fits, "settings"))
         if "n_epochs" in settings:
             waits = settings.get("patience", pd.Series(0)).clip(lower=1)
             best, most = fits["epochs"].to_numpy() + 1, settings["n_epochs"]
-            n = ((best + waits >= most) & (best > (1 - LATE) * most)).sum()
+            late = (best + waits >= most) & (best > (1 - LATE) * most)
+            n = (late if when == "late" else best <= EARLY).sum()
             if 2 * n > len(fits):
                 epochs = count(settings["n_epochs"].iloc[0], "epoch")
                 told.append(f"{name} ({epochs}; in {n} of {count(len(fits), 'fold')})")
@@ -204,6 +212,9 @@ def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
     """Return the settings that were asked for, those chosen in fits filled in."""
     asked = _flat(json.loads(fits["settings"].iloc[0]))
     of_fits = [_flat(one) for one in reported(fits, "settings")]
+    for one in (asked, *of_fits):
+        if (one.get("patience") or 0) >= (one.get("n_epochs") or float("inf")):
+            one["patience"] = 0
     chosen = "{} (chosen in each training fold)".format
     for key in dict.fromkeys(key for one in of_fits for key in one):
         values = sorted({as_text(one.get(key)) for one in of_fits})
@@ -263,6 +274,6 @@ TEMPLATES = Environment(
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
 TEMPLATES.globals |= {"auc": ranking_auc, "verdict": ranking_verdict}
-TEMPLATES.globals |= {"chosen": chosen_text, "cut_short": cut_short}
-TEMPLATES.globals |= {"null_heading": NULL_HEADING, "n_exchanges": N_EXCHANGES}
-TEMPLATES.globals |= {"n_bootstrap": tables.N_DRAWS, "ladder": tables.ladder_text}
+TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
+TEMPLATES.globals |= {"n_bootstrap": tables.N_DRAWS, "n_exchanges": N_EXCHANGES}
+TEMPLATES.globals |= {"ladder": tables.ladder_text, "agreement": agreement_table}

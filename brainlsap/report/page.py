@@ -12,7 +12,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import MAIN_SCORES, Evaluation
+from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import methods as texts
@@ -36,8 +36,7 @@ def report_tables(
     other names out of free text.
     """
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
-    scores = made.score_table(evaluation, MAIN_SCORES)
-    scores = scores.drop(columns="remark", errors="ignore")
+    scores = made.score_table(evaluation).drop(columns="remark", errors="ignore")
     compared = made.comparison_table(evaluation).iloc[:, :3]
     tables = {
         "scores": scores.merge(compared, how="left", on="model").fillna(""),
@@ -56,7 +55,8 @@ def report_tables(
         tables["agreement"] = made.agreement_text(evaluation)
         tables["confounds"] = made.confound_text(ranking)
         if len(models_with_scales(evaluation)) > 1:
-            tables["common_regions"] = made.common_region_table(evaluation, atlas)
+            common = made.common_region_table(evaluation, atlas)
+            tables["common_regions"] = common if len(common) > 1 else None
     return {k: one for k, one in tables.items() if one is not None and len(one)}
 
 

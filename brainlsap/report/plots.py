@@ -253,7 +253,8 @@ def plot_scales(
     Returns
     -------
     Axes
-        Smallest on top; bars hold the middle 95% of all folds and starts. Diamonds are
+        Smallest on top; bars are the range over folds and starts, or
+        the middle 95% of 20 or more. Diamonds are
         planted regions of a simulation, hollow marks scales that were not learned: they
         kept within 5% of their start in most folds.
 
@@ -275,7 +276,7 @@ def plot_scales(
         _bars(axes, row["relative_scale"], place, *bounds, **style)
     _name_rows(axes, tables.region_labels(list(top["region"]), atlas))
     axes.set_xlim(left=0)
-    axes.set_xlabel("relative heat scale (bars: 95% of folds and starts)")
+    axes.set_xlabel("relative heat scale (bars: folds and starts)")
     n_columns = 2 if (top["moved"] < 0.5).any() else 3
     above: Any = {"loc": "lower left", "bbox_to_anchor": (0.05, 1)}
     _legend(axes, **CLOSE | above | {"ncols": n_columns})
@@ -381,7 +382,7 @@ def plot_training(
         right.plot(paths.columns, paths[small].T, BLUE, lw=0.6, label=label)
     right.set_xticks(list(QUARTERS), list(QUARTERS.values()))
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
-    right.set(xlabel="share of training", ylabel="relative heat scale")
+    right.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
     for one in (left, right):
         _legend(one, loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return np.array([left, right], dtype=object)

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation, comparison, metrics
+from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.ranking import agreement_table, common_regions, confound_table
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
@@ -176,7 +175,7 @@ def shown_scores(evaluation: Evaluation) -> dict[str, str]:
 
 
 def score_table(
-    evaluation: Evaluation, scores: Sequence[str] | None = None
+    evaluation: Evaluation, scores: Sequence[str] = MAIN_SCORES
 ) -> pd.DataFrame:
     """Return the scores of every model as "mean ± s.d." over folds.
 
@@ -185,23 +184,23 @@ def score_table(
     evaluation : Evaluation
         Models on the same folds.
     scores : sequence of str, optional
-        Of :data:`brainlsap.evaluation.SCORES`; by default all.
+        Of :data:`brainlsap.evaluation.SCORES`, which as ``list(SCORES)`` is all; by
+        default four.
 
     Returns
     -------
     DataFrame
-        One row per model, in order: model, then every score under its written-out
+        One row per model, in order: model, then these scores under their written-out
         name; errors in stages only where the order of the classes is known. "n/a"
         where a score does not exist, "failed" where a fit did not train. A remark says
         so where a model predicted the very same as another, as LSAP-R does where it
         chose one ridge in every fold.
     """
-    wanted = list(metrics.SCORES if scores is None else scores)
     titles, found = shown_scores(evaluation), evaluation.summary()
     texts = [spread_text(*row) for row in found[["mean", "sd"]].to_numpy()]
     found["text"] = np.where(found["n_failed"] > 0, "failed", texts)
     table = found.pivot(index="model", columns="score", values="text")
-    order = [one for one in wanted if one in titles]
+    order = [one for one in scores if one in titles]
     table = table.loc[list(evaluation.models), order].rename(columns=titles)
     return _marked(table.rename_axis(columns=None).reset_index(), evaluation)
 
@@ -256,7 +255,6 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     return _marked(number_texts(found, titles), evaluation)
 
 
-@lru_cache(maxsize=1)  # an evaluation is hashed by identity; headline and page ask
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
@@ -387,9 +385,10 @@ def region_table(
     Returns
     -------
     DataFrame
-        rank, region, short name, coordinates (MNI152, mm); relative scale (to the
-        median of the fold; mean over folds) and ranks with the middle 95% of all fits;
-        scale (median over folds); p where a null was made; remark (planted, tied, not
+        rank, region, short name where it is another, coordinates (MNI152, mm); relative
+        scale (to the median of the fold; mean over folds) and ranks with their range
+        over all fits (of 20 or more the middle 95%); scale (median over folds); p where
+        a null was made, which is no test of the rank; remark (planted, tied, not
         learned: a scale that kept within 5% of its start in most folds).
 
     Raises
@@ -400,9 +399,10 @@ def region_table(
     ranked = ranked_regions(ranking, n_regions).reset_index(drop=True)
     regions = list(ranked["region"])
     table = pd.DataFrame({"rank": ranked["rank"].astype(int)})
-    table["region"] = region_labels(regions, atlas, "full")
+    table["region"] = names = region_labels(regions, atlas, "full")
     if atlas is not None:
-        table["short name"] = region_labels(regions, atlas, "short")
+        short = region_labels(regions, atlas, "short")
+        table = table if short == names else table.assign(**{"short name": short})
         places = atlas.coordinates[atlas.match(regions)]
         centres = [", ".join(f"{one:.0f}" for one in place) for place in places]
         table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), centres, "")
@@ -411,7 +411,7 @@ def region_table(
     table["ranks of fits"] = ranks.agg("\N{EN DASH}".join, axis=1)
     table["scale"] = ranked["scale"].map(spread_text)
     if "p" in ranked:
-        table["p (family-wise)"] = ranked["p"].map(p_text)
+        table["p of all scans, not of the rank"] = ranked["p"].map(p_text)
     remarks = pd.DataFrame({"planted": ranked.get("planted", False)}, ranked.index)
     remarks["tied"] = ranked["rank"].duplicated(keep=False)
     remarks["not learned"] = ranked["moved"] < 0.5
@@ -539,8 +539,8 @@ def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     found = agreement_table(evaluation)
     pairs = zip(found["first"], found["second"], strict=True)
     what = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
-    titles = {"what": "what", "kendall_w": "Kendall's W", "spearman": "Spearman"}
-    titles["jaccard"] = "overlap of the ten smallest (Jaccard)"
+    titles = {"what": "what", "kendall_w": "Kendall's W", "chance_w": "W by chance"}
+    titles |= {"spearman": "Spearman", "jaccard": "overlap of ten smallest (Jaccard)"}
     return number_texts(found.assign(what=what), titles, 2)
 
 
@@ -571,7 +571,7 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
         error = max(reported(fits, "error_bound"), default=0.0)
         row = {"model": name, "role": fits["role"].iloc[0], "fits": len(fits)}
         row["failed"] = int((fits["failed"] != "").sum())
-        row["epochs"] = f"{epochs:.0f}" if np.isfinite(epochs) else ""
+        row["epoch kept"] = f"{epochs:.0f}" if np.isfinite(epochs) else ""
         row["error of the kernel"] = f"{error:.1e}" if error else ""
         bounds = f"{scales.min():.2f} to {scales.max():.2f}"
         rows.append(row | {"scales": bounds if len(scales) else ""})

@@ -158,9 +158,17 @@ def test_steps_of_the_ladder_are_judged_by_exchanging_people(example_evaluation)
     assert step["p_value"] == pytest.approx(1 / 201)
     assert step["difference"] == pytest.approx(0.8)
     assert step["low"] < 0.8 < step["high"]
-    same = pd.concat([below, below.assign(model=LADDER[1])])
-    step = ladder_table(replace(two, predictions=same), 200).iloc[0]
-    assert (step["difference"], step["p_value"], step["adds"]) == (0, 1, "unclear")
+    # four people of forty, which chance alone favours once in eight times
+    people = below.query("truth != predicted")["participant"].unique()
+    for n, p_value in ((0, 1), (4, pytest.approx(0.125, abs=0.02))):
+        above["predicted"] = below["predicted"]
+        few = above["participant"].isin(people[:n])
+        above.loc[few, "predicted"] = above.loc[few, "truth"]
+        few = replace(two, predictions=pd.concat([below, above]))
+        step = ladder_table(few).iloc[0]
+        assert (step["p_value"], step["adds"]) == (p_value, "unclear")
+        assert step["low"] < 0 < step["high"]
+    assert ladder_table(replace(two, fits=two.fits.assign(failed="yes"))).empty
     steps = ladder_table(example_evaluation)
     assert list(zip(steps["below"], steps["above"], strict=True)) == [
         *itertools.pairwise(LADDER)

@@ -1,6 +1,7 @@
 """Scores against scikit-learn; ordinal scores only where an order is known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import metrics
 
@@ -11,19 +12,9 @@ CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 
 
 def score(truth, predicted, probability=None, decision=None):
-    actual, given = (
-        [CLASSES.index(one) for one in each] for each in (truth, predicted)
-    )
+    codes = [pd.Index(CLASSES).get_indexer(one) for one in (truth, predicted)]
     ranking = decision if probability is None else probability
-    told = Predictions(
-        np.array(actual),
-        np.array(given),
-        probability,
-        ranking,
-        np.zeros(60),
-        5,
-        ordered=True,
-    )
+    told = Predictions(*codes, probability, ranking, np.zeros(60), 5, ordered=True)
     found = weighted_scores(told, np.ones((1, len(truth))))
     return {name: found[name].item() for name in SCORES}
 
@@ -40,8 +31,7 @@ def test_scores_are_those_of_scikit_learn(drawn):
     truth, probability, predicted = drawn
     found = score(truth, predicted, probability=probability)
     seen = {"labels": CLASSES[:4], "average": "macro", "zero_division": 0}
-    code = {name: place for place, name in enumerate(CLASSES)}
-    a, b = ([code[one] for one in labels] for labels in (truth, predicted))
+    a, b = (pd.Index(CLASSES).get_indexer(one) for one in (truth, predicted))
     steps = np.abs(np.subtract(a, b))
     auc = [
         metrics.roc_auc_score(truth == one, probability[:, k])

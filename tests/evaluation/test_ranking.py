@@ -60,8 +60,9 @@ def test_a_fold_that_began_elsewhere_changes_nothing(example_evaluation):
     )
     np.testing.assert_allclose(one["relative_scale"], other["relative_scale"])
     np.testing.assert_array_equal(one["rank"], other["rank"])
-    by_hand = (scales / np.median(scales, axis=1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(one["relative_scale"], by_hand)
+    by_hand = scales / np.median(scales, axis=1, keepdims=True)
+    np.testing.assert_allclose(one["relative_scale"], by_hand.mean(axis=0))
+    np.testing.assert_allclose(one["relative_low"], by_hand.min(axis=0))
     np.testing.assert_allclose(one["scale"], np.median(scales, axis=0))
 
 
@@ -115,6 +116,7 @@ def test_models_agree_with_themselves_and_share_regions(example_evaluation):
     table = agreement_table(given).set_index(["first", "second"])
     assert abs(table.loc[("Exact", "LSAP-C"), "spearman"]) < 0.3
     assert 0 < table.loc[("Exact", "Exact"), "kendall_w"] < 0.6
+    assert table["chance_w"].tolist() == [1 / 3, 1 / 3, 1 / 2]
     regions, rmse = common_regions(given, 20)
     medians = {name: np.median(one, axis=0) for name, one in maps.items()}
     small = [set(np.argsort(rank_regions(given, n)["rank"])[:20]) for n in maps]

@@ -4,8 +4,8 @@ import html
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import Evaluation, rank_regions, ranking_verdict
-from brainlsap.evaluation.ranking import NULL_HEADING
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import (
@@ -36,11 +35,8 @@ NAMES = re.compile(r"anna\d|anna003|berta|clara|2021-03-04", re.IGNORECASE)
 
 def texts_below(folder):
     """Return every text file by its relative path."""
-    return {
-        one.relative_to(folder).as_posix(): html.unescape(one.read_text("utf-8"))
-        for one in sorted(folder.rglob("*"))
-        if one.is_file() and one.suffix != ".png"
-    }
+    files = bytes_below(folder).items()
+    return {k: html.unescape(v.decode()) for k, v in files if not k.endswith(".png")}
 
 
 def bytes_below(folder):
@@ -190,20 +186,12 @@ def test_killed_writing_leaves_the_earlier_report(evaluation, results, monkeypat
 
 def test_one_run_at_a_time(results):
     before = bytes_below(results)
-    with lock_folder(results):
-        # the thread that holds it may write, as a study does; another may not
-        found = []
-
-        def write():
-            try:
-                write_report(Evaluation.load(results / "private/evaluation"), results)
-            except ParameterError as error:
-                found.append(str(error))
-
-        thread = Thread(target=write)
-        thread.start()
-        thread.join()
-    assert "is in use by another run" in found[0]
+    one = Evaluation.load(results / "private/evaluation")
+    # the thread that holds it may write, as a study does; another may not
+    with lock_folder(results), ThreadPoolExecutor() as other:
+        written = other.submit(write_report, one, results)
+        with pytest.raises(ParameterError, match="is in use by another run"):
+            written.result()
     assert bytes_below(results) == before
 
 
@@ -237,10 +225,12 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     names = list(load_atlas("destrieux160").names)
     one = make_evaluation(models=("LSAP-C",), regions=names, atlas_name="destrieux160")
     ranking = rank_regions(one).assign(p=0.5, n_permutations=99)
-    page = write_report(replace(one, ranking=ranking), tmp_path / "out")
+    one = replace(one, ranking=ranking, audit=one.audit[1:])
+    page = write_report(one, tmp_path / "out")
     text = page.read_text("utf-8")
     assert ranking_verdict(ranking) in html.unescape(text)
-    assert NULL_HEADING in html.unescape(text)
+    assert "It is no test of the rank" in text
+    assert "found no leak and no warning, and has 1 note (below)" in text
     assert {one.stem for one in (page.parent / "figures").iterdir()} >= {
         *("brain", "regions", "training", "quarters", "scores", "classes"),
     }

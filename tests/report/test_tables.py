@@ -9,11 +9,12 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 
 from brainlsap import report
 from brainlsap.atlas import load_atlas
-from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation import SCORES, common_regions, rank_regions
 from brainlsap.evaluation.comparison import compare_models
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.tables import interval_text, p_text, spread_text
 
+P_HEAD = "p of all scans, not of the rank"
 PEOPLE = pd.DataFrame(
     {
         "participant": ["a", "a", "b", "c", "d", "e", "f"],
@@ -66,7 +67,7 @@ def test_scores_are_means_over_folds(evaluation):
         values = [score(one["truth"], one["predicted"], **options) for one in folds]
         return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
 
-    table = report.score_table(evaluation).set_index("model")
+    table = report.score_table(evaluation, SCORES).set_index("model")
     assert table.loc["LSAP-C", "balanced accuracy"] == text(balanced_accuracy_score)
     assert table.loc["linear SVM", "Brier score (less is better)"] == "n/a"
     assert table.loc["linear SVM", "macro AUC"] != "n/a"
@@ -80,11 +81,13 @@ def test_scores_are_means_over_folds(evaluation):
 
 def test_stage_scores_need_an_order(make_evaluation):
     stages = {"quadratic weighted kappa", "within one stage"}
-    assert not stages & set(report.score_table(make_evaluation()))
+    assert not stages & set(report.score_table(make_evaluation(), SCORES))
     assert not stages & set(report.interval_table(make_evaluation()))
     known = make_evaluation(ordered=True)
-    assert stages <= set(report.score_table(known)) & set(report.interval_table(known))
-    two = report.score_table(make_evaluation(classes=("CN", "AD"), ordered=True))
+    told = set(report.score_table(known, SCORES))
+    assert stages <= told & set(report.interval_table(known))
+    known = make_evaluation(classes=("CN", "AD"), ordered=True)
+    two = report.score_table(known, SCORES)
     assert {"AUC", "Cohen's kappa"} <= set(two)
     assert "within one stage" not in two
 
@@ -155,10 +158,10 @@ def test_regions_by_name(make_evaluation):
     x, y, z = atlas.coordinates[place]
     assert table.loc[0, "x, y, z"] == f"{x:.0f}, {y:.0f}, {z:.0f}"
     assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.2f} [")
-    assert not {"p (family-wise)", "remark"} & set(table)
+    assert not {P_HEAD, "remark"} & set(table)
     tested = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
     table = report.region_table(tested, atlas, 2)
-    assert table["p (family-wise)"].tolist() == ["0.500"] * 2
+    assert table[P_HEAD].tolist() == ["0.500"] * 2
     assert table["remark"].tolist() == ["not learned", "planted, not learned"]
     assert report.region_table(ranking)["region"][0] == first["region"]
     with pytest.raises(ParameterError, match="n_regions"):
@@ -191,10 +194,6 @@ def test_directions_have_means_and_cohens_d(evaluation):
 def test_common_regions_have_their_distance_to_exact(evaluation):
     table = report.common_region_table(evaluation, n_smallest=3)
     assert list(table) == ["models", "region", "Exact", "LSAP-C"]
-    both = {
-        name: rank_regions(evaluation, name).set_index("region")["scale"]
-        for name in ("Exact", "LSAP-C")
-    }
-    rmse = np.sqrt(((both["LSAP-C"] - both["Exact"]) ** 2).mean())
-    assert table.iloc[-1].tolist() == ["", "RMSE", "-", f"{rmse:.3f}"]
-    assert table.loc[0, "Exact"] == f"{both['Exact'].min():.3f}"
+    found, rmse = common_regions(evaluation, 3)
+    assert table.iloc[-1].tolist() == ["", "RMSE", "-", f"{rmse['LSAP-C']:.3f}"]
+    assert table.loc[0, "Exact"] == f"{found['Exact'].min():.3f}"
