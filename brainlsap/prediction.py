@@ -1,5 +1,6 @@
 """A model for new people: fitted on one cohort, asked about another."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["fit_model", "predict_people", "read_people"]
 
 MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "reference")
 """Options of `load_cohort` that decide what the numbers mean; kept with a model."""
+FAR, UNLIKE = 3, 0.05
+"""Standard deviations that a value is off, and the share of such in an unlike scan."""
 KEPT = ("atlas", "feature", "row_order", *MEANING)
 
 
@@ -139,7 +142,8 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     -------
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
-        stage; label too, where the cohort has labels of the model's classes.
+        stage; label too, where the cohort has labels of the model's classes. Warns of
+        scans whose features are far from those of the fit.
 
     Raises
     ------
@@ -176,6 +180,15 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])
         features = steps.transform(features, cohort.table)
+    far = (np.abs(model.scaler_.apply(features)) > FAR).mean(axis=(1, 2)) > UNLIKE
+    if far.any():
+        warnings.warn(
+            f"{far.sum()} of {len(far)} scans are unlike those of the fit: more than "
+            f"{UNLIKE:.0%} of their values are over {FAR} standard deviations from its "
+            "means. Were they measured in the same way? Their probabilities may be "
+            "far off.",
+            stacklevel=2,
+        )
     names = [str(name) for name in model.classes_]
     probability = pd.DataFrame(
         model.predict_proba(pack(connectomes, features)), cohort.table.index, names

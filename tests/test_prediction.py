@@ -64,7 +64,9 @@ def test_other_regions_or_features_are_refused(stored):
 def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     fitted, _ = stored
     older = cohort.table.assign(age=cohort.table["age"].astype(float) + 40)
-    told = predict_people(fitted, replace(cohort, table=older))
+    everybody = cohort.n_scans  # with ages like no one's in the fit
+    with pytest.warns(UserWarning, match=f"{everybody} of {everybody} scans are unl"):
+        told = predict_people(fitted, replace(cohort, table=older))
     assert not told.equals(predict_people(fitted, cohort))
     without = replace(cohort, table=cohort.table.drop(columns="age"))
     with pytest.raises(ParameterError, match="age"):

@@ -112,19 +112,23 @@ class Deconfounder(BaseEstimator):
             sites = site.iloc[train].astype(str)
             people = table["participant"].iloc[train].groupby(sites).nunique()
             few = ", ".join(sorted(people.index[people < FEWEST]))
-            unknown = ", ".join(sorted(set(site.iloc[test].astype(str)) - set(sites)))
+            tested = set(site.iloc[test].astype(str))
+            unknown = ", ".join(sorted(tested - set(sites)))
             if few:
                 problem = f"{few}: 1 person is among"
             elif len(people) < 2:
                 problem = "has one value in"
+            elif tested and tested.isdisjoint(sites):  # only training would change
+                problem = f"{unknown}, the site of all test scans, is not among"
             elif unknown and self.handle_unknown == "error":
                 problem = f"{unknown} is not among"
             else:
                 continue
             raise ParameterError(
                 f"{self.harmonize} {problem} the training scans of fold {fold}; ComBat "
-                f"needs two sites and {FEWEST} people of each. Leave people out, merge "
-                "small sites, take fewer folds, or set handle_unknown='keep'."
+                f"needs two sites and {FEWEST} people of each, and cannot know a site "
+                "that is held out. Leave people out, merge small sites, take fewer "
+                "folds by person, or set handle_unknown='keep'."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
