@@ -19,8 +19,6 @@ __all__ = ["fit_model", "predict_people", "read_people"]
 
 MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "reference")
 """Options of `load_cohort` that decide what the numbers mean; kept with a model."""
-FAR, UNLIKE = 3, 0.05
-"""Standard deviations that a value is off, and the share of such in an unlike scan."""
 KEPT = ("atlas", "feature", "row_order", *MEANING)
 
 
@@ -180,15 +178,11 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])
         features = steps.transform(features, cohort.table)
-    far = (np.abs(model.scaler_.apply(features)) > FAR).mean(axis=(1, 2)) > UNLIKE
+    far = (np.abs(model.scaler_.apply(features)) > 3).mean(axis=(1, 2)) > 0.05
     if far.any():
-        warnings.warn(
-            f"{far.sum()} of {len(far)} scans are unlike those of the fit: more than "
-            f"{UNLIKE:.0%} of their values are over {FAR} standard deviations from its "
-            "means. Were they measured in the same way? Their probabilities may be "
-            "far off.",
-            stacklevel=2,
-        )
+        told = f"{far.sum()} of {len(far)} scans are unlike those of the fit: more than"
+        told += " 5% of their values lie over 3 standard deviations from its means"
+        warnings.warn(f"{told}; do not trust their probabilities.", stacklevel=2)
     names = [str(name) for name in model.classes_]
     probability = pd.DataFrame(
         model.predict_proba(pack(connectomes, features)), cohort.table.index, names
