@@ -481,15 +481,8 @@ def climb(  # noqa: C901 (one rung after the other)
 
     start = [np.log(evidence.total)]
     found = minimize(without, start, jac=True, bounds=[ridges])
-    none = Fit(
-        zeros,
-        np.zeros((n_rois, 2)),
-        float(np.exp(found.x[0])),
-        -np.inf,
-        0.0,
-        -float(found.fun),
-    )
-    fits = {"none": none}
+    ridge, value = float(np.exp(found.x[0])), -float(found.fun)
+    fits = {"none": Fit(zeros, np.zeros((n_rois, 2)), ridge, -np.inf, 0.0, value)}
     if last == "none":
         return fits
     tried = [np.array([found.x[0], np.log(s), *zeros]) for s in (0.2, 0.6, 1.5, 4.0)]
@@ -661,8 +654,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         """Learn what prepares scans; return their terms, and the terms' basis."""
         options = {"threshold": self.threshold, "weights": self.weights}
         preparation = Preparation.of(**options | (self.preparation or {}))
-        how = people, preparation, "region"
-        connectomes, features = self._learn_inputs(X, *how)
+        connectomes, features = self._learn_inputs(X, people, preparation, "region")
         B = _basis(self.max_scale)
         signals = self.scaler_.apply(features)
         return diffusion_terms(connectomes, signals, self.preparation_, B), B

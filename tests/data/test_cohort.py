@@ -303,15 +303,12 @@ def test_people_in_another_order_are_refused():
             Cohort.from_arrays(W, F, y, atlas=names, **more)
     named = pd.DataFrame(F[..., 0], [*"uvwxyz"])
     assert Cohort.from_arrays(W, named, y, atlas=names).n_scans == 6
+    new = Cohort.from_arrays(W, named, None, groups=[*"uvwxyz"], atlas=names)
+    assert new.classes == ("unlabelled",)
     with pytest.raises(ParameterError, match="features and labels have different"):
         Cohort.from_arrays(W, named, y.set_axis([*"zyxwvu"]), atlas=names)
     with pytest.raises(ParameterError, match="features and groups have different"):
         Cohort.from_arrays(W, named, y, groups=[*"zyxwvu"], atlas=names)
-
-
-def test_new_people_need_no_label():
-    cohort = Cohort.from_arrays(W, F, None, atlas=list("abcde"))
-    assert cohort.classes == ("unlabelled",)
 
 
 def test_notebooks_show_who_is_in_it_and_nobody_s_name():

@@ -139,9 +139,9 @@ def test_sites_that_were_not_learned_are_kept_with_a_warning_or_refused(values, 
     with pytest.warns(UserWarning, match=r"11 scans are of sites .* \(west\); they"):
         found = model.transform(values, table)
     np.testing.assert_array_equal(found[~seen], values[~seen])
-    held_out = [(np.flatnonzero(seen), np.flatnonzero(~seen))]
+    alone = table.assign(participant=np.arange(len(table)), label=1)
     with pytest.raises(ParameterError, match="west, the site of all test scans"):
-        model.check(table.assign(participant=np.arange(len(table)), label=1), held_out)
+        model.check(alone, [(seen, ~seen)])
     with pytest.raises(ParameterError, match="handle_unknown='keep' leaves them"):
         model.set_params(handle_unknown="error").transform(values, table)
 
