@@ -411,7 +411,7 @@ def region_table(
     table["ranks of fits"] = ranks.agg("\N{EN DASH}".join, axis=1)
     table["scale"] = ranked["scale"].map(spread_text)
     if "p" in ranked:
-        table["p of all scans, not of the rank"] = ranked["p"].map(p_text)
+        table["p (not of the rank)"] = ranked["p"].map(p_text)
     remarks = pd.DataFrame({"planted": ranked.get("planted", False)}, ranked.index)
     remarks["tied"] = ranked["rank"].duplicated(keep=False)
     remarks["not learned"] = ranked["moved"] < 0.5

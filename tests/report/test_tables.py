@@ -14,7 +14,7 @@ from brainlsap.evaluation.comparison import compare_models
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.tables import interval_text, p_text, spread_text
 
-P_HEAD = "p of all scans, not of the rank"
+P_HEAD = "p (not of the rank)"
 PEOPLE = pd.DataFrame(
     {
         "participant": ["a", "a", "b", "c", "d", "e", "f"],
