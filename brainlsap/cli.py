@@ -68,9 +68,7 @@ STEPS = """
 --regress-out NAMES  such as age,sex: regressed out inside the folds"""
 FOLDS = """
 --folds N  by person (default: 5)
---repeats N  how often folds are drawn anew (default: 1)
---leave-out COLUMN  such as site: each of its values is a test fold once
---permutations N  of labels, for p-values of regions (default: 200)"""
+--leave-out COLUMN  such as site: each of its values is a test fold once"""
 CONFIG = """
 --config FILE  study.toml: parameters of load_cohort, run_study and
     LSAPClassifier; options given here come first"""
@@ -267,11 +265,11 @@ OUT  folder to write
 --people N  default: 120
 --atlas NAME  default: destrieux160
 --feature NAMES  default: fdg
---style mrtrix|named  of connectomes: numbers alone (default), or named
+--style mrtrix|named  of connectomes (default: mrtrix, numbers, where it knows them)
 --seed-regions NAMES  where disease starts (default: medial temporal lobe)
 --seed N  default: 0"""
 )
-def simulate(out: str, style: str = "mrtrix", **how: Any) -> None:
+def simulate(out: str, style: str = "", **how: Any) -> None:
     """Write a simulated study with a planted answer."""
     cohort = brainlsap.make_cohort(**how)
     write = brainlsap.simulation.write_study_folder
@@ -341,10 +339,7 @@ SUVR:
 )
 def build(study: str, **options: Any) -> None:
     """Make connectomes and SUVR from a study's images."""
-
-    def some(names: str) -> Options:
-        return {name: options[name] for name in names.split() if name in options}
-
+    some = partial(_some, options)
     built = brainlsap.images.build_study(
         study,
         **some("atlas out derivatives subjects_dir n_jobs"),
@@ -362,24 +357,32 @@ def build(study: str, **options: Any) -> None:
     f"""
 data:
 STUDY  folder of a study{DATA}{CLASSES}
-options:{CONFIG}"""
+options:{FOLDS}{CONFIG}"""
 )
 def check(study: str, **options: Any) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
+    print(f"Looking at {study} ...", flush=True)  # imports take seconds
     data, studying, _ = _configured(options)
     found = brainlsap.check_cohort(study, **data, verbose=True)
+    if found.cohort is not None:
+        merged = studying.get("merged_classes")
+        cohort = brainlsap.workflow.merge_classes(found.cohort, merged)
+        found = brainlsap.check_cohort(cohort)
     print(_in_flags(found.text(), check), end="")
     if others := brainlsap.data.suggest_options(found, data):
         lines = [_command("check", study, options | one) for one in others]
+        lines += ["(if rows stand so: only you can know)"] * ("row_order" in others[0])
         print("\nMore can be read by:", *lines, sep="\n  ")
     if found.cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
-    merged = studying.get("merged_classes")
-    cohort = brainlsap.workflow.merge_classes(found.cohort, merged)
-    print("".join(f"{note}\n" for note in cohort.notes[len(found.notes) :]), end="")
-    n_people = cohort.table.groupby("label")["participant"].nunique().min()
-    cv = min(5, max(2, int(n_people)))
-    folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, cv)
+    n_people = cohort.table.groupby("label")["participant"].nunique()
+    how, why = _some(studying, "cv leave_out"), ""
+    if not how and n_people.min() < 5:
+        how["cv"] = max(2, int(n_people.min()))
+        why = f"\n  (5 folds are too many: {n_people.idxmin()} has {how['cv']} people)"
+    folds = brainlsap.workflow.choose_folds(cohort, **how)
+    if isinstance(folds, int):
+        folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, folds)
     quality = brainlsap.data.quality_table(cohort)
     unusual = quality.loc[quality["flags"] != "", "flags"]
     lines = [f"{scan}: {flags}" for scan, flags in unusual.items()] or ["none"]
@@ -395,7 +398,7 @@ def check(study: str, **options: Any) -> None:
     if is_leak.any():
         told = ", ".join(sorted(set(leaks.loc[is_leak, "check"])))
         raise BrainlsapError(f"{study} has leaks: {told}")
-    print(f"\nNext: {_command('run', study, options)} --out results")
+    print(f"\nNext: {_command('run', study, options | how)} --out results{why}")
 
 
 @command(
@@ -405,7 +408,9 @@ model:{MODEL}
 evaluation:
 --models NAMES  LSAP-C (default), LSAP-H, LSAP-L, Exact, MLP, GCN ...;
     or all, models, controls{FOLDS}
---splits FILE  folds of your own: scan, repeat, fold{STEPS}
+--repeats N  how often folds are drawn anew (default: 1)
+--splits FILE  folds of your own: scan, repeat, fold
+--permutations N  of labels, for p-values of regions (default: 200){STEPS}
 output:
 --out FOLDER  results (required){JOBS}{CONFIG}"""
 )
@@ -419,8 +424,10 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
     """
     brainlsap.report.check_results_folder(out)
     data, studying, model = _configured(options)
-    cohort = _load(study, data)
+    cohort = _load(study, data, studying)
     if splits is not None:
+        if "cv" in studying:
+            raise BrainlsapError("--splits goes without --folds")
         studying["cv"] = brainlsap.evaluation.read_splits(splits, cohort.table["scan"])
     how: Options = {"n_jobs": -1} | studying | model
     evaluation = brainlsap.run_study(cohort, out, verbose=True, **how)
@@ -466,12 +473,11 @@ output:
 def fit(study: str, out: str, **options: Any) -> None:
     """Fit one model on a whole study and store it."""
     data, studying, settings = _configured(options)
-    model = brainlsap.LSAPClassifier(**{"random_state": 0, **settings})
-    merged = studying.get("merged_classes")
-    cohort = brainlsap.workflow.merge_classes(_load(study, data), merged)
-    steps = ("harmonize", "regress_out", "handle_unknown")
-    how = {name: studying[name] for name in steps if name in studying}
-    brainlsap.fit_model(cohort, out, model, **how)
+    settings |= {"random_state": 0} | _some(studying, "preset random_state")
+    model = brainlsap.LSAPClassifier(**settings)
+    cohort = _load(study, data, studying)
+    steps = _some(studying, "harmonize regress_out handle_unknown")
+    brainlsap.fit_model(cohort, out, model, **steps)
     print(f"Model: {out}")
 
 
@@ -520,13 +526,17 @@ def nodes(dataset: str, models: Sequence[str] = ("lsap-c", "gcn"), **how: Any) -
     print(brainlsap.nodes.summarize_nodes(runs).round(2).to_string(index=False))
 
 
-def _load(study: str, options: Options) -> Any:
+def _load(study: str, data: Options, studying: Options) -> Any:
+    """Return the cohort that is analysed, and say who is in it."""
     if Path(study).suffix == ".h5":
         cohort = brainlsap.data.Cohort.load(study)
     else:
-        cohort = brainlsap.load_cohort(study, verbose=True, **options)
-    print(f"Study: {cohort}", flush=True)
-    for note in (one for one in cohort.notes if "taken to be" in one):
+        cohort = brainlsap.load_cohort(study, verbose=True, **data)
+    merged = studying.pop("merged_classes", None)
+    cohort = brainlsap.workflow.merge_classes(cohort, merged)
+    print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
+    told = r"taken to be|classes|at baseline"
+    for note in (one for one in cohort.notes if re.search(told, one)):
         print(f"Note: {note}", flush=True)
     return cohort
 
@@ -555,17 +565,21 @@ def _configured(options: Options) -> list[Options]:
     # keys may be spelt as flags are
     asked = {_in_python(f"--{name.replace('_', '-')}"): asked[name] for name in asked}
     asked |= options
-    called = (brainlsap.load_cohort, brainlsap.run_study, brainlsap.LSAPClassifier)
     others = {"folder", "cohort", "out", "settings"}
-    known = [set(inspect.signature(one).parameters) - others for one in called]
-    known[2] |= set(brainlsap.model.settings.OPTIONS)
-    every = set[str]().union(*known)
-    if wrong := sorted(set(asked) - every):
-        spelt = [*every, *(flag[2:] for flag in IN_PYTHON)]
-        near = {one: get_close_matches(one, spelt, n=1) for one in wrong}
-        told = [f"{one} (nearest: {''.join(near[one]) or 'none'})" for one in wrong]
-        raise BrainlsapError(
-            f"no settings: {', '.join(told)}. A config file has flags without --, and "
-            "parameters of load_cohort, run_study, LSAPClassifier."
-        )
-    return [{name: asked[name] for name in names & set(asked)} for names in known]
+    called = (brainlsap.load_cohort, brainlsap.run_study)
+    data, studying = (set(inspect.signature(one).parameters) - others for one in called)
+    if model := set(asked) - data - studying:  # only this needs PyTorch
+        known = set(inspect.signature(brainlsap.LSAPClassifier).parameters)
+        known |= set(brainlsap.model.settings.OPTIONS)
+        spelt = [*data, *studying, *known, *(flag[2:] for flag in IN_PYTHON)]
+        near = {n: get_close_matches(n, spelt, n=1) for n in sorted(model - known)}
+        if told := [f"{k} (nearest: {''.join(n) or 'none'})" for k, n in near.items()]:
+            raise BrainlsapError(
+                f"no settings: {', '.join(told)}. A config file has flags without --, "
+                "and parameters of load_cohort, run_study, LSAPClassifier."
+            )
+    return [_some(asked, " ".join(names)) for names in (data, studying, model)]
+
+
+def _some(options: Options, names: str) -> Options:
+    return {name: options[name] for name in names.split() if name in options}

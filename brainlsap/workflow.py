@@ -11,6 +11,7 @@ import numpy as np
 from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
+from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
     cross_validate,
@@ -23,7 +24,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import CohortSummary, plain
-from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
 
@@ -44,7 +45,7 @@ def run_study(
     models: str | Sequence[str] | Mapping[str, Any] = ("LSAP-C",),
     *,
     baselines: bool = True,
-    cv: int | Iterable = 5,
+    cv: int | Iterable | None = None,
     n_repeats: int = 1,
     leave_out: str | None = None,
     random_state: int = 0,
@@ -81,12 +82,13 @@ def run_study(
         ridges (no network, one scale, a scale per region, the choice among them as
         "LSAP-R") run through the same folds.
     cv : int, splitter, or iterable of (train, test)
-        As in :func:`brainlsap.cross_validate`; folds never share a person.
+        As in :func:`brainlsap.cross_validate`, by default 5; folds never share a
+        person.
     n_repeats : int
         How often folds are drawn anew.
     leave_out : str, optional
-        Column such as `site`: each of its values is the test fold once, in place of
-        `cv`.
+        Column such as `site`: each of its values is the test fold once. It goes
+        without `cv`.
     random_state : int
         Seed of folds and models.
     merged_classes : str or mapping, optional
@@ -144,9 +146,7 @@ def run_study(
     names |= {"baselines"} if baselines else set()
     how_made = {"preset": preset, "random_state": random_state, **settings}
     made = {**own, **make_models([*names], **how_made)}
-    if leave_out is not None:
-        column = find_column(cohort.table, leave_out)
-        cv = leave_one_out_splits(cohort.table[column], cohort.groups)
+    cv = choose_folds(cohort, cv, leave_out)
     how: dict[str, Any] = {
         "random_state": random_state,
         "harmonize": harmonize,
@@ -161,7 +161,7 @@ def run_study(
         "n_repeats": n_repeats,
         "leave_out": leave_out,
         "n_permutations": n_permutations,
-        "merged_classes": plain(merged_classes),
+        "merged_classes": plain(cohort.provenance.get("merged_classes")),
         "feature": list(cohort.feature_names),
     }
     if not overwrite:
@@ -234,6 +234,16 @@ def _check_earlier(results: Path, asked: Mapping[str, Any], cohort: Cohort) -> N
         )
 
 
+def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:
+    """Return the folds of a study, or their number: 5 where nothing was asked for."""
+    if leave_out is None:
+        return 5 if cv is None else cv
+    if cv is not None:
+        raise ParameterError("leave_out= goes without cv= and other folds (--splits).")
+    column = find_column(cohort.table, leave_out)
+    return leave_one_out_splits(cohort.table[column], cohort.groups)
+
+
 def merge_classes(
     cohort: Cohort, merged: str | Mapping[str, Sequence[str]] | None
 ) -> Cohort:
@@ -256,7 +266,9 @@ def merge_classes(
     Raises
     ------
     ParameterError
-        Where the name is unknown, a class is in two new ones, or no scan is left.
+        Where the name is unknown, or a class is in two new ones.
+    CohortError
+        Where the cohort has no such class.
 
     Examples
     --------
@@ -275,15 +287,14 @@ def merge_classes(
     parts = {name: list(old) for name, old in merged.items()}
     new_of = {one: name for name, old in parts.items() for one in old}
     listed = [one for old in parts.values() for one in old]
-    if len(listed) > len(new_of):
-        doubled = next(one for one in listed if listed.count(one) > 1)
-        raise ParameterError(f"merged_classes has {doubled!r} in two classes.")
+    if doubled := [one for one in listed if listed.count(one) > 1]:
+        raise ParameterError(f"merged_classes has {doubled[0]!r} in two classes.")
     kept = np.isin(cohort.y.astype(str), listed)
-    if not kept.any():
-        raise ParameterError(
-            f"no scan has a class of merged_classes ({', '.join(listed)}); the cohort "
-            f"has {', '.join(cohort.classes)}."
-        )
+    found = cohort.table["label"].value_counts().reindex(cohort.classes, fill_value=0)
+    absent = find_absent(cohort.label_name, listed, found)
+    # a cohort may lack some stages of those that have a name
+    if absent and not (merged in MERGED_CLASSES.values() and kept.any()):
+        raise CohortError("merged_classes= cannot be made", absent)
     told = ", ".join(f"{' + '.join(old)} = {name}" for name, old in parts.items())
     note = f"classes merged: {told}"
     if not kept.all():

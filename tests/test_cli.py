@@ -84,15 +84,21 @@ def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
 
 
 def test_check_says_what_a_study_holds(study, capsys):
-    merged = ("--merge-classes", "5-to-2")
-    assert main(["check", str(study), *READING, *merged]) == 0
-    printed = capsys.readouterr().out
-    assert "20 people" in printed
-    assert "classes merged: CN + SMC = unimpaired" in printed
-    assert "Leaks" in printed
-    assert "Unusual scans:" in printed
-    assert "Next: brainlsap run " in printed
-    assert printed.rstrip().endswith(" ".join([*READING, *merged, "--out results"]))
+    for more, counted, folds in (
+        (["--merge-classes", "5-to-2"], "diagnosis: unimpaired (", ""),
+        (["--leave-out", "site"], "diagnosis: CN (", ""),
+        ([], "diagnosis: CN (", " --folds 2"),
+    ):
+        assert main(["check", str(study), *READING, *more]) == 0
+        printed = capsys.readouterr().out
+        assert "20 people" in printed
+        assert f"\n  {counted}" in printed
+        assert "Unusual scans:" in printed
+        assert ("of site in training and test" in printed) == ("site" not in more)
+        _, _, command = printed.partition("\nNext: brainlsap run ")
+        asked = " ".join([str(study), *READING, *more])
+        assert command.startswith(f"{asked}{folds} --out results\n")
+        assert ("5 folds are too many: AD has 2 people" in command) == bool(folds)
 
 
 def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys):
@@ -134,7 +140,14 @@ def test_a_simulated_disease_starts_where_it_is_asked_to(tmp_path):
 def test_fit_and_predict(study, tmp_path, capsys):
     model, table = tmp_path / "model.safetensors", tmp_path / "predictions.tsv"
     brief = ("--epochs", "3", "--regress-out", "age,sex", "--merge-classes", "5-to-2")
-    assert main(["fit", str(study), *READING, *brief, "--out", str(model)]) == 0
+    classes = ("--classes", "CN,SMC,EMCI,AD")
+    fitted = ["fit", str(study), *READING, *brief, *classes, "--out", str(model)]
+    assert main(fitted) == 0
+    printed = capsys.readouterr().out
+    assert "\nNote: left out, diagnosis is not among the classes: LMCI (" in printed
+    assert "\ndiagnosis: unimpaired (" in printed
+    nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
+    assert "no such file as `brainlsap fit` writes" in nowhere
     assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
     assert table.stat().st_mode & 0o077 == 0  # it names people
     found = pd.read_csv(table, sep="\t")
@@ -149,9 +162,12 @@ def test_fit_and_predict(study, tmp_path, capsys):
         (("--label", "diagnosys"), "diagnos"),
         (("--feature", "glucose"), "glucose"),
         (("--atlas", "no-atlas"), "no-atlas"),
-        (("--harmonize", "scanner"), "scanner"),
+        (("--harmonize", "scanner", "--folds", "2"), "scanner"),
         (("--merge-classes", "5-to-4"), "5-to-3"),
+        (("--merge-classes", "well=CN,ill=Ad"), "'Ad' of classes; found CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),
+        (("--splits", "nowhere.tsv", "--folds", "2"), "--splits goes without --folds"),
+        (("--leave-out", "site", "--folds", "2"), "--leave-out goes without --folds"),
         (("--leave-out", "planet"), "planet"),
         (("--pattern", "*_nothing.csv"), "_nothing.csv"),
         (("--connectome", "nowhere.csv"), "nowhere.csv"),
@@ -161,7 +177,7 @@ def test_bad_input_is_one_message_and_nothing_written(
     study, tmp_path, capsys, arguments, words
 ):
     out = tmp_path / "results"
-    base = ("run", study, *READING, *BRIEF, "--out", out)
+    base = ("run", study, *READING, "--epochs", "3", "--jobs", "1", "--out", out)
     message = refused(capsys, *base, *arguments)
     assert words in message
     assert len(message.splitlines()) < 12

@@ -5,7 +5,7 @@ import pytest
 
 from brainlsap import make_cohort, run_study
 from brainlsap.evaluation import Evaluation
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
 BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
@@ -68,5 +68,5 @@ def test_classes_are_merged_and_others_left_out(cohort):
     assert "left out" in two.notes[-1]
     with pytest.raises(ParameterError, match="'CN' in two classes"):
         merge_classes(cohort, {"a": ["CN"], "b": ["CN", "AD"]})
-    with pytest.raises(ParameterError, match="no scan has a class"):
-        merge_classes(cohort, {"a": ["X"], "b": ["Y"]})
+    with pytest.raises(CohortError, match=r"'Ad' of classes; .*mean 'AD'?"):
+        merge_classes(cohort, {"a": ["CN"], "b": ["Ad"]})

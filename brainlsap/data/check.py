@@ -105,7 +105,8 @@ def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortC
     ParameterError
         Where an argument cannot be used.
     """
-    where, cohort = Path("cohort" if isinstance(folder, Cohort) else folder), folder
+    cohort, facts = folder, getattr(folder, "provenance", {"folder": folder})
+    where = Path(facts.get("folder", "cohort"))
     try:
         if not isinstance(cohort, Cohort):
             cohort = load_cohort(where, *args, **how)
@@ -239,10 +240,15 @@ def suggest_options(  # noqa: C901 (step by step)
         if other is not None:
             tried |= {"atlas": other[1]}
             checked = check_cohort(folder, **asked | tried)
-        if checked.is_sound:
-            return [tried]
+        faults = " ".join(checked.faults)
+        # only the user can say in which order rows stand
+        orders = dict.fromkeys(re.findall(r"\(row_order='(\w+)'\)", faults))
+        ways = [tried | {"row_order": one} for one in orders]
+        sound = [w for w in ways if check_cohort(folder, **asked | w).is_sound]
+        if checked.is_sound or sound:
+            return sound or [tried]
         # matrices all the same: their rows and weights are the next question
-        is_matrix = re.search("a matrix of|weights are", " ".join(checked.faults))
+        is_matrix = re.search("a matrix of|weights are", faults)
         if (way and is_matrix and not best) or _n_left(checked) < fewest:
             fewest, best = _n_left(checked), [tried]
     return best

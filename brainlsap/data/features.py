@@ -344,11 +344,9 @@ class FeatureSources:
         if not found:
             which = f"no table that holds ids and {label or 'people'!r} in its place. "
             which += "Name the label by label= (--label), or another folder"
-            people = [
-                t for t in self.tables if not (t.facts.empty or is_square(t.path))
-            ]
+            rest = [t for t in self.tables if not (t.facts.empty or is_square(t.path))]
             what = f"has no column {label!r}; found"
-            without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in people]
+            without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in rest]
             reasons = (*without, *self.skipped)[:5]
             which += "".join(f"\n    not used: {reason}" for reason in reasons)
         raise CohortError(

@@ -66,9 +66,8 @@ def order_classes(
     (('AD', 'CN', 'FTD'), False)
     """
     if given is not None:
-        names = tuple(str(name) for name in given)
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
+        names = tuple(map(str, given))
+        if doubled := [name for name in names if names.count(name) > 1]:
             raise ParameterError(f"classes names {doubled[0]!r} more than once.")
         return names, True
     found = sorted({str(label) for label in labels})
@@ -254,13 +253,7 @@ def list_scans(  # noqa: C901 (one question after the other)
             others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
             if counted := _counts(others):
                 notes.append(f"left out, {label} is not among the classes: {counted}")
-            told = f"of classes; found {_counts(found) or 'none'}"
-            lower = {name.lower(): f". Did you mean {name!r}?" for name in found.index}
-            faults = [
-                f"no scan has the {label} {name!r} {told}{lower.get(name.lower(), '')}"
-                for name in order
-                if name not in found
-            ]
+            faults = find_absent(label, order, found)
         table, covariates = table[kept].reset_index(drop=True), covariates[kept]
         scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
     for head, column in covariates.reset_index(drop=True).items():
@@ -275,6 +268,17 @@ def list_scans(  # noqa: C901 (one question after the other)
         name = f"{head}_given" if head in KEY_COLUMNS else head
         table[name] = numbers if is_number else pd.Series(column.tolist())
     return ScanList(scans, table, label, order, ordered, notes, faults)
+
+
+def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:
+    """Say which classes were asked for and are none of those found, with counts."""
+    lower = {name.lower(): f". Did you mean {name!r}?" for name in found.index}
+    told = f"of classes; found {_counts(found) or 'none'}"
+    return [
+        f"no scan has the {label} {name!r} {told}{lower.get(name.lower(), '')}"
+        for name in names
+        if name not in found
+    ]
 
 
 def _counts(labels: pd.Series) -> str:

@@ -319,7 +319,9 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
         atlas.rows(names)
     except RegionNameError as error:
         hint = atlas.settings.get("remake_values", "")
-        return f"{error} {hint if atlas.other_atlas(names) else ''}".rstrip()
+        # of a table's names only those that are unknown may have come
+        told = re.sub(r"^(\d+) of \1 ", r"\1 ", str(error))
+        return f"{told} {hint if atlas.other_atlas(names) else ''}".rstrip()
     return ""
 
 

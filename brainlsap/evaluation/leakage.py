@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
 from brainlsap.data.participants import KEY_COLUMNS
+from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import COVARIATES, kind_of
 from brainlsap.evaluation.metrics import mean_over
@@ -24,7 +25,7 @@ CHECKS = {
     "label in the features": ("error", "Leave it out: one is made from the other."),
     "clinical score as feature": ("warning", "Leave it out: labels may rest on it."),
     "family in two folds": ("warning", "Keep families together, with join_groups."),
-    "site in two folds": ("note", "For other sites, hold out whole ones: leave_out=."),
+    "site in two folds": ("note", "For other sites: leave_out= (--leave-out)."),
     "missing values tell the label": ("warning", "Find out why, or leave them out."),
     "label from one column": (
         "warning",
@@ -217,12 +218,13 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
     if missing := sorted({*ALONE[:3]} - {*kinds.values(), of_label}):
         heads = [f"{kind} ({', '.join(COVARIATES[kind])})" for kind in missing]
-        finding = (
-            f"what {', '.join(missing)} alone would tell of the label was not checked: "
-        )
-        yield _found("covariates missing", f"{finding}no column {', '.join(heads)}")
+        what = f"what {', '.join(missing)} alone would tell of the label was not"
+        yield _found("covariates missing", f"{what} checked: no column {listed(heads)}")
     for column, kind in kinds.items():
-        values = _numbers_if_most_are(cohort.table[column])
+        values = cohort.table[column]
+        numbers = pd.to_numeric(values, errors="coerce")
+        if numbers.count() >= 0.9 * values.count():
+            values = numbers  # other words count as missing
         if kind in ALONE:
             tried[f"{column} alone"] = values
         tried[f"missing {column}"] = values.isna()
@@ -249,12 +251,6 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
         elif alone:
             advice = LITTLE if p < 0.05 else NOTHING
             yield _found("label from one column", finding, "", "note", advice)
-
-
-def _numbers_if_most_are(values: pd.Series) -> pd.Series:
-    """Return numbers, other words missing, where nine tenths of what is known are."""
-    numbers = pd.to_numeric(values, errors="coerce")
-    return numbers if numbers.count() >= 0.9 * values.count() else values
 
 
 def column_score(

@@ -1,6 +1,6 @@
 """Stratified folds that never share a person, given folds, and folds of a file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -58,14 +58,11 @@ def make_splits(
         Where the people cannot be divided so.
     """
     y, groups = np.asarray(y, dtype=object), np.asarray(groups, dtype=object)
-    if y.ndim != 1 or y.shape != groups.shape:
+    unnamed = int(pd.isna(groups).sum() + pd.isna(y).sum())
+    if y.ndim != 1 or y.shape != groups.shape or unnamed:
         raise SplitError(
             "y and groups must name the label and the person of every scan, got "
-            f"shapes {y.shape} and {groups.shape}."
-        )
-    if unnamed := int(pd.isna(groups).sum() + pd.isna(y).sum()):
-        raise SplitError(
-            f"{unnamed} scans have no label or no participant; drop or name them."
+            f"shapes {y.shape} and {groups.shape}, {unnamed} missing."
         )
     visits = pd.crosstab(groups.astype(str), y.astype(str))
     n_people = (visits > 0).sum()
@@ -86,11 +83,13 @@ def make_splits(
     for repeat in range(n_repeats):
         rng = np.random.default_rng([random_state, repeat])
         fold = _deal_people(visits.to_numpy(), n_folds, rng)[person]
-        splits += [
-            (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
-            for one in range(n_folds)
-        ]
+        splits += _test_each(fold, range(n_folds))
     return tuple(splits)
+
+
+def _test_each(fold: np.ndarray, names: Iterable) -> list[Split]:
+    """Return the rows outside and inside each fold."""
+    return [(np.flatnonzero(fold != n), np.flatnonzero(fold == n)) for n in names]
 
 
 def _deal_people(
@@ -195,17 +194,9 @@ def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, .
             "leaving one site out needs the site of every scan and at least two "
             f"sites, got {len(names)} and {int(values.isna().sum())} scans without."
         )
-    splits = []
-    for name in names:
-        tested = (values == name).to_numpy()
-        trained = ~np.isin(groups, groups[tested])
-        if not trained.any():
-            raise SplitError(
-                f"with {name} held out nobody is left to train on: everybody else "
-                "was scanned there too."
-            )
-        splits.append((np.flatnonzero(trained), np.flatnonzero(tested)))
-    return tuple(splits)
+    tested = [test for _, test in _test_each(values.to_numpy(), names)]
+    trained = [np.flatnonzero(~np.isin(groups, groups[rows])) for rows in tested]
+    return check_splits([*zip(trained, tested, strict=True)], groups)
 
 
 def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
@@ -251,10 +242,7 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
                 f"{fold_of.index.duplicated().sum()} in two folds."
             )
         fold = fold_of.loc[list(scans)].to_numpy()
-        splits += [
-            (np.flatnonzero(fold != one), np.flatnonzero(fold == one))
-            for one in rows["fold"].unique()
-        ]
+        splits += _test_each(fold, rows["fold"].unique())
     return tuple(splits)
 
 

@@ -196,7 +196,7 @@ def load_model(path: str | Path) -> Any:
 
     path = Path(path)
     if not path.is_file():
-        raise FileFormatError(f"{path}: no such file; expected one of save_model.")
+        raise FileFormatError(f"{path}: no such file as `brainlsap fit` writes.")
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {})[HEADER])

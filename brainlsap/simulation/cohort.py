@@ -323,9 +323,8 @@ def _draw_people(
             months = visit * MONTHS_BETWEEN
             session, now = f"ses-M{months:02d}", round(age + months / 12, 1)
             who = (f"{name}_{session}", name, session, STAGES[stage])
-            rows.append(
-                (*who, now, sex, f"site-{site + 1}", person, visit, stage, site)
-            )
+            what = (now, sex, f"site-{site + 1}", person, visit, stage, site)
+            rows.append((*who, *what))
     facts = ("age", "sex", "site", "person", "visit", "stage", "site_number")
     return pd.DataFrame(rows, columns=[*KEY_COLUMNS, *facts])
 

@@ -40,7 +40,7 @@ that is expected in each (effect).
 
 
 def write_study_folder(
-    cohort: Cohort, folder: str | Path, *, style: str = "mrtrix", verbose: bool = False
+    cohort: Cohort, folder: str | Path, *, style: str = "", verbose: bool = False
 ) -> Path:
     """Write a simulated cohort as a study's folder, whole or not at all.
 
@@ -53,9 +53,10 @@ def write_study_folder(
         was measured, and nodes that the atlas lacks get invented counts.
     folder : str or Path
         New, or empty.
-    style : {"mrtrix", "named"}
+    style : {"mrtrix", "named"}, optional
         How connectomes are written: MRtrix's numbers without names (destrieux160 and
-        desikan82 only), or whole matrices with region names on both sides.
+        desikan82 only, and the default for them), or whole matrices with region names
+        on both sides.
     verbose : bool
         Whether to show a bar on standard error.
 
@@ -70,7 +71,9 @@ def write_study_folder(
         Where `folder` holds something, or the cohort cannot be written in this style
         or is not simulated.
     """
-    check_choice("style", style, ("mrtrix", "named"))
+    styles = ["mrtrix"] * ("mrtrix" in cohort.atlas.settings) + ["named"]
+    style = style or styles[0]
+    check_choice(f"style for {cohort.atlas.name}", style, styles)
     if cohort.truth is None:
         raise ParameterError(
             "cohort must be simulated, with a truth: its files say so, and parts of "
@@ -94,8 +97,7 @@ def write_study_folder(
             if (scans["session_id"] != "").all():
                 sessions = scans[["session_id", label, *changing]]
                 write_tsv(sessions, whole / str(person) / f"{person}_sessions.tsv")
-        rows = range(cohort.n_scans)
-        for row in tqdm(rows, "writing", disable=None if verbose else True):
+        for row in tqdm(range(cohort.n_scans), "writing", disable=not verbose or None):
             _write_scan(cohort, row, whole, nodes)
     return Path(folder)
 
@@ -142,13 +144,8 @@ def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
 
     -1 for nodes that the atlas leaves out: cerebellum, accumbens in destrieux160.
     """
-    names = [order.names for order in row_orders(atlas) if order.tool == "mrtrix"]
-    if not names:
-        raise ParameterError(
-            f"style 'mrtrix' is known for atlases of FreeSurfer only, not for atlas "
-            f"{atlas.name!r}. Pass style='named' to write names into the files."
-        )
-    found = [atlas.find(name) for name in names[0]]
+    names = next(one.names for one in row_orders(atlas) if one.tool == "mrtrix")
+    found = [atlas.find(name) for name in names]
     return np.array([-1 if place is None else place for place in found])
 
 
@@ -171,15 +168,12 @@ def mrtrix_matrix(matrix: np.ndarray, nodes: np.ndarray, scan: str) -> np.ndarra
 
 _HEAD = """# Title Segmentation Statistics
 # generating_program brainlsap (simulated, nobody's data)
-# anatomy_type volume
 # subjectname {scan}
-# VoxelVolume_mm3 1
 # ColHeaders Index SegId NVoxels Volume_mm3 StructName normMean normStdDev normMin \
 normMax normRange
 """
 _SIDE_HEAD = """# Table of FreeSurfer cortical parcellation anatomical statistics
 # generating_program brainlsap (simulated, nobody's data)
-# anatomy_type surface
 # subjectname {scan}
 # hemi {side}
 # AnnotationFile ../label/{side}.{annotation}.annot
@@ -220,15 +214,13 @@ def aparc_text(
 
 def aseg_text(atlas: Atlas, scan: str, volume: np.ndarray | None) -> str:
     """Return an `aseg.stats`; without volumes everybody has the same sizes."""
-    sizes = volume
-    if sizes is None:
-        cores = [split_name(name)[1] for name in atlas.names]
-        sizes = np.array([VOLUME.get(core, 1000.0) for core in cores])
+    if volume is None:
+        volume = np.array([VOLUME.get(split_name(n)[1], 1000.0) for n in atlas.names])
     numbers = atlas.regions["freesurfer_id"].to_numpy()
-    found = np.flatnonzero(~atlas.cortex & np.isfinite(sizes))
+    found = np.flatnonzero(~atlas.cortex & np.isfinite(volume))
     found = found[np.argsort(numbers[found])]
     return _HEAD.format(scan=scan) + "\n".join(
-        f"{place:3d} {numbers[i]:3d} {sizes[i]:9.0f} {sizes[i]:18.9f}  "
+        f"{place:3d} {numbers[i]:3d} {volume[i]:9.0f} {volume[i]:18.9f}  "
         f"{atlas.names[i]:<32s} 70.0000 10.0000 20.0000 110.0000 90.0000"
         for place, i in enumerate(found, start=1)
     )

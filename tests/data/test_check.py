@@ -116,6 +116,11 @@ def other_tracer(study):
         path.rename(path.with_name(path.name.replace("18FFDG", "18FAV45")))
 
 
+def without_names(study):
+    for path in study.rglob("*connectivity.csv"):
+        np.savetxt(path, np.ones((8, 8)))
+
+
 FLAT = "sub-{participant}_ses-{session}_connectivity.csv"
 
 
@@ -137,6 +142,7 @@ FLAT = "sub-{participant}_ses-{session}_connectivity.csv"
             "/pet']",
         ),
         (other_tracer, "feature", "['amyloid']"),
+        (without_names, "row_order", "atlas"),
     ],
 )
 def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value):

@@ -18,16 +18,23 @@ NODES = {
     61: "ctx_lh_S_oc-temp_med_and_Lingual",
     75: "Left-Cerebellum-Cortex",
     76: "Left-Thalamus",
+    81: "Left-Amygdala",
+    82: "Left-Accumbens-area",
     83: "Right-Thalamus",
+    89: "Right-Accumbens-area",
     90: "ctx_rh_G_and_S_frontomargin",
     164: "Right-Cerebellum-Cortex",
 }
 DESIKAN_NODES = {
+    1: "ctx-lh-bankssts",
     4: "ctx-lh-cuneus",
     31: "ctx-lh-frontalpole",
+    34: "ctx-lh-insula",
     35: "Left-Cerebellum-Cortex",
     42: "Left-Accumbens-area",
+    43: "Right-Thalamus",
     50: "ctx-rh-bankssts",
+    84: "Right-Cerebellum-Cortex",
 }
 
 

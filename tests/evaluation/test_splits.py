@@ -132,7 +132,7 @@ def test_folds_of_a_table_are_those_of_its_scans_in_any_order(tmp_path):
         (["CN", "AD"], ["a", "b"], 1, "at least two folds.* are needed, got 1 folds"),
         (["CN", "CN"], ["a", "b"], 2, "two classes are needed, got .*the classes CN"),
         (["CN", "AD"], ["a"], 2, r"got shapes \(2,\) and \(1,\)"),
-        (["CN", None], ["a", "b"], 2, "1 scans have no label or no participant"),
+        (["CN", None], ["a", "b"], 2, r"\(2,\), 1 missing"),
         (["CN"] * 6 + ["AD"] * 5, [*"abcdefgghhi"], 4, r"\(4\), but 'AD' has 3 people"),
     ],
 )

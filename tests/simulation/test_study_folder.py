@@ -1,16 +1,16 @@
 """A simulated study's folder: what stands where, and that it is read back."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data import Cohort, load_cohort
+from brainlsap.data import load_cohort
 from brainlsap.exceptions import ParameterError
 from brainlsap.simulation import make_benchmark_cohort, make_cohort, write_study_folder
-from brainlsap.simulation.study_folder import mrtrix_nodes
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,6 @@ def folder(cohort, tmp_path_factory):
 
 def read_tsv(path):
     return pd.read_csv(path, sep="\t", keep_default_na=False)
-
-
-def changed(cohort, **changes):
-    parts = {name: getattr(cohort, name) for name in cohort.__dataclass_fields__}
-    return Cohort(**{**parts, **changes})
 
 
 def assert_same_cohort(found, cohort):
@@ -58,7 +53,7 @@ def test_desikan_is_read_back_too(feature, style, tmp_path):
 
 def test_benchmark_cohorts_are_read_back_and_have_no_session_folder(tmp_path):
     cohort = make_benchmark_cohort("planted", n_people=6)
-    folder = write_study_folder(cohort, tmp_path / "out", style="named")
+    folder = write_study_folder(cohort, tmp_path / "out")
     assert sorted(path.name for path in (folder / "sub-0002").rglob("*.*")) == [
         "sub-0002_atlas-ellipsoid160_connectivity.csv",
         "sub-0002_desc-value_regions.tsv",
@@ -92,40 +87,10 @@ def test_a_folder_that_holds_something_is_left_alone(cohort, tmp_path):
 
 def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
     with pytest.raises(ParameterError, match="cohort must be simulated"):
-        write_study_folder(changed(cohort, truth=None), tmp_path / "out")
-    with pytest.raises(ParameterError, match="style must be one of"):
+        write_study_folder(replace(cohort, truth=None), tmp_path / "out")
+    with pytest.raises(ParameterError, match=r"style .*must be one of"):
         write_study_folder(cohort, tmp_path / "out", style="dsi")
     own = Atlas("own", load_atlas("desikan82").regions, None)
-    with pytest.raises(ParameterError, match=r"'mrtrix' is known for .*style='named'"):
-        write_study_folder(changed(make_cohort(5, atlas=own)), tmp_path / "out")
+    with pytest.raises(ParameterError, match="one of 'named'; got 'mrt"):
+        write_study_folder(make_cohort(5, atlas=own), tmp_path / "out", style="mrtrix")
     assert not list(tmp_path.iterdir())
-
-
-# Node numbers as MRtrix's fs_a2009s.txt and fs_default.txt count them, from 1.
-@pytest.mark.parametrize(
-    ("name", "n_nodes", "absent", "some"),
-    [
-        (
-            "destrieux160",
-            164,
-            [75, 82, 89, 164],
-            {1: "lh_G_and_S_frontomargin", 76: "Left-Thalamus", 81: "Left-Amygdala"}
-            | {83: "Right-Thalamus", 90: "rh_G_and_S_frontomargin"},
-        ),
-        (
-            "desikan82",
-            84,
-            [35, 84],
-            {1: "lh-bankssts", 34: "lh-insula", 42: "Left-Accumbens-area"}
-            | {43: "Right-Thalamus", 50: "rh-bankssts"},
-        ),
-    ],
-)
-def test_nodes_stand_where_mrtrix_puts_them(name, n_nodes, absent, some):
-    atlas = load_atlas(name)
-    nodes = mrtrix_nodes(atlas)
-    assert len(nodes) == n_nodes
-    assert sorted(nodes[nodes >= 0]) == list(range(len(atlas)))
-    assert (np.flatnonzero(nodes < 0) + 1).tolist() == absent
-    for number, region in some.items():
-        assert atlas.find(region) == nodes[number - 1]
