@@ -72,8 +72,9 @@ fig.savefig(figures / "08_scales.png", dpi=110)
 # Do folds agree? Is the scale only the degree of the region in disguise?
 
 # %%
-agreement = agreement_table(evaluations["disease"])["kendall_w"][0]
-print(f"Kendall's W of the folds: {agreement:.2f} (1: the same order in all)")
+agreement = agreement_table(evaluations["disease"])
+print(f"Kendall's W of the folds: {agreement['kendall_w'][0]:.2f} (1: the same order")
+print(f"in all), {agreement['chance_w'][0]:.2f} for as many orders at random")
 table = confound_table(ranking, region_properties(with_disease))
 print(table.round(2).to_string(index=False))
 
