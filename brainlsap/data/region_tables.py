@@ -320,7 +320,7 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
     except RegionNameError as error:
         hint = atlas.settings.get("remake_values", "")
         # of a table's names only those that are unknown may have come
-        told = re.sub(r"^(\d+) of \1 ", r"\1 ", str(error))
+        told = re.sub(r"^(\d+) of \1 names", r"\1 name(s)", str(error))
         return f"{told} {hint if atlas.other_atlas(names) else ''}".rstrip()
     return ""
 

@@ -217,7 +217,7 @@ def test_scan_tables_refused(scans, tiny):
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
     assert table.strangers == ("lh_q",)
     message = unknown_names(table.strangers, tiny)
-    assert "1 names unknown to atlas tiny: 'lh_q'" in message
+    assert "1 name(s) unknown to atlas tiny: 'lh_q'" in message
     assert np.isnan(wide(table, 1)[""]).all()
     names = [f"{name}_suvr" for name in DESIKAN.names]
     table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
@@ -375,7 +375,7 @@ def test_clinica_long_with_both_sides_in_one_file(tmp_path):
     found = read_region_values(path, ATLAS, measure)[0]
     np.testing.assert_allclose(found[:148], values)
     formats.write_clinica(path, [*bare, *bare[1:], bare[0]], values)
-    with pytest.raises(RegionNameError, match="148 names unknown"):
+    with pytest.raises(RegionNameError, match=r"148 name\(s\) unknown"):
         read_region_values(path, ATLAS, measure)
 
 
