@@ -20,6 +20,7 @@ def test_numbers_of_tutorials_count_up():
 
 
 @pytest.mark.tutorial
+@pytest.mark.filterwarnings("ignore:.*unlike those of the fit")  # as 10 says
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_tutorial_runs_and_says_what_it_does_not_show(
     path, tmp_path, monkeypatch, capsys

@@ -72,7 +72,8 @@ print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 # ## New people
 #
 # A model of the whole study, and its predictions for others. The table names people:
-# keep it as private as the data.
+# keep it as private as the data. These others were simulated with another seed, so that
+# their regions have other means than those of the fit: `predict` warns of such people.
 
 # %%
 brainlsap(f"fit study {reading} {brief} --out model.safetensors")
