@@ -11,7 +11,6 @@ import signal
 import sys
 import textwrap
 import tomllib
-import warnings
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -205,7 +204,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     call: Callable[..., None] = options.pop("call")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
         if not Path(options.get("study", ".")).exists():  # before heavy imports
             raise BrainlsapError(f"{options['study']}: no such file or folder")
@@ -290,7 +288,12 @@ of what:
 def atlas(folder: str, **of_what: Any) -> None:
     """Make an atlas of your own, for --atlas FOLDER."""
     made = brainlsap.make_atlas(folder, **of_what)
+    left, right, middle = (sum(made.regions["hemisphere"] == one) for one in "LRM")
     print(f"Atlas: {Path(folder)} ({len(made)} regions, {made.cortex.sum()} cortical)")
+    print(f"Sides: {left} left, {right} right, {middle} in the middle")
+    print(f"Subcortex: {', '.join(made.regions['name'][~made.cortex]) or 'none'}")
+    print("".join(f"{note}\n" for note in made.settings.get("notes", ())), end="")
+    print(f"Next: {_command('check', 'STUDY', {'atlas': folder})}")
 
 
 @command(

@@ -42,8 +42,13 @@ _MNI305_TO_MNI152 = np.array(
     ]
 )
 _SIDES = {**HEMISPHERE_WORDS, "m": "M"}
+# Regions within so many mm of x = 0 lie on the midline, or on the side that they say.
+_MIDLINE = 3.0
+# Between these lie the centres of all regions of the brain in MNI152, in mm.
+_BRAIN = {"x": (-80, 80), "y": (-115, 80), "z": (-80, 90)}
 # mm between a region and the mirror image of that on the other side (measured: 12).
 _FARTHEST_MIRROR = 20
+_MADE_BY = "brainlsap atlas NAME --labels FILE --image FILE"
 # Of a long list of wrong names so many are shown.
 _MOST_SHOWN = 5
 # Cortical names that another atlas must know to be suggested.
@@ -96,9 +101,6 @@ class Atlas:
     regions: pd.DataFrame
     folder: Path | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    _rows: dict[Any, tuple[np.ndarray, tuple[str, ...]]] = field(
-        default_factory=dict, init=False, repr=False
-    )
 
     @staticmethod
     def from_names(
@@ -115,8 +117,8 @@ class Atlas:
         names : sequence of str, length n_rois
             Different names, in the order of the arrays.
         hemispheres : sequence of {"L", "R", "M"}, optional
-            Sides of the regions. By default their names say them (`Precentral_L`); a
-            region whose name says none lies on the midline (M).
+            Sides of the regions. By default their names say them (`Precentral_L`), or
+            the coordinates; a region of which neither does lies on the midline (M).
         coordinates : array of shape (n_rois, 3), optional
             Centroids in mm (MNI152), for drawing.
         name : str
@@ -135,8 +137,6 @@ class Atlas:
         (['L', 'R', 'M'], array([1, 0, 2]))
         """
         names = list(map(as_text, names))
-        if hemispheres is None:
-            hemispheres = [split_name(one)[0] or "M" for one in names]
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
         places = np.asarray(coordinates, dtype=float)
@@ -146,8 +146,9 @@ class Atlas:
                 f"coordinates must have shape {shape} and be mm of MNI152, the largest "
                 f"20 to 150; got {places.shape}, up to {known.max(initial=0):g}."
             )
-        table = pd.DataFrame(places, columns=[*"xyz"])
-        table = table.assign(name=names, hemisphere=list(hemispheres))
+        table = pd.DataFrame(places, columns=[*"xyz"]).assign(name=names)
+        sides = find_sides(table) if hemispheres is None else list(hemispheres)
+        table["hemisphere"] = sides
         return Atlas(name, complete_regions(table, "names", ParameterError))
 
     def __len__(self) -> int:
@@ -258,8 +259,7 @@ class Atlas:
         (0, 34)
         """
         text = as_text(name)
-        row = self._spellings.get(("", text))
-        if row is not None:
+        if (row := self._spellings.get(("", text))) is not None:
             side = self.regions["hemisphere"].iat[row]
             return row if hemisphere in (None, side) else None
         said, core = split_name(text)
@@ -298,13 +298,13 @@ class Atlas:
         """
         spelt: dict[int | None, list[str]] = {}
         texts = [as_text(name) for name in names]
-        positions = [self.find(text, hemisphere) for text in texts]
-        for text, row in zip(texts, positions, strict=True):
-            spelt.setdefault(row, []).append(text)
+        for text in texts:
+            spelt.setdefault(self.find(text, hemisphere), []).append(text)
         unknown = spelt.pop(None, [])
         if unknown and (other := self.other_atlas(texts)):
-            told = f"The names are those of {other}, not of {self.name}."
-            raise RegionNameError(told)
+            raise RegionNameError(
+                f"The names are those of {other}, not of {self.name}."
+            )
         if unknown:
             shown = [
                 f"{name!r} (nearest: {', '.join(near) or 'none'})"
@@ -327,11 +327,10 @@ class Atlas:
                 f"once: {_listed(shown[:_MOST_SHOWN], len(shown))}. Keep one name per "
                 "region."
             )
-        return np.array(positions, dtype=int)
+        return np.array([*spelt], dtype=int)  # each once, in their order
 
-    def other_atlas(self, names: Iterable[str | bytes]) -> str | None:
+    def other_atlas(self, names: Sequence[str | bytes]) -> str | None:
         """Return the available atlas that knows more of the names than this one."""
-        names = list(names)
 
         def count_cortex(atlas: Atlas) -> int:
             rows = [row for name in names if (row := atlas.find(name)) is not None]
@@ -367,29 +366,7 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        given = tuple(names), hemisphere
-        if given in self._rows:  # files of a cohort repeat one list of names
-            return self._rows[given]
-        texts = spelt = [as_text(name) for name in given[0]]
-        if texts and all(map(str.isdecimal, texts)):
-            labels = self.regions["freesurfer_id"].astype(str)
-            known = dict(zip(labels, self.names, strict=True))
-            spelt = [known.get(text, "Unknown") for text in texts]
-        places = {name: self.find(name, hemisphere) for name in spelt}
-        is_out = {
-            name: place is None and is_outside(name) for name, place in places.items()
-        }
-        kept = [i for i, name in enumerate(spelt) if not is_out[name]]
-        found = [places[spelt[i]] for i in kept]
-        if None in found or len(set(found)) < len(found):
-            self.match([spelt[i] for i in kept], hemisphere)  # says what is wrong
-        rows = np.full(len(self.names), -1)
-        rows[np.array(found, dtype=int)] = kept
-        rows.flags.writeable = False
-        if len(self._rows) > 64:
-            self._rows.clear()
-        self._rows[given] = rows, tuple(np.delete(np.array(texts, dtype=object), kept))
-        return self._rows[given]
+        return _find_rows(self, tuple(names), hemisphere)
 
     def vertex_labels(
         self, hemisphere: str, path: str | Path | None = None
@@ -417,13 +394,7 @@ class Atlas:
             If the atlas has no surface labels, or they name an unknown region.
         """
         check_choice("hemisphere", hemisphere, ("L", "R"))
-        if path is None:
-            path = Path(self.folder or "", f"{hemisphere.lower()}h.annot")
-            if self.folder is None or not path.is_file():
-                raise FileFormatError(
-                    f"Atlas {self.name} has no surface labels (no file {path}). Put "
-                    "lh.annot and rh.annot, on fsaverage5, beside its regions.tsv."
-                )
+        path = path or Path(self.folder or self.name, f"{hemisphere.lower()}h.annot")
         codes, labels = read_annotation(path)
         try:
             rows, _ = self.rows(labels, hemisphere)
@@ -462,12 +433,31 @@ class Atlas:
         return {self.names[row]: found[row] for row in sorted(found)}
 
 
+@lru_cache(maxsize=128)  # files of a cohort repeat one list of names
+def _find_rows(
+    atlas: Atlas, names: tuple[str | bytes, ...], hemisphere: str | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    texts = spelt = [as_text(name) for name in names]
+    if texts and all(map(str.isdecimal, texts)):
+        labels = atlas.regions["freesurfer_id"].astype(str)
+        known = dict(zip(labels, atlas.names, strict=True))
+        spelt = [known.get(text, "Unknown") for text in texts]
+    places = {i: atlas.find(name, hemisphere) for i, name in enumerate(spelt)}
+    kept = [i for i in places if places[i] is not None or not is_outside(spelt[i])]
+    found = [places[i] for i in kept]
+    if None in found or len(set(found)) < len(found):
+        atlas.match([spelt[i] for i in kept], hemisphere)  # says what is wrong
+    rows = np.full(len(atlas), -1)
+    rows[np.array(found, dtype=int)] = kept
+    rows.flags.writeable = False
+    return rows, tuple(np.delete(np.array(texts, dtype=object), kept))
+
+
 def _listed(shown: Sequence[str], n_entries: int) -> str:
     more = n_entries - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-@lru_cache(maxsize=1)
 def bundled_atlases() -> Path:
     """Return the folder of the atlases that come with the package."""
     package = Path(__file__).resolve().parents[1]
@@ -484,8 +474,7 @@ def available_atlases() -> tuple[str, ...]:
     tuple of str
         Names that :func:`load_atlas` takes.
     """
-    tables = sorted(bundled_atlases().glob("*/regions.tsv"))
-    return tuple(table.parent.name for table in tables)
+    return tuple(sorted(p.parent.name for p in bundled_atlases().glob("*/regions.tsv")))
 
 
 def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
@@ -530,15 +519,15 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     table = path / "regions.tsv" if path.is_dir() else path
     if not table.is_file():
         raise ParameterError(
-            f"atlas must be one of {', '.join(available_atlases())}, a folder made by "
-            f"brainlsap atlas, a regions.tsv, or names of regions, got {str(name)!r}."
+            f"atlas must be one of {', '.join(available_atlases())}, a regions.tsv, "
+            f"names of regions, or a folder made by {_MADE_BY}; got {str(name)!r}."
         )
     return _read_atlas(table)
 
 
 def _read_atlas(path: Path) -> Atlas:
     folder, settings = path.parent, {}
-    with reading(path, "a tab-separated table with the columns name and hemisphere"):
+    with reading(path, f"a tab-separated table of regions ({_MADE_BY} makes one)"):
         table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
         table.columns = table.columns.str.lower()
     if path.name == "regions.tsv" and (folder / "atlas.json").is_file():
@@ -549,6 +538,13 @@ def _read_atlas(path: Path) -> Atlas:
 
 
 _read_once = lru_cache(maxsize=32)(_read_atlas)
+
+
+def find_sides(table: pd.DataFrame) -> list[str]:
+    """Return the sides that names say, or else their places, if there are any."""
+    x = pd.to_numeric(table.reindex(columns=["x"])["x"], errors="coerce")
+    side = np.select([x < -_MIDLINE, x > _MIDLINE], ["L", "R"], "M").tolist()
+    return [split_name(x)[0] or s for x, s in zip(table["name"], side, strict=True)]
 
 
 def complete_regions(
@@ -578,28 +574,28 @@ def complete_regions(
     labels = numbers["freesurfer_id"].fillna(-1)
     no_whole = (labels != labels.round()) | ((labels > 0) & labels.duplicated())
     other_side = parts["side"].notna() & (parts["side"] != sides) & (sides != "M")
+    is_crossed = numbers["x"] * sides.map({"L": 1, "R": -1}) > _MIDLINE
+    near = "inside of the brain in MNI152, in mm (is the affine of the image right?)"
     no_structure = ~table["structure"].isin(("cortex", "subcortex"))
     wrong = [
         ("name", "a text", names == ""),
+        ("name", "that of no other", names.str.lower().duplicated(keep=False)),
         ("hemisphere", "L, R or M (midline)", sides.isna()),
         ("hemisphere", "the side that its name says", other_side),
         ("structure", "cortex or subcortex", no_structure),
         *((c, "a number or n/a", numbers[c].isna() & cells[c].notna()) for c in cells),
         ("freesurfer_id", "a whole number that no other region has, or n/a", no_whole),
+        *((c, near, ~numbers[c].fillna(0).between(*_BRAIN[c])) for c in _BRAIN),
+        ("x", "on that side (is the image flipped, are names exchanged?)", is_crossed),
     ]
     for column, expected, is_wrong in wrong:
         if is_wrong.any():
-            row = int(np.flatnonzero(is_wrong)[0])
+            rows = np.flatnonzero(is_wrong)
+            shown = [f"region {i + 1} ({names[i]!r})" for i in rows[:_MOST_SHOWN]]
             raise refusal(
-                f"{where}: {column} of region {row + 1} ({names[row]!r}) must be "
-                f"{expected}, got {given[column][row]!r}."
+                f"{where}: {column} of {_listed(shown, len(rows))} must be {expected}, "
+                f"got {given[column].tolist()[rows[0]]!r}."
             )
-    lower = names.str.lower()
-    again = lower.index[lower.isin(lower[lower.duplicated()][:1])]
-    if len(again):
-        rows = " and ".join(map(str, again + 1))
-        raise refusal(f"{where}: {names[again[1]]!r} stands twice: regions {rows}.")
     table = table.assign(name=names, hemisphere=sides, **numbers)
     table["freesurfer_id"] = labels.astype(int)
-    extra = [name for name in table if name not in (*COLUMNS, "index")]
-    return table[[*COLUMNS, *extra]]
+    return table[[*COLUMNS, *(c for c in table if c not in (*COLUMNS, "index"))]]

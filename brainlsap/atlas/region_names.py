@@ -117,10 +117,11 @@ def nearest_names(
     """Return at most three names that are spelt most like an unknown one."""
     side, core = split_name(name)
     side = side or hemisphere
-    cores: dict[str, list[str]] = {}
-    for candidate in names:
-        its_side, its_core = split_name(candidate)
-        if side is None or its_side is None or its_side == side:
-            cores.setdefault(its_core, []).append(candidate)
-    close = get_close_matches(core, list(cores), n=3, cutoff=0.6)
-    return [candidate for core in close for candidate in cores[core]][:3]
+    parts = [(candidate, *split_name(candidate)) for candidate in names]
+    fitting = [
+        (x, core) for x, its, core in parts if None in (side, its) or its == side
+    ]
+    close = get_close_matches(core, {core for _, core in fitting}, n=3, cutoff=0.6)
+    return [candidate for one in close for candidate, core in fitting if core == one][
+        :3
+    ]

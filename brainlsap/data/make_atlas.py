@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.atlas.atlas import complete_regions
+from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.row_order import read_labels
@@ -39,113 +39,132 @@ def make_atlas(
         FreeSurfer's stats of NAME are then read by name.
     labels : path, optional
         Names of the regions in order: a column `name` (or `region`, `roi`, `label`
-        ...), also `hemisphere`, `x`, `y`, `z` (mm) or further ones, and the number of
-        each label in `image` (`index`, `id`, `no` ...); or a lookup table like
-        FreeSurferColorLUT.txt; or a name on each line.
+        ...), also `hemisphere`, `structure`, `x`, `y`, `z` (mm) or further ones, and
+        the number of each label in `image` (`index`, `id`, `no` ...); or lines of a
+        number and a name, as of FreeSurfer, MRtrix, AAL or ITK-SNAP; or a name on each
+        line, which counts labels from 1.
     image : path, optional
-        NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass.
-        Labels that the image does not hold are left out.
+        NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass,
+        and say the sides that names do not. Labels that the image does not hold are
+        left out.
 
     Returns
     -------
     Atlas
-        As `load_atlas(folder)` reads it.
+        As `load_atlas(folder)` reads it; `settings["notes"]` say what was left out.
 
     Raises
     ------
     ParameterError
         Where neither `annot` nor `labels` names the regions, or the folder exists.
     FileFormatError
-        Where a file cannot be read, names and labels differ, or names stand twice.
+        Where a file cannot be read, names and labels differ, names stand twice, or
+        regions lie outside of the brain or on another side than their names say.
     """
-    from nibabel.freesurfer import write_annot
+    import nibabel
 
+    files: list[object] = [annot, labels, image]
+    if wrong := [x for x in files if not isinstance(x, str | Path | None)]:
+        raise ParameterError(f"files must be given as paths, got {type(wrong[0])}.")
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
     settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()]}
+    volume = None if image is None else _read_image(image)
     sides = {} if annot is None else _read_pair(Path(annot))
     if annot is not None:
         known = Path(annot).name[3:].removesuffix(".annot")
         settings |= {"annotation": known, "segmentation": f"{known}+aseg.mgz"}
-    if labels is not None:
-        table = read_labels(labels)
-        table = table[table["index"] != "0"].reset_index(drop=True)
-    else:
-        rows = [
-            (name, side, name)
-            for side, (_, names) in sides.items()
-            for name in names
-            if not is_outside(name)
-        ]
-        table = pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
-    said = table["name"].map(lambda name: split_name(name)[0])
-    table = table.rename(columns={find_column(table, SIDE_COLUMNS): "hemisphere"})
+    table = _name_regions(labels, volume, sides)
+    if volume is not None:
+        named, table = table["name"], _place(table, volume, str(image))
+        absent = listed(named[~named.isin(table["name"])], 8)
+        settings["notes"] = [f"left out, not in the image: {absent}"] if absent else []
     if "hemisphere" not in table:
-        table["hemisphere"] = said.fillna("M")
-    elif table["name"].duplicated().any():  # one name serves both sides
-        side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
-        sided = side.str.lower() + "h_" + table["name"]
-        table["name"] = table["name"].where(said.notna() | side.isna(), sided)
-    if "index" in table and (numbers := table.pop("index")).ne("").all():
-        table["freesurfer_id"] = numbers
+        table["hemisphere"] = find_sides(table)
+    regions = complete_regions(table, str(labels or annot))
     with fill_folder(folder) as partial:
-        if image is not None:
-            table = _place_in_image(table, Path(image), partial / "parcellation.nii.gz")
-        regions = complete_regions(table, str(labels or annot))
+        if volume is not None:
+            nibabel.save(volume, partial / "parcellation.nii.gz")
         for side, (codes, names) in sides.items():
             colours = np.outer(np.arange(1, len(names) + 1), [67, 149, 1, 0]) % 256
             path = partial / f"{side.lower()}h.annot"
-            write_annot(path, codes, colours, names, fill_ctab=True)
+            coarse = codes[: _N_VERTICES[0]]
+            nibabel.freesurfer.write_annot(path, coarse, colours, names, fill_ctab=True)
         if annot is not None and regions["x"].isna().all():
             atlas = Atlas(Path(folder).name, regions)
             table[["x", "y", "z"]] = _centres_on_surface(atlas, Path(annot)).round(1)
             settings["space"] = "MNI305"
         write_tsv(table, partial / "regions.tsv")
-        text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
-        (partial / "atlas.json").write_text(text, encoding="utf-8")
+        (partial / "atlas.json").write_text(json.dumps(settings, indent=2) + "\n")
     return load_atlas(folder)
+
+
+def _read_image(path: str | Path) -> Any:
+    """Return an image, its voxels in memory."""
+    import nibabel
+
+    with reading(path, "an image of labels"):
+        volume: Any = nibabel.load(path)
+        voxels = np.asarray(volume.dataobj)
+        return nibabel.Nifti1Image(voxels, volume.affine, dtype=voxels.dtype)
+
+
+def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFrame:
+    """Return the regions of a table of labels, or else those of annotations."""
+    if labels is not None:
+        present = [] if volume is None else np.setdiff1d(volume.dataobj, [0]).tolist()
+        table = read_labels(labels, present)
+        table = table[table["index"] != "0"].reset_index(drop=True)
+        table["freesurfer_id"] = table.pop("index")
+    else:
+        pairs = [(name, side) for side, (_, names) in sides.items() for name in names]
+        rows = [(name, side, name) for name, side in pairs if not is_outside(name)]
+        table = pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
+    table = table.rename(columns={find_column(table, SIDE_COLUMNS): "hemisphere"})
+    if "hemisphere" in table and table["name"].duplicated().any():
+        side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
+        sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides
+        is_bare = table["name"].map(split_name).str[0].isna() & side.notna()
+        table["name"] = table["name"].mask(is_bare, sided)
+    return table
 
 
 def _read_pair(left: Path) -> dict[str, tuple[np.ndarray, list[str]]]:
     """Return the number of each vertex' name, and the names, of both hemispheres."""
     if not left.name.startswith("lh."):
         raise ParameterError(f"annot= must be a file lh.NAME.annot, got {left.name}.")
-    found = {}
-    for side in "LR":
-        path = left.with_name(f"{side.lower()}{left.name[1:]}")
-        codes, names = read_annotation(path)
+    files = {side: left.with_name(f"{side.lower()}{left.name[1:]}") for side in "LR"}
+    found = {side: read_annotation(path) for side, path in files.items()}
+    for side, (codes, _) in found.items():
         if len(codes) not in _N_VERTICES:
             raise FileFormatError(
-                f"{path}: {len(codes)} vertices; expected one of {_N_VERTICES}, as of "
-                "fsaverage5, fsaverage6 and fsaverage. Map it by mri_surf2surf."
+                f"{files[side]}: {len(codes)} vertices; expected one of {_N_VERTICES}, "
+                "as of fsaverage5, fsaverage6 and fsaverage. Map it by mri_surf2surf."
             )
-        found[side] = codes[: _N_VERTICES[0]], names
     return found
 
 
-def _place_in_image(table: pd.DataFrame, image: Path, copy: Path) -> pd.DataFrame:
-    """Return the regions that an image holds, with their centres of mass; copy it."""
-    import nibabel
+def _place(table: pd.DataFrame, volume: Any, image: str) -> pd.DataFrame:
+    """Return the regions that an image holds, with their centres of mass."""
+    from nibabel.affines import apply_affine
     from scipy.ndimage import center_of_mass
 
-    with reading(image, "an image of labels"):
-        volume: Any = nibabel.load(image)
-        voxels = np.asarray(volume.dataobj)
-        nibabel.save(nibabel.Nifti1Image(voxels, volume.affine), copy)
-    if "freesurfer_id" not in table:
+    voxels = np.asarray(volume.dataobj)
+    if not any(table.get("freesurfer_id", ())):
         table["freesurfer_id"] = range(1, len(table) + 1)
-    numbers, present = table["freesurfer_id"].astype(int), np.setdiff1d(voxels, [0])
-    unnamed = np.setdiff1d(present, numbers)
+    numbers = pd.to_numeric(table["freesurfer_id"], errors="coerce")
+    unnamed = np.setdiff1d(voxels, [0, *numbers])
     if len(unnamed):
         raise FileFormatError(
             f"{image}: labels {listed(map(str, unnamed.tolist()), 8)} have no name in "
-            "labels=. Name them, or set their voxels to 0."
+            f"labels=, which names {numbers.min():g} to {numbers.max():g} (without "
+            "numbers, 1 is the first). Write 2001 Precentral_L ..., or set them to 0."
         )
-    is_there = numbers.isin(present)
+    is_there = numbers.isin(np.unique(voxels))
+    table = table[is_there].reset_index(drop=True)
     places = center_of_mass(np.ones(voxels.shape), voxels, numbers[is_there].to_numpy())
-    places = nibabel.affines.apply_affine(volume.affine, places).round(1)
-    xyz = pd.DataFrame(places, columns=[*"xyz"])
-    return table[is_there].reset_index(drop=True).assign(**xyz)
+    table[["x", "y", "z"]] = apply_affine(volume.affine, places).round(1)
+    return table
 
 
 def _centres_on_surface(atlas: Atlas, left: Path) -> np.ndarray:
@@ -155,6 +174,6 @@ def _centres_on_surface(atlas: Atlas, left: Path) -> np.ndarray:
         middle = (fsaverage5(side, "white")[0] + fsaverage5(side, "pial")[0]) / 2
         path = left.with_name(f"{side.lower()}{left.name[1:]}")
         labels = atlas.vertex_labels(side, path)[: len(middle)]
-        for row in np.unique(labels[labels >= 0]):
-            centres[row] = middle[labels == row].mean(axis=0)
+        means = pd.DataFrame(middle).groupby(labels).mean().drop(-1, errors="ignore")
+        centres[means.index] = means
     return centres

@@ -4,11 +4,13 @@ An order is taken without being asked for only where one documented tool writes
 matrices of that size. Everything else is refused, with all that such a size may mean.
 """
 
+import csv
 import json
 import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
+from brainlsap.atlas.region_names import HEMISPHERE_WORDS
 from brainlsap.data.tables import (
     INDEX_COLUMNS,
     NAME_COLUMNS,
@@ -23,7 +26,6 @@ from brainlsap.data.tables import (
     read_lines,
     read_table,
     sniff_delimiter,
-    split_cells,
 )
 from brainlsap.exceptions import FileFormatError, check_choice, reading
 
@@ -179,61 +181,79 @@ def are_counts(names: Sequence[str]) -> bool:
     return list(names) in (numbers[:-1], numbers[1:])
 
 
-def read_labels(path: str | Path) -> pd.DataFrame:
+def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFrame:
     """Read names of regions, one a line: columns `index` ("" where none), `name` ...
 
     Of a table with a header (`NAME_COLUMNS`) all columns are returned, heads in lower
-    case. Without one it is a list, or a lookup table as of FreeSurfer and MRtrix: a
-    number, one or more names of which the last counts, a colour.
+    case. A line of a list or lookup table is a name, and whole numbers before and
+    behind it. Of several such columns that one is the index which has the labels
+    `present` in an image, or else the first.
     """
     lines = read_lines(path)
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
-    first, *rest = [split_cells(line, sniff_delimiter(line)) for line in lines]
-    if find_column(first, NAME_COLUMNS) is None:
-        columns = list(zip(*rest, strict=False))
-        is_table = sniff_delimiter(lines[0]) or any(map(are_numbers, columns))
-        if is_table and len(first) > 1 and not any(map(str.isdecimal, first)):
-            raise FileFormatError(
-                f"{path}: no column of names among {', '.join(map(repr, first))}; "
-                f"understood are {', '.join(NAME_COLUMNS)}, and for their numbers "
-                f"{', '.join(filter(None, INDEX_COLUMNS))}. Rename the columns."
-            )
-        cells = [
-            (row[0], next((c for c in row[::-1] if not c.isdecimal()), row[-1]))
-            if row[0].isdecimal() and len(row) > 1
-            else ("", " ".join(c for c in row if not c.isdecimal()) or row[0])
-            for row in (first, *rest)
-        ]
-        return pd.DataFrame(cells, columns=["index", "name"])
-    table = read_table(path).fillna("")
-    table.columns = table.columns.str.lower()
-    numbers = [head for head in table if are_numbers(table[head])]
-    texts = [head for head in table if head not in numbers]
+    delimiter = sniff_delimiter(lines[0])
+    cut = csv.reader(lines, delimiter=delimiter or " ", skipinitialspace=True)
+    rows = [[cell.strip() for cell in row if cell.strip()] or [""] for row in cut]
+    has_number = any(map(str.isdecimal, rows[0]))
+    is_list = has_number or find_column(rows[0], NAME_COLUMNS) is None
+    if is_list:
+        table = _read_list(path, rows, delimiter is not None)
+    else:
+        table = read_table(path).fillna("").rename(columns=str.lower)
+    texts = [head for head in table if not are_numbers(table[head])]
     name = find_column(texts, NAME_COLUMNS) or find_column(table, NAME_COLUMNS)
-    numbers = [head for head in numbers if head != name]
-    index = find_column(numbers, (*INDEX_COLUMNS, *NAME_COLUMNS))
+    numbers = [head for head in table if head not in (*texts, name)]
+    wanted = {str(number).removesuffix(".0") for number in present}
+    fitting = [head for head in numbers if wanted.issubset(table[head])] or numbers
+    others = fitting if wanted or is_list else ()
+    index = find_column(fitting, (*INDEX_COLUMNS, *NAME_COLUMNS, *others))
     names, counts = table.pop(name), "" if index is None else table.pop(index)
-    return table.assign(index=counts, name=names)
+    table = table.assign(index=counts, name=names)
+    return table[["index", "name"]] if is_list else table
+
+
+def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.DataFrame:
+    """Return columns of numbers ("0" ...) and `name` of lines that have no header.
+
+    Behind a short name (MRtrix, AAL) the last word is the name, if it is no side and
+    tells as much as all of them.
+    """
+    first, *rest = rows
+    is_table = is_cut or any(map(are_numbers, zip(*rest, strict=False)))
+    if is_table and len(first) > 1 and not any(map(str.isdecimal, first)):
+        raise FileFormatError(
+            f"{path}: no column of names among {', '.join(map(repr, first))}; "
+            f"understood are {', '.join(NAME_COLUMNS)}, and for their numbers "
+            f"{', '.join(filter(None, INDEX_COLUMNS))}. Rename the columns."
+        )
+    numbers = [[c for c in row if c.isdecimal() and len(row) > 1] for row in rows]
+    words = [[c for c in row if not c.isdecimal()] or row[-1:] for row in rows]
+    names, last = [" ".join(part) for part in words], [part[-1] for part in words]
+    is_side = not HEMISPHERE_WORDS.keys().isdisjoint(map(str.lower, last))
+    has_two = is_cut or rows[0][-1].isdecimal()  # names, or words of one name
+    if has_two and not is_side and len(set(last)) == len(set(names)):
+        names = last
+    columns = enumerate(zip_longest(*numbers, fillvalue=""))
+    return pd.DataFrame({str(i): cells for i, cells in columns} | {"name": names})
 
 
 def are_numbers(cells: Iterable[str]) -> bool:
-    """Return whether all cells are whole numbers."""
-    return all(map(str.isdecimal, cells))
+    """Return whether all cells that are not empty are whole numbers."""
+    return all(map(str.isdecimal, filter(None, cells)))
 
 
 def read_names(path: str | Path) -> tuple[str, ...]:
     """Read the names of a matrix's rows; numbers that count them decide their order."""
-    table = read_labels(path)
-    return _in_counted_order(table["index"].tolist(), table["name"].tolist())
+    return _in_counted_order(read_labels(path))
 
 
-def _in_counted_order(numbers: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def _in_counted_order(table: pd.DataFrame) -> tuple[str, ...]:
     """Return names in the order of numbers that count them, else as they are."""
-    if len(numbers) and are_counts(sorted(numbers, key=lambda n: (len(n), n))):
-        place = dict(zip(numbers, names, strict=True))
-        return tuple(place[number] for number in sorted(place, key=int))
-    return tuple(names)
+    numbers = sorted(table["index"], key=lambda number: (len(number), number))
+    if are_counts(numbers):
+        table = table.set_index("index").loc[numbers]
+    return tuple(table["name"])
 
 
 def _bids_nodes(path: Path) -> tuple[str, ...] | None:
@@ -258,5 +278,5 @@ def _bids_nodes(path: Path) -> tuple[str, ...] | None:
                 f"{files}; expected every index once. Give each node its own."
             )
     if not indices:
-        return _in_counted_order(nodes["index"].tolist(), nodes["name"].tolist())
+        return _in_counted_order(nodes)
     return tuple(known[index][0] for index in indices)

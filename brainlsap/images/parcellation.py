@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from nibabel.affines import from_matvec
+from scipy.ndimage import find_objects
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import as_text, split_name
@@ -87,18 +88,16 @@ def read_label_image(
             "nearest neighbour."
         )
     # the part with labels and a layer around it: a quarter of most images
-    others = ((1, 2), (0, 2), (0, 1))
-    spans = [np.flatnonzero((values > 0).any(axis=axes)) for axes in others]
-    box = tuple(slice(max(int(one[0]) - 1, 0), int(one[-1]) + 2) for one in spans)
+    (tight,) = find_objects((values > 0).astype(np.int8))
+    box = tuple(slice(max(part.start - 1, 0), part.stop + 1) for part in tight)
     values = np.ascontiguousarray(values[box])
     affine = affine @ from_matvec(np.eye(3), [part.start for part in box])
     counts = np.bincount(values.ravel())
     names, note = _name_labels(path, np.flatnonzero(counts[1:]) + 1, atlas, labels)
     # what FreeSurfer is known to have beside the regions is left out, too
     beside = set(freesurfer_labels().values())
-    meant = [
-        n for n, x in names.items() if x not in beside or atlas.find(x) is not None
-    ]
+    out = {n for n, x in names.items() if x in beside and atlas.find(x) is None}
+    meant = [n for n in names if n not in out]
     try:
         rows, _ = atlas.rows([names[n] for n in meant])
     except RegionNameError as error:
@@ -123,7 +122,7 @@ def _name_labels(
         labels = beside
     numbers = present.tolist()
     if labels is not None:
-        table = read_label_table(labels, atlas)
+        table = read_label_table(labels, atlas, numbers)
         if unnamed := [str(n) for n in numbers if n not in table]:
             raise FileFormatError(
                 f"{path}: labels= names {len(table)} labels, but not "
@@ -132,8 +131,7 @@ def _name_labels(
         return {n: table[n] for n in numbers}, "labels named by a table"
     if known := known_labels(numbers, atlas):
         return known
-    others = available_atlases()
-    fitting = [name for name in others if known_labels(numbers, load_atlas(name))]
+    fitting = [n for n in available_atlases() if known_labels(numbers, load_atlas(n))]
     hint = f" They fit {' or '.join(fitting)}." if fitting else ""
     raise FileFormatError(
         f"{path}: the labels are not known for {atlas.name}: found "
@@ -160,7 +158,9 @@ def known_labels(
     return None
 
 
-def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
+def read_label_table(
+    labels: Labels, atlas: Atlas, present: Sequence[int] = ()
+) -> dict[int, str]:
     """Return the name of every label.
 
     `labels` is a file as :func:`.read_labels` reads it: a lookup table of FreeSurfer or
@@ -173,17 +173,14 @@ def read_label_table(labels: Labels, atlas: Atlas) -> dict[int, str]:
             "labels must be a table or names by number, such as "
             f"dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    rows, table = read_labels(labels), dict[int, str]()
-    for number, name in zip(rows["index"], rows["name"], strict=True):
-        if not number.isdecimal():
+    rows = read_labels(labels, present)
+    rows = rows[rows["index"] != ""]
+    again = rows[rows["index"].duplicated(keep=False)].drop_duplicates()
+    for number, some in again.groupby("index")["name"]:
+        if len(some) > 1 and {*map(atlas.find, some)} != {None}:
             raise FileFormatError(
-                f"{labels}: expected a label's number and its name in every line, or "
-                f"the columns index and name; got {f'{number} {name}'.strip()!r:.60}."
-            )
-        first = table.setdefault(int(number), name)
-        if first != name and {atlas.find(first), atlas.find(name)} != {None}:
-            raise FileFormatError(
-                f"{labels}: the label {number} is {first} and {name}; expected one "
+                f"{labels}: the label {number} is {' and '.join(some)}; expected one "
                 "name for each number. Keep the one that the image means."
             )
-    return table
+    rows = rows.drop_duplicates("index")
+    return dict(zip(rows["index"].astype(int), rows["name"], strict=True))

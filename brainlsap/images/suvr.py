@@ -176,12 +176,13 @@ def extract_suvr(
 
 def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation say one space."""
-    spaces = []
-    for path, unsaid in ((pet, "?"), (parcellation, "t1w")):
+
+    def space_of(path: str | Path, unsaid: str) -> str:
         found = re.search(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
         space = found[1].lower() if found else unsaid
-        spaces.append("t1w" if space in _OWN_SPACE else space)
-    if spaces[0] != spaces[1]:
+        return "t1w" if space in _OWN_SPACE else space
+
+    if space_of(pet, "?") != space_of(parcellation, "t1w"):
         raise ParameterError(
             f"{pet}: nothing says that it is in the space of {Path(parcellation).name}."
             " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "

@@ -180,11 +180,10 @@ def build_connectome(
     counts, values, shares = total
     if weight == "mean_length":
         values = np.divide(values, shares, np.zeros_like(values), where=shares > 0)
-    places = np.array([-1, *(image.positions.get(label, -1) for label in labelled)])
-    kept = np.flatnonzero(places >= 0)
+    rows, kept = [*image.positions.values()], [codes[n] for n in image.positions]
     matrix = np.zeros((len(atlas), len(atlas)))
     both = values + np.triu(values, 1).T
-    matrix[np.ix_(places[kept], places[kept])] = both[np.ix_(kept, kept)]
+    matrix[np.ix_(rows, rows)] = both[np.ix_(kept, kept)]
     n_kept = int(counts[np.ix_(kept, kept)].sum())
     n_unassigned = n_streamlines - int(counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept

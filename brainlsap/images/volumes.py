@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from brainlsap.exceptions import FileFormatError, ParameterError, reading
+from brainlsap.exceptions import ParameterError, reading
 
 # Rounded to this many digits, halves of voxels are halves whatever the arithmetic.
 _DIGITS = 6
@@ -56,9 +56,8 @@ def read_transform(
     and FreeSurfer's matrices need the grids of both images.
     """
     if isinstance(transform, str | Path):
-        matrix = _read_registration(Path(transform), moving, fixed)
-    else:
-        matrix = np.eye(4) if transform is None else np.asarray(transform, dtype=float)
+        transform = _read_registration(Path(transform), moving, fixed)
+    matrix = np.eye(4) if transform is None else np.asarray(transform, dtype=float)
     if matrix.shape != (4, 4) or not _is_invertible(matrix):
         raise ParameterError(
             f"transform must be a 4 x 4 matrix that can be inverted, got {matrix!r:.60}"
@@ -67,14 +66,10 @@ def read_transform(
 
 
 def _read_registration(path: Path, moving: str | Path, fixed: str | Path) -> np.ndarray:
-    try:
-        from nitransforms.linear import load
-    except ImportError as error:
-        raise FileFormatError(
-            f"{path}: registrations need nitransforms; pip install 'brainlsap[tract]'."
-        ) from error
     kind = "fs" if path.suffix.lower() == ".lta" else "itk"
-    with reading(path, f"a linear registration ({kind}, or 16 numbers of FSL)"):
+    with reading(path, f"a linear registration ({kind}, FSL) by brainlsap[tract]"):
+        from nitransforms.linear import load
+
         with suppress(ValueError):  # of words or bytes, of ITK
             if kind == "itk" and np.loadtxt(path).size == 16:
                 kind = "fsl"

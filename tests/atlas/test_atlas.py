@@ -109,10 +109,7 @@ def test_rows_of_a_file_are_found_by_name():
     assert (atlas.rows(["lh_insula"])[0] >= 0).sum() == 1
     with pytest.raises(RegionNameError, match="'lh_q'"):
         atlas.rows(["lh_q"])
-
-
-def test_whole_numbers_are_freesurfers_labels():
-    atlas = load_atlas("desikan82")
+    # whole numbers are FreeSurfer's labels
     rows, dropped = atlas.rows(["0", "1002", "1001", "251"])
     assert rows[:3].tolist() == [2, 1, -1]
     assert dropped == ("0", "251")
@@ -128,7 +125,7 @@ def test_names_alone_make_an_atlas():
     atlas = Atlas.from_names(["a", "b"], "LR", place)
     assert atlas.regions["hemisphere"].tolist() == ["L", "R"]
     np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
-    with pytest.raises(ParameterError, match=r"'B' stands twice: regions 2 and 3\."):
+    with pytest.raises(ParameterError, match=r"region 2 \('b'\), region 3 .* no other"):
         Atlas.from_names(["a", "b", "B"])
     for wrong in (place / 1000, place + 200, place[:1]):
         with pytest.raises(ParameterError, match=r"coordinates must .*\(2, 3\).* mm"):
@@ -199,9 +196,8 @@ def test_a_table_that_cannot_be_used_is_refused(own, lines, message):
 
 
 def test_an_unknown_atlas_is_refused_with_the_list():
-    with pytest.raises(
-        ParameterError, match=r"must be one of desikan82, destrieux160, sch.*'aal'"
-    ):
+    said = r"must be one of desikan82, destrieux160, sch.*'aal'"
+    with pytest.raises(ParameterError, match=said):
         load_atlas("aal")
 
 
@@ -256,7 +252,7 @@ def test_labels_are_read_by_name_and_not_by_position(own, tmp_path):
 
     atlas = draw(["Unknown", "north", "west"], [1, 1, 2, 0, 2, -1, 1])
     assert atlas.vertex_labels("L").tolist() == [1, 1, 0, -1, 0, -1, 1]
-    with pytest.raises(FileFormatError, match=r"no surface labels .*rh.annot"):
+    with pytest.raises(FileFormatError, match=r"rh\.annot: no such file"):
         atlas.vertex_labels("R")
     atlas = draw(["Unknown", "nort", "west"], [0, 1, 2, 0, 0, 0, 0])
     with pytest.raises(FileFormatError, match=r"'nort' \(nearest: lh_north"):

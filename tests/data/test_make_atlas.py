@@ -30,21 +30,32 @@ LABELS = {
     "b.tsv": "ROI_name\tnumber\themi\nHeschl_R\t9\tr\nHeschl_L\t7\tL\nVermis\t30\tM\n",
     "c.csv": "Label,region_name\n9,Heschl_R\n7,Heschl_L\n30,Vermis\n",
     "d.csv": "roi;no\nHeschl_R;9\nHeschl_L;7\nVermis;30\n",
+    "spm.txt": "1 Heschl_R 9\n2 Heschl_L 7\n3 Vermis 30\n",
+    "aal.txt": "HR\tHeschl_R\t9\nHL\tHeschl_L\t7\nV\tVermis\t30\n",
+    "last.txt": "Heschl R 9\nHeschl L 7\nVermis 30\n",
+    "words.txt": "9 Heschl R\n7 Heschl L\n30 Vermis\n",
+    "itk.txt": '0 0 0 0 0 0 0 "Clear Label"\n9 255 0 0 1 1 1 "Heschl R"\n'
+    '7 255 0 0 1 1 1 "Heschl L"\n30 9 0 0 1 1 1 "Vermis"\n',
 }
 
 
 @pytest.mark.parametrize("name", [*LABELS, "a.xlsx"])
-def test_an_image_with_a_table_gives_names_and_centres(tmp_path, image, write, name):
+def test_an_image_with_a_table_gives_names_and_centres(
+    tmp_path, image, write, capsys, name
+):
     labels = write(name, LABELS.get(name, ""))
     if name == "a.xlsx":
         pytest.importorskip("openpyxl", reason="openpyxl is absent")
         pd.read_csv(write("a.csv", LABELS["a.csv"])).to_excel(labels, index=False)
     out = tmp_path / "heschl"
-    assert (
-        main(["atlas", str(out), "--labels", str(labels), "--image", str(image)]) == 0
-    )
+    files = ["--labels", str(labels), "--image", str(image)]
+    assert main(["atlas", str(out), *files]) == 0
     atlas = load_atlas(out)
-    assert atlas.full_names == ("Heschl_R", "Heschl_L", "Vermis")
+    names = [name.replace(" ", "_") for name in atlas.full_names]
+    assert names == ["Heschl_R", "Heschl_L", "Vermis"]
+    told = capsys.readouterr().out
+    assert "Sides: 1 left, 1 right, 1 in the middle\nSubcortex: none\n" in told
+    assert f"Next: brainlsap check STUDY --atlas {out}" in told
     np.testing.assert_allclose(atlas.coordinates[:, 0], [20, -20, 0])
     np.testing.assert_allclose(atlas.coordinates[:, 1:], [[6, 10]] * 3)
     assert atlas.regions["freesurfer_id"].tolist() == [9, 7, 30]
@@ -52,15 +63,33 @@ def test_an_image_with_a_table_gives_names_and_centres(tmp_path, image, write, n
     assert (out / "parcellation.nii.gz").is_file()
     if name.startswith("a."):
         assert atlas.regions["network"].tolist() == ["a", "a", ""]
+        assert "left out, not in the image: Gone" in told
+
+
+def test_sides_and_places_must_be_those_of_the_brain(tmp_path, image, write):
+    def make(*names):
+        lines = map("{} {}\n".format, (9, 7, 30), names)
+        labels = write("l.txt", "".join(lines))
+        return make_atlas(tmp_path / names[0], labels=labels, image=image)
+
+    atlas = make("Heschl droite", "Heschl gauche", "Vermis")
+    assert atlas.regions["hemisphere"].tolist() == ["R", "L", "M"]
+    said = (
+        r"x of region 1 \('Heschl L'\), region 2 .* flipped, .* exchanged.*, got 20\."
+    )
+    with pytest.raises(FileFormatError, match=said):
+        make("Heschl L", "Heschl R", "Vermis")
+    voxels = np.asarray(nib.load(image).dataobj)
+    nib.save(nib.Nifti1Image(voxels, np.diag([5.0, 5, 5, 1])), image)
+    said = r"x of region 1 \('x'\) must be inside of the brain .* affine .*, got 110\."
+    with pytest.raises(FileFormatError, match=said):
+        make("x", "y", "z")
 
 
 def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     labels = write("e.csv", "Gebiet,Nr\nHeschl_L,7\n")
     for given, said in (
-        (
-            ["--labels", labels],
-            "among 'Gebiet', 'Nr'; understood are name, region, region_name, roi",
-        ),
+        (["--labels", labels], "'Nr'; understood are name, region, region_name, roi"),
         ([], "--annot or --labels must name the regions"),
         (["--annot", labels], "error: --annot must be a file lh.NAME.annot"),
     ):
@@ -111,13 +140,22 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     labels = write("a.csv", "No,name\n7,Heschl_L\n")
     with pytest.raises(FileFormatError, match="labels 9, 30 have no name in labels="):
         make_atlas(tmp_path / "out", labels=labels, image=image)
+    lines = write("l.txt", "Heschl_R\nHeschl_L\n")
+    with pytest.raises(FileFormatError, match=r"which names 1 to 2 \(without numbers"):
+        make_atlas(tmp_path / "out", labels=lines, image=image)
+    with pytest.raises(ParameterError, match=r"given as paths, got .*DataFrame"):
+        make_atlas(tmp_path / "out", labels=pd.DataFrame())
+    with pytest.raises(
+        FileFormatError, match=r"brainlsap atlas NAME --labels FILE --im"
+    ):
+        load_atlas(image)
     with pytest.raises(ParameterError, match="annot= or labels= must name the regions"):
         make_atlas(tmp_path / "out", image=image)
     with pytest.raises(FileFormatError, match="9 vertices; expected one of"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
     with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
         make_atlas(tmp_path / "out", annot=labels)
-    with pytest.raises(FileFormatError, match=r"b\.txt: 'a' stands twice: regions 1 a"):
+    with pytest.raises(FileFormatError, match=r"b\.txt: name of region 1.* no other"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
     names = write("c.txt", "lh_north\nrh_north\n")
     with pytest.raises(FileFormatError, match="'south'"):

@@ -84,14 +84,11 @@ def test_means_equal_the_slow_truth(brain, tiny, tmp_path, rewrite, has_holes):
     assert np.isnan(found.shift_mm)  # no whole brain
 
 
-def flip(values, affine):
+def turn(values, affine):
+    """Flip an axis, and change their order."""
     step = np.eye(4)
     step[1, 1], step[1, 3] = -1, values.shape[1] - 1
-    return values[:, ::-1], affine @ step
-
-
-def swap(values, affine):
-    return values.transpose(2, 0, 1), affine[:, [2, 0, 1, 3]]
+    return values[:, ::-1].transpose(2, 0, 1), (affine @ step)[:, [2, 0, 1, 3]]
 
 
 def pad(values, affine):
@@ -100,11 +97,8 @@ def pad(values, affine):
     return np.pad(values, ((2, 0), (1, 2), (3, 1))), affine @ step
 
 
-@pytest.mark.parametrize("change", [flip, swap, pad])
-def test_the_same_image_on_other_axes_gives_the_same(
-    brain, tiny, tmp_path, rewrite, change
-):
-    other = rewrite(brain[0], tmp_path / "other.nii", change)
+def test_the_same_image_on_other_axes_gives_the_same(brain, tiny, tmp_path, rewrite):
+    other = rewrite(brain[0], tmp_path / "other.nii", lambda v, a: pad(*turn(v, a)))
     one = extract(*brain, tiny)
     two = extract(other, brain[1], tiny)
     np.testing.assert_allclose(two.table["suvr"], one.table["suvr"], rtol=1e-6)

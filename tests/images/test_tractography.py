@@ -117,24 +117,6 @@ def test_blocks_and_threads_do_not_matter(tmp_path, counted, monkeypatch):
     assert one.n_kept == whole.n_kept > 0
 
 
-@pytest.mark.parametrize("axes", [(1, 2, 0), (2, 1, 0)])
-@pytest.mark.parametrize("flipped", [0, 2])
-def test_the_order_of_voxels_in_the_file_does_not_matter(
-    tmp_path, counted, axes, flipped
-):
-    image = draw_labels(OBLIQUE, 0.3)
-    lines = draw_lines(image, 80)
-    first = build_connectome(*save(tmp_path, image, lines), counted)
-    step = np.eye(4)
-    step[flipped, flipped], step[flipped, 3] = -1, SHAPE[flipped] - 1
-    labels = np.flip(np.asarray(image.dataobj), flipped).transpose(axes)
-    affine = (image.affine @ step)[:, [*axes, 3]]
-    other = nibabel.Nifti1Image(np.ascontiguousarray(labels), affine)
-    again = build_connectome(*save(tmp_path, other, lines), counted)
-    np.testing.assert_array_equal(again.matrix, first.matrix)
-    assert first.matrix.sum() > 0
-
-
 def test_regions_come_by_name_and_others_are_counted(tmp_path, tiny):
     labels = np.zeros((8, 1, 1), dtype=np.int32)
     # lh_a, cerebellum, white matter, rh_a, and the five others
