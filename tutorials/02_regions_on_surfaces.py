@@ -9,6 +9,7 @@
 # %%
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nibabel as nib
 import numpy as np
 import pandas as pd
@@ -132,6 +133,24 @@ try:
     plot_regions({"lh_G_precunius": 1.0})
 except RegionNameError as error:
     print(error)
+
+# %% [markdown]
+# `plot_regions(pd.read_csv("t.csv").set_index("region"))` draws the values of a file,
+# each column as a map. Beside other axes a brain stands in a SubFigure, as it fills
+# several axes; `outline` marks regions, and labels them.
+
+# %%
+page = plt.figure(figsize=(7, 2.8))
+left, right = page.subfigures(1, 2, width_ratios=[1, 2])
+axes = left.subplots()
+left.subplots_adjust(left=0.28, bottom=0.2)
+axes.hist(ranking["relative_scale"], bins=20)
+axes.set(xlabel="relative scale", ylabel="regions")
+marked = {"lh_G_precuneus": "precuneus", "rh_S_central": "central sulcus"}
+relative = ranking.set_index("region")["relative_scale"]
+views = ["lateral", "medial"]
+plot_regions(relative, cohort.atlas, views=views, outline=marked, figure=right)
+page.savefig(figures / "02_beside_axes.png", dpi=110)
 
 # %% [markdown]
 # ## An atlas of your own

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, Normalize, to_rgba
+from matplotlib.colors import Colormap, ListedColormap, Normalize, to_rgba
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path as Shape
 from matplotlib.patheffects import Normal, Stroke, withStroke
 from matplotlib.pyplot import get_cmap
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Affine2D
 from sklearn.isotonic import IsotonicRegression
 
 from brainlsap.atlas import Atlas, load_atlas
@@ -30,14 +32,16 @@ from brainlsap.report.tables import shortened
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
-NARROWEST, WIDEST = 60, 400
-STEPS = [1, 2, 2.5, 5, 10]
-"""Between ticks of a colour bar, times a power of ten."""
+DIVERGING = (  # as matplotlib's list of them, and nilearn's
+    *("PiYG", "PRGn", "BrBG", "PuOr", "RdGy", "RdBu", "RdYlBu", "RdYlGn", "Spectral"),
+    *("coolwarm", "bwr", "seismic", "berlin", "managua", "vanimo"),
+    *("cold_hot", "cold_white_hot", "blue_red"),
+)
 MOST_DOTS = 40
-SMALLEST, TALLEST, TALLEST_BAR = 12.0, 48.0, 43.0
-"""Of a row: views that would be smaller stand on more lines; the colour bar; in mm."""
-HEAD, GAP, LETTER, LABEL = 6.0, 2.0, 1.35, 3.2
-"""Of titles, between views, a letter of 7 or 8 points, a line of labels; in mm."""
+SMALLEST, TALLEST, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
+"""Smaller views stand on more lines; of many rows, of one, of colour bars; in mm."""
+HEAD, GAP, LETTER, LABEL, UPRIGHT = 6.0, 2.0, 1.35, 3.2, 24.0
+"""Of titles, between views, a letter of 7 points, labels, upright lines; in mm."""
 
 # Around a shape, which keeps all of its colour: black, and white on dark neighbours.
 OUTLINED = [Stroke(linewidth=2.6, foreground="white"), Stroke(linewidth=1.6), Normal()]
@@ -51,9 +55,6 @@ GLASS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
 }
 """Views of markers: nilearn's glass brain, and the mm that it holds across and up."""
 
-Pictures: TypeAlias = Mapping[str, RegionPicture]
-Labels: TypeAlias = Mapping[int, str]
-
 
 def plot_regions(
     values: Any,
@@ -63,6 +64,7 @@ def plot_regions(
     cmap: str | Colormap | None = None,
     vmin: float | None = None,
     vmax: float | None = None,
+    shared_scale: bool = True,
     views: str | Sequence[str] = "all",
     colorbar_label: str | None = None,
     outline: str | Sequence[str] | Mapping[str, str] = (),
@@ -73,8 +75,10 @@ def plot_regions(
 
     On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
     the colour bar; the subcortex is lit from the viewer, and there it is the colour of
-    what faces the viewer that stands on the bar. An atlas without surfaces is drawn as
-    markers at the regions' coordinates, one without these as a dot a line.
+    what faces the viewer that stands on the bar. Where a region is seen less than 3 mm
+    wide, a view gives it to its neighbour. An atlas without surfaces is drawn as
+    markers at the regions' coordinates (:func:`export_maps` writes an image, which
+    nilearn's `plot_stat_map` draws), one without these as a dot a line.
 
     Parameters
     ----------
@@ -88,11 +92,15 @@ def plot_regions(
         Title of the figure.
     cmap : str or Colormap, optional
         Colours, low to high; by default "viridis", and for values of both signs
-        "RdBu_r" with limits that are symmetric about 0 (one that is given is mirrored).
+        "RdBu_r". For these, the middle of any map that matplotlib or nilearn lists as
+        diverging is at 0.
     vmin, vmax : float, optional
         Values of the first and last colour; by default the smallest and largest of all
-        maps, rounded outwards to ticks of the bar. Values beyond get the end colours,
-        and the bar says so.
+        maps, and symmetric about 0 where colours diverge there (one that is given is
+        mirrored, two are kept). Values beyond get
+        the end colours, and the bar says so.
+    shared_scale : bool
+        False: colours and a bar for every map of several.
     views : "all", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
         "medial right", "subcortex"; "lateral" and "medial" are both sides. Markers are
@@ -106,17 +114,19 @@ def plot_regions(
         for each as well.
     width : float
         In mm, from 60 to 400, such as 85 (one column of a journal) or 180 (two);
-        letters keep their size.
+        letters keep their size. Rows are at most 140 mm tall: few views in a wide
+        figure have white beside them.
     figure : Figure or SubFigure, optional
-        Where to draw, in place of `width`.
+        Where to draw, in place of `width`, on as many lines as make views largest;
+        beside axes, one of `fig.subfigures(1, 2)`.
 
     Returns
     -------
     Figure
         Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType, no letter below
-        6 points), and in SVG an id for every region: its name, after map and view. Its
-        attribute `note` is for the caption: what stands in for surfaces, and which
-        values or outlines were not drawn (of which a warning says so, too).
+        6 points), and in SVG an id for every region or marker: its name, after map and
+        view. Its attribute `note` is for the caption: what stands in for surfaces, and
+        which values or outlines were not drawn (of which a warning says so, too).
 
     Raises
     ------
@@ -125,22 +135,27 @@ def plot_regions(
     ParameterError
         If there is nothing to draw, or a value, view, limit or width cannot be used.
     """
-    if not (pd.api.types.is_number(width) and NARROWEST <= width <= WIDEST):
+    if not (pd.api.types.is_number(width) and 60 <= width <= 400):
         raise ParameterError(
-            f"width must be a number from {NARROWEST} to {WIDEST}, in mm, such as 85 "
-            f"(one column of a journal) or 180 (two); got {width!r}."
+            "width must be a number from 60 to 400, in mm, such as 85 (one column of a "
+            f"journal) or 180 (two); got {width!r}."
+        )
+    if not isinstance(figure, Figure | SubFigure | None):
+        raise ParameterError(
+            "figure must be a Figure; or a SubFigure: a, b = fig.subfigures(1, 2)."
         )
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
-    scale = color_scale(maps, cmap, vmin, vmax)
+    parts = [maps] if shared_scale else [maps[[name]] for name in maps]
+    scales = [color_scale(part, cmap, vmin, vmax) for part in parts]
     asked = [outline] if isinstance(outline, str) else outline
     marked = asked if isinstance(asked, Mapping) else dict.fromkeys(asked, "")
     labels = dict(zip(atlas.match(list(marked)).tolist(), marked.values(), strict=True))
     located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
     shown: dict[str, RegionPicture] = {}
-    page = maps, scale, (title or "", colorbar_label or ""), width, figure
-    # Names as they are; for want of width, small numbers as 2.5 with "1e-4" above.
-    with styled(**{"text.parse_math": False, "axes.formatter.limits": (-2, 4)}):
+    page = maps, scales, (title or "", colorbar_label or ""), width, figure
+    # For want of width, small numbers as 2.5 with "1e-4" above.
+    with styled(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces:
             below = atlas.match(list(atlas.meshes()))
             is_drawn = views != "all" or maps.iloc[below].notna().any(axis=None)
@@ -148,13 +163,14 @@ def plot_regions(
             if not is_drawn and len(below):
                 note = "No subcortical region has a value: the subcortex is not drawn."
             shown = {v: raster.region_picture(atlas, v) for v in _views(views, seen)}
-            drawing = _plot_views(page, shown, labels, partial(_draw_surfaces, atlas))
+            drawing = _plot_views(page, atlas, shown, labels, SMALLEST)
             cortex = [atlas.vertex_labels(side) for side in "LR"]
             located = np.isin(np.arange(len(atlas)), np.concatenate([below, *cortex]))
         elif located.any():
-            note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres."
+            note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres; "
+            note += "export_maps writes images, for nilearn's plot_stat_map."
             shown = {v: _glass_picture(atlas, v) for v in _views(views, [*GLASS])}
-            drawing = _plot_views(page, shown, labels, _draw_markers, 1.6 * SMALLEST)
+            drawing = _plot_views(page, atlas, shown, labels, 1.4 * SMALLEST)
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
             if (n := maps.notna().any(axis=1).sum()) > MOST_DOTS:
@@ -177,8 +193,7 @@ def plot_regions(
 def _views(asked: str | Sequence[str], seen: list[str]) -> list[str]:
     """Return views by their full names."""
     names = [*seen, *(one.split()[0] for one in seen)]
-    groups = {n: [one for one in seen if one.startswith(n)] for n in names}
-    groups["all"] = seen
+    groups = {n: [v for v in seen if v.startswith(n)] for n in names} | {"all": seen}
     views = [asked] if isinstance(asked, str) else asked
     for view in views:
         check_choice("views", view, groups)
@@ -250,12 +265,13 @@ def find_atlas(evaluation: Evaluation) -> Atlas | None:
 
 def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
     """Return a row a region and a column a map ("" for a single one); NaN if absent."""
-    if not isinstance(values, Mapping | pd.Series | pd.DataFrame):
+    is_numbered = isinstance(getattr(values, "index", None), pd.RangeIndex)
+    if is_numbered or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
         raise ParameterError(
-            "values must give each value by the region's name: a Series, a mapping, "
-            f"or a DataFrame or mapping of several, got {type(values).__name__}."
+            "values must give each value by the region's name: a mapping, Series or "
+            f"DataFrame with names as index (set_index('region')); got {type(values)}."
         )
-    maps = {"": values} if isinstance(values, pd.Series) else dict(values.items())
+    maps = dict(values.items())
     if not all(isinstance(part, Mapping | pd.Series) for part in maps.values()):
         maps = {"": values}
     found = pd.DataFrame(index=list(atlas.names))
@@ -276,21 +292,22 @@ def color_scale(
     maps: pd.DataFrame, cmap: Any, vmin: float | None, vmax: float | None
 ) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
-    low, high = lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
-    if low == high:
-        low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(low) or 1.0)
-    given = [abs(limit) for limit in (vmin, vmax) if limit is not None]
-    is_signed = lowest < 0 < highest and (vmin or -1) < 0 < (vmax or 1)
-    if cmap is None and is_signed and 0 not in given:
-        cmap, high = "RdBu_r", max(given or [-lowest, highest])
-        low = -high
-        vmin, vmax = (low, high) if given else (None, None)
-    low, high = low if vmin is None else float(vmin), high if vmax is None else vmax
+    lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
+    spare = 0.5 * (abs(lowest) or 1.0) * (lowest == highest)
+    low = lowest - spare if vmin is None else float(vmin)
+    high = highest + spare if vmax is None else float(vmax)
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
-    ticks = np.array(MaxNLocator(5, steps=STEPS).tick_values(low, high)).tolist()
-    low, high = ticks[0] if vmin is None else low, ticks[-1] if vmax is None else high
-    colors: Any = get_cmap(cmap or "viridis").with_extremes(bad=NO_VALUE)
+    colors: Any = get_cmap(cmap or ("RdBu_r" if low < 0 < high else "viridis"))
+    diverges = colors.name.removesuffix("_r") in DIVERGING
+    given = [abs(limit) for limit in (vmin, vmax) if limit is not None]
+    if diverges and low < 0 < high and len(given) < 2:
+        high = max(given or [-low, high])
+        low = -high
+    if diverges and min(low, lowest) < 0 < max(high, highest):  # the middle is at 0
+        shares = 0.5 + np.linspace(low, high, 256) / (2 * max(abs(low), abs(high)))
+        colors = ListedColormap(colors(shares), colors.name)
+    colors = colors.with_extremes(bad=NO_VALUE)
     ends = [["neither", "max"], ["min", "both"]]
     colors.colorbar_extend = ends[lowest < low][highest > high]
     return ScalarMappable(Normalize(low, high, clip=True), colors)
@@ -302,99 +319,112 @@ def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
 
 
 def _plot_views(
-    page: Any, pictures: Pictures, labels: Labels, draw: Any, smallest: float = SMALLEST
+    page: Any, atlas: Atlas, pictures: Any, labels: Any, smallest: float
 ) -> Any:
     """Draw one row a map and one column a view, laid out in mm.
 
-    `draw` takes axes, a view's picture, the name of map and view, colours, and the
-    regions to outline; `labels` are of these.
+    `labels` are of the regions to outline. Views smaller than `smallest` stand on
+    several lines; in a figure that is given, all do if that makes them larger.
     """
-    maps, scale, (title, label), width, figure = page
-    views, drawn = list(pictures), {k for p in pictures.values() for k in p.centres}
-    any_grey = maps.iloc[sorted(drawn)].isna().any(axis=None)
-    height, is_new, marks = np.inf, figure is None, _label_table(pictures, labels)
-    if not is_new:
+    maps, scales, (title, _), width, figure = page
+    drawn = sorted({k for p in pictures.values() for k in p.centres})
+    any_grey = maps.iloc[drawn].isna().any(axis=None)
+    marks, height, n = _label_table(pictures, labels), np.inf, len(pictures)
+    if figure is not None:
         width, height = figure.bbox.size / figure.get_figure(root=True).dpi / MM
-    tall = {view: 0.8 if view.startswith(SIDEWAYS) else 1.0 for view in views}
-    sizes = {v: (tall[v] * p.width / p.height, tall[v]) for v, p in pictures.items()}
-    row_tall = max(tall.values())
-    gap = {view: GAP + 3 * (view == "subcortex") for view in views}
-    for per_line in (len(views), (len(views) + 1) // 2, 2):
-        lines = [views[k : k + per_line] for k in range(0, len(views), per_line)]
-        wide = np.array([sum(sizes[view][0] for view in line) for line in lines])
-        gaps = np.array([sum(gap[view] for view in line) for line in lines])
-        # about as tall as a map is: what stands upright beside it is broken so
-        long = 3 + len(lines) * row_tall * min(TALLEST, *((width - 25 - gaps) / wide))
-        names = [_wrap(name, long) for name in maps]
-        words = _wrap(label, min(40, len(names) * long - 7 * any_grey))
-        left = 2 + 3.0 * (1 + max(name.count("\n") for name in names))
-        right = 14 + 3.0 * (1 + words.count("\n"))
-        unit = min(TALLEST, *((width - left - right - gaps) / wide))
-        if unit >= smallest:
-            break
-    titles = {v: _wrap(v.capitalize(), unit * sizes[v][0] + gap[v]) for v in views}
-    long = max(unit * wide + gaps)
-    of_lines = [marks[marks["view"].isin(line)] for line in lines]
-    room, below = (
-        LABEL * max(_n_rows(some[some["side"] == side], long) for some in of_lines)
-        for side in (1, -1)
-    )
-    head = HEAD + room + 3 * any("\n" in one for one in titles.values())
-    heads = [head, *[head if len(lines) > 1 else 2.0 + room] * (len(names) - 1)]
-    sides = {v: [side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in views}
-    letters = 2.0 * any(len(one) > 1 for one in sides.values())
-    foot = letters + below
-    fixed = sum(heads) * len(lines) + foot * len(names) * len(lines)
-    fixed += 2 + 5 * bool(title)
-    n_units = row_tall * len(names) * len(lines)
-    unit = min(unit, (height - fixed) / n_units)
-    needed = fixed + unit * n_units
-    end = left + max(unit * wide + gaps)
-    if is_new:
-        width, height = end + right, needed
-        figure = new_figure(width, height)
-    size = np.array([width, height] * 2)
-    y = (height + needed) / 2 - 5 * bool(title)
-    top = y - head
-    for name, above, title_of_map in zip(names, heads, maps, strict=True):
-        colors, begin = region_colors(maps[title_of_map], scale), y - above
-        for line, some in zip(lines, of_lines, strict=True):
-            y, x, seen = y - above - unit * row_tall, left, {}
-            for view in line:
-                x += gap[view]
-                across, up = unit * np.array(sizes[view])
-                box = np.array([x, y + (unit * row_tall - up) / 2, across, up])
-                axes = seen[view] = figure.add_axes(box / size, label=view)
-                axes.set_axis_off()
-                gid = "-".join(f"{title_of_map}.{view}".strip(".").split())
-                draw(axes, pictures[view], gid, colors, labels.keys())
-                high = (unit * row_tall / up + 1) / 2  # the row's end, of the axes
-                if len(sides[view]) > 1:  # both hemispheres
-                    style: Any = {"va": "top", "transform": axes.transAxes}
-                    axes.text(0, 1 - high, sides[view][0], ha="left", **style)
-                    axes.text(1, 1 - high, sides[view][1], ha="right", **style)
-                if above == head:
-                    axes.set_title(titles[view], y=high, pad=3 + room * 72 * MM)
-                x += across
-            frame = left, left + long, y - letters, y + unit * row_tall
-            _write_labels(some, seen, frame, size)
-            y -= foot
-        at = left / 2 / width, (begin + y + foot) / 2 / height
+        smallest = np.inf
+    what = page, pictures, marks, (width, height), any_grey
+    found = [_arrange(per_line, *what) for per_line in (n, (n + 1) // 2, 2)]
+    best = max(found, key=lambda one: min(one[0], smallest))
+    unit, needed, left, long, names, label, views, rows = best
+    if figure is None:
+        figure, height = new_figure(width, needed), needed
+    size, start = np.array([width, height] * 2), (height + needed) / 2 - 5 * bool(title)
+    for row in rows.itertuples():
+        title_of_map, y, seen = maps.columns[row.map], start - row.bottom, {}
+        colors = region_colors(maps[title_of_map], scales[row.map % len(scales)])
+        for view in views[views["line"] == row.line].itertuples():
+            rise = unit * (row.tall - view.tall) / 2
+            box = left + view.x, y + rise, unit * view.wide, unit * view.tall
+            axes = seen[view.Index] = figure.add_axes(box / size, label=view.Index)
+            axes.set_axis_off()
+            gid = "-".join(f"{title_of_map}.{view.Index}".strip(".").split())
+            _draw_view(atlas, axes, pictures[view.Index], gid, colors, labels.keys())
+            for x, letter in enumerate(view.letters):
+                style: Any = {"ha": ("left", "right")[x], "va": "top"}
+                axes.text(x, 0, letter, transform=axes.transAxes, **style)
+            if row.titled:
+                style = {"pad": 3 + (rise + row.room) * 72 * MM, "fontsize": 7}
+                axes.set_title(view.Index.capitalize(), **style)
+        frame = left, left + long, y - row.foot, y + unit * row.tall
+        _write_labels(marks[marks["view"].isin(seen)], seen, frame, size)
+    ends = {"top": "min", "bottom": "max"}
+    middles = rows.groupby("map").agg(ends).mean(axis=1)
+    for name, middle in zip(names, middles, strict=True):
+        at = (left - 2 - 1.5 * name.count("\n")) / width, (start - middle) / height
         figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
-    y += foot + 5 * any_grey
-    long = min(TALLEST_BAR, top - y)
-    box = np.array([end + 2, (top + y - long) / 2, 2.3, long])
-    cax = figure.add_axes(box / size, label="colour bar")
-    _color_bar(cax, scale, words, long, any_grey)
+    spans = rows.groupby(rows["map"] % len(scales)).agg(ends).to_numpy()
+    for scale, (top, bottom) in zip(scales, spans, strict=True):
+        tall = min(TALLEST_BAR, bottom - top - 5 * any_grey)
+        middle = start - (top + bottom - 5 * any_grey) / 2
+        box = left + long + 2, middle - tall / 2, 2.3, tall
+        cax = figure.add_axes(box / size, label="colour bar")
+        _color_bar(cax, scale, label, tall, any_grey)
     figure.text(0.5, 1 - 2 / height, title, fontsize=9, ha="center", va="top")
     return figure
 
 
+def _arrange(
+    per_line: int, page: Any, pictures: Any, marks: Any, size: Any, any_grey: bool
+) -> tuple[Any, ...]:
+    """Return a layout for so many views on a line, in mm, and down from the top.
+
+    The height of views of height 1, and of all; where lines begin and how long they
+    are; names of maps and label of the bar, broken; a table of views, and one of the
+    lines of every map.
+    """
+    maps, _, (title, label), *_ = page
+    sides = [[side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in pictures]
+    views = pd.DataFrame({"line": np.arange(len(sides)) // per_line}, index=[*pictures])
+    views["tall"] = [0.8 if view.startswith(SIDEWAYS) else 1.0 for view in pictures]
+    views["wide"] = views["tall"] * [p.width / p.height for p in pictures.values()]
+    views["gap"] = GAP + 3.0 * (views.index == "subcortex")
+    views["letters"] = [one if len(one) > 1 else [] for one in sides]
+    views["foot"] = 2.0 * views["letters"].astype(bool)
+    kinds = {"tall": "max", "wide": "sum", "gap": "sum", "foot": "max"}
+    lines = views.groupby("line").agg(kinds)
+    largest = max(TALLEST, TALLEST_ROW / (len(lines) * maps.shape[1]))
+    names, label = [_wrap(name, UPRIGHT) for name in maps], _wrap(label, UPRIGHT)
+    left = 4 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
+    right = max(14 + 3.0 * (bool(label) + label.count("\n")), 18.0 * any_grey)
+    unit = min(largest, *((size[0] - left - right - lines["gap"]) / lines["wide"]))
+    long = (unit * lines["wide"] + lines["gap"]).max()
+    of_line = marks.groupby([marks["view"].map(views["line"]), "side"])["width"]
+    n = of_line.agg(_n_rows, long).unstack().reindex(lines.index, columns=[1, -1])
+    n = n.fillna(0).to_numpy(float)
+    lines[["room", "below"]] = LABEL * n + 0.8 * (n > 0)
+    rows = pd.concat([lines] * len(names), keys=range(len(names)), names=["map"])
+    rows = rows.reset_index()
+    rows["titled"] = (rows["map"] == 0) | (len(lines) > 1)
+    fixed = rows["room"] + rows["foot"] + rows["below"]
+    fixed += np.where(rows["titled"], HEAD, 2)
+    rest = 2 + 5 * bool(title)
+    unit = min(unit, (size[1] - rest - fixed.sum()) / rows["tall"].sum())
+    end = (fixed + unit * rows["tall"]).cumsum()
+    rows["bottom"] = end - rows["foot"] - rows["below"]
+    rows["top"] = rows["bottom"] - unit * rows["tall"]
+    widths = unit * views["wide"] + views["gap"]
+    of_line = widths.groupby(views["line"])
+    long = of_line.sum().max()
+    widths += (long - of_line.transform("sum")) / (1 + of_line.transform("size"))
+    views["x"] = widths.groupby(views["line"]).cumsum() - unit * views["wide"]
+    left += (size[0] - left - long - right) / 2
+    return unit, rest + end.iloc[-1], left, long, names, label, views, rows
+
+
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
-    inside = np.interp([1e-9, 1 - 1e-9], [0, 1], scale.get_clim())
-    # of 6 both ends are ticks where limits are round
-    ticks = MaxNLocator(6 if long > 18 else 4, steps=STEPS).tick_values(*inside)
+    ticks = MaxNLocator(6 if long > 18 else 4, steps=[1, 2, 2.5, 5, 10])
     cax.figure.colorbar(scale, cax=cax, ticks=ticks, label=label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
@@ -404,25 +434,31 @@ def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) ->
         cax.text(1.5, -3.9 / long, "no value", va="center", **beside)
 
 
-def _draw_surfaces(
+def _draw_view(
     atlas: Atlas, axes: Any, picture: RegionPicture, gid: str, colors: Any, marked: Any
 ) -> None:
-    """Draw the regions of one view, each with its id, and say which side is which."""
-    names = (*atlas.names, "brain")
+    """Draw the regions of one view, each with its id."""
+    names, view = (*atlas.names, "brain"), axes.get_label()
+    where = Affine2D().scale(1 / picture.width, 1 / picture.height) + axes.transAxes
+    if raster.NO_REGION not in picture.shapes:  # markers
+        from nilearn.plotting.displays import GlassBrainAxes
+
+        kind, across, up = GLASS[view]
+        GlassBrainAxes(axes, kind, 0, linewidth=0.5)
+        axes.set(xlim=across, ylim=up)
     for place, shape in picture.shapes.items():  # -1: all of the brain, below them
         style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
+        style |= {"transform": where, "gid": f"{gid}.{names[place]}"}
         if place in marked:  # above other regions, below the shade
             style |= {"zorder": 1.5, "clip_on": False, "path_effects": OUTLINED}
-        axes.add_artist(PathPatch(shape, gid=f"{gid}.{names[place]}", **style))
-    width, height = picture.width, picture.height
+        axes.add_artist(PathPatch(shape, **style))
     if picture.shade is not None:
-        axes.imshow(picture.shade, extent=(0, width, 0, height), zorder=2)
-    axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")
-    is_small = axes.bbox.height / axes.figure.dpi < 16 * MM
+        axes.imshow(picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
     style = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
-    lines = SIDEWAYS[:2] if axes.get_label() == "subcortex" else ()
-    for share, word in zip((0.75, 0.25), lines, strict=False):
-        axes.text(-1, share * height, f"{word[:3]}." if is_small else word, **style)
+    is_small = axes.bbox.height / axes.figure.dpi < 16 * MM
+    words = ("lat.", "med.") if is_small else SIDEWAYS[:2]
+    for k, word in enumerate(words if view == "subcortex" else ()):
+        axes.text(-0.01, 0.75 - k / 2, word, **style)
 
 
 def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
@@ -434,32 +470,12 @@ def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
     shown = np.isfinite(centres).all(axis=1) & ((near >= 0) | (kind not in "lr"))
     order = [place for place in np.argsort(near).tolist() if shown[place]]
     spots = {k: (abs(right[k] - across[0]), high[k] - up[0]) for k in order}
+    shapes = {k: Shape.circle(x_y, 0.0275 * np.ptp(up)) for k, x_y in spots.items()}
     free = dict.fromkeys(order, 1 / max(1, len(order)))  # of other markers
-    return RegionPicture(np.ptp(across), np.ptp(up), {}, free, spots, None)
+    return RegionPicture(np.ptp(across), np.ptp(up), shapes, free, spots, None)
 
 
-def _draw_markers(
-    axes: Any, picture: RegionPicture, gid: str, colors: np.ndarray, marked: Any
-) -> None:
-    """Draw the centres of regions in a glass brain."""
-    from nilearn.plotting.displays import GlassBrainAxes
-
-    kind, across, up = GLASS[axes.get_label()]
-    GlassBrainAxes(axes, kind, 0, linewidth=0.5)
-    style: Any = {"s": (0.055 * axes.bbox.height / axes.figure.dpi * 72) ** 2}
-    style |= {"edgecolors": LINE, "linewidths": 0.25, "zorder": 3, "gid": gid}
-    turn = np.sign(across[1] - across[0])
-    shown = picture.centres.items()
-    spots = {k: (across[0] + turn * x, up[0] + y) for k, (x, y) in shown}
-    at = np.reshape([*spots.values()], (-1, 2)).T
-    axes.scatter(*at, c=colors[[*spots]], **style)
-    for place in marked & spots.keys():
-        style |= {"gid": None, "path_effects": OUTLINED}
-        axes.scatter(*spots[place], color=colors[place], **style)
-    axes.set(xlim=across, ylim=up)
-
-
-def _label_table(pictures: Pictures, labels: Labels) -> pd.DataFrame:
+def _label_table(pictures: Any, labels: Any) -> pd.DataFrame:
     """Return every label with its width, in mm, and the spot that it is of.
 
     A region is labelled in the view that shows most of it; views from the side are
@@ -477,9 +493,9 @@ def _label_table(pictures: Pictures, labels: Labels) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["view", "text", "width", "x", "y", "side"])
 
 
-def _n_rows(marks: pd.DataFrame, long: float) -> int:
+def _n_rows(widths: pd.Series, long: float) -> int:
     """Return how many rows of so many mm labels need."""
-    return int(np.ceil(1.1 * marks["width"].sum() / long))
+    return int(np.ceil(1.1 * widths.sum() / long))
 
 
 def _write_labels(
@@ -493,18 +509,27 @@ def _write_labels(
     style: Any = {"ha": "center", "bbox": {"fc": "white", "ec": "none", "pad": 0.5}}
     style |= {"xycoords": "axes fraction", "textcoords": "subfigure fraction"}
     for step, some in marks.assign(at=at).sort_values("at").groupby("side"):
-        n, edge = _n_rows(some, right - left), edges[step > 0]
-        line |= {"shrinkA": 0, "shrinkB": 0, "relpos": (0.5, 0.5 - step / 2)}
-        style |= {"va": "bottom" if step > 0 else "top", "arrowprops": line}
-        for k in reversed(range(n)):  # each label as near to its spot as may be
-            row = some.iloc[k::n]
-            middle = row["width"].cumsum() - row["width"] / 2
-            last = max(left, right - row["width"].sum())
-            fit = IsotonicRegression(y_min=left, y_max=last).fit_transform
-            x = (middle + fit(np.arange(len(row)), row["at"] - middle)) / size[0]
-            y = (edge + step * (0.6 + LABEL * k)) / size[1]
-            for one, at in zip(row.itertuples(), x, strict=True):
-                axes[one.view].annotate(one.text, (one.x, one.y), (at, y), **style)
+        n, wide = _n_rows(some["width"], right - left), some["width"]
+        # of several rows, lines of the far ones go straight between labels of the near
+        both = wide.rolling(2)
+        apart = (both.max() if n > 1 else both.sum()) / 2
+        begin = apart.fillna(wide.iloc[0] / 2).cumsum().to_numpy()
+        last = max(left, right - begin[-1] - wide.iloc[-1] / 2)
+        fit = IsotonicRegression(y_min=left, y_max=last).fit_transform
+        x = (begin + fit(np.arange(len(some)), some["at"] - begin)) / size[0]
+        style["va"] = "bottom" if step > 0 else "top"
+        line["relpos"] = 0.5, 0.5 - step / 2
+        for k, one in enumerate(some.itertuples()):
+            near, to = edges[step > 0] + 0.6 * step, axes[one.view]
+            bend = partial(_bent, to.figure.transSubfigure, (x[k], near / size[1]))
+            place = x[k], (near + step * LABEL * (k % n)) / size[1]
+            style["arrowprops"] = {**line, "connectionstyle": bend}
+            to.annotate(one.text, (one.x, one.y), place, **style)
+
+
+def _bent(transform: Any, middle: Any, start: Any, end: Any, **_: Any) -> Shape:
+    """Return a line from a label straight to its middle, and on to a region."""
+    return Shape([start, transform.transform(middle), end])
 
 
 def _wrap(text: str, width: float) -> str:
@@ -514,25 +539,23 @@ def _wrap(text: str, width: float) -> str:
 
 def _plot_dots(page: Any) -> Any:
     """Draw a dot a region in the order of the first map, one column a map."""
-    maps, scale, (title, label), width, figure = page
+    maps, scales, (title, label), width, figure = page
     table = maps.dropna(how="all").sort_values(maps.columns[0], kind="stable")
-    n, half = len(table), MOST_DOTS // 2
-    rows, names = np.arange(n), [*table.index]
-    if n > MOST_DOTS:
-        table = pd.concat([table.head(half), table.tail(half)])
-        rows = np.delete(np.arange(MOST_DOTS + 1), half)
-        names = [*table.index[:half], f"({n - MOST_DOTS} between)", *table.index[half:]]
-    names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in names]
+    n, half = len(table) - MOST_DOTS, MOST_DOTS // 2
+    if n > 0:
+        between = pd.DataFrame(np.nan, [f"({n} between)"], table.columns)
+        table = pd.concat([table.head(half), between, table.tail(half)])
+    names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in table.index]
+    rows = np.arange(len(names))
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
     shape: Any = {"sharex": True, "sharey": True, "squeeze": False}
     panels = figure.subplots(1, table.shape[1], **shape)[0]
-    room = (width - LETTER * max(map(len, names))) / len(panels)
-    for axes, (name, values) in zip(panels, table.items(), strict=True):
-        colors = scale.to_rgba(values.to_numpy())
+    for k, (axes, (name, values)) in enumerate(zip(panels, table.items(), strict=True)):
+        colors = scales[k % len(scales)].to_rgba(values.to_numpy())
         axes.hlines(rows, 0, 1, "#e4e4e4", lw=0.6, transform=axes.get_yaxis_transform())
         axes.scatter(values, rows, s=20, c=colors, edgecolors=LINE, lw=0.4, zorder=3)
-        axes.set_yticks(range(len(names)), names)
-        axes.set(ylim=(len(names) - 0.5, -0.5), title=_wrap(name, room))
+        axes.set_yticks(rows, names)
+        axes.set(ylim=(len(names) - 0.5, -0.5), title=_wrap(name, UPRIGHT))
         if values.min() < 0 < values.max():
             axes.axvline(0, color=LINE, linewidth=0.5)
         axes.tick_params(axis="y", length=0)

@@ -2,7 +2,7 @@
 
 from html import escape
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,10 +17,6 @@ from brainlsap.report.brain import color_scale, region_colors, region_maps
 _DISTANCE = 1.7  # of the viewer, in sizes of the brain
 _APART = 4.0  # mm between the hemispheres, which inflation pushes into each other
 _LIGHTING = {"ambient": 0.75, "diffuse": 0.4, "specular": 0.02, "roughness": 0.9}
-
-
-Piece: TypeAlias = tuple[int, str, bool, dict[str, np.ndarray]]
-"""A region (-1: what is none), its side, whether it is below the cortex; its shape."""
 
 
 def interactive_brain(
@@ -136,8 +132,9 @@ def _describe(atlas: Atlas, place: int, value: float) -> str:
     return f"<b>{label}</b><br>{_plain(atlas.names[place])}<br>{number}"
 
 
-def _pieces(atlas: Atlas) -> list[Piece]:
-    pieces: list[Piece] = []
+def _pieces(atlas: Atlas) -> list[Any]:
+    """Return regions (-1: none), their sides, whether below the cortex, and shapes."""
+    pieces = []
     for below in (False, True) if atlas.meshes() else (False,):
         for side, sign in (("L", -1), ("R", 1)):
             points, faces, regions = raster.region_mesh(atlas, side, below=below)
@@ -156,7 +153,7 @@ def _pieces(atlas: Atlas) -> list[Piece]:
     return pieces
 
 
-def _views(pieces: list[Piece]) -> dict[str, list[Any]]:
+def _views(pieces: list[Any]) -> dict[str, list[Any]]:
     """Return what each view shows, and from where."""
     views = {}
     for view, lines in raster.VIEWS.items():

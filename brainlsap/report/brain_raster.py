@@ -102,10 +102,9 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
 
 
 def _join(meshes: list[RegionMesh]) -> RegionMesh:
-    starts = np.cumsum([0, *(len(one.points) for one in meshes)])
-    moved = [
-        m._replace(faces=m.faces + k) for m, k in zip(meshes, starts, strict=False)
-    ]
+    n_points = np.cumsum([0, *(len(one.points) for one in meshes)])
+    pairs = zip(meshes, n_points, strict=False)
+    moved = [mesh._replace(faces=mesh.faces + n) for mesh, n in pairs]
     return RegionMesh(*map(np.concatenate, zip(*moved, strict=True)))
 
 
@@ -164,7 +163,7 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
     resolution = 5.0 if below else 3.0
     face = rasterise(mesh.points, mesh.faces, resolution)
-    region = np.append(mesh.region, BACKGROUND)[face]
+    region = _without_slivers(np.append(mesh.region, BACKGROUND)[face])
     shapes = {NO_REGION: _outline(region != BACKGROUND, resolution, 0.0)}
     areas: dict[int, float] = {}
     centres: dict[int, Any] = {}
@@ -189,18 +188,23 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     return RegionPicture(width, height, shapes, areas, centres, shade)
 
 
+def _without_slivers(region: np.ndarray, n: int = 9) -> np.ndarray:
+    """Give pixels where a region is not `n` of them wide to the nearest other one."""
+    same = ndimage.maximum_filter(region, n) == ndimage.minimum_filter(region, n)
+    kept = ndimage.binary_dilation(same, np.ones((n, n))) & (region != BACKGROUND)
+    nearest = ndimage.distance_transform_edt(~kept, None, False, True)
+    return np.where(region == BACKGROUND, region, region[tuple(nearest)])
+
+
 def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
     """Return the outline of pixels in mm; `corner` is the mask's lower left one."""
     padded = np.pad(mask[::-1].astype(float), 1)
     parts: Any = contour_generator(z=padded).lines(0.5)
-    vertices, codes = [], []
-    for part in parts:
-        line = part[:-1] - 0.5  # pixel 1 of the padded mask begins at 0
-        if len(line) > 12:  # without the stairs of the pixels, and with fewer points
-            line = ndimage.uniform_filter1d(line, 5, axis=0, mode="wrap")[::3]
-        vertices.append(np.vstack([line, line[:1]]) / resolution)
-        codes += [Path.MOVETO, *[Path.LINETO] * (len(line) - 1), Path.CLOSEPOLY]
-    return Path(np.concatenate(vertices) + corner, codes)
+    # Without the stairs of the pixels, and with fewer points; the last is the first.
+    lines = [ndimage.uniform_filter1d(p[:-1], 5, 0, mode="wrap")[::3] for p in parts]
+    # Pixel 1 of the padded mask begins at 0.
+    rings = [(np.append(p, p[:1], axis=0) - 0.5) / resolution + corner for p in lines]
+    return Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
 
 
 def rasterise(points: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> Any:

@@ -74,7 +74,7 @@ def plot_connectome(
     return display
 
 
-@styled()
+@styled(**{"text.parse_math": True})  # powers of ten
 def plot_matrix(
     connectome: np.ndarray | pd.DataFrame,
     region_names: Sequence[str] | None = None,

@@ -37,8 +37,9 @@ def export_maps(
     - `hemi-{L,R}_space-fsaverage5_regions.shape.gii`: GIFTI for Connectome Workbench,
       FreeView or the ENIGMA toolbox, one array a map; NaN on the medial wall. For an
       atlas with surface labels.
-    - `desc-<map>_regions.nii.gz`: an image on the parcellation's grid; NaN outside.
-      With a parcellation, or if the atlas' folder holds `parcellation.nii.gz`.
+    - `desc-<map>_regions.nii.gz`: an image on the parcellation's grid; 0 outside and
+      where there is no value, as viewers expect. With a parcellation, or if the atlas'
+      folder holds `parcellation.nii.gz`.
 
     Parameters
     ----------
@@ -138,14 +139,16 @@ def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str
     from nibabel import Nifti1Image
 
     from brainlsap.images.parcellation import read_label_image
+    from brainlsap.images.volumes import read_volume, read_voxels
 
-    image = read_label_image(parcellation, atlas)
-    place_of = np.full(int(image.values.max()) + 1, -1)
-    place_of[list(image.positions)] = list(image.positions.values())
+    positions = read_label_image(parcellation, atlas).positions
+    image, affine = read_volume(parcellation)
+    labels = read_voxels(image, parcellation).astype(np.int32)
+    place_of = pd.Series(positions).reindex(range(labels.max() + 1), fill_value=-1)
     images = {}
     for name, one in values.items():
-        data = np.append(one, np.nan)[place_of[image.values]].astype(np.float32)
-        volume = Nifti1Image(data, image.affine)
+        data = np.append(one.fillna(0), 0)[place_of.to_numpy()[labels]]
+        volume = Nifti1Image(data.astype(np.float32), affine)
         volume.header.set_xyzt_units("mm")
         images[f"desc-{_slug(name)}_regions.nii.gz"] = volume
     return images

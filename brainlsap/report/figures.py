@@ -23,7 +23,8 @@ STYLE: Any = {
     **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
     **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), 7),
     **dict.fromkeys(("legend.fontsize", "axes.labelsize"), 7),
-    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    # names as they are, whatever dollars are in them
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "text.parse_math"), False),
     **dict.fromkeys(("lines.linewidth", "lines.markeredgewidth"), 0.8),
     "errorbar.capsize": 2,
     "axes.titlesize": 8,

@@ -68,8 +68,9 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
     if evaluation.ranking is not None:
         figures["regions"] = _region_panels(evaluation, atlas)
         if atlas is not None:
-            label: Any = {"colorbar_label": "relative heat scale"}
-            figures["brain"] = plot_regions(relative_scales(evaluation), atlas, **label)
+            # a penalised model's scales hardly differ beside those of another
+            how: Any = {"colorbar_label": "relative heat scale", "shared_scale": False}
+            figures["brain"] = plot_regions(relative_scales(evaluation), atlas, **how)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
             if atlas is not None:

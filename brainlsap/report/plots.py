@@ -78,7 +78,7 @@ def plot_scores(
         failed = f"failed: {row['n_failed']} of {row['n_folds']}"
         told = failed if row["n_failed"] else tables.spread_text(row["mean"])
         axes.text(1.02, place, told, transform=beside, va="center")
-    axes.set_yticks(range(len(summary)), [_verbatim(name) for name in summary.index])
+    axes.set_yticks(range(len(summary)), summary.index)
     axes.set_ylim(len(summary) - 0.5, -0.5)
     title = tables.shown_scores(evaluation).get(score, SCORES[score])
     axes.set_xlabel(f"{title} (dots: folds; bar: mean ± s.d.)")
@@ -122,11 +122,10 @@ def plot_confusion(
         color = "white" if share[row, column] > 0.55 else None
         text = f"{share[row, column]:.0%}\n{count}"
         axes.text(column, row, text, color=color, ha="center", va="center")
-    names = [_verbatim(name) for name in classes]
-    turn = 45 if max(map(len, names)) > 7 else 0
-    axes.set_xticks(range(len(names)), names, rotation=turn)
-    labels = [f"{name}\nn = {n}" for name, n in zip(names, totals, strict=True)]
-    axes.set_yticks(range(len(names)), labels)
+    turn = 45 if max(map(len, classes)) > 7 else 0
+    axes.set_xticks(range(len(classes)), classes, rotation=turn)
+    labels = [f"{name}\nn = {n}" for name, n in zip(classes, totals, strict=True)]
+    axes.set_yticks(range(len(classes)), labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
@@ -177,11 +176,10 @@ def plot_roc(
             area = pd.Series([auc(*curve) for curve in curves])
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             areas = tables.spread_text(area.mean(), area.std(), 2)
-            style: Any = {"color": colors[name], "label": f"{_verbatim(name)} {areas}"}
+            style: Any = {"color": colors[name], "label": f"{name} {areas}"}
             axes.plot([0, *grid], [0, *mean], clip_on=False, **style)
     _unit_square(axes, "1 \N{MINUS SIGN} specificity", "sensitivity")
-    beside: Any = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
-    axes.legend(title="class, AUC", handlelength=1.2, **beside)
+    axes.legend(title="class, AUC", loc="upper left", bbox_to_anchor=(1, 1))
     return axes
 
 
@@ -275,7 +273,7 @@ def plot_scales(
         bounds = row["relative_low"], row["relative_high"]
         _bars(axes, row["relative_scale"], place, *bounds, **style)
     _name_rows(axes, tables.region_labels(list(top["region"]), atlas))
-    axes.set_xlim(left=0)
+    axes.set_xlim(left=max(0, axes.get_xlim()[0]))
     axes.set_xlabel("relative heat scale (bars: folds and starts)")
     n_columns = 2 if (top["moved"] < 0.5).any() else 3
     above: Any = {"loc": "lower left", "bbox_to_anchor": (0.05, 1)}
@@ -324,13 +322,13 @@ def plot_directions(
     shifts = np.linspace(-0.28, 0.28, len(others)) if len(others) > 1 else [0.0]
     for name, shift in zip(others, shifts, strict=True):
         rows = found[found["class"] == name].set_index("region").reindex(top)
-        style: Any = {"markersize": 3, "capsize": 0, "label": _verbatim(name)}
+        style: Any = {"markersize": 3, "capsize": 0, "label": name}
         bounds = rows["difference_low"], rows["difference_high"]
         height = np.arange(len(top)) + shift
         _bars(axes, rows["difference"], height, *bounds, color=colors[name], **style)
     _name_rows(axes, tables.region_labels(top, atlas))
     title = tables.FEATURES.get(feature, feature)
-    axes.set_xlabel(f"{title}: difference from {_verbatim(first)} (s.d., 95%)")
+    axes.set_xlabel(f"{title}: difference from {first} (s.d., 95%)")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return axes
 
@@ -437,7 +435,7 @@ def _legend(axes: Axes, **style: Any) -> None:
 
 
 def _name_rows(axes: Axes, names: list[str]) -> None:
-    lines = [textwrap.fill(_verbatim(tables.shortened(one, 72)), 38) for one in names]
+    lines = [textwrap.fill(tables.shortened(one, 72), 38) for one in names]
     axes.set_yticks(range(len(names)), lines)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
@@ -458,8 +456,3 @@ def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predic
 def _bare(axes: Axes) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-
-
-def _verbatim(text: object) -> str:
-    """Return text that matplotlib prints as it is, whatever dollars are in it."""
-    return str(text).replace("$", r"\$")
