@@ -11,6 +11,7 @@ import signal
 import sys
 import textwrap
 import tomllib
+import warnings
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -204,6 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     call: Callable[..., None] = options.pop("call")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
         if not Path(options.get("study", ".")).exists():  # before heavy imports
             raise BrainlsapError(f"{options['study']}: no such file or folder")
