@@ -148,7 +148,8 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert "\ndiagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
     assert "no such file as `brainlsap fit` writes" in nowhere
-    assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
+    with pytest.warns(UserWarning, match="unlike those of the fit"):  # LMCI
+        assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
     assert table.stat().st_mode & 0o077 == 0  # it names people
     found = pd.read_csv(table, sep="\t")
     assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
