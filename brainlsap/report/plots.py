@@ -221,8 +221,7 @@ def plot_calibration(
     for rows in np.array_split(order, min(N_BINS, len(order))):
         share = correct[rows].mean()
         low, high = wilson_interval(correct[rows].sum(), len(rows))
-        x = confidence[rows].mean()
-        _bars(axes, x, share, low, high, along="yerr", color=BLUE)
+        _bars(axes, confidence[rows].mean(), share, low, high, along="yerr", color=BLUE)
     _unit_square(axes, "predicted probability", "accuracy")
     return axes
 
@@ -328,7 +327,8 @@ def plot_directions(
         _bars(axes, rows["difference"], height, *bounds, color=colors[name], **style)
     _name_rows(axes, tables.region_labels(top, atlas))
     title = tables.FEATURES.get(feature, feature)
-    axes.set_xlabel(f"{title}: difference from {first} (s.d., 95%)")
+    label = f"{title}: difference from {first} (s.d., 95%)"
+    axes.set_xlabel(textwrap.fill(label, 50))
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return axes
 
@@ -422,9 +422,7 @@ def _bars(
 
 
 def _unit_square(axes: Axes, xlabel: str, ylabel: str) -> None:
-    ticks = np.linspace(0, 1, 6)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=ticks, yticks=ticks, aspect="equal")
-    axes.set(xlabel=xlabel, ylabel=ylabel)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
 
 
 def _legend(axes: Axes, **style: Any) -> None:
