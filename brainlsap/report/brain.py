@@ -40,7 +40,7 @@ DIVERGING = (  # as matplotlib's list of them, and nilearn's
 MOST_DOTS = 40
 SMALLEST, TALLEST, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
 """Smaller views stand on more lines; of many rows, of one, of colour bars; in mm."""
-HEAD, GAP, LETTER, LABEL, UPRIGHT = 6.0, 2.0, 1.35, 3.2, 20.0
+HEAD, GAP, LETTER, LABEL, UPRIGHT = 6.0, 2.0, 1.35, 3.2, 21.0
 """Of titles, between views, a letter of 7 points, labels, upright lines; in mm."""
 
 # Around a shape, which keeps all of its colour: black, and white on dark neighbours.
@@ -394,8 +394,8 @@ def _arrange(
     kinds = {"tall": "max", "wide": "sum", "gap": "sum", "foot": "max"}
     lines = views.groupby("line").agg(kinds)
     largest = max(TALLEST, TALLEST_ROW / (len(lines) * maps.shape[1]))
-    names, label = [_wrap(name, UPRIGHT) for name in maps], _wrap(label, UPRIGHT)
-    left = 5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
+    names, label = [_wrap(name, UPRIGHT) for name in maps], _wrap(label, UPRIGHT + 3)
+    left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
     right = max(14 + 3.0 * (bool(label) + label.count("\n")), 18.0 * any_grey)
     unit = min(largest, *((size[0] - left - right - lines["gap"]) / lines["wide"]))
     long = (unit * lines["wide"] + lines["gap"]).max()
