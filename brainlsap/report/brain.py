@@ -300,9 +300,8 @@ def color_scale(
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
     colors: Any = get_cmap(cmap or ("RdBu_r" if low < 0 < high else "viridis"))
     diverges = colors.name.removesuffix("_r") in DIVERGING
-    given = [abs(limit) for limit in (vmin, vmax) if limit is not None]
-    if diverges and low < 0 < high and len(given) < 2:
-        high = max(given or [-low, high])
+    if diverges and low < 0 < high and None in (vmin, vmax):
+        high = max([abs(v) for v in (vmin, vmax) if v is not None] or [-low, high])
         low = -high
     if diverges and min(low, lowest) < 0 < max(high, highest):  # the middle is at 0
         shares = 0.5 + np.linspace(low, high, 256) / (2 * max(abs(low), abs(high)))

@@ -175,9 +175,8 @@ def plot_roc(
         if curves and (len(classes) > 2 or code == 1):
             area = pd.Series([auc(*curve) for curve in curves])
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
-            areas = tables.spread_text(area.mean(), area.std(), 2)
-            style: Any = {"color": colors[name], "label": f"{name} {areas}"}
-            axes.plot([0, *grid], [0, *mean], clip_on=False, **style)
+            text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
+            axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
     _unit_square(axes, "1 \N{MINUS SIGN} specificity", "sensitivity")
     axes.legend(title="class, AUC", loc="upper left", bbox_to_anchor=(1, 1))
     return axes
