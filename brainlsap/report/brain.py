@@ -27,7 +27,7 @@ from brainlsap.exceptions import BrainlsapError, ParameterError, check_choice
 from brainlsap.report import brain_raster as raster
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import MM, PAGE, new_figure, styled
-from brainlsap.report.plots import QUARTERS, scales_in_training
+from brainlsap.report.plots import QUARTERS, bare, scales_in_training
 from brainlsap.report.tables import shortened
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
@@ -141,9 +141,7 @@ def plot_regions(
             f"journal) or 180 (two); got {width!r}."
         )
     if not isinstance(figure, Figure | SubFigure | None):
-        raise ParameterError(
-            "figure must be a Figure; or a SubFigure: a, b = fig.subfigures(1, 2)."
-        )
+        raise ParameterError("figure must be a Figure, or one of fig.subfigures(1, 2).")
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     parts = [maps] if shared_scale else [maps[[name]] for name in maps]
@@ -557,8 +555,7 @@ def _plot_dots(page: Any) -> Any:
         axes.set(ylim=(len(names) - 0.5, -0.5), title=_wrap(name, UPRIGHT))
         if values.min() < 0 < values.max():
             axes.axvline(0, color=LINE, linewidth=0.5)
-        axes.tick_params(axis="y", length=0)
-        axes.spines[["top", "right", "left"]].set_visible(False)
+        bare(axes)
     figure.suptitle(title, fontsize=9)
     figure.supxlabel(label, fontsize=7)
     return figure

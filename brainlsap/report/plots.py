@@ -82,7 +82,7 @@ def plot_scores(
     axes.set_ylim(len(summary) - 0.5, -0.5)
     title = tables.shown_scores(evaluation).get(score, SCORES[score])
     axes.set_xlabel(f"{title} (dots: folds; bar: mean ± s.d.)")
-    _bare(axes)
+    bare(axes)
     return axes
 
 
@@ -437,7 +437,7 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
     axes.set_axisbelow(True)
-    _bare(axes)
+    bare(axes)
 
 
 def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predictions]:
@@ -450,6 +450,7 @@ def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predic
     return model, evaluation.as_predictions(found)
 
 
-def _bare(axes: Axes) -> None:
+def bare(axes: Axes) -> None:
+    """Leave the lower spine alone, and no ticks at the left."""
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
