@@ -29,8 +29,6 @@ from brainlsap.graph.laplacian import Spectrum
 
 # The exact kernel's series errs by this at the least: rounding of float64.
 _EXACT = 1e-13
-# Items whose products are summed at once, to stay in cache.
-_AT_ONCE = 64
 
 
 class ChebyshevSeries:
@@ -160,7 +158,7 @@ class _Combine(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         terms, slopes, scale = ctx.saved_tensors
         slope = _summed_terms(terms, slopes)
-        return None, _summed_product(grad, slope).to(scale.dtype), None
+        return None, (grad * slope).sum((0, 2)).to(scale.dtype), None
 
 
 class GraphBatch:
@@ -271,7 +269,7 @@ class _Diffuse(torch.autograd.Function):
         c, slope, scale = ctx.saved_tensors
         grad_scale = grad_H = None
         if ctx.needs_input_grad[1]:
-            grad_scale = _summed_product(grad, slope).to(scale.dtype)
+            grad_scale = (grad * slope).sum((0, 2)).to(scale.dtype)
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
             grad_H, batch = torch.empty_like(grad), ctx.batch
             memory = torch.empty_like(batch.graphs[0][: batch.chunk])
@@ -298,11 +296,3 @@ def _summed_terms(terms: Tensor, c: Tensor) -> Tensor:
     for term, weight in zip(terms[1:], weights[1:], strict=False):
         out.addcmul_(term, weight)
     return out
-
-
-def _summed_product(one: Tensor, other: Tensor) -> Tensor:
-    """Return the sum of products over items and channels, without a large product."""
-    total = one.new_zeros(one.shape[1])
-    for left, right in zip(one.split(_AT_ONCE), other.split(_AT_ONCE), strict=True):
-        total += (left * right).sum((0, 2))
-    return total

@@ -303,8 +303,7 @@ def test_people_in_another_order_are_refused():
             Cohort.from_arrays(W, F, y, atlas=names, **more)
     named = pd.DataFrame(F[..., 0], [*"uvwxyz"])
     assert Cohort.from_arrays(W, named, y, atlas=names).n_scans == 6
-    new = Cohort.from_arrays(W, named, None, groups=[*"uvwxyz"], atlas=names)
-    assert new.classes == ("unlabelled",)
+    assert Cohort.from_arrays(W, named, None, atlas=names).classes == ("unlabelled",)
     with pytest.raises(ParameterError, match="features and labels have different"):
         Cohort.from_arrays(W, named, y.set_axis([*"zyxwvu"]), atlas=names)
     with pytest.raises(ParameterError, match="features and groups have different"):

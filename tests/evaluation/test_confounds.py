@@ -139,9 +139,8 @@ def test_sites_that_were_not_learned_are_kept_with_a_warning_or_refused(values, 
     with pytest.warns(UserWarning, match=r"11 scans are of sites .* \(west\); they"):
         found = model.transform(values, table)
     np.testing.assert_array_equal(found[~seen], values[~seen])
-    alone = table.assign(participant=np.arange(len(table)), label=1)
     with pytest.raises(ParameterError, match="west, the site of all test scans"):
-        model.check(alone, [(seen, ~seen)])
+        model.check(table.assign(participant=table.index, label=1), [(seen, ~seen)])
     with pytest.raises(ParameterError, match="handle_unknown='keep' leaves them"):
         model.set_params(handle_unknown="error").transform(values, table)
 
