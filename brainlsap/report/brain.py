@@ -75,7 +75,7 @@ def plot_regions(
 
     On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
     the colour bar; the subcortex is lit from the viewer, and there it is the colour of
-    what faces the viewer that stands on the bar. Where a region is seen less than 3 mm
+    what faces the viewer that stands on the bar. Where a region is seen less than 1 mm
     wide, a view gives it to its neighbour. An atlas without surfaces is drawn as
     markers at the regions' coordinates (:func:`export_maps` writes an image, which
     nilearn's `plot_stat_map` draws), one without these as a dot a line.

@@ -188,7 +188,7 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     return RegionPicture(width, height, shapes, areas, centres, shade)
 
 
-def _without_slivers(region: np.ndarray, n: int = 9) -> np.ndarray:
+def _without_slivers(region: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
     same = ndimage.maximum_filter(region, n) == ndimage.minimum_filter(region, n)
     kept = ndimage.binary_dilation(same, np.ones((n, n))) & (region != BACKGROUND)
