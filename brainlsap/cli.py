@@ -207,8 +207,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
-        if not Path(options.get("study", ".")).exists():  # before heavy imports
-            raise BrainlsapError(f"{options['study']}: no such file or folder")
+        given = options.get("study", options.get("results", "."))
+        if not Path(given).exists():  # before heavy imports
+            raise BrainlsapError(f"{given}: no such file or folder")
         call(**options)
     except BrokenPipeError:  # nobody reads on, as behind `| head`
         return 141

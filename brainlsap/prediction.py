@@ -13,7 +13,7 @@ from brainlsap.data import Cohort, load_cohort
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, RegionNameError
-from brainlsap.model import LSAPClassifier, ModelOrigin, save_model
+from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
@@ -74,7 +74,7 @@ def fit_model(
         classes=cohort.classes,
         label_name=cohort.label_name,
         atlas_name=cohort.atlas.name,
-        reading={k: v for k, v in asked.items() if k in KEPT},
+        reading={k: v for k, v in asked.items() if k in KEPT and v != "own"},
         facts={
             "steps": steps.to_dict() if steps else None,
             "merged_classes": cohort.provenance.get("merged_classes"),
@@ -126,13 +126,13 @@ def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Co
     return load_cohort(folder, **(wanted | {"label": None} | options))
 
 
-def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
+def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.DataFrame:
     """Predict the class of every scan; regions and features are matched by name.
 
     Parameters
     ----------
-    model : LSAPClassifier
-        From :func:`brainlsap.model.load_model`.
+    model : LSAPClassifier, str or Path
+        From :func:`brainlsap.model.load_model`, or its file.
     cohort : Cohort
         The same regions and features as in the fit, in any order.
 
@@ -151,6 +151,7 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
         Where a feature or a covariate is missing, a site was not seen and the model
         refuses that, or the connectome is another than that of the fit.
     """
+    model = load_model(model) if isinstance(model, str | Path) else model
     origin = model.origin_
     if len(origin.region_names) != cohort.n_rois:
         raise RegionNameError(
@@ -162,7 +163,7 @@ def predict_people(model: LSAPClassifier, cohort: Cohort) -> pd.DataFrame:
     if missing:
         raise ParameterError(
             f"the model needs the feature {missing[0]!r}, and the cohort has "
-            f"{', '.join(cohort.feature_names)}. Name it by feature= too."
+            f"{', '.join(cohort.feature_names)}. Name it by feature= or feature_names="
         )
     columns = [cohort.feature_names.index(name) for name in origin.feature_names]
     connectomes = cohort.connectomes[:, rows][:, :, rows]

@@ -586,7 +586,7 @@ def complete_regions(
         *((c, "a number or n/a", numbers[c].isna() & cells[c].notna()) for c in cells),
         ("freesurfer_id", "a whole number that no other region has, or n/a", no_whole),
         *((c, near, ~numbers[c].fillna(0).between(*_BRAIN[c])) for c in _BRAIN),
-        ("x", "on that side (is the image flipped, are names exchanged?)", is_crossed),
+        ("x", "on the side of its name (image flipped, names exchanged?)", is_crossed),
     ]
     for column, expected, is_wrong in wrong:
         if is_wrong.any():

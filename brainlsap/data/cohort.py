@@ -201,6 +201,7 @@ class Cohort:
         columns = {"scan": scans, "participant": people, "label": text, "session": ""}
         table = pd.DataFrame(columns | {k: list(v) for k, v in facts.items()})
         order, ordered = order_classes(text, classes)
+        alone = ["groups= not given: every scan counts as a person"] * (groups is None)
         return Cohort(
             connectomes=W,
             features=X,
@@ -210,7 +211,7 @@ class Cohort:
             classes=order,
             classes_ordered=ordered,
             label_name=label_name,
-            notes=("made from arrays", *notes),
+            notes=("made from arrays", *notes, *alone),
         )
 
     def __repr__(self) -> str:

@@ -112,15 +112,14 @@ class Deconfounder(BaseEstimator):
             sites = site.iloc[train].astype(str)
             people = table["participant"].iloc[train].groupby(sites).nunique()
             few = ", ".join(sorted(people.index[people < FEWEST]))
-            tested = set(site.iloc[test].astype(str))
-            unknown = ", ".join(sorted(tested - set(sites)))
+            tests = set(site.iloc[test].astype(str))
+            unknown = ", ".join(sorted(tests - set(sites)))
             if few:
                 problem = f"{few}: 1 person is among"
             elif len(people) < 2:
                 problem = "has one value in"
-            elif tested and tested.isdisjoint(sites):  # only training would change
-                problem = f"{unknown}, the site of all test scans, is not among"
-            elif unknown and self.handle_unknown == "error":
+            # where no test scan is of a known site, training alone would change
+            elif unknown and (tests.isdisjoint(sites) or self.handle_unknown != "keep"):
                 problem = f"{unknown} is not among"
             else:
                 continue

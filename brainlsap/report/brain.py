@@ -270,7 +270,7 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
             f"DataFrame with names as index (set_index('region')); got {type(values)}."
         )
     maps = dict(values.items())
-    if not all(isinstance(part, Mapping | pd.Series) for part in maps.values()):
+    if not maps or not all(isinstance(x, Mapping | pd.Series) for x in maps.values()):
         maps = {"": values}
     found = pd.DataFrame(index=list(atlas.names))
     for title, part in maps.items():
@@ -282,7 +282,10 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
             raise ParameterError(f"values must be numbers ({error}).") from error
         found[str(title)] = full
     for title in found.columns[np.isinf(found).any() | found.isna().all()]:
-        raise ParameterError(f"The map {title!r} has no value, or an infinite one.")
+        where = found.index[np.isinf(found[title])].tolist()[:5] or "every region"
+        raise ParameterError(
+            f"values {title}: no value, or an infinite one, in {where}."
+        )
     return found
 
 
@@ -380,7 +383,7 @@ def _arrange(
     are; names of maps and label of the bar, broken; a table of views, and one of the
     lines of every map.
     """
-    maps, _, (title, label), *_ = page
+    maps, scales, (title, label), *_ = page
     sides = [[side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in pictures]
     views = pd.DataFrame({"line": np.arange(len(sides)) // per_line}, index=[*pictures])
     views["tall"] = [0.8 if view.startswith(SIDEWAYS) else 1.0 for view in pictures]
@@ -393,7 +396,10 @@ def _arrange(
     largest = max(TALLEST, TALLEST_ROW / (len(lines) * maps.shape[1]))
     names, label = [_wrap(name, UPRIGHT) for name in maps], _wrap(label, UPRIGHT + 3)
     left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
-    right = max(14 + 3.0 * (bool(label) + label.count("\n")), 18.0 * any_grey)
+    ticks = [MaxNLocator(6).tick_values(*scale.get_clim()) for scale in scales]
+    letters = max(len(f"{tick:g}") for tick in np.concatenate(ticks).round(12))
+    beside = 3.0 * (bool(label) + label.count("\n"))
+    right = max(14 + LETTER * max(0, letters - 4) + beside, 18.0 * any_grey)
     unit = min(largest, *((size[0] - left - right - lines["gap"]) / lines["wide"]))
     long = (unit * lines["wide"] + lines["gap"]).max()
     of_line = marks.groupby([marks["view"].map(views["line"]), "side"])["width"]

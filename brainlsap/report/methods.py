@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models, comparison
-from brainlsap.evaluation.ranking import agreement_table, ranking_auc, ranking_verdict
+from brainlsap.evaluation import ranking as ranks
 from brainlsap.report import tables
 from brainlsap.report.tables import listed, p_text, reported, spread_text
 
@@ -273,7 +273,8 @@ TEMPLATES = Environment(
 )
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
-TEMPLATES.globals |= {"auc": ranking_auc, "verdict": ranking_verdict}
+TEMPLATES.globals |= {"auc": ranks.ranking_auc, "verdict": ranks.ranking_verdict}
+TEMPLATES.globals |= {"agreement": ranks.agreement_table, "rank": ranks.rank_regions}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
 TEMPLATES.globals |= {"n_bootstrap": tables.N_DRAWS, "n_exchanges": N_EXCHANGES}
-TEMPLATES.globals |= {"ladder": tables.ladder_text, "agreement": agreement_table}
+TEMPLATES.globals |= {"ladder": tables.ladder_text}

@@ -135,7 +135,9 @@ def test_words_for_paper(evaluation):
     told = evaluation.settings | {"steps": steps}
     one = replace(evaluation, cohort=cohort, settings=told)
     people, model, design, results = methods_text(one)
-    assert "54 scans of 36 participants in 3 groups by diagnosis" in people
+    assert (
+        "54 scans of 36 participants, all simulated, in 3 groups by diagnosis" in people
+    )
     assert "CN (n = 12, 18 scans)" in people
     assert "by cortical thickness, measured in 6 of them" in people
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]
