@@ -93,7 +93,7 @@ def plot_regions(
     cmap : str or Colormap, optional
         Colours, low to high; by default "viridis", and for values of both signs
         "RdBu_r". For these, the middle of any map that matplotlib or nilearn lists as
-        diverging is at 0.
+        diverging is at 0 (nilearn's are known by name after `import nilearn.plotting`).
     vmin, vmax : float, optional
         Values of the first and last colour; by default the smallest and largest of all
         maps, and symmetric about 0 where colours diverge there (one that is given is
@@ -118,7 +118,8 @@ def plot_regions(
         figure have white beside them.
     figure : Figure or SubFigure, optional
         Where to draw, in place of `width`, on as many lines as make views largest;
-        beside axes, one of `fig.subfigures(1, 2)`.
+        beside axes, one of `fig.subfigures(1, 2)`. Size and what is said below of
+        files are then yours: `plt.rcParams["pdf.fonttype"] = 42`, `savefig(dpi=300)`.
 
     Returns
     -------
@@ -127,6 +128,7 @@ def plot_regions(
         6 points), and in SVG an id for every region or marker: its name, after map and
         view. Its attribute `note` is for the caption: what stands in for surfaces, and
         which values or outlines were not drawn (of which a warning says so, too).
+        `bbox_inches="tight"` would change the width.
 
     Raises
     ------
