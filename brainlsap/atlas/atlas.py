@@ -42,6 +42,10 @@ _MNI305_TO_MNI152 = np.array(
     ]
 )
 _SIDES = {**HEMISPHERE_WORDS, "m": "M"}
+# The atlases that come with the package: of an installation, else of a checkout.
+_PACKAGE = Path(__file__).resolve().parents[1]
+_BUNDLED = _PACKAGE / "_atlases"
+_BUNDLED = _BUNDLED if _BUNDLED.is_dir() else _PACKAGE.parent / "atlases"
 # Regions within so many mm of x = 0 lie on the midline, or on the side that they say.
 _MIDLINE = 3.0
 # Between these lie the centres of all regions of the brain in MNI152, in mm.
@@ -425,7 +429,7 @@ class Atlas:
         if self.folder is None:
             return {}
         own, found = self.folder / "meshes", {}
-        folder = own if own.is_dir() else bundled_atlases() / "subcortex"
+        folder = own if own.is_dir() else _BUNDLED / "subcortex"
         for path in folder.glob("*.surf.gii"):
             row = self.find(path.name.removesuffix(".surf.gii"))
             if row is not None:
@@ -447,7 +451,7 @@ def _find_rows(
     found = [places[i] for i in kept]
     if None in found or len(set(found)) < len(found):
         atlas.match([spelt[i] for i in kept], hemisphere)  # says what is wrong
-    rows = np.full(len(atlas), -1)
+    rows = np.full(len(atlas.names), -1)
     rows[np.array(found, dtype=int)] = kept
     rows.flags.writeable = False
     return rows, tuple(np.delete(np.array(texts, dtype=object), kept))
@@ -456,13 +460,6 @@ def _find_rows(
 def _listed(shown: Sequence[str], n_entries: int) -> str:
     more = n_entries - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
-
-
-def bundled_atlases() -> Path:
-    """Return the folder of the atlases that come with the package."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "_atlases"
-    return installed if installed.is_dir() else package.parent / "atlases"
 
 
 @lru_cache(maxsize=1)
@@ -474,7 +471,7 @@ def available_atlases() -> tuple[str, ...]:
     tuple of str
         Names that :func:`load_atlas` takes.
     """
-    return tuple(sorted(p.parent.name for p in bundled_atlases().glob("*/regions.tsv")))
+    return tuple(sorted(p.parent.name for p in _BUNDLED.glob("*/regions.tsv")))
 
 
 def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
@@ -514,7 +511,7 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     if not isinstance(name, str | Path):
         return Atlas.from_names(name)
     if str(name) in available_atlases():
-        return _read_once(bundled_atlases() / str(name) / "regions.tsv")
+        return _read_once(_BUNDLED / str(name) / "regions.tsv")
     path = Path(name).expanduser()
     table = path / "regions.tsv" if path.is_dir() else path
     if not table.is_file():

@@ -226,7 +226,7 @@ def _in_atlas_order(
     if raw.leaves_out:
         values[missing], values[:, missing] = np.nan, np.nan
         empty = np.isnan(values)
-        absent = np.minimum(empty.sum(0), empty.sum(1)) >= len(atlas) - 1
+        absent = np.minimum(empty.sum(0), empty.sum(1)) >= len(empty) - 1
         if 0 < absent.sum() <= _MOST_ABSENT:
             values[absent], values[:, absent] = 0, 0
             names = ", ".join(np.array(atlas.names)[absent])

@@ -269,7 +269,7 @@ def _vertex_means(
             f"{subject}: {name} of a region is a sum over faces, not a mean over "
             "vertices; it is read from stats. Run mris_anatomical_stats."
         )
-    values = np.full(len(atlas), np.nan)
+    values = np.full(len(atlas.names), np.nan)
     for side, path in overlays.items():
         with reading(path, "one value a vertex"):
             if path.suffix in (".mgh", ".mgz"):
