@@ -372,16 +372,16 @@ def check(study: str, **options: Any) -> None:
     print(f"Looking at {study} ...", flush=True)  # imports take seconds
     data, studying, _ = _configured(options)
     found = brainlsap.check_cohort(study, **data, verbose=True)
-    if found.cohort is not None:
-        merged = studying.get("merged_classes")
-        cohort = brainlsap.workflow.merge_classes(found.cohort, merged)
+    cohort, merged = found.cohort, studying.get("merged_classes")
+    if cohort is not None and merged is not None:
+        cohort = brainlsap.workflow.merge_classes(cohort, merged)
         found = brainlsap.check_cohort(cohort)
     print(_in_flags(found.text(), check), end="")
     if others := brainlsap.data.suggest_options(found, data):
         lines = [_command("check", study, options | one) for one in others]
         lines += ["(if rows stand so: only you can know)"] * ("row_order" in others[0])
         print("\nMore can be read by:", *lines, sep="\n  ")
-    if found.cohort is None:
+    if cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
     n_people = cohort.table.groupby("label")["participant"].nunique()
     how, why = _some(studying, "cv leave_out"), ""
@@ -586,7 +586,8 @@ def _configured(options: Options) -> list[Options]:
                 f"no settings: {', '.join(told)}. A config file has flags without --, "
                 "and parameters of load_cohort, run_study, LSAPClassifier."
             )
-    return [_some(asked, " ".join(names)) for names in (data, studying, model)]
+    each = (data, studying, model)
+    return [{name: asked[name] for name in one & {*asked}} for one in each]
 
 
 def _some(options: Options, names: str) -> Options:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.arrays import pack
+from brainlsap.atlas import available_atlases
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.results import plain
@@ -66,15 +67,17 @@ def fit_model(
     if steps:
         features = steps.fit(features, cohort.table).transform(features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
-    asked = {"atlas": cohort.atlas.name, "feature": list(cohort.feature_names)}
+    asked: dict[str, Any] = {"feature": [*cohort.feature_names]}
     asked |= cohort.provenance.get("asked") or {}
+    if cohort.atlas.name in available_atlases():  # others have no name to read by
+        asked.setdefault("atlas", cohort.atlas.name)
     model.origin_ = ModelOrigin(
         region_names=cohort.region_names,
         feature_names=cohort.feature_names,
         classes=cohort.classes,
         label_name=cohort.label_name,
         atlas_name=cohort.atlas.name,
-        reading={k: v for k, v in asked.items() if k in KEPT and v != "own"},
+        reading={k: v for k, v in asked.items() if k in KEPT},
         facts={
             "steps": steps.to_dict() if steps else None,
             "merged_classes": cohort.provenance.get("merged_classes"),

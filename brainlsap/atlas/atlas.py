@@ -541,7 +541,7 @@ def find_sides(table: pd.DataFrame) -> list[str]:
     """Return the sides that names say, or else their places, if there are any."""
     x = pd.to_numeric(table.reindex(columns=["x"])["x"], errors="coerce")
     side = np.select([x < -_MIDLINE, x > _MIDLINE], ["L", "R"], "M").tolist()
-    return [split_name(x)[0] or s for x, s in zip(table["name"], side, strict=True)]
+    return [split_name(n)[0] or s for n, s in zip(table["name"], side, strict=True)]
 
 
 def complete_regions(

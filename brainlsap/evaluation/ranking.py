@@ -329,9 +329,8 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
         }
     )
     for place, name in enumerate(cohort.feature_names):
-        table[f"variance_{name}"] = pd.DataFrame(cohort.features[..., place]).var(
-            ddof=0
-        )
+        values = pd.DataFrame(cohort.features[..., place])
+        table[f"variance_{name}"] = values.var(ddof=0)
     return table
 
 

@@ -284,10 +284,8 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
             raise ParameterError(f"values must be numbers ({error}).") from error
         found[str(title)] = full
     for title in found.columns[np.isinf(found).any() | found.isna().all()]:
-        where = found.index[np.isinf(found[title])].tolist()[:5] or "every region"
-        raise ParameterError(
-            f"values {title}: no value, or an infinite one, in {where}."
-        )
+        at = found.index[np.isinf(found[title])].tolist()[:5] or "every region"
+        raise ParameterError(f"values {title}: no value, or an infinite one, in {at}.")
     return found
 
 
@@ -398,7 +396,7 @@ def _arrange(
     largest = max(TALLEST, TALLEST_ROW / (len(lines) * maps.shape[1]))
     names, label = [_wrap(name, UPRIGHT) for name in maps], _wrap(label, UPRIGHT + 3)
     left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
-    ticks = [MaxNLocator(6).tick_values(*scale.get_clim()) for scale in scales]
+    ticks = [_ticks(TALLEST_BAR).tick_values(*one.get_clim()) for one in scales]
     letters = max(len(f"{tick:g}") for tick in np.concatenate(ticks).round(12))
     beside = 3.0 * (bool(label) + label.count("\n"))
     right = max(14 + LETTER * max(0, letters - 4) + beside, 18.0 * any_grey)
@@ -427,10 +425,14 @@ def _arrange(
     return unit, rest + end.iloc[-1], left, long, names, label, views, rows
 
 
+def _ticks(long: float) -> MaxNLocator:
+    """Return where a bar of so many mm has ticks."""
+    return MaxNLocator(6 if long > 18 else 4, steps=[1, 2, 2.5, 5, 10])
+
+
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
-    ticks = MaxNLocator(6 if long > 18 else 4, steps=[1, 2, 2.5, 5, 10])
-    cax.figure.colorbar(scale, cax=cax, ticks=ticks, label=label)
+    cax.figure.colorbar(scale, cax=cax, ticks=_ticks(long), label=label)
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}

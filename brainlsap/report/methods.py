@@ -9,7 +9,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from brainlsap.atlas import Atlas
-from brainlsap.evaluation import Evaluation, chance_p, compare_models, comparison
+from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.report import tables
 from brainlsap.report.tables import listed, p_text, reported, spread_text
@@ -86,8 +86,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
     best = others.idxmax() if len(others) else None
     tests = compare_models(evaluation).set_index("model")
-    found = comparison.bootstrap_scores(evaluation, first, tables.N_DRAWS)
-    interval = found.set_index("score").loc["balanced_accuracy"]
+    interval = tables.intervals(evaluation, first).loc["balanced_accuracy"]
     regions, direction = "", None
     if ranking is not None:
         sure = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
@@ -215,13 +214,11 @@ def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
     for one in (asked, *of_fits):
         if (one.get("patience") or 0) >= (one.get("n_epochs") or float("inf")):
             one["patience"] = 0
-    chosen = "{} (chosen in each training fold)".format
-    for key in dict.fromkeys(key for one in of_fits for key in one):
+    keys = (key for one in of_fits for key in one if key != "random_state")
+    for key in dict.fromkeys(keys):
         values = sorted({as_text(one.get(key)) for one in of_fits})
-        if key == "random_state":
-            continue
         if len(values) > 1:
-            asked[key] = chosen(" or ".join(values))
+            asked[key] = f"{' or '.join(values)} (chosen in each training fold)"
         elif asked.get(key) is None:
             asked[key] = of_fits[0][key]
     if asked.get("scale_penalty") == "none":

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,12 @@ def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     return frame.assign(folds="folds share people: not a score by person")
 
 
+@lru_cache(maxsize=32)  # of one study: the table and the headline ask
+def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
+    """Return scores of all test scans with their 95% intervals, a row a score."""
+    return comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
+
+
 def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return scores of all test scans with 95% bootstrap intervals over people.
 
@@ -226,10 +233,8 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     hidden = ("accuracy", "precision", "f1", "stage_error")
     titles = {k: v for k, v in shown_scores(evaluation).items() if k not in hidden}
-    told = []
-    for model in evaluation.models:
-        found = comparison.bootstrap_scores(evaluation, model, N_DRAWS)
-        told.append(number_texts(found.set_index("score"), {"estimate": model}))
+    each = {model: intervals(evaluation, model) for model in evaluation.models}
+    told = [number_texts(found, {"estimate": model}) for model, found in each.items()]
     table = pd.concat(told, axis=1).T[list(titles)].rename(columns=titles)
     table = table.rename_axis(columns=None).rename_axis("model").reset_index()
     return _marked(table, evaluation)
@@ -255,6 +260,7 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     return _marked(number_texts(found, titles), evaluation)
 
 
+@lru_cache(maxsize=1)  # an evaluation is hashed by identity; headline and page ask
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
