@@ -587,7 +587,7 @@ def _configured(options: Options) -> list[Options]:
                 "and parameters of load_cohort, run_study, LSAPClassifier."
             )
     each = (data, studying, model)
-    return [{name: asked[name] for name in one & {*asked}} for one in each]
+    return [{k: v for k, v in asked.items() if k in names} for names in each]
 
 
 def _some(options: Options, names: str) -> Options:
