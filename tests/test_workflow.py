@@ -8,6 +8,13 @@ from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
+WRONG = {
+    "cv": 1,
+    "models": "LSAP-Q",
+    "harmonize": "x",
+    "n_epochs": 0,
+    "kernel": "exact",
+}
 BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
 
 
@@ -36,27 +43,17 @@ def without_report(monkeypatch):
 
 @pytest.mark.usefixtures("without_report")
 def test_one_site_is_left_out_at_a_time(cohort, tmp_path):
-    found = run_study(
-        cohort, tmp_path / "out", leave_out="SITE", baselines=False, **BRIEF
-    )
+    how = {"leave_out": "SITE", "baselines": False}
+    found = run_study(cohort, tmp_path / "out", **how, **BRIEF)
     site = cohort.table.set_index("scan")["site"]
     tested = found.predictions.groupby("fold")["scan"].agg(lambda s: set(site[s]))
     assert sorted(len(one) for one in tested) == [1] * site.nunique()
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"cv": 1},
-        {"models": "LSAP-Q"},
-        {"harmonize": "x"},
-        {"n_epochs": 0},
-        {"kernel": "exact"},
-    ],
-)
-def test_what_cannot_be_used_is_refused_and_nothing_written(cohort, tmp_path, given):
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_used_is_refused_and_nothing_written(cohort, tmp_path, name):
     with pytest.raises(ValueError, match=r"\w"):
-        run_study(cohort, tmp_path / "out", **given)
+        run_study(cohort, tmp_path / "out", **{name: WRONG[name]})
     assert not (tmp_path / "out").exists()
 
 

@@ -1,6 +1,7 @@
 """Models against each other, and intervals of scores, both over people."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -51,19 +52,20 @@ def corrected_t_test(
     Returns
     -------
     TTest
-        NaN where there are fewer than two folds.
+        NaN where there are fewer than two folds, or none to judge the spread by: of
+        the same difference in every fold there is no interval, and no p-value but 1
+        where all are 0.
     """
     from scipy.stats import t as student
 
     d = np.asarray(differences, dtype=float)
     d = d[np.isfinite(d)]
     mean = float(d.mean()) if len(d) else float("nan")
-    if len(d) < 2:
-        return TTest(mean, *[float("nan")] * 4)
+    if len(d) > 1 and np.allclose(d, 0, atol=1e-12):
+        return TTest(mean, np.nan, np.nan, 0.0, 1.0)
+    if len(d) < 2 or np.ptp(d) < 1e-12:
+        return TTest(mean, *[np.nan] * 4)
     error = float(np.sqrt((1 / len(d) + n_test / n_train) * d.var(ddof=1)))
-    if error == 0:
-        same = mean == 0
-        return TTest(mean, mean, mean, 0.0 if same else np.inf, float(same))
     low, high = student.interval(0.95, len(d) - 1, mean, error)
     p_value = float(2 * student.sf(abs(mean / error), len(d) - 1))
     return TTest(mean, float(low), float(high), mean / error, p_value)
@@ -104,10 +106,10 @@ def compare_models(
     -------
     DataFrame
         model, role, difference (reference less model; above 0 the reference has the
-        higher score), low, high (95%, not corrected), t, p_value, p_holm,
-        n_comparisons, n_folds, better ("yes" where the reference is better and p_holm <
-        0.05, "no" where it is worse so, else "unclear"). A model with a failed fit has
-        NaN.
+        higher score), low, high (95%, not corrected, and within what a difference of
+        this score can be), t, p_value, p_holm, n_comparisons (those with a p-value),
+        n_folds, better ("yes" where the reference is better and p_holm < 0.05, "no"
+        where it is worse so, else "unclear"). A model with a failed fit has NaN.
 
     Raises
     ------
@@ -131,19 +133,21 @@ def compare_models(
         corrected_t_test(scores[reference] - scores[name], n_train, n_test)
         for name in others
     ]
-    table = pd.DataFrame(tests, columns=TTest._fields)
-    table.insert(0, "model", others)
+    index = pd.Index(others, name="model")
+    table = pd.DataFrame(tests, index, TTest._fields).reset_index()
     table.insert(1, "role", table["model"].map(fits.groupby("model")["role"].first()))
+    widest = {"brier": 2, "kappa": 2, "stage_error": len(evaluation.cohort.classes) - 1}
+    bounds, most = ["low", "high"], widest.get(score, 1)
+    table[bounds] = table[bounds].clip(-most, most)
     kind = pd.Series([reference, *others]).replace(evaluation.same_as)
-    counted = ~kind.duplicated()[1:].to_numpy()
+    counted = ~kind.duplicated()[1:].to_numpy() & table["p_value"].notna()
     table["p_holm"] = adjust_p_values(table["p_value"].where(counted))
     alike = table.groupby(kind[1:].to_numpy())["p_holm"]
     table["p_holm"] = alike.transform("first").fillna(table["p_value"])
     table["n_comparisons"] = counted.sum()
     table["n_folds"] = len(scores)
-    sign = -1 if score in LOWER_IS_BETTER else 1
-    sure, ahead = table["p_holm"] < 0.05, sign * table["difference"] > 0
-    table["better"] = np.where(sure, np.where(ahead, "yes", "no"), "unclear")
+    ahead = (table["difference"] > 0) ^ (score in LOWER_IS_BETTER)
+    table["better"] = _verdicts(table["p_holm"], ahead)
     return table
 
 
@@ -200,9 +204,12 @@ def ladder_table(
     columns = ["below", "above", "score_below", "score_above", "difference"]
     table = pd.DataFrame(found, columns=[*columns, "low", "high", "p_value"])
     table["p_holm"] = adjust_p_values(table["p_value"])
-    better = np.where(table["difference"] > 0, "yes", "no")
-    table["adds"] = np.where(table["p_holm"] < 0.05, better, "unclear")
+    table["adds"] = _verdicts(table["p_holm"], table["difference"] > 0)
     return table
+
+
+def _verdicts(p_values: pd.Series, ahead: pd.Series) -> np.ndarray:
+    return np.where(p_values < 0.05, np.where(ahead, "yes", "no"), "unclear")
 
 
 @threadpool_limits.wrap(limits=1)
@@ -243,11 +250,9 @@ def bootstrap_scores(
     columns = ["estimate", "low", "high"]
     if told is None:
         return table.reindex(columns=["score", *columns])
-    estimate = weighted_scores(told, np.ones((1, len(person))))
-    drawn = weighted_scores(told, _weights(person, n_draws, random_state))
+    found = weighted_scores(told, _weights(person, n_draws, random_state))
     table[columns] = [
-        _with_interval(estimate[name].item(), drawn[name], person.max() + 1, name)
-        for name in INTERVAL_SCORES
+        _with_interval(found[name], person.max() + 1, name) for name in INTERVAL_SCORES
     ]
     return table
 
@@ -310,14 +315,12 @@ def class_table(
     told, person = _predictions_of(evaluation, model)
     if told is None:
         return table
-    estimate = _class_rates(told, np.ones((1, len(person))))
-    drawn = _class_rates(told, _weights(person, n_draws, random_state))
+    rates = _class_rates(told, _weights(person, n_draws, random_state))
     for code in range(len(table)):
         mine, taken = told.actual == code, told.predicted == code
         of = {"sensitivity": mine, "specificity": ~mine, "predictive_value": taken}
-        for place, (rate, rows) in enumerate(of.items()):
-            value, draws = estimate[place, 0, code], drawn[place, :, code]
-            found = _with_interval(value, draws, len(set(person[rows])), "accuracy")
+        for (rate, rows), values in zip(of.items(), rates[:, :, code], strict=True):
+            found = _with_interval(values, len(set(person[rows])), "accuracy")
             table.loc[code, [rate, f"{rate}_low", f"{rate}_high"]] = found
     return table
 
@@ -335,10 +338,15 @@ def _predictions_of(
 
 
 def _weights(person: np.ndarray, n_draws: int, random_state: int) -> np.ndarray:
-    """Return how often each prediction counts in every draw, (n_draws, n_rows)."""
+    """Return how often each prediction counts: once, and in every draw."""
     check_at_least("n_draws", n_draws, 1)
-    n, rng = person.max() + 1, np.random.default_rng(random_state)
-    return rng.multinomial(n, np.full(n, 1 / n), n_draws)[:, person].astype(float)
+    return _drawn(person.max() + 1, n_draws, random_state)[:, person]
+
+
+@lru_cache(maxsize=1)  # the models of a table share their draws
+def _drawn(n_people: int, n_draws: int, random_state: int) -> np.ndarray:
+    share, rng = np.full(n_people, 1 / n_people), np.random.default_rng(random_state)
+    return np.vstack([np.ones(n_people), rng.multinomial(n_people, share, n_draws)])
 
 
 def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
@@ -353,9 +361,13 @@ def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
 
 
 def _with_interval(
-    estimate: float, draws: np.ndarray, n_people: int, name: str
+    values: np.ndarray, n_people: int, name: str
 ) -> tuple[float, float, float]:
-    """Return an estimate and an interval that holds it; NaN draws do not count."""
+    """Return an estimate, the first value, and an interval of the draws behind it.
+
+    It holds the estimate; draws that are NaN do not count.
+    """
+    estimate, draws = float(values[0]), values[1:]
     known = draws[np.isfinite(draws)]
     if not len(known) or not np.isfinite(estimate):
         return estimate, np.nan, np.nan

@@ -274,7 +274,7 @@ def _run_fits(
             bar.update()
             if verbose and bar.disable:  # no terminal: a line a fold
                 n_done = f"{len(results)} of {len(tasks)}"
-                bar.write(f"fitted {n_done}: {name}", file=sys.stderr)
+                bar.write(f"fitted {n_done}, last {name}", file=sys.stderr)
     return [results[name] for name in tasks]
 
 

@@ -99,6 +99,12 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
     return pd.DataFrame(found, columns=COLUMNS, dtype=object)
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 person", "1,234 people"."""
+    plural = {"person": "people"}.get(noun, f"{noun}s")
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def _found(
     check: str, finding: str, scans: str = "", severity: str = "", advice: str = ""
 ) -> tuple[str, ...]:
@@ -116,10 +122,11 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ..
         sides = [[set(values.iloc[rows].dropna()) for rows in one] for one in splits]
         shared = [train & test for train, test in sides if train & test]
         if shared:
-            noun = "people" if kind == "person" else f"groups of {column}"
+            n = len(set.union(*shared))
+            who = count(n, "person" if kind == "person" else f"{column} group")
             finding = (
-                f"{len(set.union(*shared))} {noun} in training and test scans of "
-                f"{len(shared)} of {len(splits)} folds"
+                f"{who} in training and test scans of {len(shared)} of "
+                f"{count(len(splits), 'fold')}"
             )
             yield _found(f"{kind} in two folds", finding)
 
@@ -144,7 +151,7 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, 
             scans, severity = f"{names[i]}, {names[j]}", "error" if apart else "warning"
             yield _found("duplicate scans", finding, scans, severity)
         if len(pairs) > MOST_PAIRS:
-            more = f"{len(pairs) - MOST_PAIRS} more pairs with the same {kind}"
+            more = f"{count(len(pairs) - MOST_PAIRS, 'further pair')} of alike {kind}"
             yield _found("duplicate scans", more)
 
 
@@ -190,9 +197,9 @@ def _label_in_features(cohort: Cohort) -> Iterator[tuple[str, ...]]:
             each = [divmod(place, len(last)) for place in places[:3]]
             named = ", ".join(f"{regions[i]} {last[j]}" for i, j in each)
             finding = (
-                f"classes explain {share.max():.1%} of the variance of {places.size} "
-                f"{'features' if kind == 'features' else 'edges'}: {named}"
-                f"{' ...' * (places.size > 3)}"
+                f"classes explain {share.max():.1%} of the variance of "
+                f"{count(places.size, 'feature' if kind == 'features' else 'edge')}: "
+                f"{named}{' ...' * (places.size > 3)}"
             )
             yield _found("label in the features", finding)
 
@@ -236,14 +243,14 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     tried = {name: one for name, one in tried.items() if one.nunique() > 1}
     scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
+    of = f", Holm-corrected for {len(tried)} columns" if len(tried) > 1 else ""
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         beyond, alone = score >= chance + LEAST_GAIN, name.endswith(" alone")
         n = tried[name].isna().groupby(cohort.groups).all().sum()
-        people = "1 person" if n == 1 else f"{n} people"
-        without = f"; {name.removesuffix(' alone')} missing in {people}" if n else ""
+        gone = f"; {name.removesuffix(' alone')} missing in {count(n, 'person')}"
         finding = (
-            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, p = {p:.3f}, "
-            f"Holm-corrected for {len(tried)} columns{without})"
+            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
+            f"p = {p:.3f}{of}{gone if n else ''})"
         )
         if p < 0.05 and beyond:
             kind = "label from one column" if alone else "missing values tell the label"

@@ -9,7 +9,7 @@ SCORES = {
     "accuracy": "accuracy",
     "precision": "macro precision",
     "f1": "macro F1",
-    "auc": "macro AUC",
+    "auc": "AUC",
     "brier": "Brier score",
     "kappa": "quadratic weighted kappa",
     "stage_error": "mean stage error",

@@ -137,7 +137,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     number, p = int(ranking["n_permutations"].iloc[0]), ranking["p"].min()
     if number < FEWEST_PERMUTATIONS:
         return (
-            f"{number} permutations are too few: the smallest possible p-value is "
+            f"Too few permutations ({number}): the smallest possible p-value is "
             f"{1 / (number + 1):.2g}. At least {FEWEST_PERMUTATIONS} are needed."
         )
     if p >= ALPHA:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
@@ -269,7 +270,8 @@ class Evaluation:
 
     def __repr__(self) -> str:
         told, table = self._overview()
-        return f"{told}\n{table.to_string(max_rows=MOST_SHOWN)}"
+        width = get_terminal_size().columns
+        return f"{told}\n{table.to_string(max_rows=MOST_SHOWN, line_width=width)}"
 
     def _repr_html_(self) -> str:
         told, table = self._overview()

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.leakage import count
 from brainlsap.report import tables
 from brainlsap.report.tables import listed, p_text, reported, spread_text
 
@@ -86,7 +87,6 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
     best = others.idxmax() if len(others) else None
     tests = compare_models(evaluation).set_index("model")
-    interval = tables.intervals(evaluation, first).loc["balanced_accuracy"]
     regions, direction = "", None
     if ranking is not None:
         sure = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
@@ -100,8 +100,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         evaluation,
         first=first,
         chance=chance_p(evaluation, first, N_EXCHANGES),
-        interval=tables.interval_text(*interval),
-        low=interval["low"],
+        pooled=tables.intervals(evaluation, first).loc["balanced_accuracy"],
         scores=scores,
         best=best,
         test=tests.loc[best].to_dict() if best in tests.index else None,
@@ -134,7 +133,6 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     if not {"thickness", "area"} & set(cohort.feature_names):
         reading.pop("subcortex", None)
     others = evaluation.fits.query("role != 'model'")["model"].unique()
-    scores = tables.score_table(evaluation, ["balanced_accuracy", "auc"]).iloc[:, :3]
     return _paragraphs(
         "methods",
         evaluation,
@@ -145,7 +143,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         ridges=_ridges(evaluation),
         study=Settings((settings.get("steps") or {}) | settings),
         others=listed(others) if 0 < len(others) < len(evaluation.models) else "",
-        scores=scores,
+        scores=tables.score_table(evaluation, ["balanced_accuracy", "auc"]).iloc[:, :3],
     )
 
 
@@ -235,13 +233,11 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _paragraphs(name: str, evaluation: Evaluation, **values: Any) -> list[str]:
     """Fill a template, and part its paragraphs."""
-    settings = evaluation.settings
     text = TEMPLATES.get_template(f"{name}.txt.j2").render(
         **values,
         evaluation=evaluation,
         cohort=evaluation.cohort,
-        settings=settings,
-        n_folds=settings["n_folds"] * settings["n_repeats"],
+        settings=evaluation.settings,
     )
     paragraphs = (" ".join(one.split()) for one in text.split("\n---\n"))
     return [one for one in paragraphs if one]
@@ -258,20 +254,11 @@ def as_text(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 person", "1,234 people"."""
-    plural = {"person": "people"}.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=select_autoescape(["html.j2"]),
 )
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
-TEMPLATES.globals |= {"auc": ranks.ranking_auc, "verdict": ranks.ranking_verdict}
-TEMPLATES.globals |= {"agreement": ranks.agreement_table, "rank": ranks.rank_regions}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
-TEMPLATES.globals |= {"n_bootstrap": tables.N_DRAWS, "n_exchanges": N_EXCHANGES}
-TEMPLATES.globals |= {"ladder": tables.ladder_text}
+TEMPLATES.globals |= {"ranks": ranks, "made": tables, "n_exchanges": N_EXCHANGES}

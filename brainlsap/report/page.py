@@ -38,8 +38,9 @@ def report_tables(
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
     scores = made.score_table(evaluation).drop(columns="remark", errors="ignore")
     compared = made.comparison_table(evaluation).iloc[:, :3]
+    scores = scores.merge(compared, how="left", on="model").fillna("")
     tables = {
-        "scores": scores.merge(compared, how="left", on="model").fillna(""),
+        "scores": scores.loc[:, (scores != "").any()],
         "ladder": made.ladder_text(evaluation),
         "intervals": made.interval_table(evaluation),
         "classes": made.class_rate_table(evaluation, models[0]) if models else None,
@@ -70,10 +71,7 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
         if atlas is not None:
             # a penalised model's scales hardly differ beside those of another
             how: Any = {"colorbar_label": "relative heat scale", "shared_scale": False}
-            scales = relative_scales(evaluation)
-            varied = scales.loc[:, scales.round(6).nunique() > 1]
-            shown = scales if varied.empty else varied  # one scale alone is no map
-            figures["brain"] = plot_regions(shown, atlas, **how)
+            figures["brain"] = plot_regions(relative_scales(evaluation), atlas, **how)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
             if atlas is not None:

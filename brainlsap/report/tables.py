@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
@@ -165,9 +166,8 @@ def shown_scores(evaluation: Evaluation) -> dict[str, str]:
     two = len(evaluation.cohort.classes) == 2
     hidden = set() if evaluation.cohort.classes_ordered else set(metrics.ORDINAL_SCORES)
     hidden |= {"stage_error", "adjacent_accuracy"} if two else set()
-    names = metrics.INTERVAL_SCORES
-    if two:  # one AUC; no weights between two classes
-        names = {**names, "auc": "AUC", "kappa": "Cohen's kappa"}
+    # no weights between two classes
+    names = metrics.INTERVAL_SCORES | ({"kappa": "Cohen's kappa"} if two else {})
     return {
         name: f"{title} (less is better)" if name in metrics.LOWER_IS_BETTER else title
         for name, title in names.items()
@@ -206,14 +206,22 @@ def score_table(
     return _marked(table.rename_axis(columns=None).reset_index(), evaluation)
 
 
-def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
+class WholeTable(pd.DataFrame):
+    """A table that is printed with every column, in the width of the terminal."""
+
+    def __repr__(self) -> str:
+        named = self.set_index(self.columns[0])
+        return named.to_string(line_width=get_terminal_size().columns)
+
+
+def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> WholeTable:
     """Say so in the table where its folds share people, or a model is another one."""
     if "model" in frame and evaluation.same_as:
         same = frame["model"].map(evaluation.same_as)
         frame = frame.assign(remark=("same predictions as " + same).fillna(""))
-    if not evaluation.settings["people_shared"]:
-        return frame
-    return frame.assign(folds="folds share people: not a score by person")
+    if evaluation.settings["people_shared"]:
+        frame = frame.assign(folds="folds share people: not a score by person")
+    return WholeTable(frame)
 
 
 @lru_cache(maxsize=32)  # of one study: the table and the headline ask
@@ -255,7 +263,8 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     first, found = evaluation.models[0], comparison.compare_models(evaluation)
     titles = {"model": "model", "difference": f"{first} minus model [95%]"}
-    titles["p_holm"] = f"Holm p ({found['n_comparisons'].head(1).sum()} comparisons)"
+    n = found["n_comparisons"].max()
+    titles["p_holm"] = f"Holm p ({n} comparisons)" if n > 1 else "p"
     titles["better"] = f"{first} is better"
     return _marked(number_texts(found, titles), evaluation)
 
@@ -264,8 +273,8 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    titles |= {"p_holm": "Holm p", "adds": "adds"}
     found = comparison.ladder_table(evaluation)
+    titles |= {"p_holm": "Holm p" if len(found) > 1 else "p", "adds": "adds"}
     return _marked(number_texts(found, titles), evaluation)
 
 
@@ -557,8 +566,6 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
     """
     carried = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
-    if carried.shape[1] < 2:
-        return pd.DataFrame()
     found = confound_table(ranking, carried)
     named = {f"variance_{k}": f"variance of {told}" for k, told in FEATURES.items()}
     found["property"] = found["property"].replace(named).str.replace("_", " of ")

@@ -29,8 +29,15 @@ def test_the_t_test_is_students_with_a_wider_error():
     wider = corrected_t_test(d, 80, 20)
     assert wider.t == pytest.approx(plain.statistic / np.sqrt(1 + 10 * 20 / 80))
     assert wider.low < wider.difference < wider.high
-    assert corrected_t_test([0.0, 0.0], 4, 1).p_value == 1
-    assert np.isnan(corrected_t_test([0.1], 4, 1).p_value)
+    # folds that tie tell of no spread: no interval, and a test of no difference only
+    for tied, p_value in (
+        ([1e-17, 0, 0], 1),
+        ([0.3, 0.1 + 0.2], np.nan),
+        ([0.1], np.nan),
+    ):
+        found = corrected_t_test(tied, 4, 1)
+        np.testing.assert_equal([found.low, found.high], [np.nan, np.nan])
+        np.testing.assert_equal(found.p_value, p_value)
 
 
 def test_chance_is_labels_exchanged_between_people(example_evaluation):
@@ -57,15 +64,25 @@ def test_p_values_are_corrected_for_how_many_there_are():
 def test_one_test_compares_a_model_with_others_by_people(example_evaluation):
     table = compare_models(example_evaluation)
     assert list(table["model"]) == list(example_evaluation.models[1:])
-    scores = example_evaluation.scores().pivot(
-        index=["repeat", "fold"], columns="model", values="balanced_accuracy"
-    )
-    difference = scores["LSAP-C"] - scores["linear SVM"]
-    # half of forty people on each side, whatever their number of scans
-    wanted = corrected_t_test(difference, 20, 20)
-    row = table.set_index("model").loc["linear SVM"]
-    assert row["p_value"] == pytest.approx(wanted.p_value)
-    assert row["difference"] == pytest.approx(difference.mean())
+    one, rng, beyond = replace(example_evaluation), np.random.default_rng(0), 0
+    scores, can_be = example_evaluation.scores(), np.linspace(-1, 1, 41)
+    for _ in range(20):
+        row = compare_models(one).set_index("model").loc["linear SVM"]
+        told = scores.pivot(index=["repeat", "fold"], columns="model")
+        told = told["balanced_accuracy"]
+        difference = told["LSAP-C"] - told["linear SVM"]
+        # half of forty people on each side, whatever their number of scans
+        wanted = corrected_t_test(difference, 20, 20)
+        assert row["p_value"] == pytest.approx(wanted.p_value)
+        assert row["difference"] == pytest.approx(difference.mean())
+        # the interval ends where differences do, and holds the truth as often
+        assert -1 <= row["low"] < row["high"] <= 1
+        held = [(x.low <= can_be) & (can_be <= x.high) for x in (row, wanted)]
+        np.testing.assert_array_equal(*held)
+        beyond += wanted.high > 1
+        scores["balanced_accuracy"] = rng.uniform(size=len(scores))
+        one.__dict__["_scores"] = scores
+    assert beyond
     with pytest.raises(ParameterError, match="reference must be one of"):
         compare_models(example_evaluation, reference="nobody")
 
@@ -94,9 +111,8 @@ def test_a_bootstrap_draw_is_the_score_of_the_people_drawn(example_evaluation):
     people = np.unique(rows["participant"])
     by_person = dict(list(rows.groupby("participant")))
     rng, draws = np.random.default_rng(7), []
-    for times in rng.multinomial(
-        len(people), np.full(len(people), 1 / len(people)), 150
-    ):
+    share = np.full(len(people), 1 / len(people))
+    for times in rng.multinomial(len(people), share, 150):
         chosen = np.repeat(people, times)
         sample = pd.concat([by_person[one] for one in chosen])
         draws.append((sample["truth"] == sample["predicted"]).mean())
@@ -169,7 +185,5 @@ def test_steps_of_the_ladder_are_judged_by_exchanging_people(example_evaluation)
         assert (step["p_value"], step["adds"]) == (p_value, "unclear")
         assert step["low"] < 0 < step["high"]
     assert ladder_table(replace(two, fits=two.fits.assign(failed="yes"))).empty
-    steps = ladder_table(example_evaluation)
-    assert list(zip(steps["below"], steps["above"], strict=True)) == [
-        *itertools.pairwise(LADDER)
-    ]
+    steps = ladder_table(example_evaluation)[["below", "above"]]
+    assert [*map(tuple, steps.to_numpy())] == [*itertools.pairwise(LADDER)]

@@ -18,6 +18,7 @@ from brainlsap.arrays import pack, unpack
 from brainlsap.evaluation import Evaluation, cross_validate, make_models, make_splits
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
+from brainlsap.report import score_table
 
 LINEAR = make_models("logistic regression")
 
@@ -57,17 +58,15 @@ def test_predictions_are_those_of_models_fitted_by_hand(small_cohort):
     X = pack(small_cohort.connectomes, small_cohort.features)
     y, people = small_cohort.y, small_cohort.groups
     for fold, (train, test) in enumerate(splits, start=1):
-        model = clone(LINEAR["logistic regression"][0]).fit(
-            X[train], y[train], groups=people[train]
-        )
+        model = clone(LINEAR["logistic regression"][0])
+        model.fit(X[train], y[train], groups=people[train])
         rows = found.predictions[found.predictions["fold"] == fold]
         wanted = pd.DataFrame(model.predict_proba(X[test]), columns=model.classes_)
         given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
         np.testing.assert_array_equal(given, wanted.to_numpy())
         np.testing.assert_array_equal(rows["predicted"], model.predict(X[test]))
-        np.testing.assert_array_equal(
-            rows["scan"], small_cohort.table["scan"].iloc[test]
-        )
+        scans = small_cohort.table["scan"].iloc[test]
+        np.testing.assert_array_equal(rows["scan"], scans)
 
 
 def test_every_scan_is_tested_once_by_every_model_in_every_repeat(example_evaluation):
@@ -146,9 +145,8 @@ def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
     model = {"it": DummyClassifier()}
     with pytest.raises(SplitError, match="people in training and test scans"):
         cross_validate(model, small_cohort, shared, baselines=False)
-    found = cross_validate(
-        model, small_cohort, shared, baselines=False, people_may_be_shared=True
-    )
+    how = {"baselines": False, "people_may_be_shared": True}
+    found = cross_validate(model, small_cohort, shared, **how)
     assert found.settings["people_shared"]
     assert found.audit.loc[0, ["check", "severity"]].tolist() == [
         "person in two folds",
@@ -239,9 +237,8 @@ def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
     for name in ("predictions", "scales", "fits", "audit", "ranking"):
         pd.testing.assert_frame_equal(getattr(loaded, name), getattr(ranked, name))
     for name in ("table", "truth", "class_features"):
-        pd.testing.assert_frame_equal(
-            getattr(loaded.cohort, name), getattr(ranked.cohort, name)
-        )
+        both = (getattr(one.cohort, name) for one in (loaded, ranked))
+        pd.testing.assert_frame_equal(*both)
     assert loaded.settings == ranked.settings
     assert loaded.cohort.classes == ranked.cohort.classes
     pd.testing.assert_frame_equal(loaded.summary(), ranked.summary())
@@ -257,7 +254,11 @@ def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
 
 def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
     text, html = repr(example_evaluation), example_evaluation._repr_html_()
-    assert len(text) < 1500
+    table = score_table(example_evaluation)
+    lines = [*text.splitlines()[1:], *str(table).splitlines()]
+    assert all(len(line) <= 80 and "..." not in line for line in lines)
+    assert all(cell in str(table) for cell in table.to_numpy().ravel())
+    assert len(text) < 2000
     mean = example_evaluation.scores().groupby("model")["accuracy"].mean()["LSAP-C"]
     for shown in (text, html):
         assert "LSAP-C" in shown
@@ -271,9 +272,8 @@ def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
 def test_permuted_labels_are_at_chance(small_cohort):
     scores = []
     for seed in range(2):
-        label = permute_labels(
-            small_cohort.y, small_cohort.groups, np.random.default_rng(seed)
-        )
+        rng = np.random.default_rng(seed)
+        label = permute_labels(small_cohort.y, small_cohort.groups, rng)
         permuted = replace(small_cohort, table=small_cohort.table.assign(label=label))
         found = cross_validate(LINEAR, permuted, 2, baselines=False)
         scores.append(found.scores()["balanced_accuracy"].mean())

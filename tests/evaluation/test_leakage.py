@@ -52,9 +52,8 @@ def test_scans_of_two_people_that_are_the_same_are_named(cohort, kind, noise):
     row = found.loc["duplicate scans"]
     names = cohort.table["scan"]
     assert row["scans"] == f"{names[first]}, {names[other]}"
-    assert row["finding"].startswith(
-        f"{'nearly ' if noise else ''}identical {kind} of two participants"
-    )
+    told = f"{'nearly ' if noise else ''}identical {kind} of two participants"
+    assert row["finding"].startswith(told)
     assert names[first] not in row["finding"] + row["what_to_do"]
 
 
@@ -72,7 +71,7 @@ def test_a_feature_made_of_the_label_is_named(cohort):
     values[:, 3, 0] = codes + 0.01 * np.random.default_rng(0).normal(size=len(codes))
     found = checks(replace(cohort, features=values)).loc["label in the features"]
     assert found["severity"] == "error"
-    assert f"1 features: {cohort.region_names[3]} fdg" in found["finding"]
+    assert f"of 1 feature: {cohort.region_names[3]} fdg" in found["finding"]
     named = checks(replace(cohort, feature_names=("MMSE_total",)))
     assert "MMSE_total" in named.loc["clinical score as feature", "finding"]
 
@@ -101,9 +100,8 @@ def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap
     found = checks(replace(cohort, table=table))["finding"]
     (told,) = found[found.str.startswith(f"{column} alone")]
     assert f"columns; {column} missing in 1 person)" in told
-    score, _, _ = column_score(
-        cohort.table[column][rest], cohort.y[rest], cohort.groups[rest]
-    )
+    known = cohort.table[column], cohort.y, cohort.groups
+    score, _, _ = column_score(*(one[rest] for one in known))
     assert f"balanced accuracy {score:.2f}" in told
 
 
@@ -112,9 +110,8 @@ def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
     assert "covariates missing" not in row
     table = cohort.table.drop(columns=["sex", "site"])
     row = checks(replace(cohort, table=table)).loc["covariates missing"]
-    assert (
-        "what sex, site alone would tell of the label was not checked" in row["finding"]
-    )
+    told = "what sex, site alone would tell of the label was not checked"
+    assert told in row["finding"]
     assert "no column sex (sex, gender, ptgender), site (site, cen" in row["finding"]
     assert "to the people's table, or as covariates" in row["what_to_do"]
 
@@ -125,9 +122,8 @@ def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
         (0.23, 0.0005, "Better than chance by less than 0.05"),
         (0.9, 0.0005, "Report this score beside"),
     ):
-        monkeypatch.setattr(
-            leakage, "column_score", lambda *_, s=score, p=p: (s, 0.2, p)
-        )
+        found = score, 0.2, p
+        monkeypatch.setattr(leakage, "column_score", lambda *_, told=found: told)
         row = checks(cohort).loc["label from one column"].iloc[0]
         assert row["what_to_do"].startswith(words)
         assert (row["severity"] == "warning") == (score == 0.9)

@@ -139,9 +139,8 @@ def test_confounds_only_sees_covariates_and_the_size_of_the_network():
     assert set(model.design_) == {"site", "age"}
     changed = X.copy()
     changed[..., 6:] = rng.normal(size=changed[..., 6:].shape)
-    np.testing.assert_array_equal(
-        model.predict_proba(X, table), model.predict_proba(changed, table)
-    )
+    both = (model.predict_proba(one, table) for one in (X, changed))
+    np.testing.assert_array_equal(*both)
     assert (model.predict(X, table) == y).mean() > 0.7
 
 
@@ -150,9 +149,8 @@ def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():
     found = shuffle_edges(X, 3)
     W, moved = unpack(X)[0], unpack(found)[0]
     row, column = np.triu_indices(6, 1)
-    np.testing.assert_allclose(
-        np.sort(W[:, row, column]), np.sort(moved[:, row, column])
-    )
+    both = (np.sort(one[:, row, column]) for one in (W, moved))
+    np.testing.assert_allclose(*both)
     assert not np.allclose(W, moved)
     np.testing.assert_array_equal(moved, moved.transpose(0, 2, 1))
     np.testing.assert_array_equal(found[..., 6:], X[..., 6:])

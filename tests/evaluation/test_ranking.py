@@ -55,9 +55,8 @@ def test_a_fold_that_began_elsewhere_changes_nothing(example_evaluation):
     rng = np.random.default_rng(0)
     scales = rng.uniform(0.5, 2, (3, 82))
     one = rank_regions(with_scales(example_evaluation, scales))
-    other = rank_regions(
-        with_scales(example_evaluation, scales * np.array([[0.2], [1], [10]]))
-    )
+    begun = np.array([[0.2], [1], [10]])
+    other = rank_regions(with_scales(example_evaluation, scales * begun))
     np.testing.assert_allclose(one["relative_scale"], other["relative_scale"])
     np.testing.assert_array_equal(one["rank"], other["rank"])
     by_hand = scales / np.median(scales, axis=1, keepdims=True)
@@ -199,12 +198,10 @@ def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
     assert "the ranking as a whole is more than chance" in ranking_verdict(found)
     assert (found["fit_low"] <= found["fit_scale"]).all()
     assert (found["fit_scale"] <= found["fit_high"]).all()
-    moved = small_cohort.table.assign(
-        label=permute_labels(
-            small_cohort.y, small_cohort.groups, np.random.default_rng(5)
-        )
-    )
-    null = permutation_null(ranked, replace(small_cohort, table=moved), 40)
+    who = small_cohort.y, small_cohort.groups
+    label = permute_labels(*who, np.random.default_rng(5))
+    moved = replace(small_cohort, table=small_cohort.table.assign(label=label))
+    null = permutation_null(ranked, moved, 40)
     assert null["p"].min() > 0.05
 
 
@@ -227,7 +224,7 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
     assert "not held against permuted labels" in ranking_verdict(ranked)
     few = permutation_null(ranked, small_cohort, 20)
     words = ranking_verdict(few)
-    assert "20 permutations are too few" in words
+    assert "Too few permutations (20)" in words
     assert "smallest possible p-value is 0.048. At least 99 are needed" in words
     assert "not better" not in words
     none = few.assign(p=0.4, n_permutations=99)

@@ -1,4 +1,3 @@
-import dataclasses
 from dataclasses import replace
 
 import nibabel
@@ -79,7 +78,7 @@ def test_volumes_lie_where_the_parcellation_does(tmp_path, of_atlas):
     data, affine = make_parcellation(path)
     atlas, values = ATLAS, draw_values()
     if of_atlas:
-        atlas = dataclasses.replace(ATLAS, folder=path.parent)
+        atlas = replace(ATLAS, folder=path.parent)
     given = None if of_atlas else path
     files = export_maps(values, tmp_path / "out", atlas, parcellation=given)
     image = nibabel.load(files[-1])
@@ -93,7 +92,7 @@ def test_volumes_lie_where_the_parcellation_does(tmp_path, of_atlas):
 
 def test_an_atlas_of_names_is_exported_as_a_table_alone(tmp_path):
     regions = ATLAS.regions.assign(annot_name="")
-    atlas = dataclasses.replace(ATLAS, name="own", folder=None, regions=regions)
+    atlas = replace(ATLAS, name="own", folder=None, regions=regions)
     files = export_maps(draw_values(), tmp_path, atlas)
     assert [file.name for file in files] == ["regions.tsv"]
     table = pd.read_csv(files[0], sep="\t")

@@ -109,7 +109,7 @@ TOLD = {
     "harmonize": ("site", "values of site were removed from the features by ComBat"),
     "regress_out": (["age"], "Linear effects of age"),
     "handle_unknown": ("error", "without training scans were refused"),
-    "n_permutations": (1, "compared with 1 permutations of the labels"),
+    "n_permutations": (1, "compared with 1 permutation of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
 }
 
@@ -135,9 +135,8 @@ def test_words_for_paper(evaluation):
     told = evaluation.settings | {"steps": steps}
     one = replace(evaluation, cohort=cohort, settings=told)
     people, model, design, results = methods_text(one)
-    assert (
-        "54 scans of 36 participants, all simulated, in 3 groups by diagnosis" in people
-    )
+    told = "54 scans of 36 participants, all simulated, in 3 groups by diagnosis"
+    assert told in people
     assert "CN (n = 12, 18 scans)" in people
     assert "by cortical thickness, measured in 6 of them" in people
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]
@@ -168,7 +167,7 @@ def test_a_null_of_the_ranking_is_told(evaluation):
     assert "a ridge with one scale, fitted to all scans" in text
     assert "compared with 99 permutations of the labels" in text
     few = replace(evaluation, ranking=ranking.assign(n_permutations=9))
-    assert "9 permutations are too few" in headline(few)[-1]
+    assert "Too few permutations (9)" in headline(few)[-1]
 
 
 def test_the_headline_names_regions_above_chance_and_no_other(evaluation):

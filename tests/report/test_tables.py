@@ -70,7 +70,7 @@ def test_scores_are_means_over_folds(evaluation):
     table = report.score_table(evaluation, SCORES).set_index("model")
     assert table.loc["LSAP-C", "balanced accuracy"] == text(balanced_accuracy_score)
     assert table.loc["linear SVM", "Brier score (less is better)"] == "n/a"
-    assert table.loc["linear SVM", "macro AUC"] != "n/a"
+    assert table.loc["linear SVM", "AUC"] != "n/a"
     paper = report.score_table(evaluation, ["accuracy", "f1"]).set_index("model")
     both = [text(accuracy_score), text(f1_score, average="macro")]
     assert paper.loc["LSAP-C"].tolist() == both
@@ -116,6 +116,14 @@ def test_headline_and_table_have_one_test(make_evaluation, skill):
     verdict = told.get(table.loc[best, "LSAP-C is better"], "No clear difference")
     assert verdict in sentences
     assert "1 error: duplicate scans" in sentences
+    warned = report.headline(replace(one, audit=one.audit.assign(severity="warning")))
+    told = "other than the brain may explain the scores: 1 pair; age alone: 0.34."
+    assert told in " ".join(warned)
+    assert len(warned) <= 7
+    # one test needs no correction
+    two = replace(one, fits=one.fits.query("model in ('LSAP-C', 'linear SVM')"))
+    assert list(report.comparison_table(two))[2:] == ["p", "LSAP-C is better"]
+    assert "Holm" not in " ".join(report.headline(two))
 
 
 def test_folds_that_share_people_are_marked(evaluation):
@@ -134,9 +142,8 @@ def test_audit_says_who_by_name_or_by_code(evaluation):
 
 
 def test_unusual_scans_stand_in_the_order_of_their_codes(evaluation):
-    table = evaluation.cohort.table.iloc[:3].assign(
-        quality=["like anna001_v0", "", "no features"]
-    )
+    quality = ["like anna001_v0", "", "no features"]
+    table = evaluation.cohort.table.iloc[:3].assign(quality=quality)
     one = replace(evaluation, cohort=replace(evaluation.cohort, table=table))
     codes = dict(zip(table["scan"], ["S3", "S2", "S1"], strict=True))
     assert report.unusual_scans_table(one, codes).to_numpy().tolist() == [
