@@ -123,7 +123,8 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ..
         shared = [train & test for train, test in sides if train & test]
         if shared:
             n = len(set.union(*shared))
-            who = count(n, "person" if kind == "person" else f"{column} group")
+            groups = f"{count(n, 'group')} of {column}"
+            who = count(n, "person") if kind == "person" else groups
             finding = (
                 f"{who} in training and test scans of {len(shared)} of "
                 f"{count(len(splits), 'fold')}"
