@@ -222,9 +222,9 @@ def rasterise(points: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> An
     front = np.flatnonzero(face_normals(points, faces)[:, 2] > 0)
     front = front[np.argsort(points[faces[front], 2].mean(axis=1))]  # the nearest last
     image = Image.new("I", (int(width), int(height)), -1)
-    draw, flat = ImageDraw.Draw(image).polygon, corners.reshape(-1, 6).tolist()
-    for face in front.tolist():
-        draw(flat[face], fill=face)
+    draw, flat = ImageDraw.Draw(image).polygon, corners[front].reshape(-1, 6).tolist()
+    for face, triangle in zip(front.tolist(), flat, strict=True):
+        draw(triangle, fill=face)
     return np.asarray(image)
 
 
