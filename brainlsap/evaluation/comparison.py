@@ -117,28 +117,29 @@ def compare_models(
         For an unknown score or model.
     """
     check_choice("score", score, SCORES)
-    models, fits = evaluation.models, evaluation.fits
+    models, fits, cohort = evaluation.models, evaluation.fits, evaluation.cohort
     reference = reference or models[0]
     check_choice("reference", reference, models)
     folds = ["repeat", "fold"]
     scores = evaluation.scores().pivot(index=folds, columns="model", values=score)
     scores[list(set(fits.loc[fits["failed"] != "", "model"]))] = np.nan
     people = evaluation.predictions.groupby(["model", *folds])["participant"]
-    n_people, n_test = evaluation.cohort.n_participants, people.nunique().mean()
+    n_people, n_test = cohort.n_participants, people.nunique().mean()
     n_train = n_people - n_test
     if evaluation.settings["n_folds"] < 2:
-        n_train = n_people * fits["n_train"].mean() / evaluation.cohort.n_scans
+        n_train = n_people * fits["n_train"].mean() / cohort.n_scans
     others = [name for name in models if name != reference]
     tests = [
         corrected_t_test(scores[reference] - scores[name], n_train, n_test)
         for name in others
     ]
-    index = pd.Index(others, name="model")
-    table = pd.DataFrame(tests, index, TTest._fields).reset_index()
+    table = pd.DataFrame(tests, columns=TTest._fields)
+    table.insert(0, "model", others)
     table.insert(1, "role", table["model"].map(fits.groupby("model")["role"].first()))
-    widest = {"brier": 2, "kappa": 2, "stage_error": len(evaluation.cohort.classes) - 1}
-    bounds, most = ["low", "high"], widest.get(score, 1)
-    table[bounds] = table[bounds].clip(-most, most)
+    most = {"brier": 2, "kappa": 2, "stage_error": len(cohort.classes) - 1}.get(
+        score, 1
+    )
+    table[["low", "high"]] = table[["low", "high"]].clip(-most, most)
     kind = pd.Series([reference, *others]).replace(evaluation.same_as)
     counted = ~kind.duplicated()[1:].to_numpy() & table["p_value"].notna()
     table["p_holm"] = adjust_p_values(table["p_value"].where(counted))
@@ -383,5 +384,4 @@ def wilson_interval(hits: int, n: int) -> tuple[float, float]:
     """Return Wilson's 95% interval of a proportion: 0 of 14 gives 0 to 0.22."""
     from scipy.stats import binomtest
 
-    found = binomtest(int(hits), int(n)).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
+    return tuple(binomtest(int(hits), int(n)).proportion_ci(method="wilson"))

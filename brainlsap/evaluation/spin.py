@@ -132,7 +132,6 @@ def _spun_maps(
             known = (labels >= 0) & np.isfinite(moved)
             count = np.bincount(labels[known], minlength=n_rois)
             total = np.bincount(labels[known], moved[known], minlength=n_rois)
-            there = count > 0
-            spun[there] = total[there] / count[there]
+            np.divide(total, count, out=spun, where=count > 0)
         spun[below] = values[rng.permutation(below)]
     return maps

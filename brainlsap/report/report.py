@@ -1,6 +1,7 @@
 """One page over an evaluation, and the results folder that it stands in."""
 
 import datetime as dt
+import gc
 import json
 import os
 import platform
@@ -8,7 +9,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
@@ -82,7 +83,11 @@ def write_report(
     """
     folder = check_results_folder(folder)
     evaluation = _completed(evaluation, title, quality)
-    with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
+    with lock_folder(folder), ExitStack() as stack:
+        fresh = stack.enter_context(fill_folder(folder, replace=True))
+        # or all that is in memory is searched for garbage with every figure
+        gc.freeze()
+        stack.callback(gc.unfreeze)
         _write_private(evaluation, fresh / PRIVATE)
         _write_shareable(evaluation, fresh / SHAREABLE, atlas)
         kept = folder / PRIVATE / FOLDS
@@ -148,8 +153,7 @@ def check_results_folder(folder: str | Path) -> Path:
     top = {one.name for one in folder.iterdir()} if folder.exists() else set()
     foreign, own = sorted(top - {SHAREABLE, PRIVATE}), []
     with suppress(OSError, ValueError, LookupError, TypeError):
-        record = json.loads((folder / SHAREABLE / "settings.json").read_text("utf-8"))
-        own = record["files"]
+        own = json.loads((folder / SHAREABLE / "settings.json").read_bytes())["files"]
     # a look into "/" would take long
     foreign = foreign or sorted(_files_in(folder).difference(own))
     if foreign:
