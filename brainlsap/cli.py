@@ -492,8 +492,8 @@ def fit(study: str, out: str, **options: Any) -> None:
 @command(
     f"""
 MODEL  file that fit wrote{STUDY}
---out FILE  table to write; it names people (required)
-data, by default as in the fit:{DATA}"""
+--out FILE  table to write (.csv, .tsv); it names people (required)
+data, by default as in the fit; where files are is said anew:{DATA}"""
 )
 def predict(model: str, study: str, out: str, **options: Any) -> None:
     """Predict the classes of new people by a stored model."""
@@ -518,7 +518,7 @@ DATASET  such as cora
 --variant NAME  how scales are learned (default: chosen)
 --epochs N  at most
 --device NAME  where to train (default: cpu)
---out FILE  CSV of one row a run; finished seeds are kept"""
+--out FILE  table (.csv, .tsv) of one row a run; finished seeds are kept"""
 )
 def nodes(dataset: str, models: Sequence[str] = ("lsap-c", "gcn"), **how: Any) -> None:
     """Classify the nodes of a citation or co-purchase graph, many seeds."""

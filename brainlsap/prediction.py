@@ -1,7 +1,7 @@
 """A model for new people: fitted on one cohort, asked about another."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,18 +87,22 @@ def fit_model(
     return model
 
 
-def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Cohort:
+def read_people(
+    model: LSAPClassifier, folder: str | Path | None = None, **options: Any
+) -> Cohort:
     """Read people to predict, in the way in which those of the fit were read.
 
     Parameters
     ----------
     model : LSAPClassifier
         From :func:`brainlsap.model.load_model`.
-    folder : str or Path
-        Of the study, or a cohort's file (.h5). No label is needed.
+    folder : str or Path, optional
+        Of the study, or a cohort's file (.h5). No label is needed. None for arrays.
     **options
         Of :func:`brainlsap.load_cohort`; those of the fit where not given. A model
-        that was fitted with one connectome for everybody brings it along.
+        that was fitted with one connectome for everybody brings it along. For arrays
+        those of :meth:`.Cohort.from_arrays`: `connectomes=` and `features=` in the
+        order of the model's regions.
 
     Returns
     -------
@@ -111,22 +115,31 @@ def read_people(model: LSAPClassifier, folder: str | Path, **options: Any) -> Co
     CohortError
         Where the folder cannot be read.
     """
-    wanted, given = dict(model.origin_.reading), options
-    stored = Cohort.load(folder) if Path(folder).suffix == ".h5" else None
-    if stored is not None:
-        given = stored.provenance.get("asked") or {}
-    for name in wanted.keys() & {*MEANING}:
-        if plain(given.get(name, wanted[name])) != wanted[name]:
+    origin, shared = model.origin_, model.shared_connectome_
+    wanted = dict(origin.reading)
+    if folder is not None and Path(folder).suffix == ".h5":
+        return Cohort.load(folder)  # predict_people knows how it was read
+    _check_reading(wanted, options)
+    if folder is None:
+        usual = {"labels": None, "feature_names": origin.feature_names}
+        usual["atlas"] = wanted.get("atlas", origin.region_names)
+        usual["negative"] = wanted.get("negative", "refuse")
+        usual |= {} if shared is None else {"connectomes": shared}
+        return Cohort.from_arrays(**(usual | options))
+    if shared is not None:
+        names = list(origin.region_names)
+        wanted["connectome"] = pd.DataFrame(shared, names, names)
+    return load_cohort(folder, **(wanted | {"label": None} | options))
+
+
+def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise where people were read in another way than those of the fit."""
+    for name in wanted.keys() & given.keys() & {*MEANING}:
+        if plain(given[name]) not in (wanted[name], "refuse"):  # it was not needed
             raise ParameterError(
                 f"{name} must be {wanted[name]!r}, as in the fit of the model; got "
-                f"{given[name]!r}. Leave {name}= out."
+                f"{given[name]!r}. Leave {name}= out: read_people takes the model's."
             )
-    if stored is not None:
-        return stored
-    if model.shared_connectome_ is not None:
-        names = list(model.origin_.region_names)
-        wanted["connectome"] = pd.DataFrame(model.shared_connectome_, names, names)
-    return load_cohort(folder, **(wanted | {"label": None} | options))
 
 
 def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.DataFrame:
@@ -152,10 +165,12 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         Where regions are missing or unknown.
     ParameterError
         Where a feature or a covariate is missing, a site was not seen and the model
-        refuses that, or the connectome is another than that of the fit.
+        refuses that, the connectome is another than that of the fit, or people were
+        read in another way.
     """
     model = load_model(model) if isinstance(model, str | Path) else model
     origin = model.origin_
+    _check_reading(origin.reading, cohort.provenance.get("asked") or {})
     if len(origin.region_names) != cohort.n_rois:
         raise RegionNameError(
             f"the model was fitted on {len(origin.region_names)} regions of "

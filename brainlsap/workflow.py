@@ -296,6 +296,9 @@ def merge_classes(
     if absent and not (merged in MERGED_CLASSES.values() and kept.any()):
         raise CohortError("merged_classes= cannot be made", absent)
     told = ", ".join(f"{' + '.join(old)} = {name}" for name, old in parts.items())
+    if sum(not {*old}.isdisjoint(cohort.y) for old in parts.values()) < 2:
+        scans = f"{told} of scans of {', '.join(found.index[found > 0])}"
+        raise CohortError(f"merged_classes= must leave two classes, got {scans}.")
     note = f"classes merged: {told}"
     if not kept.all():
         note += f"; {int((~kept).sum())} scans of other classes left out"

@@ -165,6 +165,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
         (("--atlas", "no-atlas"), "no-atlas"),
         (("--harmonize", "scanner", "--folds", "2"), "scanner"),
         (("--merge-classes", "5-to-4"), "5-to-3"),
+        (("--merge-classes", "well=CN"), "leave two classes, got CN = well of"),
         (("--merge-classes", "well=CN,ill=Ad"), "'Ad' of classes; found CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),
         (("--splits", "nowhere.tsv", "--folds", "2"), "--splits goes without --folds"),
@@ -218,13 +219,9 @@ def test_results_are_not_written_over_foreign_files(study, tmp_path, capsys):
 
 def test_a_study_that_is_not_there_is_refused_at_once(tmp_path):
     started = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "brainlsap", "run", "/nowhere", "--out", "x"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
+    words = [sys.executable, "-m", "brainlsap", "run", "/nowhere", "--out", "x"]
+    how = {"capture_output": True, "text": True, "cwd": tmp_path}
+    done = subprocess.run(words, check=False, **how)
     assert done.returncode == 2
     assert "/nowhere" in done.stderr
     assert time.monotonic() - started < 20  # 0.3 s on a quiet machine

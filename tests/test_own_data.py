@@ -77,16 +77,9 @@ class Maker:
 
     def __init__(self, folder, tree, atlas):
         self.atlas = load_atlas(atlas)
-        features = ["fdg", "thickness", "volume"]
-        shares = dict.fromkeys(LABELS, 1)
-        self.cohort = make_cohort(
-            N_PEOPLE,
-            atlas=self.atlas,
-            feature=features,
-            shares=shares,
-            visits=(1,),
-            effect=0,
-        )
+        how = {"feature": ["fdg", "thickness", "volume"], "visits": (1,), "effect": 0}
+        how["shares"] = dict.fromkeys(LABELS, 1)
+        self.cohort = make_cohort(N_PEOPLE, atlas=self.atlas, **how)
         self.nodes = mrtrix_nodes(self.atlas)
         self.sub = "sub-" if "sub-01" in tree else ""
         for name in read_tree(tree):
@@ -97,7 +90,7 @@ class Maker:
                 self.write(path, row)
 
     def matrix(self, row):
-        return mrtrix_matrix(self.cohort.connectomes[row], self.nodes, str(row))
+        return mrtrix_matrix(self.cohort.connectomes[row], self.nodes)
 
     def values(self, row):
         return dict(zip(self.cohort.feature_names, self.cohort.features[row].T))  # noqa: B905

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from brainlsap import LSAPClassifier, make_cohort
+from brainlsap.data import Cohort
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import load_model
 from brainlsap.prediction import fit_model, predict_people, read_people
@@ -82,12 +83,8 @@ def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
         path.unlink()
     people = read_people(model, folder)
     assert people.shares_connectome
-    np.testing.assert_allclose(
-        predict_people(model, people)["p_CN"],
-        predict_people(model, alike)["p_CN"],
-        rtol=1e-5,
-        atol=1e-9,
-    )
+    told, expected = (predict_people(model, one)["p_CN"] for one in (people, alike))
+    np.testing.assert_allclose(told, expected, rtol=1e-5, atol=1e-9)
     with pytest.raises(ParameterError, match="brings its own"):
         predict_people(model, cohort)
 
@@ -97,6 +94,21 @@ def test_another_way_of_reading_is_refused(stored, tmp_path):
     fitted.origin_.reading["negative"] = "drop"
     with pytest.raises(ParameterError, match="negative must be 'drop'"):
         read_people(fitted, tmp_path, negative="absolute")
+
+
+def test_people_of_arrays_are_read_as_those_of_the_fit(cohort, tmp_path):
+    arrays = {"connectomes": cohort.connectomes - 5, "features": cohort.features}
+    kw = {"atlas": cohort.region_names, "feature_names": "fdg"}
+    learnt = Cohort.from_arrays(labels=cohort.y, **arrays, **kw, negative="drop")
+    fit_model(learnt, tmp_path / "model", brief_model())
+    model = load_model(tmp_path / "model")
+    people = read_people(model, **arrays)
+    np.testing.assert_array_equal(people.connectomes, learnt.connectomes)
+    told = predict_people(model, learnt).drop(columns="label")
+    assert predict_people(model, people).equals(told)
+    other = Cohort.from_arrays(labels=None, **arrays, **kw, negative="absolute")
+    with pytest.raises(ParameterError, match=r"negative must be 'drop'.*'absolute'"):
+        predict_people(model, other)
 
 
 def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas.region_names import (
+    BELOW_CORTEX,
     HEMISPHERE_WORDS,
-    SUBCORTEX_SHORT,
     as_text,
     bare_name,
     is_outside,
@@ -26,6 +26,7 @@ from brainlsap.exceptions import (
     ParameterError,
     RegionNameError,
     check_choice,
+    listed,
     reading,
 )
 
@@ -53,8 +54,6 @@ _BRAIN = {"x": (-80, 80), "y": (-115, 80), "z": (-80, 90)}
 # mm between a region and the mirror image of that on the other side (measured: 12).
 _FARTHEST_MIRROR = 20
 _MADE_BY = "brainlsap atlas NAME --labels FILE --image FILE"
-# Of a long list of wrong names so many are shown.
-_MOST_SHOWN = 5
 # Cortical names that another atlas must know to be suggested.
 _FEWEST_OF_OTHER = 20
 
@@ -312,13 +311,13 @@ class Atlas:
         if unknown:
             shown = [
                 f"{name!r} (nearest: {', '.join(near) or 'none'})"
-                for name in unknown[:_MOST_SHOWN]
+                for name in unknown[:5]
                 for near in [nearest_names(name, self.names, hemisphere)]
             ]
             raise RegionNameError(
                 f"{len(unknown)} of {len(texts)} names unknown to atlas {self.name}: "
-                f"{_listed(shown, len(unknown))}. Give each region by its name with "
-                f"its side, such as {self.names[0]!r}, or name another atlas=."
+                f"{listed(shown + unknown[5:], 5)}. Give each region "
+                f"with its side, such as {self.names[0]!r}, or name another atlas=."
             )
         shown = [
             f"{self.names[row]} as {', '.join(map(repr, known))}"
@@ -328,7 +327,7 @@ class Atlas:
         if shown:
             raise RegionNameError(
                 f"{len(shown)} of the regions of atlas {self.name} came more than "
-                f"once: {_listed(shown[:_MOST_SHOWN], len(shown))}. Keep one name per "
+                f"once: {listed(shown, 5)}. Keep one name per "
                 "region."
             )
         return np.array([*spelt], dtype=int)  # each once, in their order
@@ -457,11 +456,6 @@ def _find_rows(
     return rows, tuple(np.delete(np.array(texts, dtype=object), kept))
 
 
-def _listed(shown: Sequence[str], n_entries: int) -> str:
-    more = n_entries - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
-
-
 @lru_cache(maxsize=1)
 def available_atlases() -> tuple[str, ...]:
     """Return the names of the atlases that come with the package.
@@ -557,7 +551,7 @@ def complete_regions(
     names = given["name"].str.strip()
     sides = given["hemisphere"].str.strip().str.lower().map(_SIDES)
     parts = pd.DataFrame(map(split_name, names), columns=["side", "core"])
-    is_below = parts["core"].isin(SUBCORTEX_SHORT)
+    is_below = parts["core"].str.match(BELOW_CORTEX)
     usual = {
         "structure": is_below.map({True: "subcortex", False: "cortex"}),
         "annot_name": names.map(bare_name),
@@ -588,9 +582,9 @@ def complete_regions(
     for column, expected, is_wrong in wrong:
         if is_wrong.any():
             rows = np.flatnonzero(is_wrong)
-            shown = [f"region {i + 1} ({names[i]!r})" for i in rows[:_MOST_SHOWN]]
+            shown = listed([f"region {i + 1} ({names[i]!r})" for i in rows], 5)
             raise refusal(
-                f"{where}: {column} of {_listed(shown, len(rows))} must be {expected}, "
+                f"{where}: {column} of {shown} must be {expected}, "
                 f"got {given[column].tolist()[rows[0]]!r}."
             )
     table = table.assign(name=names, hemisphere=sides, **numbers)

@@ -25,6 +25,8 @@ SUBCORTEX_SHORT = {
     "amygdala": "Sub.amyg",
     "accumbens": "Sub.acc",
 }
+# So begin the cores of what is no cortex, whole or in parts (`Cerebelum_Crus1_L`).
+BELOW_CORTEX = "|".join((*SUBCORTEX_SHORT, "cerebell?um", "vermis", "brainstem"))
 # One whole core -> FreeSurfer's core; the left-hand sides are no region's name. ENIGMA
 # writes `Laccumb`, the paper's tables `Sub.acc`.
 _ENIGMA = ("accumb", "amyg", "caud", "hippo", "pal", "put", "thal")
@@ -116,12 +118,10 @@ def nearest_names(
 ) -> list[str]:
     """Return at most three names that are spelt most like an unknown one."""
     side, core = split_name(name)
-    side = side or hemisphere
-    parts = [(candidate, *split_name(candidate)) for candidate in names]
-    fitting = [
-        (x, core) for x, its, core in parts if None in (side, its) or its == side
-    ]
-    close = get_close_matches(core, {core for _, core in fitting}, n=3, cutoff=0.6)
-    return [candidate for one in close for candidate, core in fitting if core == one][
-        :3
-    ]
+    side, found = side or hemisphere, dict[str, list[str]]()
+    for candidate in names:
+        its, its_core = split_name(candidate)
+        if None in (side, its) or its == side:
+            found.setdefault(its_core, []).append(candidate)
+    close = get_close_matches(core, found, n=3, cutoff=0.6)
+    return [candidate for one in close for candidate in found[one]][:3]

@@ -15,7 +15,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.participants import KEY_COLUMNS, UNLABELLED, order_classes
 from brainlsap.data.row_order import are_counts
-from brainlsap.data.tables import group_faults
+from brainlsap.data.tables import PEOPLE_COLUMNS, find_column, group_faults
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 
@@ -131,7 +131,8 @@ class Cohort:
         labels : sequence of length n_scans
             Class of every scan, read as text; None for new people, to predict.
         groups : sequence of length n_scans, optional
-            Person of every scan; by default everybody has one.
+            Person of every scan; by default as a column `participant_id`, `subject` ...
+            of `covariates` says, else everybody has one.
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan.
         feature_names : str or sequence of str, optional
@@ -143,14 +144,16 @@ class Cohort:
         label_name : str
             What the label is.
         negative : {"refuse", "drop", "absolute"}
-            What becomes of negative weights, as correlations have them.
+            What becomes of negative weights, as correlations have them. A model that
+            is fitted keeps it: :func:`brainlsap.prediction.read_people` reads so.
 
         Raises
         ------
         CohortError
             With every fault, where the parts do not fit each other.
         ParameterError
-            Where an argument cannot be used, or indexes of pandas differ, from each
+            Where an argument cannot be used or has another length or other regions, or
+            indexes of pandas name people twice without `groups`, or differ from each
             other or from `groups`.
         RegionNameError
             Where names of columns are not those of the regions.
@@ -177,26 +180,34 @@ class Cohort:
             W, notes = settle_negative(np.asarray(connectomes), negative)
         if isinstance(features, pd.DataFrame) and not are_counts([*map(str, features)]):
             features = features.iloc[:, atlas.match(features).argsort()]
+        W = W[0] if frames is not connectomes else W
         X = np.asarray(features, dtype=float)
+        labels = [UNLABELLED] * len(features) if labels is None else labels
+        ids = find_column(facts, PEOPLE_COLUMNS)
+        groups = facts.pop(ids) if groups is None and ids is not None else groups
+        given = {"features": features, "labels": labels, **facts}
+        given |= {} if groups is None else {"groups": groups}
+        n_scans = len(W if W.ndim == 3 else np.atleast_2d(X))
+        n_rois, per_region = len(atlas), X.shape[2:]
+        wanted = {"features": (n_scans, n_rois, *per_region)}
+        wanted["connectomes"] = (n_scans, n_rois, n_rois)[-W.ndim :]
+        for name, one in {"connectomes": W, **given}.items():
+            shape, expected = np.shape(one), wanted.get(name, (n_scans,))
+            if shape != expected:
+                raise ParameterError(
+                    f"{name} must have shape {expected}, for {n_scans} scans and "
+                    f"{n_rois} regions ({atlas.name}); got {shape}. Give every scan in "
+                    "everything, and name other regions by atlas=."
+                )
+        _check_order(given)
         X = X[..., None] if X.ndim == 2 else X
-        labels = [UNLABELLED] * len(X) if labels is None else labels
-        if W.ndim == 2 or frames is not connectomes:
-            W = np.broadcast_to(W, (len(X), *W.shape[-2:]))
+        W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
         if feature_names is None:
             numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
             feature_names = numbered if len(numbered) > 1 else "feature"
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
         both = labels, scans if groups is None else groups
-        given = {"features": features, "labels": labels, **facts}
-        given |= {} if groups is None else {"groups": groups}
-        shape, sizes = np.shape(features), {k: len(one) for k, one in given.items()}
-        if set(sizes.values()) != {len(labels)}:
-            raise ParameterError(
-                f"Every scan needs one entry in each, got {sizes}: features of shape "
-                f"{shape}, expected {(len(labels), len(atlas), *shape[2:])}."
-            )
-        _check_order(given)
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
         columns = {"scan": scans, "participant": people, "label": text, "session": ""}
         table = pd.DataFrame(columns | {k: list(v) for k, v in facts.items()})
@@ -212,6 +223,7 @@ class Cohort:
             classes_ordered=ordered,
             label_name=label_name,
             notes=("made from arrays", *notes, *alone),
+            provenance={"asked": {"negative": negative}},  # kept with a model
         )
 
     def __repr__(self) -> str:
@@ -295,12 +307,13 @@ class Cohort:
             Where it selects nothing, or a scan twice.
         """
         index = np.arange(self.n_scans)[np.asarray(rows)]
-        if self.shares_connectome:
-            shape = (len(index), self.n_rois, self.n_rois)
-            W = np.broadcast_to(self.connectomes[0], shape)
-        else:
-            W = self.connectomes[index]
-            W.flags.writeable = False  # else the new cohort copies it
+        W = self.connectomes[: 1 if self.shares_connectome else None]
+        W = (
+            np.broadcast_to(W[0], (len(index), *W.shape[1:]))
+            if len(W) == 1
+            else W[index]
+        )
+        W.flags.writeable = False  # else the new cohort copies it
         features, table = self.features[index], self.table.iloc[index]
         return replace(self, connectomes=W, features=features, table=table)
 
@@ -392,6 +405,12 @@ def _check_order(given: Mapping[str, Any]) -> None:
     """
     found = {k: x.index for k, x in given.items() if hasattr(x, "iloc")}
     named = {k: x for k, x in found.items() if not are_counts([*map(str, x)])}
+    for k, index in named.items() if "groups" not in given else ():
+        twice = index[index.duplicated()]
+        if len(twice) and not pd.api.types.is_numeric_dtype(index):
+            raise ParameterError(
+                f"{k} has {twice[0]!r} twice in its index; give groups=."
+            )
     people = [*given.get("groups", ())]
     pairs = [*combinations(found.items(), 2)]
     pairs += [(one, ("groups", people)) for one in named.items()]

@@ -401,7 +401,9 @@ class FeatureSources:
         places = ", ".join(map(str, self.given or [self.files.folder]))
         where = f"a column per region in tables with a row per scan, in {places}"
         if self.given is None:
-            folders = "FreeSurfer subjects, " if measure.in_stats else ""
+            folders = (
+                "FreeSurfer subjects there or in subjects_dir=, " * measure.in_stats
+            )
             where = f"files {measure.wanted} beside the scans, {folders}{where}"
         near = {*get_close_matches(feature.lower(), KNOWN, n=1)} - {feature}
         where += "".join(f"; did you mean {name!r}?" for name in near)
@@ -435,7 +437,9 @@ class FeatureSources:
             if own:
                 paths = listed(map(str, own))
                 fault = f"{len(own)} FreeSurfer subjects could be it: {paths}; choose "
-                fault += "by subjects_dir= (--subjects-dir) or pattern= (--pattern)"
+                fault += (
+                    "by subjects_dir= or pattern={'freesurfer': '*_T1w'} (--config)"
+                )
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 

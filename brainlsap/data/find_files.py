@@ -2,8 +2,8 @@
 
 Looked through are the study's folder, each data set in its `derivatives/`, and the
 folders that the caller adds; in each of them `sub-X/[ses-Y/]`. FreeSurfer subjects
-are found by the `stats` folder that they hold, and named `sub-X_ses-Y`, `PTID_date`
-or `sub-X_ses-Y.long.base`. Connectomes may also lie in one folder of all.
+are found by the `stats` folder that they hold, and named `sub-X_ses-Y`, `PTID_date`,
+`sub-X_ses-Y.long.base` or `ID_T1w`. Connectomes may also lie in one folder of all.
 """
 
 import os
@@ -198,6 +198,8 @@ class StudyFiles:
     respelt : dict of str to str
         Names of files and folders that differ from a person's only in case, or in
         zeros at the front of numbers.
+    longer : dict of str to str
+        FreeSurfer subjects that are named by a person's id and more.
     """
 
     def __init__(
@@ -209,8 +211,8 @@ class StudyFiles:
         pattern: str | Mapping[str, str] | None = None,
     ) -> None:
         patterns = {"connectome": pattern} if isinstance(pattern, str) else pattern
-        self.patterns = dict(patterns or {})
-        self.folder, self.respelt = folder, dict[str, str]()
+        self.folder, self.patterns = folder, dict(patterns or {})
+        self.respelt, self.longer = dict[str, str](), dict[str, str]()
         keys = [(ScanName(name).key[0], name) for name in people]
         self._people = {_ZEROS.sub("", k[0].lower()): k for k in keys}
         self._people |= {k[0]: k for k in keys}
@@ -244,18 +246,21 @@ class StudyFiles:
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
             said, visit = scan.key
-            alike = self._people.get(_ZEROS.sub("", said.lower()), (said, ""))
-            person, name = self._people.get(said, alike)
+            alike, start = _ZEROS.sub("", said.lower()), re.sub("_[A-Za-z].*", "", said)
+            known = self._people.get(said) or self._people.get(alike)
+            # pipelines add to the names of subjects: P001_T1w
+            longer = self._people.get(start) if subject is not None else None
+            person, name = known or longer or (said, "")
             if person != said:
-                self.respelt[scan.participant] = name
+                (self.respelt if known else self.longer)[scan.participant] = name
             if subject is None:
                 self.files.setdefault((person, visit), []).extend(paths)
                 if visit:
                     self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
                 continue
-            known = self.subjects.setdefault(person, {}).setdefault(visit, [])
-            if (scan, subject) not in known:
-                known.append((scan, subject))
+            runs = self.subjects.setdefault(person, {}).setdefault(visit, [])
+            if (scan, subject) not in runs:
+                runs.append((scan, subject))
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
         """Yield the FreeSurfer subjects of a root and the files of its people.

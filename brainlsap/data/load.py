@@ -330,6 +330,9 @@ def open_study(
             f"at the front: {listed(alike, 5)}; write both alike. Excel "
             "drops the zeros of 001 unless the column is formatted as text"
         )
+    if files.longer:
+        whose = listed((f"{name} of {own}" for name, own in files.longer.items()), 3)
+        study.notes.append(f"FreeSurfer: by their names taken to be {whose}")
     if spare := sorted(({p for p, _ in files.files} | {*files.subjects}) - {*known}):
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
         study.notes.append(note)

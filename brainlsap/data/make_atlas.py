@@ -63,13 +63,15 @@ def make_atlas(
     """
     import nibabel
 
-    files: list[object] = [annot, labels, image]
-    if wrong := [x for x in files if not isinstance(x, str | Path | None)]:
-        raise ParameterError(f"files must be given as paths, got {type(wrong[0])}.")
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
     settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()]}
-    volume = None if image is None else _read_image(image)
+    volume: Any = None
+    if image is not None:
+        with reading(image, "an image of labels"):
+            volume = nibabel.load(image)
+            voxels = np.asarray(volume.dataobj)  # in memory
+            volume = nibabel.Nifti1Image(voxels, volume.affine, dtype=voxels.dtype)
     sides = {} if annot is None else _read_pair(Path(annot))
     if annot is not None:
         known = Path(annot).name[3:].removesuffix(".annot")
@@ -97,16 +99,6 @@ def make_atlas(
         write_tsv(table, partial / "regions.tsv")
         (partial / "atlas.json").write_text(json.dumps(settings, indent=2) + "\n")
     return load_atlas(folder)
-
-
-def _read_image(path: str | Path) -> Any:
-    """Return an image, its voxels in memory."""
-    import nibabel
-
-    with reading(path, "an image of labels"):
-        volume: Any = nibabel.load(path)
-        voxels = np.asarray(volume.dataobj)
-        return nibabel.Nifti1Image(voxels, volume.affine, dtype=voxels.dtype)
 
 
 def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFrame:

@@ -57,7 +57,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         empty where nothing is unusual. `attrs["notes"]` lists what could not be judged.
     """
     shared, n_rois = cohort.shares_connectome, cohort.n_rois
-    mirror = cohort.atlas.homotopic
+    mirror, is_enough = cohort.atlas.homotopic, cohort.n_scans >= FEWEST_SCANS
     W = cohort.connectomes[: 1 if shared else None]
     own = W.diagonal(axis1=1, axis2=2)
     total = W.sum(axis=(1, 2), dtype=np.float64)
@@ -79,7 +79,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
             facing = np.log1p(W[:, mirror[i], mirror[j]])
             distance += _distance(values)
             agreement += _agreement(values - facing, cohort.groups)
-        columns["connectome_deviation"] = _deviation(distance / len(upper[0]))
+        deviation = _robust_deviation(distance / len(upper[0]))
+        columns["connectome_deviation"] = deviation * is_enough
         columns["connectome_mirrored"] = _sides(agreement)
     for place, name in enumerate(cohort.feature_names):
         values = cohort.features[..., place]
@@ -93,7 +94,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
             f"{name}_zeros": (values == 0).sum(axis=1),
             f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
             f"{name}_equal": np.array([n.max() for n in counted]),
-            f"{name}_deviation": _deviation(distance),
+            f"{name}_deviation": _robust_deviation(distance) * is_enough,
             f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
         }
     table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
@@ -112,10 +113,6 @@ def _distance(values: np.ndarray) -> np.ndarray:
     size = np.nan_to_num(np.abs(_robust_deviation(values)), nan=0.0)
     # a link that is 0 in most scans has no spread; capped, it cannot shout alone
     return np.minimum(size, 10).sum(axis=1)
-
-
-def _deviation(distance: np.ndarray) -> np.ndarray:
-    return _robust_deviation(distance) * (len(distance) >= FEWEST_SCANS)
 
 
 def _robust_deviation(values: np.ndarray) -> np.ndarray:

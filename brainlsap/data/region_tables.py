@@ -31,6 +31,7 @@ from brainlsap.data.measures import WORDS, Measure
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     NAME_COLUMNS,
+    PEOPLE_COLUMNS,
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     find_column,
@@ -49,14 +50,9 @@ from brainlsap.exceptions import (
 )
 
 # Covariates that a study adjusts for, though they are named like regions.
-_HEAD_SIZES = (
-    *("etiv", "estimatedtotalintracranialvol", "intracranialvol", "icv", "tiv"),
-    "st10cv",
-)
-_SCAN_COLUMNS = (
-    *("participant_id", "subject_id", "subject", "ptid", "rid", "scan_id"),
-    *SESSION_COLUMNS,
-)
+_HEAD_SIZES: tuple[str, ...] = ("etiv", "icv", "tiv", "st10cv")
+_HEAD_SIZES += ("estimatedtotalintracranialvol", "intracranialvol")
+_SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
 _SUFFIX = re.compile(rf"(.+?)[-_. ]({'|'.join(WORDS)})", re.IGNORECASE)
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}

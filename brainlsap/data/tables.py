@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.exceptions import FileFormatError, reading
+from brainlsap.exceptions import FileFormatError, listed, reading
 from brainlsap.files import replace_when_whole
 
 DELIMITERS = "\t,;"
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
-ID_COLUMNS = (
+PEOPLE_COLUMNS = (
     *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
-    *("ptid", "rid", "scan", "scan_id", "image_id", "id", ""),
+    *("ptid", "rid"),
 )
+ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 # FreeSurfer's tables say side and measure where others say what ids are.
 FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
 SESSION_COLUMNS = (
@@ -42,8 +43,6 @@ INDEX_COLUMNS = (
 SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 # What to do about a scan that a file lacks.
 ADD_IT = "add it, or take the scan out of the table of people"
-# Of a long list of faults so many are shown.
-_MOST_SHOWN = 20
 
 
 def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
@@ -147,6 +146,8 @@ def read_columns(path: str | Path, sheet: str = "") -> dict[str, list[str | None
 def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
     r"""Write a table as TSV, "n/a" where a value is missing, as BIDS has it.
 
+    With commas where the file is named `.csv`.
+
     Parameters
     ----------
     table : DataFrame
@@ -170,8 +171,9 @@ def write_tsv(table: pd.DataFrame, path: str | Path) -> Path:
     ...     write_tsv(pd.DataFrame({"age": [70.5, None]}), f"{place}/t").read_bytes()
     b'age\n70.5\nn/a\n'
     """
+    sep = "," if Path(path).suffix.lower() == ".csv" else "\t"
     with replace_when_whole(path) as partial:
-        table.to_csv(partial, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
+        table.to_csv(partial, sep=sep, index=False, na_rep="n/a", lineterminator="\n")
     return Path(path)
 
 
@@ -223,13 +225,6 @@ def is_square(path: str | Path) -> bool:
         lines = read_lines(path)
         return 5 < len(lines) == len(split_cells(lines[0], sniff_delimiter(lines[0])))
     return False
-
-
-def listed(items: Iterable[str], most: int = _MOST_SHOWN) -> str:
-    """Return items of a list for a message, cut where it is long."""
-    items = list(items)
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
 
 
 def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:

@@ -48,9 +48,9 @@ def run_nodes(
     variant : str
         As :class:`LSAPNodeClassifier` takes it.
     out : str or Path, optional
-        CSV file that each row is added to when it is there: a run that was stopped
-        goes on after them, and several data sets may share one. A row of other data,
-        splits or settings is not mixed up with those asked for, but replaced.
+        CSV (or `.tsv`) file that each row is added to when it is there: a run that was
+        stopped goes on after them, and several data sets may share one. A row of other
+        data, splits or settings is not mixed up with those asked for, but replaced.
     verbose : bool
         Print a line a seed.
     **given
@@ -75,9 +75,9 @@ def run_nodes(
     ]
     settings = [model.settings(graph.name) for model in made]
     options = " ".join(f"{k}={v}" for k, v in (given.get("options") or {}).items())
-    rows, asked = {}, []
+    rows, asked, sep = {}, [], "\t" if str(out).endswith(".tsv") else ","
     if out is not None and Path(out).is_file():
-        table = pd.read_csv(out, keep_default_na=False)
+        table = pd.read_csv(out, sep=sep, keep_default_na=False)
         rows = {tuple(row[k] for k in _ABOUT): row for row in table.to_dict("records")}
     matrices = [graph.adjacency, graph.features]
     data = [graph.labels, *([M.data, M.indices, M.indptr] for M in matrices)]
@@ -104,7 +104,7 @@ def run_nodes(
         if out is not None:
             with replace_when_whole(out) as partial:
                 table = pd.DataFrame(rows.values())
-                table.to_csv(partial, index=False, float_format="%.7g")
+                table.to_csv(partial, sep=sep, index=False, float_format="%.7g")
         if verbose:
             print(_SCORES.format(**row), flush=True)  # noqa: T201
     return pd.DataFrame([rows[one] for one in asked])

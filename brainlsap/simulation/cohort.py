@@ -66,7 +66,6 @@ what a model finds.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -125,23 +124,14 @@ SUBCORTEX = {
 }
 
 
-class FeatureModel(NamedTuple):
-    """Healthy means, then deviations and change per year as parts of the mean."""
-
-    cortex_mean: float
-    cortex_spread: float
-    subcortex: dict[str, float]  # empty where it has no such value
-    shared: float
-    regional: float
-    scan: float
-    aging: float
-
-
 UPTAKE, VOLUME = ({name: two[i] for name, two in SUBCORTEX.items()} for i in (0, 1))
+# Mean and deviation over cortical regions, means below the cortex (none for what is not
+# measured there); as parts of the mean the deviations of people, of their regions and
+# of their scans, and the change per year.
 FEATURES = {
-    "fdg": FeatureModel(1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
-    "thickness": FeatureModel(2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
-    "volume": FeatureModel(3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005),
+    "fdg": (1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
+    "thickness": (2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
+    "volume": (3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005),
 }
 
 
@@ -247,7 +237,9 @@ def make_cohort(
     connectomes = np.empty((len(people), *base.shape), dtype=np.float32)
     pattern, depth = np.empty((n_people, len(base))), np.empty(n_people)
     for person, scans in people.groupby("person").indices.items():
-        network = vary_network(base, stream("network", person), PERSON_VARIABILITY)
+        # every edge times the person's own log-normal factor
+        varied = symmetric_normal(len(base), stream("network", person))
+        network = base * np.exp(PERSON_VARIABILITY * varied)
         operator = diffusion_operator(network)
         pattern[person] = spread_from_seeds(operator, seeded, spread)
         # log-normal with mean 1
@@ -323,8 +315,9 @@ def _draw_people(
             months = visit * MONTHS_BETWEEN
             session, now = f"ses-M{months:02d}", round(age + months / 12, 1)
             who = (f"{name}_{session}", name, session, STAGES[stage])
-            what = (now, sex, f"site-{site + 1}", person, visit, stage, site)
-            rows.append((*who, *what))
+            rows.append(
+                (*who, now, sex, f"site-{site + 1}", person, visit, stage, site)
+            )
     facts = ("age", "sex", "site", "person", "visit", "stage", "site_number")
     return pd.DataFrame(rows, columns=[*KEY_COLUMNS, *facts])
 
@@ -355,27 +348,28 @@ def _draw_healthy(
 
     mu is equal for regions of one structure; NaN where there is no such value.
     """
-    model, n_rois = FEATURES[name], len(atlas)
+    mean, spread, subcortex, of_person, of_region, of_scan, aging = FEATURES[name]
+    n_rois = len(atlas)
     cores = [split_name(region)[1] for region in atlas.names]
     structures, which = np.unique(cores, return_inverse=True)
     # Cut at two deviations: the cortex has no region of half or twice the thickness.
     draws = np.clip(stream(f"mean {name}").standard_normal(len(structures)), -2, 2)
-    cortex = (model.cortex_mean + model.cortex_spread * draws)[which]
-    usual = np.median([*model.subcortex.values()] or [np.nan])
-    below = [model.subcortex.get(core, usual) for core in cores]
+    cortex = (mean + spread * draws)[which]
+    usual = np.median([*subcortex.values()] or [np.nan])
+    below = [subcortex.get(core, usual) for core in cores]
     means = np.where(atlas.cortex, cortex, below)
     site = people["site_number"].to_numpy()
     sites = [stream(f"site {name}", k).normal() for k in range(site.max() + 1)]
-    known = model.aging * (people["age"].to_numpy() - MIDDLE_AGE)
+    known = aging * (people["age"].to_numpy() - MIDDLE_AGE)
     known = known + SITE_SPREAD * np.array(sites)[site]
     values = np.empty((len(people), n_rois))
     for person, scans in people.groupby("person").indices.items():
         rng = stream(f"person {name}", person)
         shared, regional = rng.standard_normal(), rng.standard_normal(n_rois)
-        own = model.shared * shared + model.regional * regional
+        own = of_person * shared + of_region * regional
         for visit, row in enumerate(scans):
             error = stream(f"scan {name}", person, visit).standard_normal(n_rois)
-            values[row] = 1 + known[row] + noise * (own + model.scan * error)
+            values[row] = 1 + known[row] + noise * (own + of_scan * error)
     # However large the noise asked for, nothing measured becomes negative.
     return np.maximum(means * values, 0.5 * means), means
 
@@ -409,17 +403,9 @@ def base_network(
     network = network * np.exp(spread * symmetric_normal(len(positions), rng))
     for factor in factors:
         network = network * factor
-    rows = np.arange(len(positions))
-    network[rows, homotopic] += HOMOTOPIC
+    network[np.arange(len(positions)), homotopic] += HOMOTOPIC
     np.fill_diagonal(network, 0.0)
     return network
-
-
-def vary_network(
-    base: np.ndarray, rng: np.random.Generator, variability: float
-) -> np.ndarray:
-    """Draw one person's true network: every edge times its own log-normal factor."""
-    return base * np.exp(variability * symmetric_normal(len(base), rng))
 
 
 def count_streamlines(
@@ -543,7 +529,7 @@ def make_benchmark_cohort(
     operator = OPERATORS.get("normalized" if case == "permuted" else case)
     for person in range(n_people):
         rng = stream("decisive network", person)
-        network = vary_network(base, rng, variability=0.6)
+        network = base * np.exp(0.6 * symmetric_normal(BENCHMARK_ROIS, rng))
         if operator is not None:
             pattern[person] = spread_from_seeds(operator(network), seeded, time=3.0)
         counts = count_streamlines(network, rng)

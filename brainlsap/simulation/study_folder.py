@@ -17,7 +17,6 @@ has the same subcortical sizes); people without sessions have no `ses-` folder.
 """
 
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -50,7 +49,7 @@ def write_study_folder(
     ----------
     cohort : Cohort
         Simulated, which is to say with a `truth`: the files say that nothing in them
-        was measured, and nodes that the atlas lacks get invented counts.
+        was measured.
     folder : str or Path
         New, or empty.
     style : {"mrtrix", "named"}, optional
@@ -76,8 +75,8 @@ def write_study_folder(
     check_choice(f"style for {cohort.atlas.name}", style, styles)
     if cohort.truth is None:
         raise ParameterError(
-            "cohort must be simulated, with a truth: its files say so, and parts of "
-            "them are invented. Cohort.save(path) keeps any cohort in one file."
+            "cohort must be simulated, with a truth: its files say so. "
+            "Cohort.save(path) keeps any cohort in one file."
         )
     nodes = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     label = cohort.label_name
@@ -110,7 +109,7 @@ def _write_scan(
     own, atlas = folder / subject / session, cohort.atlas
     table = pd.DataFrame(cohort.connectomes[row], atlas.names, atlas.names)
     if nodes is not None:
-        table = pd.DataFrame(mrtrix_matrix(table.to_numpy(float), nodes, name))
+        table = pd.DataFrame(mrtrix_matrix(table.to_numpy(float), nodes))
     table = table.convert_dtypes()  # MRtrix writes counts as whole numbers
     is_named, word = nodes is None, atlas.settings.get("file_words", [atlas.name])[0]
     text = table.to_csv(header=is_named, index=is_named, index_label="region")
@@ -149,34 +148,23 @@ def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
     return np.array([-1 if place is None else place for place in found])
 
 
-def mrtrix_matrix(matrix: np.ndarray, nodes: np.ndarray, scan: str) -> np.ndarray:
+def mrtrix_matrix(matrix: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """Return a connectome as `tck2connectome -zero_diagonal` writes it.
 
-    The upper triangle only. Nodes that the atlas lacks get counts like those of the
-    nodes beside them, drawn by the name of the scan.
+    The upper triangle only. Nodes that the atlas lacks have no connections.
     """
-    known = nodes >= 0
-    full = np.zeros((len(nodes), len(nodes)))
-    full[np.ix_(known, known)] = matrix[np.ix_(nodes[known], nodes[known])]
-    rng = np.random.default_rng(crc32(scan.encode()))
-    for node in np.flatnonzero(~known):
-        links = rng.poisson(0.3 * full[node - 1]).astype(float)
-        links[[node - 1, node]] = rng.poisson(50), 0.0
-        full[node], full[:, node] = links, links
-    return np.triu(full, 1)
+    padded = np.pad(matrix, (0, 1))  # the last one, -1, is of no region
+    return np.triu(padded[np.ix_(nodes, nodes)], 1)
 
 
-_HEAD = """# Title Segmentation Statistics
-# generating_program brainlsap (simulated, nobody's data)
+_HEAD = """# generating_program brainlsap (simulated, nobody's data)
 # subjectname {scan}
 # ColHeaders Index SegId NVoxels Volume_mm3 StructName normMean normStdDev normMin \
 normMax normRange
 """
-_SIDE_HEAD = """# Table of FreeSurfer cortical parcellation anatomical statistics
-# generating_program brainlsap (simulated, nobody's data)
+_SIDE_HEAD = """# generating_program brainlsap (simulated, nobody's data)
 # subjectname {scan}
 # hemi {side}
-# AnnotationFile ../label/{side}.{annotation}.annot
 # Measure Cortex, NumVert, Number of Vertices, {n_vertices}, unitless
 # ColHeaders StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCurv \
 FoldInd CurvInd
@@ -200,12 +188,9 @@ def aparc_text(
     volume = values["volume"][rows] if "volume" in values else area * thickness
     # FreeSurfer leaves out a region that a brain does not have.
     found = np.flatnonzero(np.isfinite(thickness) & np.isfinite(volume)).tolist()
-    side, annotation = f"{hemisphere.lower()}h", atlas.settings["annotation"]
-    names = atlas.regions["annot_name"].to_numpy()[rows]
+    names, side = atlas.regions["annot_name"].to_numpy()[rows], f"{hemisphere.lower()}h"
     n_vertices = vertices[found].sum()
-    return _SIDE_HEAD.format(
-        scan=scan, side=side, annotation=annotation, n_vertices=n_vertices
-    ) + "\n".join(
+    return _SIDE_HEAD.format(scan=scan, side=side, n_vertices=n_vertices) + "\n".join(
         f"{names[i]:<36s} {vertices[i]:6d} {area[i]:6d} {volume[i]:16.9f} "
         f"{thickness[i]:13.10f}  0.550     0.130     0.028       18     2.0"
         for i in found

@@ -119,6 +119,8 @@ def test_names_alone_make_an_atlas():
     atlas = Atlas.from_names(["Precentral_L", "PRECENTRAL_r", "Vermis"])
     assert atlas.regions["hemisphere"].tolist() == ["L", "R", "M"]
     assert load_atlas(list(atlas.names)).match(["rh.precentral", "vermis"])[1] == 2
+    below = ["Vermis_1_2", "Cerebelum_Crus1_L", "Cerebellum_3_R", "Hippocampus_Head_L"]
+    assert Atlas.from_names([*below, "ParaHippocampal_L"]).cortex.argmax() == 4
     assert atlas.homotopic.tolist() == [1, 0, 2]
     assert atlas.meshes() == {}
     place = np.arange(6.0).reshape(2, 3) * 10
@@ -143,7 +145,7 @@ def test_a_users_table_is_filled_and_kept(own, tmp_path):
     assert (atlas.name, atlas.folder) == (tmp_path.name, tmp_path)
     assert list(table.columns) == [*COLUMNS, "network"]
     assert table["hemisphere"].tolist() == ["L", "R", "M"]
-    assert table["structure"].tolist() == ["cortex", "subcortex", "cortex"]
+    assert table["structure"].tolist() == ["cortex", "subcortex", "subcortex"]
     assert table["annot_name"].tolist() == ["north", "Putamen", "Brain-Stem"]
     assert table["short_name"].tolist() == table["name"].tolist()
     assert table["freesurfer_id"].tolist() == [1001, -1, -1]

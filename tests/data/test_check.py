@@ -15,14 +15,9 @@ from tests.data.conftest import NAMES
 def test_a_sound_folder(study, tiny):
     check = check_cohort(study, tiny, ["fdg", "strength"])
     assert check.is_sound
-    assert check.found == (
-        "5 people, 7 scans",
-        "diagnosis: CN (4), AD (3)",
-        "covariates: age",
-        "connectome: 7 of 7 scans",
-        "fdg: 7 of 7 scans",
-        "strength: 7 of 7 scans",
-    )
+    people = ("5 people, 7 scans", "diagnosis: CN (4), AD (3)", "covariates: age")
+    read = [f"{name}: 7 of 7 scans" for name in ("connectome", "fdg", "strength")]
+    assert check.found == (*people, *read)
     assert "connectomes: read by name (7 of 7)" in check.notes
     assert check.cohort.n_scans == 7
     assert check_cohort(check.cohort).found == check.found
@@ -190,9 +185,8 @@ def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, ti
         for path in (study / "sc").iterdir():
             path.write_text(f"{row}\n" * len(row.split()))
         options = {"atlas": tiny, "feature": "fdg"}
-        (found,) = suggest_options(
-            check_cohort(study, **options, **more), options | more
-        )
+        check = check_cohort(study, **options, **more)
+        (found,) = suggest_options(check, options | more)
         assert found == {"pattern": f"sc/{FLAT}"}
         (fault,) = check_cohort(study, **options, **more, **found).faults
         assert told in fault
@@ -222,15 +216,9 @@ def test_suggested_commands_read_the_study(tmp_path, capsys, style):
         assert str(tmp_path / "recons") in command
     assert commands[0][:4] == ["check", str(study), "--label", "diagnosis"]
     assert suggested(capsys, *commands[0])[0] == 0
-    code, commands = suggested(
-        capsys, "check", study, "--feature", "fdg", "--atlas", "desikan82"
-    )
+    asked = ("--feature", "fdg", "--atlas", "desikan82")
+    code, commands = suggested(capsys, "check", study, *asked)
     assert code == 0
-    assert commands[0][:4] == [
-        "check",
-        str(study),
-        "--feature",
-        "fdg,thickness,volume,area",
-    ]
+    assert commands[0][2:4] == ["--feature", "fdg,thickness,volume,area"]
     assert len(commands) == 1  # sex and site are no labels beside the diagnosis
     assert suggested(capsys, *commands[0])[0] == 0

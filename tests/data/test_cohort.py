@@ -1,5 +1,7 @@
 """Cohort: checked once, one list of faults, one file, and plain arrays."""
 
+import re
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -229,15 +231,10 @@ def test_arrays_that_are_promised_and_not_there_are_refused(tmp_path):
 
 def test_arrays_make_a_cohort():
     labels = ["MCI", "CN", "AD", "CN", "MCI", "AD"]
-    cohort = Cohort.from_arrays(
-        W,
-        F,
-        labels,
-        groups=list("aabcde"),
-        covariates={"age": range(60, 66), "sex": list("FMFMFM")},
-        feature_names=["thickness", "fdg"],
-        atlas=[f"area{i}_{side}" for i, side in enumerate("LRLRL")],
-    )
+    given = {"groups": list("aabcde"), "feature_names": ["thickness", "fdg"]}
+    given["covariates"] = {"age": range(60, 66), "sex": list("FMFMFM")}
+    given["atlas"] = [f"area{i}_{side}" for i, side in enumerate("LRLRL")]
+    cohort = Cohort.from_arrays(W, F, labels, **given)
     assert cohort.classes == ("CN", "MCI", "AD")
     assert cohort.classes_ordered
     assert cohort.groups.tolist() == list("aabcde")
@@ -272,12 +269,22 @@ def test_negative_weights_of_correlations_need_an_option():
 
 
 def test_arrays_that_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match=r"'labels': 5.* \(6, 5, 2\), expected"):
-        Cohort.from_arrays(W, F, list("xyzxy"), atlas=list("abcde"))
-    with pytest.raises(ParameterError, match=r"shape \(5, 6\), expected \(6, 5\)"):
-        Cohort.from_arrays(W, F[..., 0].T, list("xyzxyz"), atlas=list("abcde"))
-    with refused(r"must have shape \(6, 3, 3\)"):
-        Cohort.from_arrays(W, F, list("xyzxyz"), atlas=list("abc"))
+    shapes = "must have shape {}, for 6 scans and 5 regions (own); got {}.".format
+    whole = {"connectomes": W, "features": F, "labels": list("xyzxyz")}
+    for name, given, expected, got in (
+        ("labels", list("xyzxy"), "(6,)", "(5,)"),
+        ("labels", np.array([*"xyzxyz"])[:, None], "(6,)", "(6, 1)"),
+        ("features", F[:5], "(6, 5, 2)", "(5, 5, 2)"),
+        ("features", F[..., 0].T, "(6, 5)", "(5, 6)"),
+        ("features", F[0, :, 0], "(6, 5)", "(5,)"),
+        ("connectomes", W[:, :3, :3], "(6, 5, 5)", "(6, 3, 3)"),
+        ("groups", list("abcde"), "(6,)", "(5,)"),
+        ("covariates", {"age": [70]}, "(6,)", "(1,)"),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(shapes(expected, got))):
+            Cohort.from_arrays(**whole | {name: given}, atlas=list("abcde"))
+    with pytest.raises(ParameterError, match=r"\(1, 5\), for 1 scans .* got \(5,\)"):
+        Cohort.from_arrays(W[0], F[0, :, 0], ["x"], atlas=list("abcde"))
 
 
 def test_regions_of_tables_travel_by_name():
@@ -308,6 +315,12 @@ def test_people_in_another_order_are_refused():
         Cohort.from_arrays(W, named, y.set_axis([*"zyxwvu"]), atlas=names)
     with pytest.raises(ParameterError, match="features and groups have different"):
         Cohort.from_arrays(W, named, y, groups=[*"zyxwvu"], atlas=names)
+    visits = named.set_axis([*"uuvwxy"])  # of somebody who came twice
+    with pytest.raises(ParameterError, match=r"features has 'u' twice .*give groups="):
+        Cohort.from_arrays(W, visits, y, atlas=names)
+    people = pd.DataFrame({"participant_id": visits.index, "age": range(6)})
+    cohort = Cohort.from_arrays(W, visits, y, atlas=names, covariates=people)
+    assert cohort.groups.tolist() == [*"uuvwxy"]
 
 
 def test_notebooks_show_who_is_in_it_and_nobody_s_name():

@@ -190,6 +190,15 @@ def test_subjects_dir_is_the_only_place(write, tmp_path):
     assert [(k, *v) for k, v in found.items()] == [("002_S_0295", "2006-04-18")]
 
 
+def test_subjects_may_be_named_by_an_id_and_more(write, tmp_path):
+    for name in ("P1_T1w", "P2", "P2_T1w", "P1_2", "P3_T1w"):
+        write(f"freesurfer/{name}/stats/aseg.stats", "")
+    files = StudyFiles(tmp_path, ["P1", "P2"], subjects_dir=tmp_path / "freesurfer")
+    assert files.longer == {"P1_T1w": "P1", "P2_T1w": "P2"}
+    found = {person: len(visits[""]) for person, visits in files.subjects.items()}
+    assert found == {"P1": 1, "P2": 2, "P1_2": 1, "P3_T1w": 1}  # two are refused
+
+
 @pytest.fixture
 def flat(tmp_path, matrix):
     """Five scans of four people, matrices without names; values tell the scan."""

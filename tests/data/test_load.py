@@ -223,7 +223,7 @@ def test_arguments_refused(study, tiny, options, message):
 
 
 def test_a_feature_that_is_nowhere(study, tiny):
-    with refused(r"thickness: found nowhere; looked for files .*FreeSurfer subj"):
+    with refused(r"thickness: found nowhere; looked for files .*or in subjects_dir=,"):
         load_cohort(study, tiny, "thickness")
     for wrong, right in (
         ("FDG", "fdg"),

@@ -83,12 +83,11 @@ def test_numbers_and_covariates(write):
 
 def test_what_is_written_is_read_again(tmp_path):
     table = pd.DataFrame({"label": ["=1+1", None, "a\tb"], "age": [70.5, 71, 72]})
-    write_tsv(table, tmp_path / "t.tsv")
-    assert read_table(tmp_path / "t.tsv").to_numpy().tolist() == [
-        ["=1+1", "70.5"],
-        [None, "71.0"],
-        ["a\tb", "72.0"],
-    ]
+    read = [["=1+1", "70.5"], [None, "71.0"], ["a\tb", "72.0"]]
+    for name, head in (("t.tsv", "label\tage\n"), ("t.csv", "label,age\n")):
+        path = write_tsv(table, tmp_path / name)
+        assert path.read_text().startswith(head)
+        assert read_table(path).to_numpy().tolist() == read
 
 
 @pytest.fixture

@@ -23,13 +23,8 @@ def cohort():
 
 @pytest.fixture(scope="module")
 def benchmark():
-    return {
-        (case, noise): make_benchmark_cohort(
-            case, noise=noise, n_people=60, random_state=2
-        )
-        for case in CASES
-        for noise in ("low", "high")
-    }
+    make = partial(make_benchmark_cohort, n_people=60, random_state=2)
+    return {(c, n): make(c, noise=n) for c in CASES for n in ("low", "high")}
 
 
 def digest(connectomes):

@@ -76,6 +76,5 @@ def test_spread_matches_the_matrix_exponential(base, name, time):
     seeds = np.isin(np.arange(len(base)), [0, 4, 17])
     operator = OPERATORS[name](base)
     expected = expm(-time * operator) @ seeds
-    assert spread_from_seeds(operator, seeds, time) == pytest.approx(
-        expected, abs=1e-12
-    )
+    spread = spread_from_seeds(operator, seeds, time)
+    assert spread == pytest.approx(expected, abs=1e-12)
