@@ -129,17 +129,14 @@ def compare_models(
     if evaluation.settings["n_folds"] < 2:
         n_train = n_people * fits["n_train"].mean() / cohort.n_scans
     others = [name for name in models if name != reference]
-    tests = [
-        corrected_t_test(scores[reference] - scores[name], n_train, n_test)
-        for name in others
-    ]
+    differences = [scores[reference] - scores[name] for name in others]
+    tests = [corrected_t_test(one, n_train, n_test) for one in differences]
     table = pd.DataFrame(tests, columns=TTest._fields)
     table.insert(0, "model", others)
     table.insert(1, "role", table["model"].map(fits.groupby("model")["role"].first()))
-    most = {"brier": 2, "kappa": 2, "stage_error": len(cohort.classes) - 1}.get(
-        score, 1
-    )
-    table[["low", "high"]] = table[["low", "high"]].clip(-most, most)
+    widest = {"brier": 2, "kappa": 2, "stage_error": len(cohort.classes) - 1}
+    bounds, most = ["low", "high"], widest.get(score, 1)
+    table[bounds] = table[bounds].clip(-most, most)
     kind = pd.Series([reference, *others]).replace(evaluation.same_as)
     counted = ~kind.duplicated()[1:].to_numpy() & table["p_value"].notna()
     table["p_holm"] = adjust_p_values(table["p_value"].where(counted))
