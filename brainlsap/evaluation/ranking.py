@@ -394,13 +394,14 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     for first, second, each in pairs:
         n, tops = len(each), rankdata(each, "min", axis=1) <= n_smallest
         jaccard = [(a & b).sum() / (a | b).sum() for a, b in combinations(tops, 2)]
-        rho = w = overlap = np.nan
+        rho = w = overlap = by_chance = np.nan
         if n > 1:
             off = np.triu_indices(n, 1)
             rho = float(np.corrcoef(rankdata(each, axis=1))[off].mean())
-            w, overlap = (1 + (n - 1) * rho) / n, float(np.mean(jaccard))
+            w, by_chance = (1 + (n - 1) * rho) / n, 1 / n
+            overlap = float(np.mean(jaccard))
         rho = rho if first != second else np.nan
-        rows.append((first, second, w, 1 / n, rho, overlap))
+        rows.append((first, second, w, by_chance, rho, overlap))
     columns = ["first", "second", "kendall_w", "chance_w", "spearman", "jaccard"]
     return pd.DataFrame(rows, columns=columns)
 

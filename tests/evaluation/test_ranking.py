@@ -116,6 +116,8 @@ def test_models_agree_with_themselves_and_share_regions(example_evaluation):
     assert abs(table.loc[("Exact", "LSAP-C"), "spearman"]) < 0.3
     assert 0 < table.loc[("Exact", "Exact"), "kendall_w"] < 0.6
     assert table["chance_w"].tolist() == [1 / 3, 1 / 3, 1 / 2]
+    alone = agreement_table(with_scales(given, maps["Exact"][:1]))
+    assert alone["chance_w"].isna().all()  # of one order
     regions, rmse = common_regions(given, 20)
     medians = {name: np.median(one, axis=0) for name, one in maps.items()}
     small = [set(np.argsort(rank_regions(given, n)["rank"])[:20]) for n in maps]
