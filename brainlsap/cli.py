@@ -275,9 +275,8 @@ OUT  folder to write
 def simulate(out: str, style: str = "", **how: Any) -> None:
     """Write a simulated study with a planted answer."""
     cohort = brainlsap.make_cohort(**how)
-    write = brainlsap.simulation.write_study_folder
-    folder = write(cohort, out, style=style, verbose=True)
-    print(f"Simulated: {folder}: {cohort}")
+    brainlsap.simulation.write_study_folder(cohort, out, style=style, verbose=True)
+    print(f"Simulated: {Path(out)}: {cohort}")
 
 
 @command(

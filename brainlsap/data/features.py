@@ -437,9 +437,7 @@ class FeatureSources:
             if own:
                 paths = listed(map(str, own))
                 fault = f"{len(own)} FreeSurfer subjects could be it: {paths}; choose "
-                fault += (
-                    "by subjects_dir= or pattern={'freesurfer': '*_T1w'} (--config)"
-                )
+                fault += "by subjects_dir= or pattern={'freesurfer': '*_x'} (--config)"
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 

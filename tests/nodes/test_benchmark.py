@@ -52,10 +52,13 @@ def test_a_row_for_each_model_and_seed(graph, capsys):
         run_nodes(graph, ["lsap-c", "lstm"])
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(graph, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "sep"), [("runs.csv", ","), ("runs.tsv", "\t")])
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    graph, tmp_path, monkeypatch, name, sep
+):
     asked = {"n_seeds": 3, "n_epochs": 4}
     whole = run_nodes(graph, ["lsap-c", "gcn"], **asked)
-    out, fits, fit = tmp_path / "runs.csv", [], LSAPNodeClassifier.fit
+    out, fits, fit = tmp_path / name, [], LSAPNodeClassifier.fit
 
     def stopping(model, *given):
         if len(fits) == 4:
@@ -66,13 +69,13 @@ def test_an_interrupted_run_goes_on_where_it_stopped(graph, tmp_path, monkeypatc
     monkeypatch.setattr(LSAPNodeClassifier, "fit", stopping)
     with pytest.raises(KeyboardInterrupt):
         run_nodes(graph, ["lsap-c", "gcn"], out=out, **asked)
-    assert len(pd.read_csv(out)) == 4
+    assert len(pd.read_csv(out, sep=sep)) == 4
     fits.clear()
     again = run_nodes(graph, ["lsap-c", "gcn"], out=out, **asked)
     assert fits == [1, 2]
     same = [name for name in whole if name != "seconds"]
     pd.testing.assert_frame_equal(again[same], whole[same], check_dtype=False)
-    assert pd.read_csv(out)["test"].tolist() == again["test"].tolist()
+    assert pd.read_csv(out, sep=sep)["test"].tolist() == again["test"].tolist()
     # nothing of other data or settings is taken for it: it gives way, other splits
     # and options stand beside it
     other = NodeGraph(**{**vars(graph), "labels": graph.labels[::-1].copy()})
@@ -84,7 +87,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(graph, tmp_path, monkeypatc
     ]:
         fits.clear()
         run_nodes(changed, ["gcn"], n_seeds=1, out=out, **given)
-        assert (fits, len(pd.read_csv(out))) == ([0], n_rows)
+        assert (fits, len(pd.read_csv(out, sep=sep))) == ([0], n_rows)
 
 
 @pytest.mark.parametrize("name", sorted(NODE_MODELS))
