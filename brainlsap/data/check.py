@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tqdm.auto import tqdm
 
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import FORMATS
@@ -148,11 +149,13 @@ def suggest_options(  # noqa: C901 (step by step)
     anybody: Options = {"label": None, "classes": None}
     opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
     change: Options = {}
+    bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
 
     def share(way: Options, of: _Share, base: Options = anybody) -> float:
         """Return how much is found with one more change."""
         how = where | change | base | way
         if repr(how) not in opened:
+            bar.update()
             opened[repr(how)] = None
             with suppress(BrainlsapError):
                 opened[repr(how)] = open_study(folder, **how)
@@ -227,6 +230,7 @@ def suggest_options(  # noqa: C901 (step by step)
         change["feature"] = others[:1]
     fewest, best = _n_left(check), list[Options]()
     for way in connectomes:
+        bar.update()
         if best and way == {"connectome": NO_CONNECTOME}:
             break  # rather what is there
         tried = change | way

@@ -71,7 +71,10 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
         if atlas is not None:
             # a penalised model's scales hardly differ beside those of another
             how: Any = {"colorbar_label": "relative heat scale", "shared_scale": False}
-            figures["brain"] = plot_regions(relative_scales(evaluation), atlas, **how)
+            scales = relative_scales(evaluation)
+            varied = scales.loc[:, scales.round(6).nunique() > 1]
+            shown = scales if varied.empty else varied  # one scale alone is no map
+            figures["brain"] = plot_regions(shown, atlas, **how)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
             if atlas is not None:

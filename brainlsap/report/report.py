@@ -1,7 +1,6 @@
 """One page over an evaluation, and the results folder that it stands in."""
 
 import datetime as dt
-import gc
 import json
 import os
 import platform
@@ -9,7 +8,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
@@ -83,11 +82,7 @@ def write_report(
     """
     folder = check_results_folder(folder)
     evaluation = _completed(evaluation, title, quality)
-    with lock_folder(folder), ExitStack() as stack:
-        fresh = stack.enter_context(fill_folder(folder, replace=True))
-        # or all that is in memory is searched for garbage with every figure
-        gc.freeze()
-        stack.callback(gc.unfreeze)
+    with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
         _write_private(evaluation, fresh / PRIVATE)
         _write_shareable(evaluation, fresh / SHAREABLE, atlas)
         kept = folder / PRIVATE / FOLDS
