@@ -155,6 +155,7 @@ def build_parser() -> argparse.ArgumentParser:
             argument_default=argparse.SUPPRESS,  # the function has the defaults
             formatter_class=Help,
             add_help=False,
+            allow_abbrev=False,  # --features is not --features-table
         )
         one.set_defaults(call=function)
         one.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)

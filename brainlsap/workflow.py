@@ -228,8 +228,9 @@ def _check_earlier(results: Path, asked: Mapping[str, Any], cohort: Cohort) -> N
     if earlier["cohort"]["data_hash"] != CohortSummary.of(cohort).data_hash:
         others = others or ["data"]
     if others:
+        told = ", ".join(others).replace("None", "not given")
         raise ParameterError(
-            f"{results} holds a report with other {', '.join(others)}. Delete "
+            f"{results} holds a report with other {told}. Delete "
             f"{results}, or choose another out=; overwrite=True replaces the report."
         )
 

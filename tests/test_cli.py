@@ -85,9 +85,9 @@ def test_a_report_is_made_anew_from_its_results(results, tmp_path, capsys):
 
 def test_check_says_what_a_study_holds(study, capsys):
     for more, counted, folds in (
-        (["--merge-classes", "5-to-2"], "diagnosis: unimpaired (", ""),
-        (["--leave-out", "site"], "diagnosis: CN (", ""),
-        ([], "diagnosis: CN (", " --folds 2"),
+        (["--merge-classes", "5-to-2"], "scans by diagnosis: unimpaired (", ""),
+        (["--leave-out", "site"], "scans by diagnosis: CN (", ""),
+        ([], "scans by diagnosis: CN (", " --folds 2"),
     ):
         assert main(["check", str(study), *READING, *more]) == 0
         printed = capsys.readouterr().out
@@ -145,7 +145,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert main(fitted) == 0
     printed = capsys.readouterr().out
     assert "\nNote: left out, diagnosis is not among the classes: LMCI (" in printed
-    assert "\ndiagnosis: unimpaired (" in printed
+    assert "\nscans by diagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
     assert "no such file as `brainlsap fit` writes" in nowhere
     with pytest.warns(UserWarning, match="unlike those of the fit"):  # LMCI
@@ -202,7 +202,9 @@ def test_a_report_of_other_settings_or_people_is_not_replaced(
     models = ("--models", "LSAP-C,Exact", "--config", config, "--out", results)
     same = (*READING, *BRIEF, *models, "--label", "diagnosis")
     told = refused(capsys, "run", study, *same, "--repeats", 2, "--harmonize", "site")
-    assert "other --harmonize (None, now site), --repeats (1, now 2). Delete " in told
+    assert (
+        "other --harmonize (not given, now site), --repeats (1, now 2). Delete " in told
+    )
     assert "choose another --out; overwrite = true (in a --config file)" in told
     assert "with other STUDY (" in refused(capsys, "run", own_study, *same)
     monkeypatch.setattr("brainlsap.workflow.write_report", lambda *_, **__: None)

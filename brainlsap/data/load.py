@@ -439,4 +439,4 @@ def count_people(table: pd.DataFrame, label: str, classes: Sequence[str]) -> lis
     people = f"{table['participant'].nunique()} people, {len(table)} scans"
     covariates = ", ".join(map(str, table.columns[4:]))
     more = [f"covariates: {covariates}"] if covariates else []
-    return [people, f"{label}: {counted}", *more]
+    return [people, f"scans by {label}: {counted}", *more]

@@ -150,9 +150,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions: the "
         "labels ask for a scale below those of the rest, more strongly than permuted "
         f"labels do (family-wise p < {ALPHA}, {number} permutations; smallest possible "
-        f"p = {1 / (number + 1):.2g}): the ranking as a whole is more than chance. p "
-        "tells how sure a smaller scale is, the rank how small: they can differ. "
-        "When some regions do matter, others can stand among them by mistake."
+        f"p = {1 / (number + 1):.2g}). p belongs to this test and says nothing of the "
+        "order. When some regions do matter, others can stand among them by mistake."
     )
 
 
@@ -205,8 +204,8 @@ def permutation_null(
     from brainlsap.model.ridge import region_slopes
 
     check_at_least("n_permutations", n_permutations, 1)
-    model = clone(model or make_models(LADDER[-1])[LADDER[-1]][0])
-    model = order_classes(model.set_params(n_draws=0), cohort)
+    model = model or make_models(LADDER[-1])[LADDER[-1]][0]
+    model = order_classes(clone(model), cohort)
     rng = np.random.default_rng(random_state)
     y, groups = pd.Index(cohort.classes).get_indexer(cohort.y), cohort.groups
     permuted = [permute_labels(y, groups, rng) for _ in range(n_permutations)]
@@ -218,6 +217,7 @@ def permutation_null(
     slopes = region_slopes(evidence, codes, cohort.classes_ordered, model.max_scale)
     model.fit(X, cohort.y, groups=groups)
     scales = np.column_stack([model.scales_, model.scales_interval_])
+    scales = scales.clip(max=model.max_scale)  # but for rounding, none is above
     measured = ranking["measured"].to_numpy(dtype=bool)
     scales[~measured] = np.nan
     p = family_wise_p(slopes[0], slopes[1:], measured)
@@ -306,7 +306,7 @@ def region_importance(
 
 
 def region_properties(cohort: Cohort) -> pd.DataFrame:
-    """Return what every region is apart from any label.
+    """Return what every region is apart from what labels tell of it.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     -------
     DataFrame
         region; degree (edges) and strength (their weights), means over scans; and the
-        variance of every feature over scans.
+        variance of every feature within classes, over scans.
     """
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
     loops = np.einsum("nii->ni", W)
@@ -330,7 +330,8 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     )
     for place, name in enumerate(cohort.feature_names):
         values = pd.DataFrame(cohort.features[..., place])
-        table[f"variance_{name}"] = values.var(ddof=0)
+        within = values - values.groupby(cohort.y).transform("mean")
+        table[f"variance_{name}"] = within.var(ddof=0)
     return table
 
 

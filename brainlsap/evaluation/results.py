@@ -350,7 +350,8 @@ class Evaluation:
             return cls(cohort=summary, settings=kept["settings"], **tables)
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
-                f"{folder}: no evaluation can be read there ({error})."
+                f"{folder}: no evaluation can be read there ({error}). Name the folder "
+                "that `run` wrote; in Python, its private/evaluation."
             ) from error
 
 

@@ -66,7 +66,7 @@ def plot_regions(
     vmax: float | None = None,
     shared_scale: bool = True,
     views: str | Sequence[str] = "all",
-    colorbar_label: str | None = None,
+    colorbar_label: str | Sequence[str] | None = None,
     outline: str | Sequence[str] | Mapping[str, str] = (),
     width: float = PAGE,
     figure: Figure | SubFigure | None = None,
@@ -107,8 +107,8 @@ def plot_regions(
         seen "dorsal", "posterior", "lateral left" and "lateral right". Where they would
         be too small for their titles, they stand on several lines. "all" leaves out a
         subcortex of which no region has a value, and the note says so.
-    colorbar_label : str, optional
-        What the values are, with their unit.
+    colorbar_label : str or sequence of str, optional
+        What the values are, with their unit; a sequence: of every map's own bar.
     outline : str, sequence of str, or mapping of str to str
         Regions with a thick outline, or ring around the marker; a mapping has a label
         for each as well.
@@ -153,7 +153,12 @@ def plot_regions(
     labels = dict(zip(atlas.match(list(marked)).tolist(), marked.values(), strict=True))
     located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
     shown: dict[str, RegionPicture] = {}
-    page = maps, scales, (title or "", colorbar_label or ""), width, figure
+    said: Any = colorbar_label or ""
+    bars = [said] * len(scales) if isinstance(said, str) else [*said]
+    if len(bars) != len(scales):
+        told = f"there are {len(bars)} for {len(scales)} colour bars"
+        raise ParameterError(f"colorbar_label: {told} (shared_scale=False: one a map).")
+    page = maps, scales, (title or "", bars), width, figure
     # For want of width, small numbers as 2.5 with "1e-4" above.
     with styled(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces:
@@ -242,11 +247,11 @@ def plot_scales_at_quarters(
     is_still = change < 0.1 * np.ptp(table)  # of all colours: hardly seen
     maps = table.iloc[:, [0, -1]] if is_still else table
     maps = maps.rename(columns=lambda share: QUARTERS.get(share, f"{share:.0%}"))
-    options = {"colorbar_label": "relative scale (median 1)", **options}
+    options = {"colorbar_label": "relative heat scale", **options}
     atlas = atlas or find_atlas(evaluation) or evaluation.cohort.atlas_name
     figure: Any = plot_regions(maps, atlas, **options)
     if is_still:
-        told = f"Training changed no scale by more than {change:.2f}, and quarters"
+        told = f"Training changed no relative scale by more than {change:.2g}: quarters"
         figure.note = f"{told} between start and end are left out. {figure.note}"
     return figure
 
@@ -336,7 +341,7 @@ def _plot_views(
     what = page, pictures, marks, (width, height), any_grey
     found = [_arrange(per_line, *what) for per_line in (n, (n + 1) // 2, 2)]
     best = max(found, key=lambda one: min(one[0], smallest))
-    unit, needed, left, long, names, label, views, rows = best
+    unit, needed, left, long, names, bars, views, rows = best
     if figure is None:
         figure, height = new_figure(width, needed), needed
     size, start = np.array([width, height] * 2), (height + needed) / 2 - 5 * bool(title)
@@ -364,7 +369,7 @@ def _plot_views(
         at = (left - 2 - 1.5 * name.count("\n")) / width, (start - middle) / height
         figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
     spans = rows.groupby(rows["map"] % len(scales)).agg(ends).to_numpy()
-    for scale, (top, bottom) in zip(scales, spans, strict=True):
+    for scale, label, (top, bottom) in zip(scales, bars, spans, strict=True):
         tall = min(TALLEST_BAR, bottom - top - 5 * any_grey)
         middle = start - (top + bottom - 5 * any_grey) / 2
         box = left + long + 2, middle - tall / 2, 2.3, tall
@@ -380,10 +385,10 @@ def _arrange(
     """Return a layout for so many views on a line, in mm, and down from the top.
 
     The height of views of height 1, and of all; where lines begin and how long they
-    are; names of maps and label of the bar, broken; a table of views, and one of the
+    are; names of maps and labels of bars, broken; a table of views, and one of the
     lines of every map.
     """
-    maps, scales, (title, label), *_ = page
+    maps, scales, (title, bars), *_ = page
     sides = [[side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in pictures]
     views = pd.DataFrame({"line": np.arange(len(sides)) // per_line}, index=[*pictures])
     views["tall"] = [0.8 if view.startswith(SIDEWAYS) else 1.0 for view in pictures]
@@ -394,11 +399,12 @@ def _arrange(
     kinds = {"tall": "max", "wide": "sum", "gap": "sum", "foot": "max"}
     lines = views.groupby("line").agg(kinds)
     largest = max(TALLEST, TALLEST_ROW / (len(lines) * maps.shape[1]))
-    names, label = [_wrap(name, UPRIGHT) for name in maps], _wrap(label, UPRIGHT + 3)
+    names = [_wrap(name, UPRIGHT) for name in maps]
+    bars = [_wrap(label, UPRIGHT + 3) for label in bars]
     left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
     ticks = [_ticks(TALLEST_BAR).tick_values(*one.get_clim()) for one in scales]
     letters = max(len(f"{tick:g}") for tick in np.concatenate(ticks).round(12))
-    beside = 3.0 * (bool(label) + label.count("\n"))
+    beside = 3.0 * max(bool(label) + label.count("\n") for label in bars)
     right = max(14 + LETTER * max(0, letters - 4) + beside, 18.0 * any_grey)
     unit = min(largest, *((size[0] - left - right - lines["gap"]) / lines["wide"]))
     long = (unit * lines["wide"] + lines["gap"]).max()
@@ -422,7 +428,7 @@ def _arrange(
     widths += (long - of_line.transform("sum")) / (1 + of_line.transform("size"))
     views["x"] = widths.groupby(views["line"]).cumsum() - unit * views["wide"]
     left += (size[0] - left - long - right) / 2
-    return unit, rest + end.iloc[-1], left, long, names, label, views, rows
+    return unit, rest + end.iloc[-1], left, long, names, bars, views, rows
 
 
 def _ticks(long: float) -> MaxNLocator:
@@ -546,7 +552,7 @@ def _wrap(text: str, width: float) -> str:
 
 def _plot_dots(page: Any) -> Any:
     """Draw a dot a region in the order of the first map, one column a map."""
-    maps, scales, (title, label), width, figure = page
+    maps, scales, (title, bars), width, figure = page
     table = maps.dropna(how="all").sort_values(maps.columns[0], kind="stable")
     n, half = len(table) - MOST_DOTS, MOST_DOTS // 2
     if n > 0:
@@ -566,6 +572,7 @@ def _plot_dots(page: Any) -> Any:
         if values.min() < 0 < values.max():
             axes.axvline(0, color=LINE, linewidth=0.5)
         bare(axes)
+        axes.set_xlabel(bars[k] if len(bars) > 1 else "")
     figure.suptitle(title, fontsize=9)
-    figure.supxlabel(label, fontsize=7)
+    figure.supxlabel(bars[0] if len(bars) == 1 else "", fontsize=7)
     return figure

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
@@ -257,6 +257,7 @@ def as_text(value: Any) -> str:
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=select_autoescape(["html.j2"]),
+    undefined=StrictUndefined,
 )
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}

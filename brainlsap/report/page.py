@@ -96,7 +96,7 @@ def _class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
     model = evaluation.predictions["model"].iloc[0]
     draw = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
-    panels = _panels(3, 62)
+    panels = _panels(3, 52)
     for one, axes in zip(draw, panels, strict=True):
         try:
             one(evaluation, model, axes=axes)
@@ -141,7 +141,9 @@ def write_page(
     }
     turns = evaluation.ranking is not None and atlas is not None and atlas.has_surfaces
     if turns:
-        write_interactive(relative_scales(evaluation), folder / "brain.html", atlas)
+        how: Any = {"title": "Relative heat scale", "colorbar_label": "relative scale"}
+        maps = relative_scales(evaluation)
+        write_interactive(maps, folder / "brain.html", atlas, **how)
     methods = [clean(one) for one in texts.methods_text(evaluation)]
     (folder / "methods.txt").write_text("\n\n".join(methods) + "\n", "utf-8")
     told = evaluation.fits["warnings"].map(json.loads)

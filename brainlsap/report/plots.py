@@ -120,7 +120,7 @@ def plot_confusion(
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
         color = "white" if share[row, column] > 0.55 else None
-        text = f"{share[row, column]:.0%}\n{count}"
+        text = f"{int(100 * share[row, column] + 0.5)}%\n{count}"  # not 12 of 12.5
         axes.text(column, row, text, color=color, ha="center", va="center")
     turn = 45 if max(map(len, classes)) > 7 else 0
     axes.set_xticks(range(len(classes)), classes, rotation=turn)
@@ -264,7 +264,7 @@ def plot_scales(
     axes.axvline(1, **DASHES, label="median region")
     for place, row in top.iterrows():
         planted, learned = bool(row.get("planted")), not row["moved"] < 0.5
-        color, kind = (ORANGE, "planted") if planted else (BLUE, "scale")
+        color, kind = (ORANGE, "planted") if planted else (BLUE, "region")
         style: Any = {"fmt": "D" if planted else "o", "color": color}
         style["markerfacecolor"] = color if learned else "white"
         style["label"] = kind + ("" if learned else ", not learned")
@@ -272,7 +272,7 @@ def plot_scales(
         _bars(axes, row["relative_scale"], place, *bounds, **style)
     _name_rows(axes, tables.region_labels(list(top["region"]), atlas))
     axes.set_xlim(left=max(0, axes.get_xlim()[0]))
-    axes.set_xlabel("relative heat scale (bars: folds and starts)")
+    axes.set_xlabel("relative heat scale (bars: range over folds)")
     n_columns = 2 if (top["moved"] < 0.5).any() else 3
     above: Any = {"loc": "lower left", "bbox_to_anchor": (0.05, 1)}
     _legend(axes, **CLOSE | above | {"ncols": n_columns})
@@ -380,7 +380,8 @@ def plot_training(
     right.set_xticks(list(QUARTERS), list(QUARTERS.values()))
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
     right.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
-    for one in (left, right):
+    for one, letter in ((left, "a"), (right, "b")):
+        one.set_title(letter, loc="left", weight="bold")
         _legend(one, loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return np.array([left, right], dtype=object)
 

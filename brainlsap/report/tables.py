@@ -11,8 +11,8 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
+from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
-from brainlsap.evaluation.ranking import agreement_table, common_regions, confound_table
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
@@ -403,7 +403,8 @@ def region_table(
         rank, region, short name where it is another, coordinates (MNI152, mm); relative
         scale (to the median of the fold; mean over folds) and ranks with their range
         over all fits (of 20 or more the middle 95%); scale (median over folds); p where
-        a null was made, which is no test of the rank; remark (planted, tied, not
+        at least 99 permutations were made, which is no test of the rank; remark
+        (planted, tied, not
         learned: a scale that kept within 5% of its start in most folds).
 
     Raises
@@ -422,11 +423,12 @@ def region_table(
         centres = [", ".join(f"{one:.0f}" for one in place) for place in places]
         table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), centres, "")
     table = table.join(number_texts(ranked, {"relative_scale": "relative scale"}, 2))
-    ranks = ranked[["rank_low", "rank_high"]].astype(int).astype(str)
-    table["ranks of fits"] = ranks.agg("\N{EN DASH}".join, axis=1)
+    bounds = ranked[["rank_low", "rank_high"]].astype(int).astype(str)
+    table["ranks of fits"] = bounds.agg("\N{EN DASH}".join, axis=1)
     table["scale"] = ranked["scale"].map(spread_text)
     if "p" in ranked:
-        table["p (not of the rank)"] = ranked["p"].map(p_text)
+        enough = ranked["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
+        table["p (labels permuted)"] = ranked["p"].where(enough).map(p_text)
     remarks = pd.DataFrame({"planted": ranked.get("planted", False)}, ranked.index)
     remarks["tied"] = ranked["rank"].duplicated(keep=False)
     remarks["not learned"] = ranked["moved"] < 0.5
@@ -447,8 +449,9 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     DataFrame
         feature, region, class, people, mean, low and high (95%, Student's t);
         difference from the first class in pooled standard deviations (Cohen's d) with
-        its 95% interval, difference_low and difference_high. Features are those of the
-        scans as read, means over a person's scans of the class.
+        its 95% interval, difference_low and difference_high; NaN for the first.
+        Features are those of the scans as read, means over a person's scans of the
+        class.
     """
     from scipy.stats import t as student
 
@@ -463,6 +466,7 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     half = student.ppf(0.975, n - 1) * sd / np.sqrt(n)
     squares = (n - 1) * sd**2 + (m - 1) * sd_first**2
     difference = (mean - mean_first) / np.sqrt(squares / (n + m - 2))
+    difference[table["class"] == evaluation.cohort.classes[0]] = np.nan
     bound = 1.96 * np.sqrt((n + m) / (n * m) + difference**2 / (2 * (n + m)))
     table = table[columns[:5]].assign(low=mean - half, high=mean + half)
     bounds = {"difference_low": difference - bound}
@@ -539,7 +543,7 @@ def common_region_table(
     ParameterError
         Where fewer than two models have scales.
     """
-    found, rmse = common_regions(evaluation, n_smallest)
+    found, rmse = ranks.common_regions(evaluation, n_smallest)
     models = sorted(rmse.index, key=lambda name: name != "Exact")
     table = found[models].map(spread_text).replace("n/a", "-")
     table.insert(0, "models", found["n_models"].astype(str))
@@ -551,7 +555,7 @@ def common_region_table(
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return how far folds of each model, and models, agree on the order of regions."""
-    found = agreement_table(evaluation)
+    found = ranks.agreement_table(evaluation)
     pairs = zip(found["first"], found["second"], strict=True)
     what = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in pairs]
     titles = {"what": "what", "kendall_w": "Kendall's W", "chance_w": "W by chance"}
@@ -566,12 +570,13 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
     """
     carried = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
-    found = confound_table(ranking, carried)
-    named = {f"variance_{k}": f"variance of {told}" for k, told in FEATURES.items()}
+    found = ranks.confound_table(ranking, carried)
+    named = {f"variance_{k}": f"variance of {one}" for k, one in FEATURES.items()}
     found["property"] = found["property"].replace(named).str.replace("_", " of ")
     found["remark"] = np.where(found["flagged"], "scale follows it", "")
-    titles = {"property": "property", "n_regions": "regions", "p_holm": "Holm p"}
-    titles |= {"spearman": "Spearman with relative scale", "remark": "remark"}
+    titles = {"property": "property", "n_regions": "regions"}
+    titles |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
+    titles |= {"remark": "remark"} if found["flagged"].any() else {}
     return number_texts(found, titles, 2)
 
 

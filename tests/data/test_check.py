@@ -15,7 +15,11 @@ from tests.data.conftest import NAMES
 def test_a_sound_folder(study, tiny):
     check = check_cohort(study, tiny, ["fdg", "strength"])
     assert check.is_sound
-    people = ("5 people, 7 scans", "diagnosis: CN (4), AD (3)", "covariates: age")
+    people = (
+        "5 people, 7 scans",
+        "scans by diagnosis: CN (4), AD (3)",
+        "covariates: age",
+    )
     read = [f"{name}: 7 of 7 scans" for name in ("connectome", "fdg", "strength")]
     assert check.found == (*people, *read)
     assert "connectomes: read by name (7 of 7)" in check.notes

@@ -130,6 +130,9 @@ def test_maps_share_one_scale_of_colors_and_the_bar_says_what_is_beyond():
     assert bar._colorbar.extend == "max"
     assert len(shapes_of(figure, "dorsal")) == 2
     assert {"first", "second", "Dorsal"} <= set(words_of(figure))
+    how = {"shared_scale": False, "colorbar_label": ["SUVR", "z"]}
+    bars = axes_of(plot_regions(maps, ATLAS, views="dorsal", **how), "colour bar")
+    assert [one.get_ylabel() for one in bars] == ["SUVR", "z"]
 
 
 def test_signed_values_diverge_about_zero_and_one_limit_is_mirrored():
@@ -277,6 +280,7 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
         ({"figure": plt.Axes}, ParameterError, "fig.subfigures"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
         ({"views": ["top"]}, ParameterError, "dorsal"),
+        ({"colorbar_label": ["a", "b"]}, ParameterError, "2 for 1 colour bars"),
         ({"width": 59}, ParameterError, r"60 to 400, in mm, such as 85 .* or 180"),
         *(({"width": x}, ParameterError, "in mm") for x in (401, np.nan, "180", None)),
     ],

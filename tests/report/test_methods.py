@@ -5,6 +5,7 @@ from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from jinja2 import nodes
 
@@ -135,8 +136,12 @@ def test_words_for_paper(evaluation):
     told = evaluation.settings | {"steps": steps}
     one = replace(evaluation, cohort=cohort, settings=told)
     people, model, design, results = methods_text(one)
-    told = "54 scans of 36 participants, all simulated, in 3 groups by diagnosis"
-    assert told in people
+    assert "54 scans of 36 participants in 3 groups by diagnosis" in people
+    assert "simulated" not in " ".join([people, *headline(one)])
+    truth = pd.DataFrame(columns=["region", "seed"])
+    simulated = replace(one, cohort=replace(cohort, truth=truth))
+    assert "36 participants, all simulated, in" in methods_text(simulated)[0]
+    assert "(simulated: this says nothing about people)" in headline(simulated)[0]
     assert "CN (n = 12, 18 scans)" in people
     assert "by cortical thickness, measured in 6 of them" in people
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]

@@ -111,6 +111,6 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
     bounds = first[["relative_low", "relative_high"]].astype(float)
     assert np.allclose(bar[:, 0], bounds)
     names = [one.get_text() for one in axes.get_legend().get_texts()]
-    assert names == ["median region", "scale", "planted"]
+    assert names == ["median region", "region", "planted"]
     with pytest.raises(ParameterError, match="no measured region"):
         report.plot_scales(ranking.assign(rank=np.nan))

@@ -14,7 +14,7 @@ from brainlsap.evaluation.comparison import compare_models
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.tables import interval_text, p_text, spread_text
 
-P_HEAD = "p (not of the rank)"
+P_HEAD = "p (labels permuted)"
 PEOPLE = pd.DataFrame(
     {
         "participant": ["a", "a", "b", "c", "d", "e", "f"],
@@ -167,8 +167,9 @@ def test_regions_by_name(make_evaluation):
     assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.2f} [")
     assert not {P_HEAD, "remark"} & set(table)
     tested = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
-    table = report.region_table(tested, atlas, 2)
-    assert table[P_HEAD].tolist() == ["0.500"] * 2
+    for n, told in ((98, "n/a"), (99, "0.500")):  # too few permutations
+        table = report.region_table(tested.assign(n_permutations=n), atlas, 2)
+        assert table[P_HEAD].tolist() == [told] * 2
     assert table["remark"].tolist() == ["not learned", "planted, not learned"]
     assert report.region_table(ranking)["region"][0] == first["region"]
     with pytest.raises(ParameterError, match="n_regions"):
@@ -185,6 +186,7 @@ def test_directions_have_means_and_cohens_d(evaluation):
     pooled = np.sqrt(((n - 1) * sd**2 + (m - 1) * sd_0**2) / (n + m - 2))
     assert one["difference"] == pytest.approx((mean - mean_0) / pooled)
     assert one["low"] < mean < one["high"]
+    assert found.xs("CN", level="class").filter(like="difference").isna().all(axis=None)
     assert ("region_1", "R&D_<50%>") not in found.index  # two people
     ranking = rank_regions(evaluation)
     table = report.direction_table(evaluation, ranking, n_regions=2)
