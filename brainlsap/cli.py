@@ -397,7 +397,8 @@ def check(study: str, **options: Any) -> None:
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
     leaks = brainlsap.evaluation.audit(cohort, folds)
-    told = leaks["severity"] + ": " + leaks["finding"] + ". " + leaks["what_to_do"]
+    who = (": " + leaks["scans"]).where(leaks["check"] == "duplicate scans", "") + ". "
+    told = leaks["severity"] + ": " + leaks["finding"] + who + leaks["what_to_do"]
     fill = partial(textwrap.fill, width=96, subsequent_indent="  ")
     lines = [fill(_in_flags(one, run)) for one in told] or ["none found"]
     print("\nLeaks and other explanations of a score:", *lines, sep="\n  ")
@@ -443,6 +444,9 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
     print(table.drop(columns="remark", errors="ignore").to_string(index=False))
     for model, other in evaluation.same_as.items():
         print(f"The same predictions in every fold: {model} and {other}")
+    leaks: Any = evaluation.audit
+    for leak in leaks.query("severity == 'error'")["finding"].unique():
+        print(f"A leak, see the report: {leak}")
     print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
 

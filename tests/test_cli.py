@@ -127,7 +127,11 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
     pd.concat([table, again]).to_csv(
         own_study / "participants.tsv", sep="\t", index=False
     )
-    assert "leaks" in refused(capsys, "check", own_study, *READING)
+    # printed before the refusal
+    assert main(["check", str(own_study), *READING]) == 2
+    printed = capsys.readouterr()
+    assert "leaks: duplicate scans" in printed.err
+    assert f"{first}_ses-M00, sub-again_ses-M00" in " ".join(printed.out.split())
 
 
 def test_a_simulated_disease_starts_where_it_is_asked_to(tmp_path):

@@ -42,7 +42,7 @@ def make_atlas(
         ...), also `hemisphere`, `structure`, `x`, `y`, `z` (mm) or further ones, and
         the number of each label in `image` (`index`, `id`, `no` ...); or lines of a
         number and a name, as of FreeSurfer, MRtrix, AAL or ITK-SNAP; or a name on each
-        line, which counts labels from 1.
+        line, which counts labels from 1 ("Background" or "Unknown" on the first: 0).
     image : path, optional
         NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass,
         and say the sides that names do not. Labels that the image does not hold are
@@ -106,6 +106,10 @@ def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFra
     if labels is not None:
         present = [] if volume is None else np.setdiff1d(volume.dataobj, [0]).tolist()
         table = read_labels(labels, present)
+        # a list without numbers may begin with what 0 stands for
+        first = table["name"].iloc[0].strip(" ?").lower()
+        if not any(table["index"]) and first in ("", "background", "unknown"):
+            table = table[1:]
         table = table[table["index"] != "0"].reset_index(drop=True)
         table["freesurfer_id"] = table.pop("index")
     else:

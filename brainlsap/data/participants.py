@@ -243,12 +243,7 @@ def list_scans(  # noqa: C901 (one question after the other)
                 for scan, hint, is_known in zip(scans, hints, kept, strict=True)
                 if not is_known
             ]
-            written = found.sort_values(ascending=False).index
-            faults += [
-                f"{table['scan'][table['label'] == name].iloc[0]}: the {label} "
-                f"{name!r} is written in another case elsewhere; write both alike"
-                for name in written[written.str.lower().duplicated()]
-            ]
+            faults += _in_two_cases(table["scan"], label, table["label"])
         else:
             others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
             if counted := _counts(others):
@@ -258,6 +253,8 @@ def list_scans(  # noqa: C901 (one question after the other)
         scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
     for head, column in covariates.reset_index(drop=True).items():
         known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
+        if head in COVARIATES:
+            faults += _in_two_cases(table["scan"], head, column)
         commas = known[known.str.contains(",")]
         if len(commas) and known.str.fullmatch(r"-?\d+([.,]\d+)?").all():
             # every such number would count as a word of its own
@@ -268,6 +265,16 @@ def list_scans(  # noqa: C901 (one question after the other)
         name = f"{head}_given" if head in KEY_COLUMNS else head
         table[name] = numbers if is_number else pd.Series(column.tolist())
     return ScanList(scans, table, label, order, ordered, notes, faults)
+
+
+def _in_two_cases(scans: pd.Series, head: str, column: pd.Series) -> list[str]:
+    """Return a fault for every value that differs from a commoner one in case alone."""
+    written = column.value_counts().index
+    return [
+        f"{scans[column == name].iloc[0]}: the {head} {name!r} is written in another "
+        "case elsewhere; write both alike"
+        for name in written[written.str.lower().duplicated()]
+    ]
 
 
 def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:

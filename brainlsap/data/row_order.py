@@ -192,6 +192,11 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     lines = read_lines(path)
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected names of regions.")
+    if lines[0].lstrip().startswith("<"):
+        raise FileFormatError(
+            f"{path}: is XML; expected names of regions, a table or a list. Write a "
+            "number and a name on each line (1 more than the index of FSL's atlases)."
+        )
     delimiter = sniff_delimiter(lines[0])
     cut = csv.reader(lines, delimiter=delimiter or " ", skipinitialspace=True)
     rows = [[cell.strip() for cell in row if cell.strip()] or [""] for row in cut]

@@ -132,6 +132,14 @@ def test_faults_of_the_list_are_told_together(study, tiny):
     )
 
 
+def test_a_sex_in_two_cases_is_refused(study, tiny):
+    table = pd.read_csv(study / "participants.tsv", sep="\t")
+    table["Sex"] = ["F", "f", *["F"] * (len(table) - 2)]
+    table.to_csv(study / "participants.tsv", sep="\t", index=False)
+    _, (fault,) = faults_of(study, tiny)
+    assert "the sex 'f' is written in another case elsewhere; write both" in fault
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_permuted_rows_give_the_same_cohort(study, tiny, seed):
     before = load_cohort(study, tiny, "fdg")

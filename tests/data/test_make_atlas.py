@@ -98,6 +98,9 @@ def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     labels = write("f.csv", "roi,Hemi\nHeschl,L\nHeschl,R\n")
     atlas = make_atlas(tmp_path / "two", labels=labels)
     assert atlas.names == ("lh_Heschl", "rh_Heschl")
+    labels = write("g.txt", "Background\nHeschl_L\nHeschl_R\n")  # of 0
+    atlas = make_atlas(tmp_path / "from-0", labels=labels)
+    assert atlas.names == ("Heschl_L", "Heschl_R")
 
 
 def annotation(folder, n_vertices, names=("unknown", "north", "south")):
@@ -153,6 +156,9 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", annot=labels)
     with pytest.raises(FileFormatError, match=r"b\.txt: name of region 1.* no other"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
+    xml = write("fsl.xml", '<?xml version="1.0"?>\n<label index="0">Heschl</label>\n')
+    with pytest.raises(FileFormatError, match=r"fsl\.xml: is XML; expected names"):
+        make_atlas(tmp_path / "out", labels=xml)
     names = write("c.txt", "lh_north\nrh_north\n")
     with pytest.raises(FileFormatError, match="'south'"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 10242), labels=names)
