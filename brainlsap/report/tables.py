@@ -422,7 +422,7 @@ def region_table(
         places = atlas.coordinates[atlas.match(regions)]
         centres = [", ".join(f"{one:.0f}" for one in place) for place in places]
         table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), centres, "")
-    table = table.join(number_texts(ranked, {"relative_scale": "relative scale"}, 2))
+    table = table.join(number_texts(ranked, {"relative_scale": "relative scale"}))
     bounds = ranked[["rank_low", "rank_high"]].astype(int).astype(str)
     table["ranks of fits"] = bounds.agg("\N{EN DASH}".join, axis=1)
     table["scale"] = ranked["scale"].map(spread_text)

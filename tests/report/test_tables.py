@@ -164,7 +164,7 @@ def test_regions_by_name(make_evaluation):
     assert table.loc[0, "short name"] == atlas.short_names[place]
     x, y, z = atlas.coordinates[place]
     assert table.loc[0, "x, y, z"] == f"{x:.0f}, {y:.0f}, {z:.0f}"
-    assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.2f} [")
+    assert table.loc[0, "relative scale"].startswith(f"{first['relative_scale']:.3f} [")
     assert not {P_HEAD, "remark"} & set(table)
     tested = ranking.assign(p=0.5, planted=ranking["rank"] == 2, moved=0.0)
     for n, told in ((98, "n/a"), (99, "0.500")):  # too few permutations
