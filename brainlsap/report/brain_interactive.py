@@ -16,7 +16,8 @@ from brainlsap.report.brain import color_scale, region_colors, region_maps
 
 _DISTANCE = 1.7  # of the viewer, in sizes of the brain
 _APART = 4.0  # mm between the hemispheres, which inflation pushes into each other
-_LIGHTING = {"ambient": 0.75, "diffuse": 0.4, "specular": 0.02, "roughness": 0.9}
+# nearly flat: light that comes from one side would be read as another value
+_LIGHTING = {"ambient": 0.95, "diffuse": 0.1, "specular": 0.0, "roughness": 0.9}
 
 
 def interactive_brain(

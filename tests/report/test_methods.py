@@ -186,7 +186,8 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     other = " ".join(headline(replace(evaluation, ranking=tested, scales=scales)))
     assert "Other models order the regions otherwise: Spearman -" in other
     n_rois = ranking["measured"].sum()
-    assert f"are those of {second} (p < 0.05: 1 of {n_rois} regions)." in text
+    told = f"{second} (family-wise p < 0.05, labels permuted: 1 of {n_rois} regions)."
+    assert f"are those of {told}" in text
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
