@@ -13,30 +13,21 @@ from tests.data.conftest import NAMES, refused
 PEOPLE = ("sub-01", "sub-02", "sub-03")
 PARTICIPANTS = "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n"
 CORTEX = NAMES[:6]
+DESIKAN = load_atlas("desikan82")
 
 
-@pytest.fixture(scope="module")
-def desikan():
-    return load_atlas("desikan82")
-
-
-@pytest.fixture(scope="module")
-def texts(desikan):
+def texts(value):
     """Return the stats of one subject in which every thickness is `value`."""
-
-    def make(value):
-        values = {"thickness": np.full(82, value), "volume": np.full(82, 1e3 * value)}
-        return {
-            "lh.aparc.stats": aparc_text(desikan, "L", "x", values),
-            "rh.aparc.stats": aparc_text(desikan, "R", "x", values),
-            "aseg.stats": aseg_text(desikan, "x", values["volume"]),
-        }
-
-    return make
+    values = {"thickness": np.full(82, value), "volume": np.full(82, 1e3 * value)}
+    return {
+        "lh.aparc.stats": aparc_text(DESIKAN, "L", "x", values),
+        "rh.aparc.stats": aparc_text(DESIKAN, "R", "x", values),
+        "aseg.stats": aseg_text(DESIKAN, "x", values["volume"]),
+    }
 
 
 @pytest.fixture
-def subject(write, texts):
+def subject(write):
     def make(name, value, where="derivatives/freesurfer"):
         for file, text in texts(value).items():
             write(f"{where}/{name}/stats/{file}", text)
@@ -45,13 +36,13 @@ def subject(write, texts):
 
 
 @pytest.fixture
-def people(write, tmp_path, desikan):
+def people(write, tmp_path):
     """Three people, one shared connectome, no folders of their own."""
     write("participants.tsv", PARTICIPANTS)
     W = 1 - np.eye(82)
 
     def load(feature="thickness", **options):
-        return load_cohort(tmp_path, desikan, feature, connectome=W, **options)
+        return load_cohort(tmp_path, DESIKAN, feature, connectome=W, **options)
 
     return load
 
@@ -223,12 +214,12 @@ def test_kinds_of_runs_in_tables_are_never_mixed(tables):
         load()
 
 
-def test_a_table_of_another_parcellation_is_named(write, tmp_path, desikan):
+def test_a_table_of_another_parcellation_is_named(write, tmp_path):
     write("participants.tsv", "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\n")
     np.save(tmp_path / "w.npy", 1 - np.eye(160))
-    values = ",".join(["1.5"] * len(desikan.names))
+    values = ",".join(["1.5"] * len(DESIKAN.names))
     rows = f"sub-01,{values}\nsub-02,{values}\n"
-    write("table.csv", f"id,{','.join(desikan.names)}\n{rows}")
+    write("table.csv", f"id,{','.join(DESIKAN.names)}\n{rows}")
     message = "no cortical region. The names are those of desikan82, .*gtmseg"
     with refused(rf"table\.csv: {message}"):
         load_cohort(tmp_path, "destrieux160", "volume", connectome="w.npy")

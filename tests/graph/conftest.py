@@ -7,7 +7,7 @@ import torch
 from brainlsap.graph import normalized_laplacian
 
 
-def _draw_graph(kind: str, n_rois: int, seed: int = 0) -> np.ndarray:
+def draw_graph(kind: str, n_rois: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     W = np.triu(rng.gamma(1.0, 50.0, (n_rois, n_rois)), 1)
     if kind == "binary":
@@ -25,16 +25,11 @@ def _draw_graph(kind: str, n_rois: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def laplacian() -> torch.Tensor:
-    return normalized_laplacian(_draw_graph("weighted", 5))
+    return normalized_laplacian(draw_graph("weighted", 5))
 
 
 @pytest.fixture
 def laplacians() -> torch.Tensor:
-    W = np.stack([_draw_graph("weighted", 7, seed) for seed in range(3)])
+    W = np.stack([draw_graph("weighted", 7, seed) for seed in range(3)])
     W[0, 2] = W[0, :, 2] = 0.0
     return normalized_laplacian(W)
-
-
-@pytest.fixture
-def draw_graph():
-    return _draw_graph

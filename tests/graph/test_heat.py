@@ -19,6 +19,7 @@ from brainlsap.graph import (
     normalized_laplacian,
 )
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
+from tests.graph.conftest import draw_graph
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
 # unequal on purpose: equal scales hide a kernel that is transposed
@@ -43,7 +44,7 @@ def test_exact_kernel_is_the_matrix_exponential(laplacian):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_rois", [2, 13, 97])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_kernel_matches_eigendecomposition(draw_graph, kernel, n_rois, kind):
+def test_kernel_matches_eigendecomposition(kernel, n_rois, kind):
     L = normalized_laplacian(draw_graph(kind, n_rois))
     degree = DEGREE[kernel]
     edge = min(largest_scale(kernel, degree, 1e-4), 6.0)
@@ -62,7 +63,7 @@ def test_kernel_matches_eigendecomposition(draw_graph, kernel, n_rois, kind):
     assert_allclose(fast.double(), truth, atol=5e-6 + bound, rtol=0)
 
 
-def test_chebyshev_reaches_1e_10_up_to_scale_four(draw_graph):
+def test_chebyshev_reaches_1e_10_up_to_scale_four():
     for kind in KINDS:
         L = normalized_laplacian(draw_graph(kind, 31))
         scale = draw_scale(31, 4.0)
@@ -106,7 +107,7 @@ def test_diffusion_gradients(laplacians, kernel):
     ("dtype", "allowed"), [(torch.float64, 1e-10), (torch.float32, 1e-5)]
 )
 @pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
-def test_the_two_engines_agree(draw_graph, kernel, dtype, allowed):
+def test_the_two_engines_agree(kernel, dtype, allowed):
     L = normalized_laplacian(draw_graph("weighted", 37)).to(dtype)
     rng = torch.Generator().manual_seed(2)
     X = torch.randn(37, 3, generator=rng, dtype=dtype)
@@ -119,7 +120,7 @@ def test_the_two_engines_agree(draw_graph, kernel, dtype, allowed):
     assert_allclose(spectral.double(), truth, atol=10 * allowed, rtol=0)
 
 
-def test_sparse_laplacian_diffuses_by_recurrence(draw_graph):
+def test_sparse_laplacian_diffuses_by_recurrence():
     W = draw_graph("binary", 29)
     rng = np.random.default_rng(0)
     X = torch.from_numpy(rng.normal(size=(29, 4))).requires_grad_()

@@ -18,13 +18,14 @@ from brainlsap.graph import (
     normalized_laplacian,
 )
 from brainlsap.graph.laplacian import Spectrum, SpectrumCache
+from tests.graph.conftest import draw_graph
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
 DENSE_AND_SPARSE = pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_laplacian_is_the_definition_dense_or_sparse_in_any_unit(draw_graph, kind):
+def test_laplacian_is_the_definition_dense_or_sparse_in_any_unit(kind):
     W = draw_graph(kind, 9)
     expected = np.zeros_like(W)
     degree = W.sum(1)
@@ -42,7 +43,7 @@ def test_laplacian_is_the_definition_dense_or_sparse_in_any_unit(draw_graph, kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_spectrum_lies_between_zero_and_two_and_rebuilds(draw_graph, kind):
+def test_spectrum_lies_between_zero_and_two_and_rebuilds(kind):
     L = normalized_laplacian(draw_graph(kind, 23))
     spectrum = decompose(L[None])
     assert spectrum.eigenvalues.min() >= 0
@@ -54,7 +55,7 @@ def test_spectrum_lies_between_zero_and_two_and_rebuilds(draw_graph, kind):
     assert_allclose(rebuilt[0], L, atol=1e-13)
 
 
-def test_read_only_connectomes_give_no_warning(draw_graph):
+def test_read_only_connectomes_give_no_warning():
     W = draw_graph("weighted", 4)
     shared = np.broadcast_to(W, (3, 4, 4))
     W.flags.writeable = False
@@ -93,7 +94,7 @@ def combinatorial(W):
 
 @pytest.mark.parametrize("kernel", ["exact", "chebyshev", "hermite", "laguerre"])
 @DENSE_AND_SPARSE
-def test_operators_with_eigenvalues_outside_are_refused(draw_graph, form, kernel):
+def test_operators_with_eigenvalues_outside_are_refused(form, kernel):
     W = draw_graph("weighted", 8)
     for wrong in (combinatorial(W), W / W.max(), 3 * np.eye(8)):
         with pytest.raises(ParameterError, match=r"L has an eigenvalue of about .*W\."):
@@ -101,7 +102,7 @@ def test_operators_with_eigenvalues_outside_are_refused(draw_graph, form, kernel
 
 
 @DENSE_AND_SPARSE
-def test_operators_that_are_not_symmetric_are_refused(draw_graph, form):
+def test_operators_that_are_not_symmetric_are_refused(form):
     W = draw_graph("weighted", 8)
     walk = np.eye(8) - W / W.sum(1, keepdims=True)
     for wrong in (walk, np.full((8, 8), np.nan)):
@@ -110,7 +111,7 @@ def test_operators_that_are_not_symmetric_are_refused(draw_graph, form):
                 call(form(wrong), np.ones((8, 1)), 0.5)
 
 
-def test_one_wrong_graph_among_many_is_noticed(draw_graph):
+def test_one_wrong_graph_among_many_is_noticed():
     W = [draw_graph("weighted", 5, seed) for seed in range(6)]
     stack = normalized_laplacian(np.stack(W)).numpy()
     assert diffuse(stack, np.ones((6, 5, 1)), 0.5).shape == (6, 5, 1)
@@ -139,7 +140,7 @@ def whole(cache, W, *given):
     return Spectrum(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
 
 
-def test_cache_decomposes_each_graph_once(draw_graph, counted):
+def test_cache_decomposes_each_graph_once(counted):
     cache, plain = SpectrumCache(), Preparation()
     W = np.stack([draw_graph("weighted", 5, seed) for seed in (0, 1, 0, *range(2, 20))])
     spectrum = whole(cache, W, plain)
@@ -155,7 +156,7 @@ def test_cache_decomposes_each_graph_once(draw_graph, counted):
     assert_allclose(double.eigenvectors, truth.eigenvectors, atol=1e-12)
 
 
-def test_what_is_prepared_otherwise_is_another_graph(draw_graph, counted):
+def test_what_is_prepared_otherwise_is_another_graph(counted):
     W = np.stack([draw_graph("weighted", 7, seed) for seed in range(19)])
     W[:5, 0, 1] = W[:5, 1, 0] = 0.0
     cache = SpectrumCache()
@@ -170,7 +171,7 @@ def test_what_is_prepared_otherwise_is_another_graph(draw_graph, counted):
     assert sum(counted) == 19
 
 
-def test_a_full_cache_is_emptied_for_another_cohort(draw_graph, counted):
+def test_a_full_cache_is_emptied_for_another_cohort(counted):
     first, second = (
         np.stack([draw_graph("weighted", 5, seed) for seed in seeds])
         for seeds in (range(20), range(50, 70))

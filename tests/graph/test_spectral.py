@@ -15,6 +15,7 @@ from brainlsap.graph import (
 )
 from brainlsap.graph.laplacian import Spectrum
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
+from tests.graph.conftest import draw_graph
 
 DEGREE = {"exact": None, "chebyshev": 22, "hermite": 44, "laguerre": 90}
 N_GRAPHS, N_ROIS, N_CHANNELS = 5, 7, 3
@@ -23,7 +24,7 @@ SCALE = torch.linspace(0.1, 2.4, N_ROIS, dtype=torch.float64)
 
 
 @pytest.fixture
-def stack(draw_graph):
+def stack():
     """Five graphs, one of them with an isolated region."""
     W = np.stack([draw_graph("weighted", N_ROIS, seed) for seed in range(N_GRAPHS)])
     W[1, 4] = W[1, :, 4] = 0.0

@@ -18,8 +18,13 @@ BESIDE = [7, 8, 46, 47, 174]
 FINE = np.array([[-1.0, 0, 0, 14], [0, 0, 1, -9], [0, -1, 0, 12], [0, 0, 0, 1]])
 
 
+def save_image(path, values, affine):
+    nibabel.save(nibabel.Nifti1Image(values, affine), path)
+    return path
+
+
 @pytest.fixture
-def brain(tmp_path, save_image):
+def brain(tmp_path):
     """Blocks of labels on a grid of 1 mm, and a PET on a coarse oblique one."""
     rng = np.random.default_rng(6)
     blocks = rng.permutation(np.resize([*NUMBERS, *BESIDE], 7 * 6 * 5))
@@ -32,13 +37,9 @@ def brain(tmp_path, save_image):
     return save_image(tmp_path / "pet.nii.gz", pet, affine), parcellation
 
 
-@pytest.fixture
-def rewrite(save_image):
-    def rewrite(path, out, change):
-        image = nibabel.load(path)
-        return save_image(out, *change(image.get_fdata(), image.affine.copy()))
-
-    return rewrite
+def rewrite(path, out, change):
+    image = nibabel.load(path)
+    return save_image(out, *change(image.get_fdata(), image.affine.copy()))
 
 
 def extract(*given, **more):
@@ -70,7 +71,7 @@ def spoil(values, affine):
 
 
 @pytest.mark.parametrize("has_holes", [False, True])
-def test_means_equal_the_slow_truth(brain, tiny, tmp_path, rewrite, has_holes):
+def test_means_equal_the_slow_truth(brain, tiny, tmp_path, has_holes):
     pet, labels = brain
     pet = rewrite(pet, tmp_path / "spoilt.nii", spoil) if has_holes else pet
     found = extract(pet, labels, tiny)
@@ -97,14 +98,14 @@ def pad(values, affine):
     return np.pad(values, ((2, 0), (1, 2), (3, 1))), affine @ step
 
 
-def test_the_same_image_on_other_axes_gives_the_same(brain, tiny, tmp_path, rewrite):
+def test_the_same_image_on_other_axes_gives_the_same(brain, tiny, tmp_path):
     other = rewrite(brain[0], tmp_path / "other.nii", lambda v, a: pad(*turn(v, a)))
     one = extract(*brain, tiny)
     two = extract(other, brain[1], tiny)
     np.testing.assert_allclose(two.table["suvr"], one.table["suvr"], rtol=1e-6)
 
 
-def test_low_coverage_is_refused_unless_accepted(brain, tiny, tmp_path, rewrite):
+def test_low_coverage_is_refused_unless_accepted(brain, tiny, tmp_path):
     def move(values, affine):
         affine[0, 3] += 8
         return values, affine
@@ -125,9 +126,7 @@ def test_low_coverage_is_refused_unless_accepted(brain, tiny, tmp_path, rewrite)
         ("cerebellar_cortex", [8, 47]),
     ],
 )
-def test_a_reference_by_name_is_its_mask(
-    brain, tiny, tmp_path, save_image, name, numbers
-):
+def test_a_reference_by_name_is_its_mask(brain, tiny, tmp_path, name, numbers):
     labels = nibabel.load(brain[1])
     mask = np.isin(np.asarray(labels.dataobj), numbers).astype(np.uint8)
     path = save_image(tmp_path / "mask.nii.gz", mask, labels.affine)
@@ -141,9 +140,7 @@ def test_every_usual_reference_of_a_tracer_is_known(brain, tiny):
         assert extract(*brain, tiny, tracer.reference).reference_mean > 0
 
 
-def test_references_that_are_none_are_refused(
-    brain, tiny, tmp_path, save_image, rewrite
-):
+def test_references_that_are_none_are_refused(brain, tiny, tmp_path):
     def regions(values, affine):
         return np.where(np.isin(values, NUMBERS), values, 0).astype("i4"), affine
 
@@ -165,7 +162,7 @@ def test_references_that_are_none_are_refused(
             extract(pet, labels, tiny, reference, **more)
 
 
-def test_frames_are_averaged_by_duration(brain, tiny, tmp_path, save_image):
+def test_frames_are_averaged_by_duration(brain, tiny, tmp_path):
     image = nibabel.load(brain[0])
     one = image.get_fdata()
     four = np.stack([one * 9, one, one[::-1], one * 7], axis=3)
@@ -190,7 +187,7 @@ def test_frames_are_averaged_by_duration(brain, tiny, tmp_path, save_image):
     refused("must begin and end where frames do", (150, 500))
 
 
-def test_a_region_that_no_voxel_reaches_is_not_measured(tiny, tmp_path, save_image):
+def test_a_region_that_no_voxel_reaches_is_not_measured(tiny, tmp_path):
     labels = np.resize([*NUMBERS, 8], (16, 6, 6)).astype(np.int32)
     labels[labels == 1102] = 0
     labels[5, 5, 5] = 1102
@@ -216,7 +213,7 @@ def test_a_region_that_no_voxel_reaches_is_not_measured(tiny, tmp_path, save_ima
     ],
 )
 def test_pet_must_be_in_the_space_of_the_parcellation(
-    tiny, tmp_path, save_image, pet, parcellation, is_said
+    tiny, tmp_path, pet, parcellation, is_said
 ):
     labels = np.resize([*NUMBERS, 8], (4, 4, 4)).astype("i4")
     image = nibabel.MGHImage if parcellation.endswith("mgz") else nibabel.Nifti1Image
@@ -247,7 +244,7 @@ def simulated_head(labels, affine):
     return uptake.astype("f4"), start
 
 
-def test_a_shift_of_the_whole_head_is_noticed(shared, tmp_path, save_image):
+def test_a_shift_of_the_whole_head_is_noticed(shared, tmp_path):
     image = nibabel.load(shared / "fs_ds004230_PS11/aparc.a2009s+aseg.mgz")
     labels = np.asarray(image.dataobj)[::2, ::2, ::2]
     coarse = image.affine @ np.diag([2.0, 2.0, 2.0, 1.0])

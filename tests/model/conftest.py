@@ -29,7 +29,7 @@ class Scans:
         return pack(self.connectomes, self.features)
 
 
-def _draw_scans(n_people=24, n_rois=7, n_features=2, classes=("AD", "CN"), seed=0):
+def draw_scans(n_people=24, n_rois=7, n_features=2, classes=("AD", "CN"), seed=0):
     rng = np.random.default_rng(seed)
     people = np.repeat(np.arange(n_people), 1 + (np.arange(n_people) % 3 == 0))
     code = people % len(classes)
@@ -42,7 +42,7 @@ def _draw_scans(n_people=24, n_rois=7, n_features=2, classes=("AD", "CN"), seed=
     return Scans(connectomes, features, np.array(classes)[code], people)
 
 
-def _draw_batch(settings, n_items=9, n_rois=6, n_features=2, seed=0):
+def draw_batch(settings, n_items=9, n_rois=6, n_features=2, seed=0):
     """Graphs, signals, their Laplacians; float64."""
     rng = np.random.default_rng(seed)
     half = np.triu(rng.gamma(1.0, 40.0, (n_items, n_rois, n_rois)), 1)
@@ -53,7 +53,7 @@ def _draw_batch(settings, n_items=9, n_rois=6, n_features=2, seed=0):
     return GraphBatch(series, [decompose(L)], X, keep=True), L, X
 
 
-def _settle(**given):
+def settle(**given):
     small = {
         "hidden_units": 4,
         "readout_units": 5,
@@ -68,7 +68,7 @@ def _settle(**given):
     return settle_kernel(Settings(**(small | given)))
 
 
-def _draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):
+def draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):
     """Weights from a seed, unequal scales, region 2 not measured; float64."""
     measured = torch.ones(n_rois, dtype=torch.bool)
     measured[2] = False
@@ -84,7 +84,7 @@ def _draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):
     return network
 
 
-def _slow_logits(network, L, X):
+def slow_logits(network, L, X):
     """K convolutions, standardised over these scans, scan by scan, in NumPy."""
     scale = network.heat().detach()
     kernels = [exact_heat_kernel(one, scale).numpy() for one in L]
@@ -110,32 +110,7 @@ def _affine(linear, x):
 
 @pytest.fixture
 def scans():
-    return _draw_scans()
-
-
-@pytest.fixture
-def draw_scans():
-    return _draw_scans
-
-
-@pytest.fixture
-def draw_batch():
-    return _draw_batch
-
-
-@pytest.fixture
-def draw_network():
-    return _draw_network
-
-
-@pytest.fixture
-def settle():
-    return _settle
-
-
-@pytest.fixture
-def slow_logits():
-    return _slow_logits
+    return draw_scans()
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -31,6 +31,7 @@ from brainlsap.model import (
     training,
 )
 from brainlsap.model.network import GraphNetwork
+from tests.model.conftest import draw_scans
 
 PLANTED, UNMEASURED = 3, 5
 STAGES = ("CN", "SMC", "MCI", "AD")
@@ -65,7 +66,7 @@ def fit_network(scans, network, **given):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_layers", [1, 2])
-def test_the_planted_classes_are_found(draw_scans, kernel, n_layers):
+def test_the_planted_classes_are_found(kernel, n_layers):
     known, new = draw_scans(), draw_scans(n_people=16, seed=9)
     model = fit(known, kernel=kernel, n_layers=n_layers, n_epochs=30)
     assert model.score(new.X, new.y) > 0.8
@@ -74,7 +75,7 @@ def test_the_planted_classes_are_found(draw_scans, kernel, n_layers):
     assert len(set(model.scales_.round(4))) > 4
 
 
-def test_the_only_region_that_matters_keeps_its_heat(draw_scans):
+def test_the_only_region_that_matters_keeps_its_heat():
     scans = draw_scans(n_people=40)
     given = {"initial_scale": 2.0, "max_scale": 9.9, "n_epochs": 60, "patience": 60}
     model = fit(scans, scale_step=10.0, **given)
@@ -83,7 +84,7 @@ def test_the_only_region_that_matters_keeps_its_heat(draw_scans):
 
 
 @pytest.mark.parametrize("names", [("CN", "AD", "SMC"), (7, 1, 4)])
-def test_labels_come_back_as_they_were_given(draw_scans, names):
+def test_labels_come_back_as_they_were_given(names):
     scans = draw_scans(n_people=30, classes=names)
     model = fit(scans, n_epochs=40, patience=40, scale_step=0.5)
     assert_array_equal(model.classes_, sorted(names))
@@ -252,7 +253,7 @@ def test_scale_path_leads_from_the_start_to_what_was_learned(scans):
     assert_allclose(path[2], seen[3] + (8.5 - 7) / 2 * (seen[4] - seen[3]), rtol=1e-5)
 
 
-def test_scales_start_at_those_of_highest_evidence(draw_scans):
+def test_scales_start_at_those_of_highest_evidence():
     scans = draw_scans(n_people=40)
     given = {"initial_scale": None, "n_epochs": 2}
     for mode in ("region", "global", "frozen"):
@@ -270,7 +271,7 @@ def test_scales_start_at_those_of_highest_evidence(draw_scans):
         assert_allclose(left, half / half.sum(axis=1, keepdims=True), rtol=1e-4)
 
 
-def test_no_ridge_tells_constant_inputs_the_features(draw_scans):
+def test_no_ridge_tells_constant_inputs_the_features():
     scans = draw_scans(n_people=40)
     model = fit(scans, initial_scale=None, inputs="constant", n_epochs=2)
     W, features = unpack(scans.X)
@@ -324,7 +325,7 @@ def test_reported_error_bounds_the_true_one_at_the_learned_scales(scans, kernel)
 # --- heads and calibration ------------------------------------------------------
 
 
-def staged(draw_scans):
+def staged():
     scans = draw_scans(n_people=60)
     stage = scans.people % 4
     features = scans.features.copy()
@@ -333,8 +334,8 @@ def staged(draw_scans):
     return type(scans)(scans.connectomes, features, y, scans.people)
 
 
-def test_the_ordinal_head_learns_stages_in_the_order_given(draw_scans):
-    scans = staged(draw_scans)
+def test_the_ordinal_head_learns_stages_in_the_order_given():
+    scans = staged()
     given = {"head": "ordinal", "n_starts": 1, "initial_scale": 0.2}
     model = fit(scans, classes=STAGES, n_epochs=80, **given)
     assert model.classes_.tolist() == list(STAGES)

@@ -14,6 +14,7 @@ from brainlsap.model.network import (
     ordinal_log_probabilities,
 )
 from brainlsap.model.propagation import HeatScale
+from tests.model.conftest import draw_batch, draw_network, settle, slow_logits
 
 CODES = torch.arange(9) % 3
 
@@ -29,9 +30,7 @@ def loss_and_gradients(network, batch):
 @pytest.mark.parametrize("standardize", ["region", "scan"])
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_forward_is_the_slow_network(
-    settle, draw_batch, draw_network, slow_logits, kernel, n_layers, standardize
-):
+def test_forward_is_the_slow_network(kernel, n_layers, standardize):
     given = {"standardize": standardize, "tolerance": 1e-9}
     settings = settle(kernel=kernel, n_layers=n_layers, **given)
     batch, L, X = draw_batch(settings)
@@ -55,9 +54,7 @@ def test_forward_is_the_slow_network(
 @pytest.mark.parametrize("scale_mode", ["region", "global"])
 @pytest.mark.parametrize("n_layers", [1, 2])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_gradient_of_scales_is_the_finite_difference(
-    settle, draw_batch, draw_network, kernel, n_layers, scale_mode
-):
+def test_gradient_of_scales_is_the_finite_difference(kernel, n_layers, scale_mode):
     settings = settle(kernel=kernel, n_layers=n_layers, scale_mode=scale_mode)
     batch, _, _ = draw_batch(settings)
     network = draw_network(settings)
@@ -76,9 +73,7 @@ def test_gradient_of_scales_is_the_finite_difference(
     assert_allclose(analytic, numeric, atol=2e-8)
 
 
-def test_gradients_of_weights_are_those_of_the_exact_kernel(
-    settle, draw_batch, draw_network
-):
+def test_gradients_of_weights_are_those_of_the_exact_kernel():
     settings = settle(kernel="chebyshev", n_layers=2, tolerance=1e-10)
     batch, L, X = draw_batch(settings)
     network = draw_network(settings)

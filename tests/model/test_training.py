@@ -16,6 +16,7 @@ from brainlsap.model.training import (
     train_network,
     train_starts,
 )
+from tests.model.conftest import draw_scans, settle
 
 N_ROIS = 7
 
@@ -67,7 +68,7 @@ def class_loss(network, part):
         return float(nn.functional.cross_entropy(network(part[0]), part[1]))
 
 
-def test_early_stopping_returns_the_best_epoch(scans, settle):
+def test_early_stopping_returns_the_best_epoch(scans):
     settings = settle(
         n_epochs=300,
         patience=14,
@@ -99,7 +100,7 @@ def test_early_stopping_returns_the_best_epoch(scans, settle):
         (0.005, 1e-3, 11, {"barrier": (0.0095, 0.012), "none": (0, 0.0095)}),
     ],
 )
-def test_penalties_of_scales(scans, settle, start, step, n_epochs, ends):
+def test_penalties_of_scales(scans, start, step, n_epochs, ends):
     for penalty, (lowest, highest) in ends.items():
         given = {"initial_scale": start, "scale_step": step, "patience": 0}
         settings = settle(scale_penalty=penalty, n_epochs=n_epochs, **given)
@@ -108,7 +109,7 @@ def test_penalties_of_scales(scans, settle, start, step, n_epochs, ends):
         assert scale.max() <= highest
 
 
-def test_an_epoch_of_mini_batches_takes_every_scan_once(scans, settle, monkeypatch):
+def test_an_epoch_of_mini_batches_takes_every_scan_once(scans, monkeypatch):
     task = Task(scans, settle(batch_size=7, n_epochs=1, standardize="scan"))
     taken = []
     select = type(task.learn[0]).select
@@ -123,7 +124,7 @@ def test_an_epoch_of_mini_batches_takes_every_scan_once(scans, settle, monkeypat
     assert torch.cat(taken).tolist() != list(range(24))
 
 
-def test_balanced_weights_count_classes_alike(draw_scans, settle):
+def test_balanced_weights_count_classes_alike():
     scans = draw_scans(classes=("AD", "CN", "CN", "CN", "SMC"))
     first = {}
     for weight in ("balanced", "none"):
@@ -144,7 +145,7 @@ def test_balanced_weights_count_classes_alike(draw_scans, settle):
 
 @pytest.mark.parametrize("spoil", [kill, blow_up])
 @pytest.mark.parametrize("watch", [True, False])
-def test_dead_and_diverging_runs_start_again(scans, settle, spoil, watch):
+def test_dead_and_diverging_runs_start_again(scans, spoil, watch):
     task = Task(scans, settle(n_epochs=6), spoilt=(1, 2), spoil=spoil)
     run = task.run(watch=watch)
     assert (run.n_restarts, task.n_made) == (2, 3)
@@ -156,7 +157,7 @@ def test_dead_and_diverging_runs_start_again(scans, settle, spoil, watch):
     )
 
 
-def test_other_devices_generators_are_left_alone(scans, settle, monkeypatch):
+def test_other_devices_generators_are_left_alone(scans, monkeypatch):
     """`torch.manual_seed` would seed every graphics card, for good."""
     seeded = []
     for name in ("manual_seed_all", "manual_seed"):
@@ -210,7 +211,7 @@ def starts_of(scans, settings):
     return batch, train_starts(batch, codes, *given, seed=5)
 
 
-def test_every_start_has_its_own_seed_and_slice(scans, settle, monkeypatch):
+def test_every_start_has_its_own_seed_and_slice(scans, monkeypatch):
     seen = []
     train = training.train_network
 
@@ -235,7 +236,7 @@ def test_every_start_has_its_own_seed_and_slice(scans, settle, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["region", "global", "frozen"])
-def test_scales_start_where_they_are_told_to(scans, settle, mode):
+def test_scales_start_where_they_are_told_to(scans, mode):
     settings = settle(scale_mode=mode, scale_step=0.0, n_starts=1, n_epochs=1)
     _, (run,) = starts_of(scans, settings)
     expected = np.linspace(0.1, 1.9, N_ROIS) if mode == "region" else [1.0] * N_ROIS
