@@ -22,7 +22,7 @@ _NAMES = {
     "data": ("Cohort", "check_cohort", "load_cohort", "make_atlas"),
     "simulation": ("make_cohort",),
     "graph": ("heat_kernel",),
-    "model": ("LSAPClassifier", "LSAPRidgeClassifier"),
+    "model": ("LSAPClassifier", "LSAPRidgeClassifier", "load_model"),
     "nodes": ("LSAPNodeClassifier", "load_nodes"),
     "evaluation": ("Evaluation", "cross_validate", "permutation_null", "rank_regions"),
     "report": (
@@ -33,7 +33,7 @@ _NAMES = {
         "write_report",
     ),
     "workflow": ("run_study",),
-    "prediction": ("fit_model", "predict_people"),
+    "prediction": ("fit_model", "predict_people", "read_people"),
 }
 _PACKAGES = {*_NAMES, "adni", "images"}
 _PACKAGE_OF = {name: package for package, names in _NAMES.items() for name in names}

@@ -23,7 +23,9 @@ def check_connectomes(W: np.ndarray) -> None:
     if bad.size:
         raise ParameterError(
             "connectomes must be finite and not negative; that of row "
-            f"{bad[0]} of X is not. Leave the scan out or mend it."
+            f"{bad[0]} of X is not. Leave the scan out or mend it; of correlations "
+            "Cohort.from_arrays(..., negative='drop').to_array() sets those below 0 "
+            "to 0."
         )
 
 
@@ -54,8 +56,8 @@ def check_groups(
         warnings.warn(
             "fit without groups takes every scan for a person of its own: visits of "
             f"one person may be on both sides of {consequence}. Pass groups=people; "
-            "scikit-learn's searches, scores and pipelines hand them on after "
-            "sklearn.set_config(enable_metadata_routing=True).",
+            "after sklearn.set_config(enable_metadata_routing=True) searches and "
+            'pipelines hand them on, and cross_val_score(params={"groups": people}).',
             UserWarning,
             stacklevel=3,
         )

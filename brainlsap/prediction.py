@@ -11,9 +11,10 @@ import pandas as pd
 from brainlsap.arrays import pack
 from brainlsap.atlas import available_atlases
 from brainlsap.data import Cohort, load_cohort
+from brainlsap.data.cohort import checks_cohort
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.exceptions import ParameterError
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 
 __all__ = ["fit_model", "predict_people", "read_people"]
@@ -23,13 +24,14 @@ MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "referenc
 KEPT = ("atlas", "feature", "row_order", *MEANING)
 
 
+@checks_cohort
 def fit_model(
     cohort: Cohort,
     out: str | Path,
     model: LSAPClassifier | None = None,
     *,
     harmonize: str | None = None,
-    regress_out: Sequence[str] = (),
+    regress_out: str | Sequence[str] = (),
     handle_unknown: str = "keep",
 ) -> LSAPClassifier:
     """Fit a model on all scans of a cohort and store it.
@@ -61,7 +63,7 @@ def fit_model(
     model = LSAPClassifier(random_state=0) if model is None else model
     if cohort.classes_ordered and model.classes is None:
         model.set_params(classes=cohort.classes)
-    steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
+    steps = Deconfounder(harmonize, regress_out, handle_unknown)
     steps.check(cohort.table)
     features = cohort.features
     if steps:
@@ -142,6 +144,7 @@ def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             )
 
 
+@checks_cohort
 def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.DataFrame:
     """Predict the class of every scan; regions and features are matched by name.
 
@@ -171,12 +174,7 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     model = load_model(model) if isinstance(model, str | Path) else model
     origin = model.origin_
     _check_reading(origin.reading, cohort.provenance.get("asked") or {})
-    if len(origin.region_names) != cohort.n_rois:
-        raise RegionNameError(
-            f"the model was fitted on {len(origin.region_names)} regions of "
-            f"{origin.atlas_name}, and the cohort has {cohort.n_rois}."
-        )
-    rows = cohort.atlas.match(origin.region_names)
+    rows = cohort.atlas.match_all(origin.region_names)
     missing = sorted(set(origin.feature_names) - set(cohort.feature_names))
     if missing:
         raise ParameterError(

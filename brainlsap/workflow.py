@@ -11,6 +11,7 @@ import numpy as np
 from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
+from brainlsap.data.cohort import checks_cohort
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
@@ -39,6 +40,7 @@ MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
 """Fewer classes out of five stages: each new class in order, and what it merges."""
 
 
+@checks_cohort
 def run_study(
     cohort: Cohort,
     out: str | Path,
@@ -51,7 +53,7 @@ def run_study(
     random_state: int = 0,
     merged_classes: str | Mapping[str, Sequence[str]] | None = None,
     harmonize: str | None = None,
-    regress_out: Sequence[str] = (),
+    regress_out: str | Sequence[str] = (),
     handle_unknown: str = "keep",
     n_permutations: int = 200,
     preset: str = "default",
@@ -96,7 +98,7 @@ def run_study(
     harmonize : str, optional
         Column of the site or scanner, taken out of the features by ComBat that is
         fitted on the training scans of each fold.
-    regress_out : sequence of str
+    regress_out : str or sequence of str
         Columns, such as age and sex, regressed out of the features inside the folds.
     handle_unknown : {"keep", "error"}
         Whether scans of a site without training scans are left as they are, with a
@@ -139,6 +141,8 @@ def run_study(
     >>> found.models[0]
     'LSAP-C'
     """
+    if "folds" in " ".join(settings):
+        raise ParameterError("run_study takes folds, or their number, as cv=.")
     results = check_results_folder(out)
     cohort = merge_classes(cohort, merged_classes)
     own = models if isinstance(models, Mapping) else {}
@@ -150,7 +154,7 @@ def run_study(
     how: dict[str, Any] = {
         "random_state": random_state,
         "harmonize": harmonize,
-        "regress_out": tuple(regress_out),
+        "regress_out": regress_out,
         "handle_unknown": handle_unknown,
     }
     cv = cv if isinstance(cv, int) or hasattr(cv, "split") else list(cv)

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from brainlsap import LSAPClassifier, make_cohort
+from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
 from brainlsap.data import Cohort
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import load_model
@@ -26,7 +27,7 @@ def cohort():
 @pytest.fixture(scope="module")
 def stored(cohort, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
-    fitted = fit_model(cohort, path, brief_model(), regress_out=["age"])
+    fitted = fit_model(cohort, path, brief_model(), regress_out="age")
     return fitted, path
 
 
@@ -55,11 +56,28 @@ def test_regions_and_features_are_matched_by_name(cohort, stored):
 
 def test_other_regions_or_features_are_refused(stored):
     fitted, _ = stored
-    with pytest.raises(RegionNameError, match="fitted on 82 regions"):
+    with pytest.raises(
+        RegionNameError, match="those of desikan82, not of destrieux160"
+    ):
         predict_people(fitted, make_cohort(5, random_state=0))
     other = make_cohort(5, atlas="desikan82", feature="volume", random_state=0)
     with pytest.raises(ParameterError, match="needs the feature 'fdg'"):
         predict_people(fitted, other)
+
+
+def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
+    arrays, model = (cohort.to_array(), cohort.y), brief_model()
+    for call in (
+        lambda: cross_validate(model, *arrays, cv=3),  # of which Python says less
+        lambda: cross_validate(model, cohort=arrays[0]),
+        lambda: fit_model(model, cohort),
+        lambda: run_study(tmp_path, cohort),
+        lambda: predict_people(stored[0], arrays[0]),
+    ):
+        with pytest.raises(ParameterError, match="cohort must be a Cohort; got "):
+            call()
+    with pytest.raises(ParameterError, match="as cv="):
+        run_study(cohort, tmp_path, folds=3)
 
 
 def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
@@ -106,6 +124,10 @@ def test_people_of_arrays_are_read_as_those_of_the_fit(cohort, tmp_path):
     np.testing.assert_array_equal(people.connectomes, learnt.connectomes)
     told = predict_people(model, learnt).drop(columns="label")
     assert predict_people(model, people).equals(told)
+    names = [f"p{row}" for row in range(cohort.n_scans)]
+    table = pd.DataFrame(cohort.features[..., 0], names, cohort.region_names)
+    people = read_people(model, **arrays | {"features": table})
+    assert predict_people(model, people)["participant"].tolist() == names
     other = Cohort.from_arrays(labels=None, **arrays, **kw, negative="absolute")
     with pytest.raises(ParameterError, match=r"negative must be 'drop'.*'absolute'"):
         predict_people(model, other)

@@ -1,7 +1,7 @@
 """The atlas: regions in order, the spellings of their names, where they lie."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -13,6 +13,7 @@ import pandas as pd
 from brainlsap.atlas.region_names import (
     BELOW_CORTEX,
     HEMISPHERE_WORDS,
+    are_counts,
     as_text,
     bare_name,
     is_outside,
@@ -109,7 +110,7 @@ class Atlas:
     def from_names(
         names: Sequence[str],
         hemispheres: Sequence[str] | None = None,
-        coordinates: np.ndarray | None = None,
+        coordinates: np.ndarray | pd.DataFrame | Mapping[str, Any] | None = None,
         *,
         name: str = "own",
     ) -> "Atlas":
@@ -122,8 +123,10 @@ class Atlas:
         hemispheres : sequence of {"L", "R", "M"}, optional
             Sides of the regions. By default their names say them (`Precentral_L`), or
             the coordinates; a region of which neither does lies on the midline (M).
-        coordinates : array of shape (n_rois, 3), optional
-            Centroids in mm (MNI152), for drawing.
+        coordinates : array of shape (n_rois, 3), DataFrame or mapping, optional
+            Centroids x, y, z in mm (MNI152), for drawing; of an array in the order of
+            `names`. A DataFrame with the names as index, and a mapping of names to
+            x, y, z, are read by name, in any order.
         name : str
             Of the atlas.
 
@@ -131,7 +134,9 @@ class Atlas:
         ------
         ParameterError
             Where there are no names, a name stands twice, or coordinates are of
-            another shape or unit.
+            another shape or unit, or in a DataFrame that does not name the regions.
+        RegionNameError
+            Where coordinates are of an unknown region, or lack one.
 
         Examples
         --------
@@ -142,6 +147,9 @@ class Atlas:
         names = list(map(as_text, names))
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
+        elif isinstance(coordinates, Mapping | pd.DataFrame):
+            found = Atlas.from_names(names, hemispheres)
+            coordinates = _coordinates_by_name(found, coordinates)
         places = np.asarray(coordinates, dtype=float)
         known, shape = np.abs(places[~np.isnan(places)]), (len(names), 3)
         if places.shape != shape or (known.size and not 20 <= known.max() <= 150):
@@ -161,9 +169,10 @@ class Atlas:
         return f"Atlas({self.name!r}, {len(self)} regions)"
 
     def _repr_html_(self) -> str:
+        known = np.isfinite(self.coordinates).all(axis=1).sum()
         facts = {
             "regions": f"{len(self)}, {self.cortex.sum()} of them cortical",
-            "coordinates": f"of {np.isfinite(self.coordinates).all(axis=1).sum()}",
+            "coordinates": f"of {known} regions" if known else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
         }
         return pd.Series(facts, dtype=object).to_frame(f"Atlas {self.name}").to_html()
@@ -332,6 +341,31 @@ class Atlas:
             )
         return np.array([*spelt], dtype=int)  # each once, in their order
 
+    def match_all(self, names: Iterable[str | bytes]) -> np.ndarray:
+        """Return the position of every name, as :meth:`match`, of names of all regions.
+
+        Parameters
+        ----------
+        names : iterable of str or bytes
+            In any tool's spelling, each region once.
+
+        Returns
+        -------
+        int array of shape (n_rois,)
+
+        Raises
+        ------
+        RegionNameError
+            As :meth:`match`, and where a region is missing.
+        """
+        rows = self.match(names)
+        if missing := [n for i, n in enumerate(self.names) if i not in rows]:
+            raise RegionNameError(
+                f"{len(missing)} of the {len(self)} regions of {self.name} are "
+                f"missing: {listed(missing, 5)}. Write NaN where nothing is known."
+            )
+        return rows
+
     def other_atlas(self, names: Sequence[str | bytes]) -> str | None:
         """Return the available atlas that knows more of the names than this one."""
 
@@ -434,6 +468,25 @@ class Atlas:
             if row is not None:
                 found[row] = read_mesh(path)
         return {self.names[row]: found[row] for row in sorted(found)}
+
+
+def _coordinates_by_name(
+    atlas: Atlas, given: pd.DataFrame | Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return x, y, z of every region; by position where an index only counts."""
+    if isinstance(given, Mapping):
+        given = pd.DataFrame.from_dict(dict(given), "index")
+    is_counted = are_counts([*map(str, given.index)])
+    places = given[[*"xyz"]] if {*"xyz"} <= {*given} else given
+    texts = (given if is_counted else places).select_dtypes(exclude="number").columns
+    if len(texts):
+        raise ParameterError(
+            "coordinates of a table are read by its index, which must be the names of "
+            f"the regions, beside numbers x, y, z: try .set_index({texts[0]!r})."
+        )
+    if is_counted:
+        return places
+    return places.iloc[atlas.match_all(given.index).argsort()]
 
 
 @lru_cache(maxsize=128)  # files of a cohort repeat one list of names

@@ -63,6 +63,12 @@ def as_text(name: str | bytes) -> str:
     return text.strip()
 
 
+def are_counts(names: Sequence[str]) -> bool:
+    """Return whether names only count the rows from 0 or 1, as data frames do."""
+    numbers = [str(i) for i in range(len(names) + 1)]
+    return list(names) in (numbers[:-1], numbers[1:])
+
+
 @lru_cache(maxsize=8192)  # cohorts repeat the same few hundred names per scan
 def split_name(name: str | bytes) -> tuple[str | None, str]:
     """Take a name apart into its hemisphere (None where not said) and its core.

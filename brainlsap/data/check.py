@@ -83,6 +83,8 @@ class CohortCheck:
             lines.append("No faults: the cohort can be loaded.")
         return "\n".join(lines) + "\n"
 
+    __repr__ = text
+
 
 def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortCheck:
     """Read a cohort's folder as :func:`load_cohort` does; list faults, raise none.

@@ -1,20 +1,22 @@
 """The cohort: scans of people as frozen, aligned arrays with named axes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import signature
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.participants import KEY_COLUMNS, UNLABELLED, order_classes
-from brainlsap.data.row_order import are_counts
 from brainlsap.data.tables import PEOPLE_COLUMNS, find_column, group_faults
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
@@ -22,6 +24,7 @@ from brainlsap.files import replace_when_whole
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +135,7 @@ class Cohort:
             Class of every scan, read as text; None for new people, to predict.
         groups : sequence of length n_scans, optional
             Person of every scan; by default as a column `participant_id`, `subject` ...
-            of `covariates` says, else everybody has one.
+            of `covariates` says, or an index of pandas, else everybody has one.
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan.
         feature_names : str or sequence of str, optional
@@ -153,10 +156,10 @@ class Cohort:
             With every fault, where the parts do not fit each other.
         ParameterError
             Where an argument cannot be used or has another length or other regions, or
-            indexes of pandas name people twice without `groups`, or differ from each
-            other or from `groups`.
+            indexes of pandas name people twice without `groups`, or they or ids of
+            `covariates` differ from each other or from `groups`.
         RegionNameError
-            Where names of columns are not those of the regions.
+            Where names of columns are not those of all regions.
 
         Examples
         --------
@@ -168,7 +171,7 @@ class Cohort:
         ...     atlas=["area_L", "area_R", "stem"],
         ... )
         >>> cohort
-        Cohort(4 scans of 4 people, 3 regions of own, feature, diagnosis)
+        Cohort(4 scans of 4 people, 3 regions (own), feature, diagnosis)
         """
         atlas, facts = load_atlas(atlas), dict({} if covariates is None else covariates)
         frames = [connectomes] if isinstance(connectomes, pd.DataFrame) else connectomes
@@ -179,11 +182,12 @@ class Cohort:
         else:
             W, notes = settle_negative(np.asarray(connectomes), negative)
         if isinstance(features, pd.DataFrame) and not are_counts([*map(str, features)]):
-            features = features.iloc[:, atlas.match(features).argsort()]
+            features = features.iloc[:, atlas.match_all(features).argsort()]
         W = W[0] if frames is not connectomes else W
         X = np.asarray(features, dtype=float)
         labels = [UNLABELLED] * len(features) if labels is None else labels
         ids = find_column(facts, PEOPLE_COLUMNS)
+        said = {} if ids is None else {ids: facts[ids]}
         groups = facts.pop(ids) if groups is None and ids is not None else groups
         given = {"features": features, "labels": labels, **facts}
         given |= {} if groups is None else {"groups": groups}
@@ -193,25 +197,40 @@ class Cohort:
         wanted["connectomes"] = (n_scans, n_rois, n_rois)[-W.ndim :]
         for name, one in {"connectomes": W, **given}.items():
             shape, expected = np.shape(one), wanted.get(name, (n_scans,))
-            if shape != expected:
+            if shape == expected:
+                continue
+            if name in facts:
                 raise ParameterError(
-                    f"{name} must have shape {expected}, for {n_scans} scans and "
-                    f"{n_rois} regions ({atlas.name}); got {shape}. Give every scan in "
-                    "everything, and name other regions by atlas=."
+                    f"covariates has {np.size(one)} rows for {n_scans} scans; of a row "
+                    "a person, covariates.set_index('participant_id').loc[people]"
+                    ".reset_index() makes one a scan."
                 )
-        _check_order(given)
+            hint = "Give every scan in everything."
+            if X.shape[1:] == (n_rois, n_rois) != W.shape[-2:]:
+                hint = "Connectomes come first, features behind: are they exchanged?"
+            elif shape[1:] != expected[1:]:
+                hint = "Name other regions by atlas=."
+            raise ParameterError(
+                f"{name} must have shape {expected}, for {n_scans} scans and "
+                f"{n_rois} regions ({atlas.name}); got {shape}. {hint}"
+            )
+        named = _check_order(given, said)
         X = X[..., None] if X.ndim == 2 else X
         W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
-        if feature_names is None:
-            numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
-            feature_names = numbered if len(numbered) > 1 else "feature"
-        names = [feature_names] if isinstance(feature_names, str) else feature_names
+        numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
+        usual = numbered if len(numbered) > 1 else "feature"
+        names = usual if feature_names is None else feature_names
+        names = [names] if isinstance(names, str) else names
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        both = labels, scans if groups is None else groups
+        both = labels, (named or scans) if groups is None else groups
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
         columns = {"scan": scans, "participant": people, "label": text, "session": ""}
         table = pd.DataFrame(columns | {k: list(v) for k, v in facts.items()})
         order, ordered = order_classes(text, classes)
+        # without `classes` stages have an order, whose names end in letters, or numbers
+        if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
+            told = f"classes {' < '.join(order)} taken as ordered, being numbers"
+            notes = [*notes, f"{told}; named by words they have no order"]
         alone = ["groups= not given: every scan counts as a person"] * (groups is None)
         return Cohort(
             connectomes=W,
@@ -230,7 +249,7 @@ class Cohort:
         n_people = self.table["participant"].nunique()
         return (
             f"Cohort({self.n_scans} scans of {n_people} people, {self.n_rois} regions "
-            f"of {self.atlas.name}, {', '.join(self.feature_names)}, {self.label_name})"
+            f"({self.atlas.name}), {', '.join(self.feature_names)}, {self.label_name})"
         )
 
     def _repr_html_(self) -> str:
@@ -242,7 +261,7 @@ class Cohort:
             self.label_name: ", ".join(f"{k} {counts.get(k, 0)}" for k in self.classes),
             "features": ", ".join(self.feature_names),
             "not measured": f"{1 - self.measured.mean():.1%}",
-            "regions": f"{self.n_rois} of {self.atlas.name}",
+            "regions": f"{self.n_rois} ({self.atlas.name})",
             "connectomes": "one for all" if self.shares_connectome else "one per scan",
         }
         return pd.Series(facts, dtype=object).to_frame("Cohort").to_html()
@@ -307,12 +326,9 @@ class Cohort:
             Where it selects nothing, or a scan twice.
         """
         index = np.arange(self.n_scans)[np.asarray(rows)]
-        W = self.connectomes[: 1 if self.shares_connectome else None]
-        W = (
-            np.broadcast_to(W[0], (len(index), *W.shape[1:]))
-            if len(W) == 1
-            else W[index]
-        )
+        W = self.connectomes
+        shape = len(index), *W.shape[1:]
+        W = np.broadcast_to(W[0], shape) if self.shares_connectome else W[index]
         W.flags.writeable = False  # else the new cohort copies it
         features, table = self.features[index], self.table.iloc[index]
         return replace(self, connectomes=W, features=features, table=table)
@@ -398,10 +414,28 @@ class Cohort:
             return Cohort(connectomes=W, features=X, atlas=atlas, **about)
 
 
-def _check_order(given: Mapping[str, Any]) -> None:
-    """Raise where indexes of pandas say that rows are of other people.
+def checks_cohort(function: Callable[..., _T]) -> Callable[..., _T]:
+    """Have a function say what its `cohort` must be, whatever else it was given."""
+    names = [*signature(function).parameters]
 
-    One that only counts says nothing, unless the other has the same entries.
+    @wraps(function)
+    def checked(*args: Any, **given: Any) -> _T:
+        one = (given | dict(zip(names, args, strict=False))).get("cohort")
+        if not isinstance(one, Cohort | None):
+            raise ParameterError(
+                f"cohort must be a Cohort; got {type(one).__name__}. "
+                "Cohort.from_arrays or load_cohort makes one."
+            )
+        return function(*args, **given)
+
+    return checked
+
+
+def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> list[str]:
+    """Return the people that an index of pandas names, if one does.
+
+    Raise where indexes, or ids that were `said` in a column, are of other people. An
+    index that only counts says nothing, unless the other has the same entries.
     """
     found = {k: x.index for k, x in given.items() if hasattr(x, "iloc")}
     named = {k: x for k, x in found.items() if not are_counts([*map(str, x)])}
@@ -411,16 +445,22 @@ def _check_order(given: Mapping[str, Any]) -> None:
             raise ParameterError(
                 f"{k} has {twice[0]!r} twice in its index; give groups=."
             )
-    people = [*given.get("groups", ())]
+    people = given.get("groups", ())
     pairs = [*combinations(found.items(), 2)]
-    pairs += [(one, ("groups", people)) for one in named.items()]
+    pairs += [(one, ("groups", people)) for one in (*named.items(), *said.items())]
     for (first, a), (second, b) in pairs:
-        both_named = {first, second} <= {*named} and b is not people
-        if [*a] != [*b] and (set(a) == set(b) or both_named):
+        is_alike = {first, second} <= {*named} and b is not people
+        is_alike |= first in said and b is people and not {*a}.isdisjoint(b)
+        if [*a] != [*b] and (is_alike or set(a) == set(b)):
+            both = enumerate(zip(map(str, a), map(str, b), strict=True), start=1)
+            scan, (x, y) = next((i, pair) for i, pair in both if pair[0] != pair[1])
             raise ParameterError(
-                f"{first} and {second} have different indexes: put one in the order of "
-                "the other (.reindex), or take both off (.reset_index(drop=True))."
+                f"{first} and {second} have different people for scan {scan}: {x!r} "
+                f"and {y!r}. Put one in the order of the other (.reindex), or take one "
+                "off (.reset_index(drop=True), .drop)."
             )
+    own = (x for x in named.values() if not isinstance(x, pd.RangeIndex))
+    return next(([*map(str, x)] for x in own if x.is_unique), [])
 
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
@@ -482,8 +522,8 @@ def _find_faults(cohort: Cohort) -> list[str]:
         i, j = np.argwhere(wrong)[0]
         hint = " (the diagonal is not; set it to 0)" if i == j else ""
         faults.append(
-            f"{where}: the connectome must be {expected}{hint}; got {one[i, j]} "
-            f"between {regions[i]} and {regions[j]}, {one[j, i]} back"
+            f"{where}: the connectome must be {expected}{hint}; got {one[i, j]:g} "
+            f"between {regions[i]} and {regions[j]}, {one[j, i]:g} back"
         )
     faults += [
         f"features must be finite, or NaN where not measured, and at most "

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.atlas.region_names import HEMISPHERE_WORDS
+from brainlsap.atlas.region_names import HEMISPHERE_WORDS, are_counts
 from brainlsap.data.tables import (
     INDEX_COLUMNS,
     NAME_COLUMNS,
@@ -173,12 +173,6 @@ def _names_by_size(
         "first row and column, give them by labels=, say whose order it is by "
         "row_order=, or choose the atlas that fits."
     )
-
-
-def are_counts(names: Sequence[str]) -> bool:
-    """Return whether names only count the rows from 0 or 1, as data frames do."""
-    numbers = [str(i) for i in range(len(names) + 1)]
-    return list(names) in (numbers[:-1], numbers[1:])
 
 
 def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFrame:

@@ -49,7 +49,7 @@ class Deconfounder(BaseEstimator):
     harmonize : str, optional
         Column, such as a site, for ComBat; age and sex are preserved where the table
         has them, never the label: test scans would then need it.
-    regress_out : sequence of str
+    regress_out : str or sequence of str
         Columns, numbers or groups.
     handle_unknown : {"keep", "error"}
         What to do with scans of sites that were not learned: leave them, or refuse.
@@ -65,10 +65,11 @@ class Deconfounder(BaseEstimator):
     def __init__(
         self,
         harmonize: str | None = None,
-        regress_out: Sequence[str] = (),
+        regress_out: str | Sequence[str] = (),
         handle_unknown: str = "keep",
     ) -> None:
-        self.harmonize, self.regress_out = harmonize, regress_out
+        names = [regress_out] if isinstance(regress_out, str) else regress_out
+        self.harmonize, self.regress_out = harmonize, tuple(names)
         self.handle_unknown = handle_unknown
 
     def __bool__(self) -> bool:

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 import brainlsap
 from brainlsap.arrays import pack
-from brainlsap.data import Cohort
+from brainlsap.data.cohort import Cohort, checks_cohort
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.models import make_models
@@ -51,6 +51,7 @@ MANY = 300
 _ALONE = threading.Lock()
 
 
+@checks_cohort
 def cross_validate(
     model: Any,
     cohort: Cohort,
@@ -60,7 +61,7 @@ def cross_validate(
     baselines: bool = True,
     n_repeats: int = 1,
     harmonize: str | None = None,
-    regress_out: Sequence[str] = (),
+    regress_out: str | Sequence[str] = (),
     handle_unknown: str = "keep",
     people_may_be_shared: bool = False,
     n_jobs: int | None = None,
@@ -95,7 +96,7 @@ def cross_validate(
         How often folds are drawn anew, where `cv` is a number.
     harmonize : str, optional
         Column of the cohort's table, such as a site, whose effect ComBat takes out.
-    regress_out : sequence of str
+    regress_out : str or sequence of str
         Columns whose linear effect is taken out.
     handle_unknown : {"keep", "error"}
         What to do with test scans of sites that were not trained on.
@@ -141,7 +142,7 @@ def cross_validate(
     splits = check_splits(splits, people)
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
-    steps = Deconfounder(harmonize, tuple(regress_out), handle_unknown)
+    steps = Deconfounder(harmonize, regress_out, handle_unknown)
     steps.check(cohort.table, splits)
     findings = audit(cohort, splits)
     summary = CohortSummary.of(cohort)

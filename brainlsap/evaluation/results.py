@@ -91,7 +91,7 @@ class CohortSummary:
     def __repr__(self) -> str:
         return (
             f"{self.n_scans} scans of {self.n_participants} people, "
-            f"{len(self.region_names)} regions of {self.atlas_name}, "
+            f"{len(self.region_names)} regions ({self.atlas_name}), "
             f"{self.label_name}: {', '.join(self.classes)}"
         )
 

@@ -119,20 +119,15 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 
 def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
-    """Return a preset with the settings that were given (not None) for its own."""
+    """Return a preset with the settings that were given (not None) for its own.
+
+    Raises for the first that cannot be used.
+    """
     check_choice("preset", preset, PRESETS)
     chosen = {k: v for k, v in given.items() if k in _KINDS and v is not None}
     for name, value in chosen.items():
         chosen[name] = value.item() if isinstance(value, np.generic) else value
     settings = replace(PRESETS[preset], **chosen)
-    check_settings(settings)
-    if preset == "paper" and settings.degree is None:
-        settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
-    return settings
-
-
-def check_settings(settings: Settings) -> None:
-    """Raise for the first setting that cannot be used."""
     settings.preparing()
     check_choice("kernel", settings.kernel, KERNELS)
     for name, value in vars(settings).items():
@@ -146,6 +141,9 @@ def check_settings(settings: Settings) -> None:
                 )
     if settings.batch_size == 1:
         raise ParameterError("batch_size must be 0 (all scans) or at least 2, got 1.")
+    if preset == "paper" and settings.degree is None:
+        settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
+    return settings
 
 
 def settle_kernel(settings: Settings) -> Settings:

@@ -295,6 +295,9 @@ def _write_shareable(evaluation: Evaluation, folder: Path, atlas: Atlas | None) 
     codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)
     folder.mkdir()
     atlas = find_atlas(evaluation) if atlas is None else atlas
+    if atlas is None and evaluation.ranking is not None:
+        told = f"regions of atlas {evaluation.cohort.atlas_name} are not known"
+        warnings.warn(f"{told}: no brain is drawn; pass atlas=", stacklevel=3)
     write_page(evaluation, folder, codes, clean, atlas)
     told = evaluation.predictions.drop(columns="participant")
     told["scan"] = told["scan"].map(codes)

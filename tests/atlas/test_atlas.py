@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from nibabel.freesurfer import write_annot
 
@@ -132,6 +133,24 @@ def test_names_alone_make_an_atlas():
     for wrong in (place / 1000, place + 200, place[:1]):
         with pytest.raises(ParameterError, match=r"coordinates must .*\(2, 3\).* mm"):
             Atlas.from_names(["a", "b"], "LR", wrong)
+
+
+def test_coordinates_are_read_by_name():
+    names = ["Insula_L", "Insula_R", "Vermis"]
+    place = np.array([[-40.0, 5, 0], [41, 6, 1], [0, -60, -20]])
+    table = pd.DataFrame(place, names, [*"xyz"])
+    mixed = table.iloc[[2, 0, 1]].assign(lobe=list("abc"))[["z", "lobe", "y", "x"]]
+    for given in (mixed, dict(mixed[[*"xyz"]].T), table.reset_index(drop=True), place):
+        np.testing.assert_array_equal(
+            Atlas.from_names(names, coordinates=given).coordinates, place
+        )
+    for wrong, told in (
+        (table.rename({"Insula_L": "Insulla_L"}), "'Insulla_L' .nearest: Insula_L"),
+        (table[1:], "1 of the 3 regions of own are missing: Insula_L"),
+        (mixed.reset_index(names="region"), r"\.set_index\('region'\)"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            Atlas.from_names(names, coordinates=wrong)
 
 
 def test_a_users_table_is_filled_and_kept(own, tmp_path):

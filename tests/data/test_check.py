@@ -29,6 +29,7 @@ def test_a_sound_folder(study, tiny):
     assert text.startswith(f"{study}\nFound:\n  5 people, 7 scans\n")
     assert text.endswith("No faults: the cohort can be loaded.\n")
     assert "Faults" not in text
+    assert repr(check) == text
 
 
 def test_every_fault_is_listed_beside_what_was_found(study, tiny):

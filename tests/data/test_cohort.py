@@ -125,8 +125,8 @@ FAULTS = [
     ({"connectomes": W[:, :4, :4]}, r"shape \(6, 5, 5\) for 6 .* got \(6, 4, 4\)"),
     ({"features": F[:5]}, r"features must have shape \(6, 5, 2\) .* got \(5, 5, 2\)"),
     ({"connectomes": swap(W, (3, 1, 2), np.nan)}, "s3: .* must be finite .* got nan"),
-    ({"connectomes": swap(W, (3, 1, 2), -1)}, "got -1.0 between region-1 and region-2"),
-    ({"connectomes": swap(W, (3, 1, 2), 70)}, "s3: .* be symmetric; got 70.0 betw"),
+    ({"connectomes": swap(W, (3, 1, 2), -1)}, "got -1 between region-1 and region-2"),
+    ({"connectomes": swap(W, (3, 1, 2), 70)}, "s3: .* be symmetric; got 70 betw"),
     ({"features": swap(F, (4, 1, 1), np.inf)}, "inf for fdg of region-1 .* 's4'"),
     ({"table": TABLE.drop(columns="label")}, "columns scan, .*, label, each once; g"),
     ({"table": TABLE.iloc[:0]}, "table must have a row for every scan .* got 0 rows"),
@@ -279,12 +279,19 @@ def test_arrays_that_do_not_fit_are_refused():
         ("features", F[0, :, 0], "(6, 5)", "(5,)"),
         ("connectomes", W[:, :3, :3], "(6, 5, 5)", "(6, 3, 3)"),
         ("groups", list("abcde"), "(6,)", "(5,)"),
-        ("covariates", {"age": [70]}, "(6,)", "(1,)"),
     ):
         with pytest.raises(ParameterError, match=re.escape(shapes(expected, got))):
             Cohort.from_arrays(**whole | {name: given}, atlas=list("abcde"))
     with pytest.raises(ParameterError, match=r"\(1, 5\), for 1 scans .* got \(5,\)"):
         Cohort.from_arrays(W[0], F[0, :, 0], ["x"], atlas=list("abcde"))
+    for wrong, hint in (
+        ({"covariates": {"age": [70] * 4}}, "covariates has 4 rows for 6 scans; of a"),
+        ({"labels": ["x"]}, r"got \(1,\)\. Give every scan in everything\.$"),
+        ({"features": F[:, :4]}, r"Name other regions by atlas="),
+        ({"connectomes": abs(F[..., 0]), "features": W}, "are they exchanged"),
+    ):
+        with pytest.raises(ParameterError, match=hint):
+            Cohort.from_arrays(**whole | wrong, atlas=list("abcde"))
 
 
 def test_regions_of_tables_travel_by_name():
@@ -300,16 +307,18 @@ def test_regions_of_tables_travel_by_name():
     np.testing.assert_array_equal(shared.connectomes[5], W[0])
     with pytest.raises(ValueError, match="1 of 5 names unknown to atlas own: 'f'"):
         Cohort.from_arrays(W, table.rename(columns={"e": "f"}), **given)
+    with pytest.raises(ValueError, match="1 of the 5 regions of own are missing: d"):
+        Cohort.from_arrays(W, table.drop(columns="d"), **given)
 
 
 def test_people_in_another_order_are_refused():
     y, mixed, names = pd.Series([*"xyzxyz"]), [3, 1, 2, 0, 4, 5], list("abcde")
     ages, people = pd.DataFrame({"age": range(6)}, mixed), pd.Series(range(6), mixed)
     for more in ({"covariates": ages}, {"groups": people}):
-        with pytest.raises(ParameterError, match="different indexes"):
+        with pytest.raises(ParameterError, match="have different people for scan 1"):
             Cohort.from_arrays(W, F, y, atlas=names, **more)
     named = pd.DataFrame(F[..., 0], [*"uvwxyz"])
-    assert Cohort.from_arrays(W, named, y, atlas=names).n_scans == 6
+    assert [*Cohort.from_arrays(W, named, y, atlas=names).groups] == [*"uvwxyz"]
     assert Cohort.from_arrays(W, named, None, atlas=names).classes == ("unlabelled",)
     with pytest.raises(ParameterError, match="features and labels have different"):
         Cohort.from_arrays(W, named, y.set_axis([*"zyxwvu"]), atlas=names)
@@ -321,6 +330,21 @@ def test_people_in_another_order_are_refused():
     people = pd.DataFrame({"participant_id": visits.index, "age": range(6)})
     cohort = Cohort.from_arrays(W, visits, y, atlas=names, covariates=people)
     assert cohort.groups.tolist() == [*"uuvwxy"]
+    told = r"participant_id and groups have .* scan 2: 'u' and 'v'"
+    with pytest.raises(ParameterError, match=told):
+        Cohort.from_arrays(W, F, y, groups=[*"uvvwxy"], atlas=names, covariates=people)
+    both = people["participant_id"], people.drop(columns="age")  # other ids, and alike
+    for kept in (pd.factorize(both[0])[0], both[0]):
+        Cohort.from_arrays(W, F, y, groups=kept, atlas=names, covariates=both[1])
+
+
+def test_numbers_as_labels_are_said_to_be_ordered():
+    names = list("abcde")
+    told = Cohort.from_arrays(W, F, [0, 1, 2, 0, 1, 2], atlas=names).notes
+    assert any("classes 0 < 1 < 2 taken as ordered" in note for note in told)
+    for labels in ([0, 1] * 3, [*"xyzxyz"], ["CN", "MCI", "AD"] * 2):
+        notes = Cohort.from_arrays(W, F, labels, atlas=names).notes
+        assert "ordered" not in " ".join(notes)
 
 
 def test_notebooks_show_who_is_in_it_and_nobody_s_name():
@@ -331,6 +355,6 @@ def test_notebooks_show_who_is_in_it_and_nobody_s_name():
     )
     shown = cohort._repr_html_()
     assert "CN 3, EMCI 1, AD 2" in shown
-    assert "5 of &lt;i&gt;" in shown
+    assert "5 (&lt;i&gt;)" in shown
     assert "Doe" not in shown
     assert "<i>" not in cohort.atlas._repr_html_()

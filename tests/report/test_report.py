@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation, rank_regions, ranking_verdict
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
@@ -30,6 +30,7 @@ QUALITY = pd.DataFrame(
         "flags": ["same as anna008_v0", "no links", ""],
     }
 )
+pytestmark = pytest.mark.filterwarnings("ignore:regions of atlas tiny are not")
 NAMES = re.compile(r"anna\d|anna003|berta|clara|2021-03-04", re.IGNORECASE)
 
 
@@ -51,7 +52,8 @@ def bytes_below(folder):
 def written(make_evaluation, tmp_path_factory):
     """A results folder; only to be read."""
     folder = tmp_path_factory.mktemp("report") / "results"
-    write_report(make_evaluation(), folder, quality=QUALITY)
+    with pytest.warns(UserWarning, match="atlas tiny are not known: no brain is drawn"):
+        write_report(make_evaluation(), folder, quality=QUALITY)
     return folder
 
 
@@ -216,6 +218,14 @@ def test_an_evaluation_without_much(evaluation, tmp_path):
     assert "No audit was made" in text
     assert "LSAP-C could not be trained in every fold: no score" in text
     assert 'id="regions"' not in text
+
+
+def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path):
+    names = evaluation.cohort.region_names
+    places = {name: (0, 10 * k - 30, 40) for k, name in enumerate(names)}
+    atlas = Atlas.from_names(names, "M" * len(names), places)
+    page = write_report(evaluation, tmp_path / "out", atlas=atlas)
+    assert (page.parent / "figures" / "brain.png").is_file()
 
 
 def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
