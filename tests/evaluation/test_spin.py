@@ -9,10 +9,7 @@ from brainlsap.evaluation import spin_test
 from brainlsap.evaluation.spin import sphere_points
 from brainlsap.exceptions import ParameterError
 
-
-@pytest.fixture(scope="module")
-def atlas():
-    return load_atlas("desikan82")
+ATLAS = load_atlas("desikan82")
 
 
 def test_spheres_are_round():
@@ -20,16 +17,16 @@ def test_spheres_are_round():
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
 
 
-def test_a_smooth_map_is_like_itself_and_not_like_a_tilted_one(atlas):
-    along = pd.Series(atlas.regions["y"].to_numpy(float), index=list(atlas.names))
-    tilted = pd.Series(atlas.regions["z"].to_numpy(float), index=list(atlas.names))
-    same = spin_test(along, along, atlas, n_spins=29)
+def test_a_smooth_map_is_like_itself_and_not_like_a_tilted_one():
+    along = pd.Series(ATLAS.regions["y"].to_numpy(float), index=list(ATLAS.names))
+    tilted = pd.Series(ATLAS.regions["z"].to_numpy(float), index=list(ATLAS.names))
+    same = spin_test(along, along, ATLAS, n_spins=29)
     assert same.correlation == 1
     assert same.p_value == pytest.approx(1 / 30)
-    other = spin_test(along, dict(tilted.iloc[1:]), atlas, 29, 1)
-    assert other.n_regions == len(atlas) - 1
+    other = spin_test(along, dict(tilted.iloc[1:]), ATLAS, 29, 1)
+    assert other.n_regions == len(ATLAS) - 1
     assert other.p_value > 0.05
-    again = spin_test(along, dict(tilted.iloc[1:]), atlas, 29, 1)
+    again = spin_test(along, dict(tilted.iloc[1:]), ATLAS, 29, 1)
     np.testing.assert_array_equal(other.rotated, again.rotated)
     with pytest.raises(ParameterError, match="at least five common regions"):
-        spin_test(along, along * 0, atlas)
+        spin_test(along, along * 0, ATLAS)

@@ -9,6 +9,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, covariance_connectome
 
 N_SCANS, N_ROIS, N_FEATURES = 9, 7, 2
+PEOPLE = np.array(["a", "a", "a", "b", "c", "c", "d", "e", "f"])
 
 
 @pytest.fixture
@@ -18,11 +19,6 @@ def W():
     drawn = rng.poisson(6.0, (N_SCANS, N_ROIS, N_ROIS)).astype(float)
     drawn[rng.random(drawn.shape) < 0.35] = 0.0
     return drawn
-
-
-@pytest.fixture
-def people():
-    return np.array(["a", "a", "a", "b", "c", "c", "d", "e", "f"])
 
 
 def slow_edges(W, threshold):
@@ -59,10 +55,10 @@ def slow_presence(edges, people):
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 1.0])
-def test_consensus_keeps_links_that_enough_people_have(W, people, share):
-    learned = Preparation.of(threshold=3.0, consensus=share).learn(W, None, people)
+def test_consensus_keeps_links_that_enough_people_have(W, share):
+    learned = Preparation.of(threshold=3.0, consensus=share).learn(W, None, PEOPLE)
     edges = Preparation.of(threshold=3.0).apply(W)
-    expected = slow_presence(edges, people) >= share - 1e-9
+    expected = slow_presence(edges, PEOPLE) >= share - 1e-9
     assert 0 < expected.sum() < expected.size
     assert_array_equal(learned.apply(W), edges * expected)
 
@@ -75,8 +71,8 @@ def test_share_that_people_just_reach_is_enough():
     assert learned.apply(W)[0, 0, 1] == 1.0
 
 
-def test_new_scans_cannot_change_what_was_learned(W, people):
-    learned = Preparation.of(consensus=0.5).learn(W[:6], None, people[:6])
+def test_new_scans_cannot_change_what_was_learned(W):
+    learned = Preparation.of(consensus=0.5).learn(W[:6], None, PEOPLE[:6])
     before, first = learned.mask.copy(), learned.apply(W[6:7])
     learned.apply(np.full((4, N_ROIS, N_ROIS), 1e6))
     assert_array_equal(learned.mask, before)
@@ -84,21 +80,21 @@ def test_new_scans_cannot_change_what_was_learned(W, people):
     assert_array_equal(learned.apply(W[6:])[0], first[0])
 
 
-def test_mean_of_training_people_serves_everybody(W, people):
+def test_mean_of_training_people_serves_everybody(W):
     options = Preparation.of(connectome="mean", threshold=2.0, weights="log")
-    learned = options.learn(W, None, people)
+    learned = options.learn(W, None, PEOPLE)
     edges = Preparation.of(threshold=2.0).apply(W)
     mean = np.mean(
-        [edges[people == n].mean(axis=0) for n in sorted(set(people))], axis=0
+        [edges[n == PEOPLE].mean(axis=0) for n in sorted(set(PEOPLE))], axis=0
     )
     assert_allclose(learned.apply(W[:4]), np.log1p(mean)[None], rtol=1e-13)
 
 
 @pytest.fixture
-def features(people):
+def features():
     rng = np.random.default_rng(8)
-    common = rng.normal(size=(len(people), 1, N_FEATURES))
-    values = 100 + common + 0.8 * rng.normal(size=(len(people), N_ROIS, N_FEATURES))
+    common = rng.normal(size=(len(PEOPLE), 1, N_FEATURES))
+    values = 100 + common + 0.8 * rng.normal(size=(len(PEOPLE), N_ROIS, N_FEATURES))
     values[:, 1] *= -1
     values[2, 4, 0] = values[7, 0, 1] = np.nan
     values[:, 5] = np.nan
@@ -106,27 +102,27 @@ def features(people):
     return values
 
 
-def test_covariance_is_correlation_over_people(features, people):
+def test_covariance_is_correlation_over_people(features):
     expected = np.zeros((N_ROIS, N_ROIS))
     for kind in range(N_FEATURES):
-        table = pd.DataFrame(features[..., kind]).groupby(people).mean()
+        table = pd.DataFrame(features[..., kind]).groupby(PEOPLE).mean()
         for i, j in np.ndindex(N_ROIS, N_ROIS):
             known = table[[i, j]].dropna().to_numpy()
             if i != j and len(known) > 2 and (known.std(axis=0) > 1e-9).all():
                 expected[i, j] += np.corrcoef(known.T)[0, 1] / N_FEATURES
-    got = covariance_connectome(features, people)
+    got = covariance_connectome(features, PEOPLE)
     assert_allclose(got, np.clip(expected, 0, None), atol=1e-10)
     assert got.max() > 0.1
     assert not got[5].any()
     assert_array_equal(got, got.T)
 
 
-def test_covariance_of_training_people_serves_everybody(W, features, people):
+def test_covariance_of_training_people_serves_everybody(W, features):
     options = {"threshold": 0.4}
     learned = Preparation.of(connectome="covariance", **options).learn(
-        W[:7], features[:7], people[:7]
+        W[:7], features[:7], PEOPLE[:7]
     )
-    network = covariance_connectome(features[:7], people[:7])
+    network = covariance_connectome(features[:7], PEOPLE[:7])
     expected = Preparation.of(**options).apply(network[None])
     assert_allclose(learned.apply(np.zeros_like(W[7:])), expected)
 
@@ -150,6 +146,6 @@ def test_options_that_cannot_be_used_are_refused(given, message):
         Preparation.of(**given)
 
 
-def test_a_covariance_needs_three_people(features, people):
+def test_a_covariance_needs_three_people(features):
     with pytest.raises(ParameterError, match="at least 3 people, got 2"):
-        covariance_connectome(features[:4], people[:4])
+        covariance_connectome(features[:4], PEOPLE[:4])

@@ -19,33 +19,27 @@ def draw_rng(seed=0):
     return np.random.default_rng(seed)
 
 
-@pytest.fixture
-def positions():
-    left = draw_rng(3).uniform([-60, -80, -40], [-5, 60, 60], size=(HALF, 3))
-    return np.concatenate([left, left * [-1, 1, 1]])
+LEFT = draw_rng(3).uniform([-60, -80, -40], [-5, 60, 60], size=(HALF, 3))
+POSITIONS = np.concatenate([LEFT, LEFT * [-1, 1, 1]])
+HOMOTOPIC = (np.arange(2 * HALF) + HALF) % (2 * HALF)
 
 
 @pytest.fixture
-def homotopic():
-    return (np.arange(2 * HALF) + HALF) % (2 * HALF)
+def base():
+    return base_network(POSITIONS, HOMOTOPIC, draw_rng())
 
 
-@pytest.fixture
-def base(positions, homotopic):
-    return base_network(positions, homotopic, draw_rng())
-
-
-def test_base_network_matches_the_formula_without_noise(positions, homotopic):
+def test_base_network_matches_the_formula_without_noise():
     hubs = np.ones(2 * HALF)
     hubs[4] = 3.0
     network = base_network(
-        positions, homotopic, draw_rng(), spread=0.0, factors=(np.outer(hubs, hubs),)
+        POSITIONS, HOMOTOPIC, draw_rng(), spread=0.0, factors=(np.outer(hubs, hubs),)
     )
     for i in range(2 * HALF):
         for j in range(2 * HALF):
-            distance = np.linalg.norm(positions[i] - positions[j])
+            distance = np.linalg.norm(POSITIONS[i] - POSITIONS[j])
             expected = 400 * np.exp(-distance / 18) * hubs[i] * hubs[j]
-            expected += 60 * (j == homotopic[i])
+            expected += 60 * (j == HOMOTOPIC[i])
             assert network[i, j] == pytest.approx(0.0 if i == j else expected)
 
 
