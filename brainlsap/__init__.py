@@ -18,25 +18,22 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 _NAMES = {
-    "atlas": ("Atlas", "available_atlases", "load_atlas"),
-    "data": ("Cohort", "check_cohort", "load_cohort", "make_atlas"),
-    "simulation": ("make_cohort",),
-    "graph": ("heat_kernel",),
-    "model": ("LSAPClassifier", "LSAPRidgeClassifier", "load_model"),
-    "nodes": ("LSAPNodeClassifier", "load_nodes"),
-    "evaluation": ("Evaluation", "cross_validate", "permutation_null", "rank_regions"),
-    "report": (
-        "plot_regions",
-        "region_table",
-        "score_table",
-        "write_interactive",
-        "write_report",
-    ),
-    "workflow": ("run_study",),
-    "prediction": ("fit_model", "predict_people", "read_people"),
+    "atlas": "Atlas available_atlases load_atlas",
+    "data": "Cohort check_cohort load_cohort make_atlas",
+    "simulation": "make_cohort",
+    "graph": "heat_kernel",
+    "model": "LSAPClassifier LSAPRidgeClassifier load_model",
+    "nodes": "LSAPNodeClassifier load_nodes",
+    "evaluation": "Evaluation cross_validate permutation_null rank_regions",
+    "report": "export_maps plot_regions region_table score_table write_interactive "
+    "write_report",
+    "workflow": "run_study",
+    "prediction": "fit_model predict_people read_people",
 }
 _PACKAGES = {*_NAMES, "adni", "images"}
-_PACKAGE_OF = {name: package for package, names in _NAMES.items() for name in names}
+_PACKAGE_OF = {
+    name: package for package, names in _NAMES.items() for name in names.split()
+}
 
 __all__ = sorted(_PACKAGE_OF)  # noqa: PLE0605 (the names above)
 

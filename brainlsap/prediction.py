@@ -11,7 +11,7 @@ import pandas as pd
 from brainlsap.arrays import pack
 from brainlsap.atlas import available_atlases
 from brainlsap.data import Cohort, load_cohort
-from brainlsap.data.cohort import checks_cohort
+from brainlsap.data.cohort import check_cohort_given
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError
@@ -24,7 +24,6 @@ MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "referenc
 KEPT = ("atlas", "feature", "row_order", *MEANING)
 
 
-@checks_cohort
 def fit_model(
     cohort: Cohort,
     out: str | Path,
@@ -60,6 +59,7 @@ def fit_model(
     BrainlsapError
         Where the cohort or a setting cannot be used; nothing is written then.
     """
+    check_cohort_given(cohort)
     model = LSAPClassifier(random_state=0) if model is None else model
     if cohort.classes_ordered and model.classes is None:
         model.set_params(classes=cohort.classes)
@@ -144,7 +144,6 @@ def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             )
 
 
-@checks_cohort
 def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.DataFrame:
     """Predict the class of every scan; regions and features are matched by name.
 
@@ -171,6 +170,7 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         refuses that, the connectome is another than that of the fit, or people were
         read in another way.
     """
+    check_cohort_given(cohort)
     model = load_model(model) if isinstance(model, str | Path) else model
     origin = model.origin_
     _check_reading(origin.reading, cohort.provenance.get("asked") or {})

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
-from brainlsap.data.cohort import checks_cohort
+from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
@@ -40,7 +40,6 @@ MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
 """Fewer classes out of five stages: each new class in order, and what it merges."""
 
 
-@checks_cohort
 def run_study(
     cohort: Cohort,
     out: str | Path,
@@ -141,7 +140,8 @@ def run_study(
     >>> found.models[0]
     'LSAP-C'
     """
-    if "folds" in " ".join(settings):
+    check_cohort_given(cohort)
+    if not settings.keys().isdisjoint(("folds", "n_folds")):
         raise ParameterError("run_study takes folds, or their number, as cv=.")
     results = check_results_folder(out)
     cohort = merge_classes(cohort, merged_classes)

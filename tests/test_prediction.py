@@ -68,7 +68,6 @@ def test_other_regions_or_features_are_refused(stored):
 def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
     arrays, model = (cohort.to_array(), cohort.y), brief_model()
     for call in (
-        lambda: cross_validate(model, *arrays, cv=3),  # of which Python says less
         lambda: cross_validate(model, cohort=arrays[0]),
         lambda: fit_model(model, cohort),
         lambda: run_study(tmp_path, cohort),

@@ -1,13 +1,11 @@
 """The cohort: scans of people as frozen, aligned arrays with named axes."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from inspect import signature
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +22,6 @@ from brainlsap.files import replace_when_whole
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -414,21 +411,13 @@ class Cohort:
             return Cohort(connectomes=W, features=X, atlas=atlas, **about)
 
 
-def checks_cohort(function: Callable[..., _T]) -> Callable[..., _T]:
-    """Have a function say what its `cohort` must be, whatever else it was given."""
-    names = [*signature(function).parameters]
-
-    @wraps(function)
-    def checked(*args: Any, **given: Any) -> _T:
-        one = (given | dict(zip(names, args, strict=False))).get("cohort")
-        if not isinstance(one, Cohort | None):
-            raise ParameterError(
-                f"cohort must be a Cohort; got {type(one).__name__}. "
-                "Cohort.from_arrays or load_cohort makes one."
-            )
-        return function(*args, **given)
-
-    return checked
+def check_cohort_given(cohort: object) -> None:
+    """Raise where a function got something else, such as arrays, for its cohort."""
+    if not isinstance(cohort, Cohort):
+        raise ParameterError(
+            f"cohort must be a Cohort; got {type(cohort).__name__}. "
+            "Cohort.from_arrays or load_cohort makes one."
+        )
 
 
 def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 import brainlsap
 from brainlsap.arrays import pack
-from brainlsap.data.cohort import Cohort, checks_cohort
+from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.models import make_models
@@ -51,7 +51,6 @@ MANY = 300
 _ALONE = threading.Lock()
 
 
-@checks_cohort
 def cross_validate(
     model: Any,
     cohort: Cohort,
@@ -123,6 +122,7 @@ def cross_validate(
     ParameterError
         For no model, a name used twice, or steps that cannot work with the cohort.
     """
+    check_cohort_given(cohort)
     random_state = random_state or 0
     models = _named_models(model, baselines, random_state, cohort)
     if isinstance(cv, int | np.integer):
