@@ -555,11 +555,11 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     """
     if isinstance(name, Atlas):
         return name
-    if not isinstance(name, str | Path):
+    if not isinstance(name, str | Path | None):
         return Atlas.from_names(name)
     if str(name) in available_atlases():
         return _read_once(_BUNDLED / str(name) / "regions.tsv")
-    path = Path(name).expanduser()
+    path = Path(str(name)).expanduser()
     table = path / "regions.tsv" if path.is_dir() else path
     if not table.is_file():
         raise ParameterError(

@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
-from brainlsap.atlas import Atlas
 from brainlsap.evaluation import SCORES, Evaluation
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
@@ -228,7 +227,7 @@ def plot_calibration(
 @styled()
 def plot_scales(
     ranking: pd.DataFrame,
-    atlas: Atlas | None = None,
+    atlas: Any = None,
     n_regions: int = N_SHOWN,
     *,
     axes: Axes | None = None,
@@ -239,7 +238,7 @@ def plot_scales(
     ----------
     ranking : DataFrame
         As from :func:`brainlsap.evaluation.rank_regions`.
-    atlas : Atlas, optional
+    atlas : str, Path, Atlas or sequence of str, optional
         For full names; else the names of the ranking.
     n_regions : int
         How many regions.
@@ -283,7 +282,7 @@ def plot_scales(
 def plot_directions(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
-    atlas: Atlas | None = None,
+    atlas: Any = None,
     n_regions: int = N_SHOWN,
     *,
     feature: str | None = None,

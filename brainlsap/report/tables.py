@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas
+from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
@@ -360,15 +360,14 @@ def _counts_text(values: pd.Series) -> str:
     return ", ".join(f"{value} {n}" for value, n in counts) or "n/a"
 
 
-def region_labels(
-    regions: Sequence[str], atlas: Atlas | None, kind: str = "brief"
-) -> list[str]:
+def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:
     """Return names of regions: "short", "full", or "brief", to the first comma.
 
-    Names are as they are without an atlas.
+    Names are as they are without an atlas, else of what load_atlas takes.
     """
     if atlas is None:
         return list(regions)
+    atlas = load_atlas(atlas)
     names = atlas.short_names if kind == "short" else atlas.full_names
     found = [names[place] for place in atlas.match(list(regions))]
     return [one.partition(", ")[0] for one in found] if kind == "brief" else found
@@ -384,7 +383,7 @@ def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
 
 
 def region_table(
-    ranking: pd.DataFrame, atlas: Atlas | None = None, n_regions: int = 10
+    ranking: pd.DataFrame, atlas: Any = None, n_regions: int = 10
 ) -> pd.DataFrame:
     """Return the regions of smallest relative scale as a table for a paper.
 
@@ -392,7 +391,7 @@ def region_table(
     ----------
     ranking : DataFrame
         As from :func:`brainlsap.evaluation.rank_regions`.
-    atlas : Atlas, optional
+    atlas : str, Path, Atlas or sequence of str, optional
         Holds names and coordinates of the regions.
     n_regions : int
         How many; regions tied with the last are shown too.
@@ -417,6 +416,7 @@ def region_table(
     table = pd.DataFrame({"rank": ranked["rank"].astype(int)})
     table["region"] = names = region_labels(regions, atlas, "full")
     if atlas is not None:
+        atlas = load_atlas(atlas)
         short = region_labels(regions, atlas, "short")
         table = table if short == names else table.assign(**{"short name": short})
         places = atlas.coordinates[atlas.match(regions)]
@@ -477,7 +477,7 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
 def direction_table(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
-    atlas: Atlas | None = None,
+    atlas: Any = None,
     n_regions: int = 10,
 ) -> pd.DataFrame:
     """Return whether features of the first regions rise or fall from class to class.
@@ -514,7 +514,7 @@ def direction_table(
 
 
 def common_region_table(
-    evaluation: Evaluation, atlas: Atlas | None = None, n_smallest: int = 20
+    evaluation: Evaluation, atlas: Any = None, n_smallest: int = 20
 ) -> pd.DataFrame:
     """Return the regions whose scale is among the smallest in several models.
 
@@ -525,7 +525,7 @@ def common_region_table(
     ----------
     evaluation : Evaluation
         With two or more models that have scales.
-    atlas : Atlas, optional
+    atlas : str, Path, Atlas or sequence of str, optional
         Holds the names of the regions.
     n_smallest : int
         How many of each model count as smallest.

@@ -104,7 +104,7 @@ def test_figures_are_saved_for_journals(evaluation, tmp_path):
 def test_scales_show_intervals_and_planted_regions(evaluation):
     ranking = rank_regions(evaluation)
     ranking = ranking.assign(planted=ranking["rank"] == 2)
-    axes = report.plot_scales(ranking, n_regions=3)
+    axes = report.plot_scales(ranking, evaluation.cohort.region_names, 3)
     first = ranking.set_index("rank").loc[1.0]
     assert axes.get_yticklabels()[0].get_text() == first["region"]
     bar = axes.containers[0].lines[2][0].get_segments()[0]
