@@ -413,7 +413,7 @@ class Cohort:
 
 def check_cohort_given(cohort: object) -> None:
     """Raise where a function got something else, such as arrays, for its cohort."""
-    if not isinstance(cohort, Cohort):
+    if not hasattr(cohort, "connectomes"):  # of a module loaded anew, too
         raise ParameterError(
             f"cohort must be a Cohort; got {type(cohort).__name__}. "
             "Cohort.from_arrays or load_cohort makes one."
