@@ -4,20 +4,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator
 from nilearn import plotting
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, check_at_least
-from brainlsap.report.figures import PAGE, new_axes, styled
+from brainlsap.report.figures import MM, PAGE, new_axes, new_figure, styled
 
 # From the front of the head to its back, and inwards; lobes of other names follow.
 _LOBES = ("frontal", "insula", "limbic", "temporal", "parietal", "occipital")
 
 
+@styled()
 def plot_connectome(
     connectome: np.ndarray | pd.DataFrame,
     region_names: Sequence[str] | None = None,
@@ -25,6 +29,9 @@ def plot_connectome(
     *,
     n_edges: int = 100,
     label: str = "weight",
+    title: str = "",
+    width: float = PAGE,
+    figure: Figure | None = None,
     **options: Any,
 ) -> Any:
     """Draw the strongest edges of a connectome in a glass brain.
@@ -41,12 +48,19 @@ def plot_connectome(
         How many edges to draw; dots are their ends, larger with more edges.
     label : str
         What the weights are, with their unit, beside the colour bar.
+    title : str
+        Title of the figure.
+    width : float
+        In mm, such as 85 (one column of a journal) or 180 (two).
+    figure : Figure, optional
+        Where to draw, in place of `width`.
     **options
-        As for :func:`nilearn.plotting.plot_connectome`.
+        Further ones of :func:`nilearn.plotting.plot_connectome`.
 
     Returns
     -------
     nilearn.plotting.displays.OrthoProjector
+        Its `frame_axes.figure` is saved as figures of :func:`plot_regions` are.
 
     Raises
     ------
@@ -63,18 +77,31 @@ def plot_connectome(
     size = np.sort(np.abs(weights[np.triu_indices(len(weights), 1)]))
     weights = np.where(np.abs(weights) >= size[-n_edges:][0], weights, 0.0)
     n_of_region = np.count_nonzero(weights, axis=0)
+    low, cmap = (0.0, "viridis") if weights.min() >= 0 else (-size[-1], "RdBu_r")
     own: Any = {"node_color": "black", "display_mode": "lzr", "colorbar": True}
-    own["node_size"] = np.where(n_of_region > 0, 6 + 4 * n_of_region, 0)
-    if weights.min() >= 0:
-        own |= {"edge_cmap": "viridis", "edge_vmin": 0.0, "edge_vmax": size[-1]}
-    display = plotting.plot_connectome(weights, centres, **own | options)
-    bar = display.frame_axes.figure.axes[-1]  # it came last
-    bar.yaxis.set_label_position("left")
-    bar.set_ylabel(label)
+    own |= {"edge_cmap": cmap, "edge_vmin": low, "edge_vmax": size[-1]}
+    own["node_size"] = np.where(n_of_region > 0, 2 + 2 * n_of_region, 0)
+    own |= {"edge_kwargs": {"linewidth": 1}} | options
+    if figure is None:
+        seen = own["display_mode"].replace("ortho", "xyz")  # from above 150 mm wide
+        across = sum(150 if view in "yz" else 195 for view in seen)
+        figure = new_figure(width, min(80, 195 * (width - 18) / across) + 8)
+    wide, tall = figure.get_size_inches() / MM
+    own |= {"figure": figure, "axes": (0, 0, 1 - 14 / wide, 1 - 6 / tall)}
+    display = plotting.plot_connectome(weights, centres, annotate=False, **own)
+    display.annotate(size=7)
+    patches = [one for view in display.axes.values() for one in view.ax.patches]
+    plt.setp(patches, linewidth=0.8)
+    if own["colorbar"]:
+        axis = figure.axes[-1].yaxis  # it came last, with its numbers at the left
+        axis.set(ticks_position="right", label_position="right", label_text=label)
+        locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+        axis.set(major_locator=locator, major_formatter="{x:.12g}")
+    figure.text(0.5, 1 - 2 / tall, title, fontsize=9, ha="center", va="top")
     return display
 
 
-@styled(**{"text.parse_math": True})  # powers of ten
+@styled()
 def plot_matrix(
     connectome: np.ndarray | pd.DataFrame,
     region_names: Sequence[str] | None = None,
@@ -123,10 +150,13 @@ def plot_matrix(
     norm = LogNorm(low, max(high, 1.01 * low)) if log else Normalize(low, high)
     axes = axes or new_axes(PAGE * 0.8, 120)
     image = axes.imshow(weights, cmap="viridis", norm=norm)
-    axes.figure.colorbar(image, ax=axes, shrink=0.8, pad=0.02, label=label)
+    by_decade = log and high > 4 * low
+    style: Any = {"ax": axes, "shrink": 0.8, "pad": 0.02, "format": "{x:.12g}"}
+    style["ticks"] = LogLocator(subs=(1, 2, 5)) if by_decade else MaxNLocator(6)
+    axes.figure.colorbar(image, label=label, **style).minorticks_off()
     names = (sides + lobe).to_numpy(str)[order]
     lobes = pd.Series(np.arange(len(names))).groupby(names, sort=False)
-    style: Any = {"color": "#777777", "linewidth": 0.4}
+    style = {"color": "#777777", "linewidth": 0.4}
     for end in lobes.max() + 0.5:
         axes.axhline(end, **style)
         axes.axvline(end, **style)

@@ -37,7 +37,9 @@ def test_the_matrix_is_ordered_by_hemisphere_and_lobe_by_name():
     block = np.where(weights == 0, np.nan, weights)[np.ix_(frontal, frontal)]
     n = len(frontal)
     np.testing.assert_array_equal(np.ma.filled(shown[:n, :n], np.nan), block)
-    assert ax.figure.axes[-1].get_ylabel() == "streamlines"
+    bar = ax.figure.axes[-1]
+    assert bar.get_ylabel() == "streamlines"
+    assert {"0.1", "1", "10"} <= {one.get_text() for one in bar.get_yticklabels()}
     order = np.random.default_rng(1).permutation(N_ROIS)
     named = pd.DataFrame(weights, ATLAS.names, ATLAS.names).iloc[order, order]
     again = plot_matrix(named, atlas=ATLAS)
@@ -67,7 +69,12 @@ def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
         sorted(centres[[a, b]][:, axes].round(3).tolist()) for axes in ([0, 1], [1, 2])
     ]
     figure = display.frame_axes.figure
-    assert figure.axes[-1].get_ylabel() == "streamlines"
+    figure.canvas.draw()
+    assert figure.get_size_inches()[0] * 25.4 == pytest.approx(180)
+    bar = figure.axes[-1]
+    assert bar.get_ylabel() == "streamlines"
+    assert bar.bbox.x1 < bar.yaxis.label.get_window_extent().x0  # and not on the brain
+    assert "20" in [one.get_text() for one in bar.get_yticklabels()]
     both = plot_connectome(weights, None, ATLAS, n_edges=30, display_mode="z")
     assert len(lines_of(both)) == 30
 
