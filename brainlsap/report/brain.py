@@ -1,11 +1,14 @@
 """One value per region drawn on cortex and subcortex, by region name."""
 
+import re
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +20,9 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Shape
 from matplotlib.patheffects import Normal, Stroke, withStroke
 from matplotlib.pyplot import get_cmap
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Affine2D
-from sklearn.isotonic import IsotonicRegression
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
@@ -40,8 +43,8 @@ DIVERGING = (  # as matplotlib's list of them, and nilearn's
 MOST_DOTS = 40
 SMALLEST, TALLEST, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
 """Smaller views stand on more lines; of many rows, of one, of colour bars; in mm."""
-HEAD, GAP, LETTER, LABEL, UPRIGHT = 6.0, 2.0, 1.35, 3.2, 21.0
-"""Of titles, between views, a letter of 7 points, labels, upright lines; in mm."""
+HEAD, GAP, LETTER, LABEL, STEP, UPRIGHT = 6.0, 2.0, 1.35, 3.2, 2.5, 21.0
+"""Of titles, between views, a letter of 7 points, labels, steps, upright lines; mm."""
 
 # Around a shape, which keeps all of its colour: black, and white on dark neighbours.
 OUTLINED = [Stroke(linewidth=2.6, foreground="white"), Stroke(linewidth=1.6), Normal()]
@@ -71,7 +74,7 @@ def plot_regions(
     width: float = PAGE,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
-    """Draw one value per region on cortex and subcortex: the seven-view figure.
+    r"""Draw one value per region on cortex and subcortex: the seven-view figure.
 
     On the inflated cortex (fsaverage5) colours are flat, so that each of them stands on
     the colour bar; the subcortex is lit from the viewer, and there it is the colour of
@@ -89,7 +92,8 @@ def plot_regions(
     atlas : str, Path or Atlas
         What :func:`brainlsap.atlas.load_atlas` takes.
     title : str, optional
-        Title of the figure.
+        Title of the figure; in it and in `colorbar_label` `$t_{38}$` is math (and
+        `\$` a dollar), in names it is not.
     cmap : str or Colormap, optional
         Colours, low to high; by default "viridis", and for values of both signs
         "RdBu_r". For these, the middle of any map that matplotlib or nilearn lists as
@@ -103,23 +107,25 @@ def plot_regions(
         False: colours and a bar for every map of several.
     views : "all", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
-        "medial right", "subcortex"; "lateral" and "medial" are both sides. Markers are
-        seen "dorsal", "posterior", "lateral left" and "lateral right". Where they would
-        be too small for their titles, they stand on several lines. "all" leaves out a
-        subcortex of which no region has a value, and the note says so.
+        "medial right", "subcortex"; "lateral" and "medial" are both sides, "cortex" is
+        all but the last. Markers are seen "dorsal", "posterior", "lateral left" and
+        "lateral right". Where they would be too small for their titles, they stand on
+        several lines. "all" leaves out a cortex or subcortex of which no region has a
+        value, and the note says so.
     colorbar_label : str or sequence of str, optional
         What the values are, with their unit; a sequence: of every map's own bar.
     outline : str, sequence of str, or mapping of str to str
         Regions with a thick outline, or ring around the marker; a mapping has a label
-        for each as well.
+        for each as well, above or below a view that shows the region.
     width : float
         In mm, from 60 to 400, such as 85 (one column of a journal) or 180 (two);
         letters keep their size. Rows are at most 140 mm tall: few views in a wide
         figure have white beside them.
     figure : Figure or SubFigure, optional
-        Where to draw, in place of `width`, on as many lines as make views largest;
-        beside axes, one of `fig.subfigures(1, 2)`. Size and what is said below of
-        files are then yours: `plt.rcParams["pdf.fonttype"] = 42`, `savefig(dpi=300)`.
+        Without axes. Where to draw, in place of `width`, on as many lines as make
+        views largest; beside axes, one of `fig.subfigures(1, 2)`. Size and what is said
+        below of files are then yours: `plt.rcParams["pdf.fonttype"] = 42`,
+        `savefig(dpi=300)`.
 
     Returns
     -------
@@ -137,20 +143,15 @@ def plot_regions(
     ParameterError
         If there is nothing to draw, or a value, view, limit or width cannot be used.
     """
-    if not (pd.api.types.is_number(width) and 60 <= width <= 400):
-        raise ParameterError(
-            "width must be a number from 60 to 400, in mm, such as 85 (one column of a "
-            f"journal) or 180 (two); got {width!r}."
-        )
-    if not isinstance(figure, Figure | SubFigure | None):
-        raise ParameterError("figure must be a Figure, or one of fig.subfigures(1, 2).")
+    size = _page_size(width, figure)
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     parts = [maps] if shared_scale else [maps[[name]] for name in maps]
     scales = [color_scale(part, cmap, vmin, vmax) for part in parts]
     asked = [outline] if isinstance(outline, str) else outline
     marked = asked if isinstance(asked, Mapping) else dict.fromkeys(asked, "")
-    labels = dict(zip(atlas.match(list(marked)).tolist(), marked.values(), strict=True))
+    places = atlas.match(list(marked)).tolist()
+    labels = dict(zip(places, map(str, marked.values()), strict=True))
     located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
     shown: dict[str, RegionPicture] = {}
     said: Any = colorbar_label or ""
@@ -158,19 +159,14 @@ def plot_regions(
     if len(bars) != len(scales):
         told = f"there are {len(bars)} for {len(scales)} colour bars"
         raise ParameterError(f"colorbar_label: {told} (shared_scale=False: one a map).")
-    page = maps, scales, (title or "", bars), width, figure
+    texts = _wrap(title or "", (size[0] - 4) * 7 / 9), bars
+    page = maps, scales, texts, size, figure
     # For want of width, small numbers as 2.5 with "1e-4" above.
     with styled(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces:
-            below = atlas.match(list(atlas.meshes()))
-            is_drawn = views != "all" or maps.iloc[below].notna().any(axis=None)
-            seen = [v for v in VIEWS if v != "subcortex" or (len(below) and is_drawn)]
-            if not is_drawn and len(below):
-                note = "No subcortical region has a value: the subcortex is not drawn."
+            seen, located, note = _surface_views(atlas, maps, views)
             shown = {v: raster.region_picture(atlas, v) for v in _views(views, seen)}
             drawing = _plot_views(page, atlas, shown, labels, SMALLEST)
-            cortex = [atlas.vertex_labels(side) for side in "LR"]
-            located = np.isin(np.arange(len(atlas)), np.concatenate([below, *cortex]))
         elif located.any():
             note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres; "
             note += "export_maps writes images, for nilearn's plot_stat_map."
@@ -191,17 +187,53 @@ def plot_regions(
             told = f"Not {what}: {', '.join(atlas.full_names[k] for k in places)}."
             warnings.warn(told, UserWarning, stacklevel=2)
             note = f"{note} {told}".strip()
-    drawing.note = note
+    drawing.note = f"{note} {getattr(drawing, 'note', '')}".strip()
     return drawing
+
+
+def _page_size(width: Any, figure: Any) -> Any:
+    """Return width and height of where to draw, in mm."""
+    if not (pd.api.types.is_number(width) and 60 <= width <= 400):
+        raise ParameterError(
+            "width must be a number from 60 to 400, in mm, such as 85 (one column of a "
+            f"journal) or 180 (two); got {width!r}."
+        )
+    if figure is None:
+        return width, np.inf
+    if not isinstance(figure, Figure | SubFigure) or figure.axes:
+        told = "beside axes one of fig.subfigures(1, 2); brains would cover its axes."
+        raise ParameterError(f"figure must be a Figure without axes, {told}")
+    size: Any = figure.bbox.size
+    return size / figure.get_figure(root=True).dpi / MM
+
+
+def _surface_views(atlas: Atlas, maps: pd.DataFrame, asked: Any) -> Any:
+    """Return the views that there are, which regions they show, and a note.
+
+    Of all views, those of the cortex or the subcortex are left out if no region there
+    has a value.
+    """
+    cortex = np.concatenate([atlas.vertex_labels(side) for side in "LR"])
+    below, places = atlas.match(list(atlas.meshes())), np.arange(len(atlas))
+    parts = {"cortex": np.isin(places, cortex), "subcortex": np.isin(places, below)}
+    there = [part for part in parts if parts[part].any()]
+    known = [part for part in there if maps[parts[part]].notna().any(axis=None)]
+    drawn = known if known and asked == "all" else there
+    blank = [part for part in there if part not in drawn]
+    note = "".join(f"No region of the {k} has a value: it is not drawn." for k in blank)
+    seen = [v for v in VIEWS if (v if v == "subcortex" else "cortex") in drawn]
+    return seen, parts["cortex"] | parts["subcortex"], note
 
 
 def _views(asked: str | Sequence[str], seen: list[str]) -> list[str]:
     """Return views by their full names."""
     names = [*seen, *(one.split()[0] for one in seen)]
     groups = {n: [v for v in seen if v.startswith(n)] for n in names} | {"all": seen}
-    views = [asked] if isinstance(asked, str) else asked
-    for view in views:
-        check_choice("views", view, groups)
+    if {*seen} <= {*VIEWS}:  # where cortex and subcortex are seen apart
+        groups["cortex"] = [view for view in seen if view != "subcortex"]
+    views: Any = [asked] if isinstance(asked, str) or not np.iterable(asked) else asked
+    for view in [*views] or [asked]:
+        check_choice("views", view, [*groups])
     return [one for view in views for one in groups[view]]
 
 
@@ -290,7 +322,8 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
         found[str(title)] = full
     for title in found.columns[np.isinf(found).any() | found.isna().all()]:
         at = found.index[np.isinf(found[title])].tolist()[:5] or "every region"
-        raise ParameterError(f"values {title}: no value, or an infinite one, in {at}.")
+        told = f"values of {title or 'the map'}"
+        raise ParameterError(f"{told}: no value, or an infinite one, in {at}.")
     return found
 
 
@@ -331,66 +364,93 @@ def _plot_views(
     `labels` are of the regions to outline. Views smaller than `smallest` stand on
     several lines; in a figure that is given, all do if that makes them larger.
     """
-    maps, scales, (title, _), width, figure = page
+    maps, scales, (title, bars), (width, height), figure = page
+    smallest = smallest if figure is None else np.inf
     drawn = sorted({k for p in pictures.values() for k in p.centres})
     any_grey = maps.iloc[drawn].isna().any(axis=None)
-    marks, height, n = _label_table(pictures, labels), np.inf, len(pictures)
-    if figure is not None:
-        width, height = figure.bbox.size / figure.get_figure(root=True).dpi / MM
-        smallest = np.inf
-    what = page, pictures, marks, (width, height), any_grey
-    found = [_arrange(per_line, *what) for per_line in (n, (n + 1) // 2, 2)]
-    best = max(found, key=lambda one: min(one[0], smallest))
-    unit, needed, left, long, names, bars, views, rows = best
+    top = 2 + bool(title) * (1 + 4.0 * (1 + title.count("\n")))
+    names = [_wrap(name, UPRIGHT) for name in maps]
+    bars = [_wrap(label, UPRIGHT + 3) for label in bars]
+    left, right = _margins(names, bars, scales)
+    right = max(right, 18.0 * any_grey)
+    marks, room = _label_table(pictures, labels), (width - left - right, height - top)
+    splits = [_lines(pictures, n) for n in range(len(pictures), 0, -1)]
+    what = pictures, marks, maps.shape[1], room
+    # of every number of lines, the split whose longest line has fewest views
+    found = [_arrange(x, *what) for x in {one[-1]: one for one in splits}.values()]
+    best = max(found, key=lambda one: (one.fits, min(one.unit, smallest)))
+    unit, long, views, rows = best.unit, best.long, best.views, best.rows
+    needed = top + best.height
     if figure is None:
         figure, height = new_figure(width, needed), needed
-    size, start = np.array([width, height] * 2), (height + needed) / 2 - 5 * bool(title)
+    left += (width - left - right - long) / 2
+    size, start = np.array([width, height] * 2), (height + needed) / 2 - top + 2
     for row in rows.itertuples():
-        title_of_map, y, seen = maps.columns[row.map], start - row.bottom, {}
+        title_of_map, y = maps.columns[row.map], start - row.bottom
+        edges = y - row.foot - 0.6, y + unit * row.tall + 0.6
         colors = region_colors(maps[title_of_map], scales[row.map % len(scales)])
         for view in views[views["line"] == row.line].itertuples():
             rise = unit * (row.tall - view.tall) / 2
             box = left + view.x, y + rise, unit * view.wide, unit * view.tall
-            axes = seen[view.Index] = figure.add_axes(box / size, label=view.Index)
+            axes = figure.add_axes(box / size, label=view.Index)
             axes.set_axis_off()
             gid = "-".join(f"{title_of_map}.{view.Index}".strip(".").split())
             _draw_view(atlas, axes, pictures[view.Index], gid, colors, labels.keys())
             for x, letter in enumerate(view.letters):
                 style: Any = {"ha": ("left", "right")[x], "va": "top"}
                 axes.text(x, 0, letter, transform=axes.transAxes, **style)
+            for some in best.labels[view.Index]:
+                _write_labels(some, axes, left, edges, size)
             if row.titled:
                 style = {"pad": 3 + (rise + row.room) * 72 * MM, "fontsize": 7}
                 axes.set_title(view.Index.capitalize(), **style)
-        frame = left, left + long, y - row.foot, y + unit * row.tall
-        _write_labels(marks[marks["view"].isin(seen)], seen, frame, size)
     ends = {"top": "min", "bottom": "max"}
     middles = rows.groupby("map").agg(ends).mean(axis=1)
     for name, middle in zip(names, middles, strict=True):
         at = (left - 2 - 1.5 * name.count("\n")) / width, (start - middle) / height
         figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
     spans = rows.groupby(rows["map"] % len(scales)).agg(ends).to_numpy()
-    for scale, label, (top, bottom) in zip(scales, bars, spans, strict=True):
-        tall = min(TALLEST_BAR, bottom - top - 5 * any_grey)
-        middle = start - (top + bottom - 5 * any_grey) / 2
+    for scale, label, (upper, lower) in zip(scales, bars, spans, strict=True):
+        tall = min(TALLEST_BAR, lower - upper - 5 * any_grey)
+        middle = start - (upper + lower - 5 * any_grey) / 2
         box = left + long + 2, middle - tall / 2, 2.3, tall
         cax = figure.add_axes(box / size, label="colour bar")
         _color_bar(cax, scale, label, tall, any_grey)
-    figure.text(0.5, 1 - 2 / height, title, fontsize=9, ha="center", va="top")
+    style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
+    figure.text(0.5, (start + top - 4) / height, title, **style)
+    told = "Titles or labels are wider than views: fewer or shorter, or more room."
+    figure.note = "" if best.fits else told
     return figure
 
 
-def _arrange(
-    per_line: int, page: Any, pictures: Any, marks: Any, size: Any, any_grey: bool
-) -> tuple[Any, ...]:
-    """Return a layout for so many views on a line, in mm, and down from the top.
+def _margins(names: Any, bars: Any, scales: Any) -> tuple[float, float]:
+    """Return the mm that names of maps take at the left, and bars at the right."""
+    left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
+    ticks = [_ticks(TALLEST_BAR).tick_values(*one.get_clim()) for one in scales]
+    letters = max(len(f"{tick:g}") for tick in np.concatenate(ticks).round(12))
+    beside = max(3.0 * (bool(one) + one.count("\n") + _is_short(one)) for one in bars)
+    return left, 14 + LETTER * max(0, letters - 4) + beside
 
-    The height of views of height 1, and of all; where lines begin and how long they
-    are; names of maps and labels of bars, broken; a table of views, and one of the
-    lines of every map.
+
+def _lines(views: Iterable[str], per_line: int) -> tuple[int, ...]:
+    """Return on which line each view stands; left and right of a pair are together."""
+    lines: list[int] = []
+    for _, pair in groupby(views, lambda view: view.split()[0]):
+        n, last = len([*pair]), lines[-1] if lines else 0
+        is_full = lines and lines.count(last) + n > per_line
+        lines += [last + bool(is_full)] * n
+    return tuple(lines)
+
+
+def _arrange(line: Any, pictures: Any, marks: Any, n_maps: int, most: Any) -> Any:
+    """Return a layout for views on these lines, at most so wide and tall; in mm.
+
+    `unit` is the height of views of height 1, `height` that of all lines, `long` their
+    length; `rows` are the lines of every map, down from the top; `labels` those above
+    and below every view; every title and label `fits`, or not.
     """
-    maps, scales, (title, bars), *_ = page
     sides = [[side for side, _ in VIEWS.get(v, VIEWS["dorsal"])[0]] for v in pictures]
-    views = pd.DataFrame({"line": np.arange(len(sides)) // per_line}, index=[*pictures])
+    views = pd.DataFrame({"line": line}, index=[*pictures])
     views["tall"] = [0.8 if view.startswith(SIDEWAYS) else 1.0 for view in pictures]
     views["wide"] = views["tall"] * [p.width / p.height for p in pictures.values()]
     views["gap"] = GAP + 3.0 * (views.index == "subcortex")
@@ -398,37 +458,62 @@ def _arrange(
     views["foot"] = 2.0 * views["letters"].astype(bool)
     kinds = {"tall": "max", "wide": "sum", "gap": "sum", "foot": "max"}
     lines = views.groupby("line").agg(kinds)
-    largest = max(TALLEST, TALLEST_ROW / (len(lines) * maps.shape[1]))
-    names = [_wrap(name, UPRIGHT) for name in maps]
-    bars = [_wrap(label, UPRIGHT + 3) for label in bars]
-    left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
-    ticks = [_ticks(TALLEST_BAR).tick_values(*one.get_clim()) for one in scales]
-    letters = max(len(f"{tick:g}") for tick in np.concatenate(ticks).round(12))
-    beside = 3.0 * max(bool(label) + label.count("\n") for label in bars)
-    right = max(14 + LETTER * max(0, letters - 4) + beside, 18.0 * any_grey)
-    unit = min(largest, *((size[0] - left - right - lines["gap"]) / lines["wide"]))
-    long = (unit * lines["wide"] + lines["gap"]).max()
-    of_line = marks.groupby([marks["view"].map(views["line"]), "side"])["width"]
-    n = of_line.agg(_n_rows, long).unstack().reindex(lines.index, columns=[1, -1])
-    n = n.fillna(0).to_numpy(float)
-    lines[["room", "below"]] = LABEL * n + 0.8 * (n > 0)
-    rows = pd.concat([lines] * len(names), keys=range(len(names)), names=["map"])
-    rows = rows.reset_index()
-    rows["titled"] = (rows["map"] == 0) | (len(lines) > 1)
-    fixed = rows["room"] + rows["foot"] + rows["below"]
-    fixed += np.where(rows["titled"], HEAD, 2)
-    rest = 2 + 5 * bool(title)
-    unit = min(unit, (size[1] - rest - fixed.sum()) / rows["tall"].sum())
-    end = (fixed + unit * rows["tall"]).cumsum()
-    rows["bottom"] = end - rows["foot"] - rows["below"]
+    titles = [_length(view) + 1 for view in pictures]
+    unit = max(TALLEST, TALLEST_ROW / (len(lines) * n_maps))
+    unit = min(unit, *((most[0] - lines["gap"]) / lines["wide"]))
+    for _ in range(3):  # less tall views are less wide, and leave labels less room
+        columns = np.maximum(unit * views["wide"] + views["gap"], titles)
+        of_line = columns.groupby(views["line"])
+        longest = of_line.sum().max()
+        long = min(longest, most[0])
+        columns += (long - of_line.transform("sum")) / of_line.transform("size")
+        end = columns.groupby(views["line"]).cumsum()
+        spare = columns - unit * views["wide"] - views["gap"]
+        views["x"] = end - spare / 2 - unit * views["wide"]
+        lines[["room", "below"]], fits = 0.0, longest <= most[0] + 0.1
+        labels: Any = {view: [] for view in pictures}
+        for (view, side), some in marks.groupby(["view", "side"]):
+            at = views.at[view, "x"] + unit * views.at[view, "wide"] * some["x"]
+            begin = end[view] - columns[view] + 1
+            placed = _place_labels(some.assign(at=at), begin, end[view])
+            labels[view].append(placed)
+            fits &= placed["fits"].all()
+            where = views.at[view, "line"], "room" if side > 0 else "below"
+            need = LABEL * placed["top"].max() + 0.8
+            lines.loc[where] = max(lines.loc[where], need)
+        rows = pd.concat([lines] * n_maps, keys=range(n_maps), names=["map"])
+        rows = rows.reset_index()
+        rows["titled"] = (rows["map"] == 0) | (len(lines) > 1)
+        fixed = rows["room"] + rows["foot"] + rows["below"]
+        fixed += np.where(rows["titled"], HEAD, 2)
+        bottom = (fixed + unit * rows["tall"]).cumsum()
+        if bottom.iat[-1] <= most[1] + 0.1:
+            break
+        unit = max(1.0, (most[1] - fixed.sum()) / rows["tall"].sum())
+    rows["bottom"] = bottom - rows["foot"] - rows["below"]
     rows["top"] = rows["bottom"] - unit * rows["tall"]
-    widths = unit * views["wide"] + views["gap"]
-    of_line = widths.groupby(views["line"])
-    long = of_line.sum().max()
-    widths += (long - of_line.transform("sum")) / (1 + of_line.transform("size"))
-    views["x"] = widths.groupby(views["line"]).cumsum() - unit * views["wide"]
-    left += (size[0] - left - long - right) / 2
-    return unit, rest + end.iloc[-1], left, long, names, bars, views, rows
+    found = {"unit": unit, "height": bottom.iat[-1], "long": long, "views": views}
+    return SimpleNamespace(**found, rows=rows, labels=labels, fits=fits)
+
+
+def _place_labels(some: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
+    """Place labels of a view between two ends, each from its line to the right.
+
+    Those of regions farther to the right stand nearer to the view, so that lines to
+    the others pass them at the left.
+    """
+    some = some.sort_values("at")
+    step = STEP * np.arange(len(some))
+    room = end - begin - step
+    text = [_wrap(*one) for one in zip(some["text"], room - LETTER, strict=True)]
+    wide = np.array([max(map(_length, one.split("\n"))) + 1 for one in text])
+    x = np.minimum(some["at"], end - wide).to_numpy() - step
+    x = np.minimum.accumulate(x[::-1])[::-1].clip(min=begin) + step
+    up, top = np.zeros((2, len(some)))
+    for k in reversed(range(len(some))):
+        up[k] = max(top[k + 1 :][x[k + 1 :] < x[k] + wide[k]], default=0)
+        top[k] = up[k] + 1 + text[k].count("\n")
+    return some.assign(text=text, at=x, up=up, top=top, fits=wide <= room)
 
 
 def _ticks(long: float) -> MaxNLocator:
@@ -439,6 +524,9 @@ def _ticks(long: float) -> MaxNLocator:
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
     cax.figure.colorbar(scale, cax=cax, ticks=_ticks(long), label=label)
+    cax.yaxis.label.set_parse_math(True)
+    if _is_short(label):  # upright: a turned "t" looks like a plus
+        cax.yaxis.label.set(rotation=0, ha="left", va="center")
     cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
@@ -468,9 +556,9 @@ def _draw_view(
     if picture.shade is not None:
         axes.imshow(picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
     style = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
-    is_small = axes.bbox.height / axes.figure.dpi < 16 * MM
-    words = ("lat.", "med.") if is_small else SIDEWAYS[:2]
-    for k, word in enumerate(words if view == "subcortex" else ()):
+    tall = axes.bbox.height / axes.figure.dpi / MM * (view == "subcortex")
+    words = SIDEWAYS[:2] if tall > 18 else ("lat.", "med.") if tall > 9 else ()
+    for k, word in enumerate(words):
         axes.text(-0.01, 0.75 - k / 2, word, **style)
 
 
@@ -489,7 +577,7 @@ def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
 
 
 def _label_table(pictures: Any, labels: Any) -> pd.DataFrame:
-    """Return every label with its width, in mm, and the spot that it is of.
+    """Return every label with the spot that it is of.
 
     A region is labelled in the view that shows most of it; views from the side are
     known best, and count double. x and y are shares of the view.
@@ -502,42 +590,24 @@ def _label_table(pictures: Any, labels: Any) -> pd.DataFrame:
         one = pictures[view]
         x, y = np.divide(one.centres[place], (one.width, one.height))
         side = 1 if y > 0.5 or view == "subcortex" else -1
-        rows.append((view, text, (len(text) + 2) * LETTER, x, y, side))
-    return pd.DataFrame(rows, columns=["view", "text", "width", "x", "y", "side"])
-
-
-def _n_rows(widths: pd.Series, long: float) -> int:
-    """Return how many rows of so many mm labels need."""
-    return int(np.ceil(1.1 * widths.sum() / long))
+        rows.append((view, text, x, y, side))
+    return pd.DataFrame(rows, columns=["view", "text", "x", "y", "side"])
 
 
 def _write_labels(
-    marks: pd.DataFrame, axes: Mapping[str, Any], box: tuple[float, ...], size: Any
+    some: pd.DataFrame, axes: Any, left: float, edges: Any, size: Any
 ) -> None:
-    """Write labels above and below a line of views, side by side; all in mm."""
-    left, right, *edges = box
-    seen = [axes[view].get_position() for view in marks["view"]]
-    at = [size[0] * (p.x0 + p.width * x) for p, x in zip(seen, marks["x"], strict=True)]
+    """Write labels above or below a view, whose edges are given; all in mm."""
     line: Any = {"arrowstyle": "-", "linewidth": 0.6, "path_effects": HALO}
-    style: Any = {"ha": "center", "bbox": {"fc": "white", "ec": "none", "pad": 0.5}}
+    style: Any = {"bbox": {"fc": "white", "ec": "none", "pad": 0.5}}
     style |= {"xycoords": "axes fraction", "textcoords": "subfigure fraction"}
-    for step, some in marks.assign(at=at).sort_values("at").groupby("side"):
-        n, wide = _n_rows(some["width"], right - left), some["width"]
-        # of several rows, lines of the far ones go straight between labels of the near
-        both = wide.rolling(2)
-        apart = (both.max() if n > 1 else both.sum()) / 2
-        begin = apart.fillna(wide.iloc[0] / 2).cumsum().to_numpy()
-        last = max(left, right - begin[-1] - wide.iloc[-1] / 2)
-        fit = IsotonicRegression(y_min=left, y_max=last).fit_transform
-        x = (begin + fit(np.arange(len(some)), some["at"] - begin)) / size[0]
-        style["va"] = "bottom" if step > 0 else "top"
-        line["relpos"] = 0.5, 0.5 - step / 2
-        for k, one in enumerate(some.itertuples()):
-            near, to = edges[step > 0] + 0.6 * step, axes[one.view]
-            bend = partial(_bent, to.figure.transSubfigure, (x[k], near / size[1]))
-            place = x[k], (near + step * LABEL * (k % n)) / size[1]
-            style["arrowprops"] = {**line, "connectionstyle": bend}
-            to.annotate(one.text, (one.x, one.y), place, **style)
+    for one in some.itertuples():
+        x, near = (left + one.at) / size[0], edges[one.side > 0]
+        bend = partial(_bent, axes.figure.transSubfigure, (x, near / size[1]))
+        line |= {"relpos": (0, 0.5 - one.side / 2), "connectionstyle": bend}
+        style["va"] = "bottom" if one.side > 0 else "top"
+        place = x, (near + one.side * LABEL * one.up) / size[1]
+        axes.annotate(one.text, (one.x, one.y), place, arrowprops={**line}, **style)
 
 
 def _bent(transform: Any, middle: Any, start: Any, end: Any, **_: Any) -> Shape:
@@ -545,14 +615,26 @@ def _bent(transform: Any, middle: Any, start: Any, end: Any, **_: Any) -> Shape:
     return Shape([start, transform.transform(middle), end])
 
 
+def _is_short(label: str) -> bool:
+    """Return whether a label has three letters at most, in math each sign as one."""
+    return len(re.sub(r"(\\)[a-z]+|[${}^_]", r"\1", label)) <= 3
+
+
+def _length(text: str) -> float:
+    """Return how many mm a line of 7 points is long, and the dot behind it."""
+    return TextPath((0, 0), f"{text}.", 7).vertices[:, 0].max() / (72 * MM)
+
+
 def _wrap(text: str, width: float) -> str:
-    """Break a text into lines of at most so many mm."""
-    return textwrap.fill(text, max(8, int(width / LETTER)), break_long_words=False)
+    """Break a text into lines of at most so many mm, but none within its math."""
+    text = re.sub(r"\$[^$]*\$", lambda math: math[0].replace(" ", "\0"), text)
+    most = max(8, int(width / LETTER))
+    return textwrap.fill(text, most, break_long_words=False).replace("\0", " ")
 
 
 def _plot_dots(page: Any) -> Any:
     """Draw a dot a region in the order of the first map, one column a map."""
-    maps, scales, (title, bars), width, figure = page
+    maps, scales, (title, bars), (width, _), figure = page
     table = maps.dropna(how="all").sort_values(maps.columns[0], kind="stable")
     n, half = len(table) - MOST_DOTS, MOST_DOTS // 2
     if n > 0:
@@ -572,7 +654,7 @@ def _plot_dots(page: Any) -> Any:
         if values.min() < 0 < values.max():
             axes.axvline(0, color=LINE, linewidth=0.5)
         bare(axes)
-        axes.set_xlabel(bars[k] if len(bars) > 1 else "")
-    figure.suptitle(title, fontsize=9)
-    figure.supxlabel(bars[0] if len(bars) == 1 else "", fontsize=7)
+        axes.set_xlabel(bars[k] if len(bars) > 1 else "", parse_math=True)
+    figure.suptitle(title, fontsize=9, parse_math=True)
+    figure.supxlabel(bars[0] if len(bars) == 1 else "", fontsize=7, parse_math=True)
     return figure

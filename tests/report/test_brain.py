@@ -130,9 +130,12 @@ def test_maps_share_one_scale_of_colors_and_the_bar_says_what_is_beyond():
     assert bar._colorbar.extend == "max"
     assert len(shapes_of(figure, "dorsal")) == 2
     assert {"first", "second", "Dorsal"} <= set(words_of(figure))
-    how = {"shared_scale": False, "colorbar_label": ["SUVR", "z"]}
+    how = {"shared_scale": False, "colorbar_label": ["SUVR", "$t_{38}$"]}
     bars = axes_of(plot_regions(maps, ATLAS, views="dorsal", **how), "colour bar")
-    assert [one.get_ylabel() for one in bars] == ["SUVR", "z"]
+    labels = [one.yaxis.label for one in bars]
+    assert [one.get_text() for one in labels] == ["SUVR", "$t_{38}$"]
+    assert [one.get_rotation() for one in labels] == [90, 0]  # a turned t is a plus
+    assert labels[1].get_parse_math()
 
 
 def test_signed_values_diverge_about_zero_and_one_limit_is_mirrored():
@@ -172,7 +175,12 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert "no value" in words_of(figure)
     figure = plot_regions(draw_values().filter(like="ctx"), ATLAS)
     assert "no value" not in words_of(figure)
-    assert "the subcortex is not drawn" in figure.note
+    assert "of the subcortex has a value: it is not drawn" in figure.note
+    below = plot_regions({"Left-Putamen": 1.0}, ATLAS)
+    assert [ax.get_label() for ax in below.axes] == ["subcortex", "colour bar"]
+    assert "of the cortex has a value: it is not drawn" in below.note
+    cortex = plot_regions(values, ATLAS, views="cortex")
+    assert [ax.get_label() for ax in cortex.axes[:-1]] == [*VIEWS][:-1]
     assert not axes_of(figure, "subcortex")
     assert axes_of(plot_regions(draw_values(), ATLAS), "subcortex")
 
@@ -235,10 +243,36 @@ def test_a_journals_figure_has_its_width_ids_and_labels(tmp_path):
         assert f'.{name}"' in told
     assert 'id="lateral-left.ctx_lh_S_central"' in told
     assert ">Lateral left</text>" in told
-    whole = plt.figure(figsize=(6, 3))
-    part = whole.subfigures(1, 2)[1]
-    assert plot_regions(draw_values(), ATLAS, views="lateral", figure=part) is part
-    assert len(whole.get_axes()) == 3
+    whole = plt.figure(figsize=(180 / 25.4, 60 / 25.4))
+    part = whole.subfigures(1, 3)[1]
+    assert plot_regions(draw_values(), ATLAS, figure=part) is part
+    whole.canvas.draw()
+    titles = [ax.title.get_window_extent() for ax in part.axes[:-1]]
+    assert not any(a.overlaps(b) for a, b in combinations(titles, 2))
+    with pytest.raises(ParameterError, match="without axes"):
+        plot_regions(draw_values(), ATLAS, figure=part)
+
+
+@pytest.mark.parametrize("width", [85, 180])
+def test_labels_stand_above_or_below_their_own_view(width):
+    outline = {"lh_G_precuneus": "Precuneus (posteromedial cortex)", "lh_G_cuneus": 3}
+    outline |= {"lh_S_parieto_occipital": "POS", "lh_G_cingul-Post-dorsal": "dPCC"}
+    figure = plot_regions(draw_values(), ATLAS, width=width, outline=outline)
+    figure.canvas.draw()
+    assert not figure.note
+    *views, _ = figure.axes
+    labels = [(ax, one) for ax in views for one in ax.texts if hasattr(one, "xy")]
+    assert len(labels) == 4
+    for ax, label in labels:
+        box = Text.get_window_extent(label)
+        beside = [one.bbox for one in views if one is not ax]
+        for one in (
+            one for one in beside if one.y0 < ax.bbox.y1 and ax.bbox.y0 < one.y1
+        ):
+            assert box.x1 <= one.x0 or one.x1 <= box.x0, label
+    outline = {"lh_G_precuneus": "a" * 60}
+    told = plot_regions(draw_values(), ATLAS, width=width, outline=outline).note
+    assert "labels are wider than views" in told
 
 
 @pytest.mark.parametrize("atlas", [None, without_surfaces()], ids=["cortex", "own"])
@@ -246,13 +280,16 @@ def test_a_journals_figure_has_its_width_ids_and_labels(tmp_path):
 def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, atlas):
     maps = {"A model": draw_values(), "Another, of a long name": draw_values(seed=1)}
     atlas, label = atlas or ATLAS, "regional uptake of the tracer (SUVR)"
-    options = {"title": "T", "colorbar_label": label, "width": width}
+    title = "A title $t_{38}$ of a figure that is longer than even two columns: " * 2
+    options = {"title": title, "colorbar_label": label, "width": width}
     figure = plot_regions(maps, atlas, **options)
     assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width)
     figure.canvas.draw()
     page = figure.bbox
     texts = [t for ax in figure.axes for t in [*ax.texts, ax.title] if t.get_text()]
     texts += [one for one in figure.texts if one.get_text()]
+    left, right = (axes_of(figure, f"lateral {side}")[0] for side in ("left", "right"))
+    assert left.bbox.y0 == right.bbox.y0  # on one line
     (bar,) = axes_of(figure, "colour bar")
     low, high = bar.get_ylim()
     ticks = [t for t in bar.get_yticklabels() if low <= t.get_position()[1] <= high]
@@ -275,11 +312,16 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
         ({"values": [1.0, 2.0]}, ParameterError, "by the region's name"),
         ({"values": {"lh_S_central": "much"}}, ParameterError, "must be numbers"),
         ({"values": {"lh_S_central": np.inf}}, ParameterError, "infinite"),
-        ({"values": {"lh_S_central": np.nan}}, ParameterError, "no value"),
+        (
+            {"values": {"lh_S_central": np.nan}},
+            ParameterError,
+            "values of the map: no value",
+        ),
         ({"values": draw_values().reset_index()}, ParameterError, "set_index"),
         ({"figure": plt.Axes}, ParameterError, "fig.subfigures"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
-        ({"views": ["top"]}, ParameterError, "dorsal"),
+        *(({"views": x}, ParameterError, "dorsal") for x in (["top"], [], 3)),
+        ({"atlas": None}, ParameterError, "atlas must be one of"),
         ({"colorbar_label": ["a", "b"]}, ParameterError, "2 for 1 colour bars"),
         ({"width": 59}, ParameterError, r"60 to 400, in mm, such as 85 .* or 180"),
         *(({"width": x}, ParameterError, "in mm") for x in (401, np.nan, "180", None)),
