@@ -457,20 +457,22 @@ RESULTS  folder that run wrote
 --title TEXT  heading of the page
 --export FOLDER  write maps of the scales there: GIFTI, TSV
 --parcellation IMAGE  also write NIfTI maps in its space
---tables FOLDER  write every table there for manuscripts: LaTeX, Markdown"""
+--tables FOLDER  write every table there for manuscripts: LaTeX, Markdown
+--figures FOLDER  write every figure there for manuscripts: PDF"""
 )
 def report(results: str, **how: Any) -> None:
-    """Make a report anew, or export its maps or tables."""
+    """Make a report anew, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
-    export, tables = how.pop("export", None), how.pop("tables", None)
     image, out = how.pop("parcellation", None), how.pop("out", results)
-    if export is not None:
-        files = brainlsap.report.export_maps(evaluation, export, parcellation=image)
-        print(f"Maps: {export} ({len(files)} files)")
-    if tables is not None:
-        files = brainlsap.report.write_tables(evaluation, tables)
-        print(f"Tables: {tables} ({len(files)} files)")
-    if export is None and tables is None:
+    export_maps = partial(brainlsap.report.export_maps, parcellation=image)
+    tables, figures = brainlsap.report.write_tables, brainlsap.report.write_figures
+    exports = {"export": export_maps, "tables": tables, "figures": figures}
+    asked = {option: how.pop(option) for option in exports if option in how}
+    for option, folder in asked.items():
+        names = ", ".join(path.name for path in exports[option](evaluation, folder))
+        what = option.replace("export", "maps").capitalize()
+        print(f"{what}: {folder} ({names})")
+    if not asked:
         print(f"Report: {brainlsap.write_report(evaluation, Path(out), **how)}")
 
 

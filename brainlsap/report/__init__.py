@@ -12,7 +12,8 @@ _NAMES = {
     "methods": "headline methods_text",
     "plots": "plot_calibration plot_confusion plot_directions plot_roc plot_scales "
     "plot_scores plot_training",
-    "report": "check_results_folder read_results write_report write_tables",
+    "report": "check_results_folder read_results write_figures write_report "
+    "write_tables",
     "tables": "audit_table class_differences class_rate_table common_region_table "
     "comparison_table demographics_table direction_table fit_table "
     "interval_table region_table score_table table_text unusual_scans_table",

@@ -22,10 +22,11 @@ from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import SCORES, Evaluation, rank_regions
 from brainlsap.exceptions import ParameterError
-from brainlsap.files import fill_folder, lock_folder
+from brainlsap.files import fill_folder, lock_folder, replace_when_whole
 from brainlsap.report.tables import audit_table, feature_text, table_text
 
-__all__ = ["check_results_folder", "read_results", "write_report", "write_tables"]
+__all__ = ["check_results_folder", "read_results", "write_figures"]
+__all__ += ["write_report", "write_tables"]
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"
@@ -228,15 +229,42 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     from brainlsap.report.brain import find_atlas
     from brainlsap.report.page import report_tables
 
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    evaluation = _completed(evaluation, None, None)
+    folder, evaluation = Path(folder), _completed(evaluation, None, None)
     scans, written = evaluation.cohort.table, []
     codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)
     tables = report_tables(evaluation, find_atlas(evaluation), codes, clean)
     for (name, frame), style in product(tables.items(), ("latex", "markdown")):
         written.append(folder / f"{name}.{'tex' if style == 'latex' else 'md'}")
-        written[-1].write_text(table_text(frame, style), "utf-8")
+        with replace_when_whole(written[-1]) as partial:
+            partial.write_text(table_text(frame, style), "utf-8")
+    return written
+
+
+def write_figures(evaluation: Evaluation, folder: str | Path) -> list[Path]:
+    """Write every figure of a report for manuscripts: PDF, text as text.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        As of :func:`read_results`.
+    folder : str or Path
+        Made if need be; files of these names are replaced.
+
+    Returns
+    -------
+    list of Path
+    """
+    from matplotlib.pyplot import close
+
+    from brainlsap.report.brain import find_atlas
+    from brainlsap.report.page import report_figures
+
+    evaluation, written = _completed(evaluation, None, None), []
+    for name, figure in report_figures(evaluation, find_atlas(evaluation)).items():
+        written.append(Path(folder, f"{name}.pdf"))
+        with replace_when_whole(written[-1]) as partial:
+            figure.savefig(partial)
+        close(figure)
     return written
 
 

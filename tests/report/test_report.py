@@ -19,6 +19,7 @@ from brainlsap.report import (
     check_results_folder,
     page,
     read_results,
+    write_figures,
     write_report,
     write_tables,
 )
@@ -117,6 +118,11 @@ def test_tables_for_manuscripts(written, tmp_path):
     assert latex.startswith("\\begin{tabular}")
     assert "linear SVM & " in latex
     assert not NAMES.search((tmp_path / "tables" / "quality.md").read_text("utf-8"))
+    figures = write_figures(read_results(written), tmp_path / "figures")
+    drawn = {one.stem for one in (written / "report" / "figures").iterdir()}
+    assert {one.stem for one in figures} == drawn
+    assert sorted((tmp_path / "figures").iterdir()) == sorted(figures)
+    assert all(one.read_bytes().startswith(b"%PDF") for one in figures)
 
 
 def test_names_are_escaped(make_evaluation, tmp_path):
