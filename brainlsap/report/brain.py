@@ -263,8 +263,7 @@ def plot_scales_at_quarters(
     Returns
     -------
     Figure
-        One row a share of training, on one scale of colours; start and end alone where
-        training hardly changed any scale, as its `note` says then.
+        One row a share of training, on one scale of colours.
 
     Raises
     ------
@@ -275,17 +274,10 @@ def plot_scales_at_quarters(
     model = model or next(iter(having), "none")
     check_choice("model with scales during training", model, having)
     table = scales_in_training(evaluation, model)
-    change = np.ptp(table, axis=1).max()
-    is_still = change < 0.1 * np.ptp(table)  # of all colours: hardly seen
-    maps = table.iloc[:, [0, -1]] if is_still else table
-    maps = maps.rename(columns=lambda share: QUARTERS.get(share, f"{share:.0%}"))
+    maps = table.rename(columns=lambda share: QUARTERS.get(share, f"{share:.0%}"))
     options = {"colorbar_label": "relative heat scale", **options}
     atlas = atlas or find_atlas(evaluation) or evaluation.cohort.atlas_name
-    figure: Any = plot_regions(maps, atlas, **options)
-    if is_still:
-        told = f"Training changed no relative scale by more than {change:.2g}: quarters"
-        figure.note = f"{told} between start and end are left out. {figure.note}"
-    return figure
+    return plot_regions(maps, atlas, **options)
 
 
 def find_atlas(evaluation: Evaluation) -> Atlas | None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import methods as texts
@@ -77,7 +77,10 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
             figures["brain"] = plot_regions(shown, atlas, **how)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
-            if atlas is not None:
+            first = evaluation.scales.query("share < 1")["model"].iloc[0]
+            # of scales that stay where they began, all quarters look alike
+            is_moved = rank_regions(evaluation, first)["moved"].mean() >= 0.5
+            if atlas is not None and is_moved:
                 figures["quarters"] = plot_scales_at_quarters(evaluation, atlas)
     return figures
 

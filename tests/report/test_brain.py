@@ -402,11 +402,5 @@ def test_scales_at_quarters_do_not_depend_on_where_folds_began(make_evaluation):
     (bar,) = axes_of(figures[0], "colour bar")
     assert bar.get_ylim()[1] >= highest
     assert "no value" in words_of(figures[0])  # the region that was not measured
-    learned = one.scales.query("share == 1 and start == 'mean'")
-    quarters = [learned.assign(share=share) for share in (0.0, 0.25, 0.5, 1.0)]
-    other = dataclasses.replace(one, scales=pd.concat(quarters))
-    still = plot_scales_at_quarters(other, views=view)
-    assert len(shapes_of(still, view)) == 2
-    assert "quarters between start and end are left out" in still.note
     with pytest.raises(ParameterError, match="one of 'Exact', 'LSAP-C'; got 'SVM'"):
         plot_scales_at_quarters(one, model="SVM")
