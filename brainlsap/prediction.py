@@ -90,14 +90,14 @@ def fit_model(
 
 
 def read_people(
-    model: LSAPClassifier, folder: str | Path | None = None, **options: Any
+    model: LSAPClassifier | str | Path, folder: str | Path | None = None, **options: Any
 ) -> Cohort:
     """Read people to predict, in the way in which those of the fit were read.
 
     Parameters
     ----------
-    model : LSAPClassifier
-        From :func:`brainlsap.model.load_model`.
+    model : LSAPClassifier, str or Path
+        From :func:`brainlsap.model.load_model`, or its file.
     folder : str or Path, optional
         Of the study, or a cohort's file (.h5). No label is needed. None for arrays.
     **options
@@ -117,6 +117,7 @@ def read_people(
     CohortError
         Where the folder cannot be read.
     """
+    model = load_model(model) if isinstance(model, str | Path) else model
     origin, shared = model.origin_, model.shared_connectome_
     wanted = dict(origin.reading)
     if folder is not None and Path(folder).suffix == ".h5":

@@ -40,6 +40,11 @@ MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
 """Fewer classes out of five stages: each new class in order, and what it merges."""
 
 
+CALLED = {"folds": "cv", "n_folds": "cv", "model": "models"}
+CALLED |= {"permutations": "n_permutations", "repeats": "n_repeats"}
+"""What the command, or habit, calls arguments of :func:`run_study`."""
+
+
 def run_study(
     cohort: Cohort,
     out: str | Path,
@@ -141,8 +146,8 @@ def run_study(
     'LSAP-C'
     """
     check_cohort_given(cohort)
-    if not settings.keys().isdisjoint(("folds", "n_folds")):
-        raise ParameterError("run_study takes folds, or their number, as cv=.")
+    for name in settings.keys() & CALLED:
+        raise ParameterError(f"run_study takes {name}= as {CALLED[name]}=.")
     results = check_results_folder(out)
     cohort = merge_classes(cohort, merged_classes)
     own = models if isinstance(models, Mapping) else {}

@@ -132,7 +132,8 @@ class Cohort:
             Class of every scan, read as text; None for new people, to predict.
         groups : sequence of length n_scans, optional
             Person of every scan; by default as a column `participant_id`, `subject` ...
-            of `covariates` says, or an index of pandas, else everybody has one.
+            of `covariates` says, or an index of pandas (`sub-01_ses-M12` and
+            `sub-01_ses-M24` are of one person), else everybody has one.
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan.
         feature_names : str or sequence of str, optional
@@ -219,9 +220,10 @@ class Cohort:
         names = usual if feature_names is None else feature_names
         names = [names] if isinstance(names, str) else names
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        both = labels, (named or scans) if groups is None else groups
+        named = named or {"scan": scans, "participant": scans, "session": ""}
+        both = labels, named["participant"] if groups is None else groups
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
-        columns = {"scan": scans, "participant": people, "label": text, "session": ""}
+        columns = {**named, "participant": people, "label": text}
         table = pd.DataFrame(columns | {k: list(v) for k, v in facts.items()})
         order, ordered = order_classes(text, classes)
         # without `classes` stages have an order, whose names end in letters, or numbers
@@ -420,8 +422,8 @@ def check_cohort_given(cohort: object) -> None:
         )
 
 
-def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> list[str]:
-    """Return the people that an index of pandas names, if one does.
+def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return scans, people and sessions that an index of pandas names, if one does.
 
     Raise where indexes, or ids that were `said` in a column, are of other people. An
     index that only counts says nothing, unless the other has the same entries.
@@ -429,6 +431,13 @@ def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> list[str]
     found = {k: x.index for k, x in given.items() if hasattr(x, "iloc")}
     named = {k: x for k, x in found.items() if not are_counts([*map(str, x)])}
     for k, index in named.items() if "groups" not in given else ():
+        levels = [*map(str, index.names)]
+        if len(levels) > 1 and find_column(levels, PEOPLE_COLUMNS) is None:
+            told = ", ".join(levels)
+            raise ParameterError(
+                f"{k} has an index of several levels ({told}); call that of people "
+                "participant_id, or give groups=."
+            )
         twice = index[index.duplicated()]
         if len(twice) and not pd.api.types.is_numeric_dtype(index):
             raise ParameterError(
@@ -449,7 +458,17 @@ def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> list[str]
                 "off (.reset_index(drop=True), .drop)."
             )
     own = (x for x in named.values() if not isinstance(x, pd.RangeIndex))
-    return next(([*map(str, x)] for x in own if x.is_unique), [])
+    return next((_scan_names(x) for x in own if x.is_unique), {})
+
+
+def _scan_names(index: pd.Index) -> dict[str, Any]:
+    """Return scan, person and session of every entry, such as sub-01_ses-M12."""
+    scans = ["_".join(map(str, np.atleast_1d(one))) for one in index]
+    people, _, sessions = zip(*(one.partition("_ses-") for one in scans), strict=True)
+    ids = find_column(map(str, index.names), PEOPLE_COLUMNS)
+    if index.nlevels > 1 and ids is not None:
+        people = tuple(index.get_level_values(ids).map(str))
+    return {"scan": scans, "participant": people, "session": sessions}
 
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:

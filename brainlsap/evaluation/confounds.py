@@ -240,7 +240,7 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     if len(found) == 1:
         return found[0]
     raise ParameterError(
-        f"covariates have {'more than one' if found else 'no'} column {name!r}; there "
+        f"covariates= have {'more than one' if found else 'no'} column {name!r}; there "
         f"are {', '.join(map(str, table.columns))}."
     )
 
@@ -274,6 +274,9 @@ def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
             continue
         text = values.astype(object).where(values.notna(), "").astype(str)
         known = text.isin(list(learned)).to_numpy()
+        if unknown := sorted({*text[~known]} - {""}):
+            told = f"{column}: {', '.join(unknown)} not among {', '.join(learned)} of"
+            warnings.warn(f"{told} the training; nothing is taken out.", stacklevel=3)
         for name in list(learned)[1:]:
             centred = (text == name).to_numpy() - learned[name]
             parts.append(np.where(known, centred, 0.0))

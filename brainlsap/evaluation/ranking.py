@@ -151,7 +151,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         "labels ask for a scale below those of the rest, more strongly than permuted "
         f"labels do (family-wise p < {ALPHA}, {number} permutations; smallest possible "
         f"p = {1 / (number + 1):.2g}). p belongs to this test and says nothing of the "
-        "order. When some regions do matter, others can stand among them by mistake."
+        "order. It controls errors where no region matters; where some do, others can "
+        "stand among them by mistake."
     )
 
 

@@ -168,8 +168,10 @@ def plot_regions(
             shown = {v: raster.region_picture(atlas, v) for v in _views(views, seen)}
             drawing = _plot_views(page, atlas, shown, labels, SMALLEST)
         elif located.any():
-            note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres; "
-            note += "export_maps writes images, for nilearn's plot_stat_map."
+            note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres"
+            if atlas.folder and (Path(atlas.folder) / "parcellation.nii.gz").is_file():
+                note += "; export_maps writes images, for nilearn's plot_stat_map"
+            note += "."
             shown = {v: _glass_picture(atlas, v) for v in _views(views, [*GLASS])}
             drawing = _plot_views(page, atlas, shown, labels, 1.4 * SMALLEST)
         else:

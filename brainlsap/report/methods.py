@@ -87,13 +87,11 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
     best = others.idxmax() if len(others) else None
     tests = compare_models(evaluation).set_index("model")
-    regions, direction = "", None
+    regions, sure, direction = "", "", None
     if ranking is not None:
-        sure = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
-        named = ranking if sure.empty else sure  # no region of chance beside others
-        named = named.assign(rank=named["rank"].rank(method="min"))
-        top = list(tables.ranked_regions(named, N_NAMED)["region"])
-        regions = listed(tables.region_labels(top, atlas))
+        known = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
+        regions, sure = (_smallest(some, atlas) for some in (ranking, known))
+        named = ranking if known.empty else known.assign(rank=known["rank"].rank())
         direction = tables.direction_table(evaluation, named, atlas, 1).iloc[0]
     return _paragraphs(
         "headline",
@@ -105,8 +103,15 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         best=best,
         test=tests.loc[best].to_dict() if best in tests.index else None,
         regions=regions,
+        sure=sure,
         direction=direction,
     )
+
+
+def _smallest(ranking: pd.DataFrame, atlas: Atlas | None) -> str:
+    """Name the first measured regions of a ranking; "" of none."""
+    some = ranking.dropna(subset="rank").nsmallest(N_NAMED, "rank")["region"]
+    return listed(tables.region_labels(list(some), atlas)) if len(some) else ""
 
 
 def methods_text(evaluation: Evaluation) -> list[str]:

@@ -177,6 +177,8 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas | None) ->
         ranking.insert(2, "full_name", np.array(atlas.full_names)[places])
         for axis, values in zip("xyz", atlas.coordinates[places].T, strict=True):
             ranking[axis] = values
+    others = relative_scales(evaluation).add_prefix("relative_scale of ")
+    ranking = ranking.join(others, on="region").dropna(axis=1, how="all")
     write_tsv(ranking, folder / "ranking.tsv")
     differences = made.class_differences(evaluation)
     if len(differences):

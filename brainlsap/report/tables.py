@@ -55,7 +55,9 @@ def p_text(p: float) -> str:
     """Return a p-value for a table: three decimals, "< 0.001", or "n/a"."""
     if not np.isfinite(p):
         return "n/a"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.4f}" if 0.0495 <= p < 0.05 else f"{p:.3f}"  # no 0.050 below 0.05
 
 
 def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:

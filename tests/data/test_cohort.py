@@ -338,6 +338,19 @@ def test_people_in_another_order_are_refused():
         Cohort.from_arrays(W, F, y, groups=kept, atlas=names, covariates=both[1])
 
 
+def test_an_index_of_scans_says_whose_they_are():
+    names, people, y = list("abcde"), [*"uuvwxy"], [*"xyzxyz"]
+    scans = [f"{one}_ses-{k}" for k, one in enumerate(people)]
+    levels = pd.MultiIndex.from_arrays([people, range(6)], names=["subject", "visit"])
+    for index, first in ((scans, "u_ses-0"), (levels, "u_0")):
+        values = pd.DataFrame(F[..., 0], index)
+        cohort = Cohort.from_arrays(W, values, y, atlas=names)
+        assert [*cohort.groups] == people
+        assert cohort.table["scan"][0] == first
+    with pytest.raises(ParameterError, match=r"several levels \(None, visit\)"):
+        Cohort.from_arrays(W, values.rename_axis([None, "visit"]), y, atlas=names)
+
+
 def test_numbers_as_labels_are_said_to_be_ordered():
     names = list("abcde")
     told = Cohort.from_arrays(W, F, [0, 1, 2, 0, 1, 2], atlas=names).notes

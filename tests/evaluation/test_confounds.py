@@ -119,6 +119,8 @@ def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
     assert found.mean() == pytest.approx(values.mean())
     with pytest.raises(ParameterError, match="Age' was numbers in training, got 'old'"):
         steps.transform(values[:1], pd.DataFrame({"Age": ["old"]}))
+    with pytest.warns(UserWarning, match="gender: Female not among F, M of the train"):
+        steps.transform(values, table.replace("F", "Female"))
 
 
 def test_fitted_steps_are_kept_for_new_people(values, table):

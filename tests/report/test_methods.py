@@ -186,8 +186,11 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     other = " ".join(headline(replace(evaluation, ranking=tested, scales=scales)))
     assert "Other models order the regions otherwise: Spearman -" in other
     n_rois = ranking["measured"].sum()
-    told = f"{second} (family-wise p < 0.05, labels permuted: 1 of {n_rois} regions)."
-    assert f"are those of {told}" in text
+    assert f"1 of {n_rois} regions stand out by a scale below" in text
+    assert f"which need not be the smallest: {second}." in text
+    tested["p"] = 1.0 - (ranking["rank"] <= 3)
+    text = " ".join(headline(replace(evaluation, ranking=tested)))
+    assert f"(family-wise p < 0.05, labels permuted: 3 of {n_rois} regions)." in text
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
