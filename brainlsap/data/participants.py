@@ -259,7 +259,8 @@ def list_scans(  # noqa: C901 (one question after the other)
         if len(commas) and known.str.fullmatch(r"-?\d+([.,]\d+)?").all():
             # every such number would count as a word of its own
             what = f"decimal commas, such as {commas.iloc[0]!r}; replace them by points"
-            raise CohortError(f"{head} is written with {what}")
+            scan = table["scan"][commas.index[0]]
+            faults.append(f"{scan}: {head} is written with {what}")
         # numbers where all that is there are numbers, else text in pandas' own type
         is_number = len(known) and numbers[known.index].notna().all()
         name = f"{head}_given" if head in KEY_COLUMNS else head

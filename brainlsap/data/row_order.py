@@ -22,6 +22,7 @@ from brainlsap.atlas.region_names import HEMISPHERE_WORDS, are_counts
 from brainlsap.data.tables import (
     INDEX_COLUMNS,
     NAME_COLUMNS,
+    SIDE_COLUMNS,
     find_column,
     read_lines,
     read_table,
@@ -202,6 +203,13 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
         table = read_table(path).fillna("").rename(columns=str.lower)
     texts = [head for head in table if not are_numbers(table[head])]
     name = find_column(texts, NAME_COLUMNS) or find_column(table, NAME_COLUMNS)
+    rest = (head for head in texts if find_column([head], SIDE_COLUMNS) is None)
+    words = [h for h in rest if pd.to_numeric(table[h], errors="coerce").isna().all()]
+    if words and name not in texts:
+        raise FileFormatError(
+            f"{path}: the column {name!r} holds numbers and no names; call that of the "
+            f"names 'name' ({', '.join(words)}?)."
+        )
     numbers = [head for head in table if head not in (*texts, name)]
     wanted = {str(number).removesuffix(".0") for number in present}
     fitting = [head for head in numbers if wanted.issubset(table[head])] or numbers

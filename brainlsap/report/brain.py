@@ -181,7 +181,14 @@ def plot_regions(
             located = ~located
             drawing = _plot_dots(page)
     seen_at = {place for one in shown.values() for place in one.centres}
-    undrawn = np.flatnonzero(maps.notna().any(axis=1) & ~located).tolist()
+    known = maps.notna().any(axis=1).to_numpy()
+    hidden = {*np.flatnonzero(known & located & bool(shown)).tolist()} - seen_at
+    if hidden:
+        told = f"{len(hidden)} of {known.sum()} regions with a value are in no view"
+        note = f"{note} {told} that is drawn; colours are those of all.".strip()
+        if len(hidden) == known.sum():
+            warnings.warn(note, UserWarning, stacklevel=2)
+    undrawn = np.flatnonzero(known & ~located).tolist()
     lacks = {f"drawn, as atlas {atlas.name} does not say where": undrawn}
     lacks["outlined, as seen in no view that is drawn"] = sorted({*labels} - seen_at)
     for what, places in lacks.items():
@@ -541,7 +548,10 @@ def _draw_view(
         kind, across, up = GLASS[view]
         GlassBrainAxes(axes, kind, 0, linewidth=0.5)
         axes.set(xlim=across, ylim=up)
-    for place, shape in picture.shapes.items():  # -1: all of the brain, below them
+    shapes, blank = [*picture.shapes.items()], to_rgba(NO_VALUE)
+    if raster.NO_REGION not in picture.shapes:  # markers that have no value lie below
+        shapes.sort(key=lambda one: tuple(colors[one[0]]) != blank)
+    for place, shape in shapes:  # -1: all of the brain, below its regions
         style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
         style |= {"transform": where, "gid": f"{gid}.{names[place]}"}
         if place in marked:  # above other regions, below the shade

@@ -108,7 +108,7 @@ def plot_matrix(
     atlas: str | Path | Atlas = "destrieux160",
     *,
     label: str = "weight",
-    log: bool = True,
+    log: bool | None = None,
     axes: Axes | None = None,
 ) -> Axes:
     """Draw a connectome as a matrix, ordered by hemisphere and lobe.
@@ -119,8 +119,9 @@ def plot_matrix(
         As for :func:`plot_connectome`; no coordinates are needed.
     label : str
         As for :func:`plot_connectome`.
-    log : bool
-        Logarithmic colours; pairs without an edge are blank.
+    log : bool, optional
+        Logarithmic colours, pairs without an edge blank; by default where no weight is
+        negative. Others have the middle of their colours at 0.
     axes : Axes, optional
         Where to draw; by default a new figure.
 
@@ -142,14 +143,16 @@ def plot_matrix(
     order = np.lexsort((lobe, of_lobe, regions["hemisphere"]))
     weights = weights[np.ix_(order, order)]
     np.fill_diagonal(weights, np.nan)
-    if log:
-        weights[weights <= 0] = np.nan
-        if np.isnan(weights).all():
-            raise ParameterError("No weight is above 0; log=False draws others.")
-    low, high = np.nanmin(weights), np.nanmax(weights)
+    is_signed, largest = weights[weights < 0].any(), np.nanmax(np.abs(weights))
+    log = not is_signed if log is None else log
+    if log and is_signed:
+        raise ParameterError("log= draws no negative weights; log=False draws them.")
+    weights[(weights == 0) & log] = np.nan
+    low = -largest if is_signed else np.nanmin(weights)
+    high = largest if is_signed else np.nanmax(weights)
     norm = LogNorm(low, max(high, 1.01 * low)) if log else Normalize(low, high)
     axes = axes or new_axes(PAGE * 0.8, 120)
-    image = axes.imshow(weights, cmap="viridis", norm=norm)
+    image = axes.imshow(weights, cmap="RdBu_r" if is_signed else "viridis", norm=norm)
     by_decade = log and high > 4 * low
     style: Any = {"ax": axes, "shrink": 0.8, "pad": 0.02, "format": "{x:.12g}"}
     style["ticks"] = LogLocator(subs=(1, 2, 5)) if by_decade else MaxNLocator(6)
@@ -179,7 +182,8 @@ def _named_connectome(
     shape = (len(places), len(places))
     if W.shape != shape or not np.isfinite(W).all() or not np.allclose(W, W.T):
         raise ParameterError(
-            f"connectome must be finite, symmetric, of shape {shape}; got {W.shape}."
+            f"connectome must be finite, symmetric, of shape {shape} ({atlas.name}, or "
+            f"region_names); got {W.shape}. load_cohort(...).connectomes are."
         )
     np.fill_diagonal(W, 0.0)
     if not W.any():

@@ -363,6 +363,7 @@ def plot_training(
     """
     model = model or evaluation.models[0]
     check_choice("model", model, evaluation.models)
+    is_own = axes is None
     if axes is None:
         axes = new_figure(PAGE, 60, layout="constrained").subplots(1, 2)
     left, right = axes
@@ -380,7 +381,7 @@ def plot_training(
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
     right.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
     for one, letter in ((left, "a"), (right, "b")):
-        one.set_title(letter, loc="left", weight="bold")
+        one.set_title(letter if is_own else "", loc="left", weight="bold")
         _legend(one, loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
     return np.array([left, right], dtype=object)
 

@@ -156,6 +156,9 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", annot=labels)
     with pytest.raises(FileFormatError, match=r"b\.txt: name of region 1.* no other"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
+    odd = write("odd.csv", "Label,Anatomical name\n9,Heschl_R\n7,Heschl_L\n")
+    with pytest.raises(FileFormatError, match=r"'label' holds .* 'name' \(anatomical"):
+        make_atlas(tmp_path / "out", labels=odd, image=image)
     xml = write("fsl.xml", '<?xml version="1.0"?>\n<label index="0">Heschl</label>\n')
     with pytest.raises(FileFormatError, match=r"fsl\.xml: is XML; expected names"):
         make_atlas(tmp_path / "out", labels=xml)

@@ -183,6 +183,10 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert [ax.get_label() for ax in cortex.axes[:-1]] == [*VIEWS][:-1]
     assert not axes_of(figure, "subcortex")
     assert axes_of(plot_regions(draw_values(), ATLAS), "subcortex")
+    some = plot_regions(draw_values(), ATLAS, views="cortex")
+    assert "in no view that is drawn; colours are those of all" in some.note
+    with pytest.warns(UserWarning, match="1 of 1 regions with a value are in no view"):
+        plot_regions({"Left-Putamen": 1.0}, ATLAS, views="cortex")
 
 
 @pytest.mark.parametrize(("low", "high"), [(-4.61, 4.58), (0.545, 1.04), (1e-4, 9e-4)])

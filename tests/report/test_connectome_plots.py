@@ -49,11 +49,12 @@ def test_the_matrix_is_ordered_by_hemisphere_and_lobe_by_name():
 
 def test_a_matrix_with_negative_weights_is_drawn_linearly():
     weights = draw_connectome() - 1
-    ax = plot_matrix(weights, None, ATLAS, log=False)
-    off = ~np.eye(N_ROIS, dtype=bool)
-    assert ax.images[0].get_clim() == (weights[off].min(), weights[off].max())
+    image = plot_matrix(weights, None, ATLAS).images[0]
+    largest = np.abs(weights[~np.eye(N_ROIS, dtype=bool)]).max()
+    assert image.get_clim() == (-largest, largest)
+    assert image.cmap.name == "RdBu_r"
     with pytest.raises(ParameterError, match="log=False"):
-        plot_matrix(-np.abs(weights), None, ATLAS)
+        plot_matrix(weights, None, ATLAS, log=True)
 
 
 def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
