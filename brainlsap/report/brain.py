@@ -561,7 +561,7 @@ def _draw_view(
         axes.imshow(picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
     style = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
     tall = axes.bbox.height / axes.figure.dpi / MM * (view == "subcortex")
-    words = SIDEWAYS[:2] if tall > 18 else ("lat.", "med.") if tall > 9 else ()
+    words = SIDEWAYS[:2] if tall > 17 else ("lat.", "med.") if tall > 9 else ()
     for k, word in enumerate(words):
         axes.text(-0.01, 0.75 - k / 2, word, **style)
 
