@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from brainlsap.cli import build_parser
@@ -33,11 +34,23 @@ def test_python_runs(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    rng = np.random.default_rng(0)
+    W = rng.uniform(-1, 1, (30, 6, 6))
+    given = {
+        "connectomes": W + W.transpose(0, 2, 1),
+        "labels": ["CN", "MCI", "AD"] * 10,
+    }
+    given |= {"features": rng.normal(size=(30, 6)), "people": range(30)}
+    given |= {"table": {"age": rng.uniform(60, 80, 30)}, "__name__": "readme"}
+    given["names"] = [f"{name}_{side}" for name in "abc" for side in "LR"]
+    given["xyz"] = [[side * 9.0 * k, -7 * k, 9] for k in (2, 3, 4) for side in (-1, 1)]
+    given |= {f"new_{name}": given[name][:3] for name in ("connectomes", "features")}
     for block in blocks:
-        exec(compile(block, str(README), "exec"), {"__name__": "readme"})
+        exec(compile(block, str(README), "exec"), given)
     plt.close("all")
-    assert len(blocks) == 1
+    assert len(blocks) == 2
     assert (tmp_path / "scales.pdf").stat().st_size > 5000
+    assert (tmp_path / "results" / "report" / "report.html").is_file()
 
 
 def test_table_of_commands_has_all_of_them(text, commands):
