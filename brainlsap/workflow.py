@@ -146,6 +146,7 @@ def run_study(
     'LSAP-C'
     """
     check_cohort_given(cohort)
+    models = {type(models).__name__: models} if hasattr(models, "fit") else models
     for name in settings.keys() & CALLED:
         raise ParameterError(f"run_study takes {name}= as {CALLED[name]}=.")
     results = check_results_folder(out)

@@ -199,9 +199,9 @@ class Cohort:
                 continue
             if name in facts:
                 raise ParameterError(
-                    f"covariates has {np.size(one)} rows for {n_scans} scans; of a row "
-                    "a person, covariates.set_index('participant_id').loc[people]"
-                    ".reset_index() makes one a scan."
+                    f"covariates has {np.size(one)} rows for {n_scans} scans. Of a "
+                    "table of people with ids as index, covariates.loc[people]"
+                    ".reset_index(drop=True) has a row a scan."
                 )
             hint = "Give every scan in everything."
             if X.shape[1:] == (n_rois, n_rois) != W.shape[-2:]:
@@ -220,17 +220,19 @@ class Cohort:
         names = usual if feature_names is None else feature_names
         names = [names] if isinstance(names, str) else names
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        named = named or {"scan": scans, "participant": scans, "session": ""}
-        both = labels, named["participant"] if groups is None else groups
+        own = named or {"scan": scans, "participant": scans, "session": ""}
+        both = labels, own["participant"] if groups is None else groups
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
-        columns = {**named, "participant": people, "label": text}
+        _check_people(people, own)
+        columns = {**own, "participant": people, "label": text}
         table = pd.DataFrame(columns | {k: list(v) for k, v in facts.items()})
         order, ordered = order_classes(text, classes)
         # without `classes` stages have an order, whose names end in letters, or numbers
         if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
             told = f"classes {' < '.join(order)} taken as ordered, being numbers"
             notes = [*notes, f"{told}; named by words they have no order"]
-        alone = ["groups= not given: every scan counts as a person"] * (groups is None)
+        whose = "people are those of the index" if named else "every scan is a person"
+        alone = [f"groups= not given: {whose}"] * (groups is None)
         return Cohort(
             connectomes=W,
             features=X,
@@ -459,6 +461,21 @@ def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str,
             )
     own = (x for x in named.values() if not isinstance(x, pd.RangeIndex))
     return next((_scan_names(x) for x in own if x.is_unique), {})
+
+
+def _check_people(people: list[str], own: Mapping[str, Any]) -> None:
+    """Raise where people are scans, or others than the names of scans say."""
+    each = zip(own["scan"], own["participant"], people, strict=True)
+    for scan, named, person in each:
+        if "_ses-" in person:
+            raise ParameterError(
+                f"groups= must be people, got the scan {person!r}; leave the visit out."
+            )
+        if named != person and named in people:
+            raise ParameterError(
+                f"{scan} is of {named}, and groups= or participant_id says {person!r}. "
+                "Put one in the order of the other."
+            )
 
 
 def _scan_names(index: pd.Index) -> dict[str, Any]:

@@ -285,7 +285,10 @@ def test_arrays_that_do_not_fit_are_refused():
     with pytest.raises(ParameterError, match=r"\(1, 5\), for 1 scans .* got \(5,\)"):
         Cohort.from_arrays(W[0], F[0, :, 0], ["x"], atlas=list("abcde"))
     for wrong, hint in (
-        ({"covariates": {"age": [70] * 4}}, "covariates has 4 rows for 6 scans; of a"),
+        (
+            {"covariates": {"age": [70] * 4}},
+            r"covariates has 4 rows for 6 scans\.",
+        ),
         ({"labels": ["x"]}, r"got \(1,\)\. Give every scan in everything\.$"),
         ({"features": F[:, :4]}, r"Name other regions by atlas="),
         ({"connectomes": abs(F[..., 0]), "features": W}, "are they exchanged"),
@@ -347,6 +350,21 @@ def test_an_index_of_scans_says_whose_they_are():
         cohort = Cohort.from_arrays(W, values, y, atlas=names)
         assert [*cohort.groups] == people
         assert cohort.table["scan"][0] == first
+    values, who = pd.DataFrame(F[..., 0], scans), {"participant_id": [*"vuuwxy"]}
+    assert (
+        "people are those of the index"
+        in Cohort.from_arrays(W, values, y, atlas=names).notes[-1]
+    )
+    for wrong, told in (
+        (
+            {"covariates": who},
+            "u_ses-0 is of u, and groups= or .* says 'v'",
+        ),
+        ({"groups": scans}, "must be people, got the scan 'u_ses-0'"),
+    ):
+        with pytest.raises(ParameterError, match=told):
+            Cohort.from_arrays(W, values, y, atlas=names, **wrong)
+    values.index = levels
     with pytest.raises(ParameterError, match=r"several levels \(None, visit\)"):
         Cohort.from_arrays(W, values.rename_axis([None, "visit"]), y, atlas=names)
 
