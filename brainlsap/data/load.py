@@ -7,7 +7,7 @@ gathered, what many scans share is said once, and all of it is raised in one err
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +310,10 @@ def open_study(
     files = StudyFiles(folder, people, **places)
     sources = FeatureSources(files, atlas, subcortex, features_table)
     if not tables:
-        sheets, tables = sources.tables, [sources.people_table(label)]
+        # tables of features need not be where people are
+        is_there = any(one.has(label) for one in sources.tables)
+        every = sources if is_there else replace(sources, given=None)
+        sheets, tables = every.tables, [every.people_table(label)]
         people = [name.participant for name in tables[0].names]
         sources.files = StudyFiles(folder, people, **places)
     (path, names, facts, *_), files = tables[0], sources.files

@@ -298,6 +298,10 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
     with refused(r"2 tables could be it: .*; say which by features_table="):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
+    write("people.csv", "sub_id,diagnosis\ns0,AD\ns1,CN\n")  # beside the values
+    given = {"features_table": "two.csv", "connectome": matrix}
+    found = load_cohort(tmp_path, tiny, "thickness", **given)
+    assert found.y.tolist() == ["AD", "CN"]
 
 
 VALUES = dict(zip(NAMES, (1.0, 2.0, 6.0, 4.0, 5.0, 9.0, 7.0), strict=True))
