@@ -91,7 +91,8 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     if ranking is not None:
         known = ranking[ranking["p"] < 0.05] if "p" in ranking else ranking[:0]
         regions, sure = (_smallest(some, atlas) for some in (ranking, known))
-        named = ranking if known.empty else known.assign(rank=known["rank"].rank())
+        named = ranking if known.empty else known
+        named = named.assign(rank=named["rank"].rank(method="min"))  # one is the first
         direction = tables.direction_table(evaluation, named, atlas, 1).iloc[0]
     return _paragraphs(
         "headline",

@@ -191,6 +191,10 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     tested["p"] = 1.0 - (ranking["rank"] <= 3)
     text = " ".join(headline(replace(evaluation, ranking=tested)))
     assert f"(family-wise p < 0.05, labels permuted: 3 of {n_rois} regions)." in text
+    tied = tested.assign(rank=tested["rank"].clip(lower=3))  # those that stand out
+    assert "pooled standard deviations" in " ".join(
+        headline(replace(evaluation, ranking=tied))
+    )
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
