@@ -11,6 +11,7 @@ demonstration and no part of the package: nothing in `brainlsap` can do it.
 """
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -52,6 +53,8 @@ def one_run(
     torch.manual_seed(seed)
     network = NodeNetwork(graph, graph.n_classes, settings)
     heat = network.heat
+    how = {"scale_step": step, "scale_clip": 0.1, "scale_penalty": "none"}
+    moved = replace(settings, **how)
     weights = [p for name, p in network.named_parameters() if "raw_scale" not in name]
     adam = torch.optim.Adam(weights, lr=0.01, weight_decay=5e-4)
     best, kept = (-1.0, 0.0), 0.0
@@ -66,7 +69,7 @@ def one_run(
         label_loss(logits, train).backward()
         adam.step()
         heat.raw_scale.grad = slope
-        heat.step_(step, 0.1)
+        heat.step_(moved)
         accuracy, loss = map(float, look(network, validation))
         if (accuracy, -loss) > best:
             best = (accuracy, -loss)

@@ -13,6 +13,7 @@ from brainlsap.atlas import available_atlases
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.evaluation import Deconfounder
+from brainlsap.evaluation.cross_validation import order_classes
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
@@ -61,13 +62,11 @@ def fit_model(
     """
     check_cohort_given(cohort)
     model = LSAPClassifier(random_state=0) if model is None else model
-    if cohort.classes_ordered and model.classes is None:
-        model.set_params(classes=cohort.classes)
+    order_classes(model, cohort)
     steps = Deconfounder(harmonize, regress_out, handle_unknown)
     steps.check(cohort.table)
-    features = cohort.features
-    if steps:
-        features = steps.fit(features, cohort.table).transform(features, cohort.table)
+    steps.fit(cohort.features, cohort.table)
+    features = steps.transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
     asked: dict[str, Any] = {"feature": [*cohort.feature_names]}
     asked |= cohort.provenance.get("asked") or {}

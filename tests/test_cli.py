@@ -151,7 +151,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert "\nNote: left out, diagnosis is not among the classes: LMCI (" in printed
     assert "\nscans by diagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
-    assert "no such file as `brainlsap fit` writes" in nowhere
+    assert "as a whole model file, as `brainlsap fit` writes" in nowhere
     with pytest.warns(UserWarning, match="unlike those of the fit"):  # LMCI
         assert main(["predict", str(model), str(study), "--out", str(table)]) == 0
     assert table.stat().st_mode & 0o077 == 0  # it names people

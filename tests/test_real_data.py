@@ -13,6 +13,7 @@ from brainlsap.model import LSAPClassifier
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared" / "data"
+BNU1, SCAN = SHARED / "bnu1_connectomes", "sub-0025865_ses-2"
 TEMPLATE = SHARED / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
 
 
@@ -33,7 +34,7 @@ def fcon1000():
 @pytest.fixture(scope="module")
 def bnu1(tmp_path_factory):
     script = ROOT / "benchmarks" / "bnu1_cohort.py"
-    there(script, SHARED / "bnu1_connectomes")
+    there(script, BNU1)
     folder = tmp_path_factory.mktemp("bnu1") / "study"
     subprocess.run([sys.executable, str(script), str(folder)], check=True)
     return load_cohort(folder, atlas="desikan82", feature="strength", label="sex")
@@ -93,9 +94,15 @@ def test_bnu1_is_read_whole(bnu1):
     assert len(people) == 49
     assert set(visits) == {2}
     assert bnu1.classes == ("0", "1")
+    assert [int((bnu1.y == one).sum()) for one in "01"] == [46, 52]
     own = np.einsum("nii->ni", bnu1.connectomes)
     strength = bnu1.connectomes.sum(axis=2) - own
     np.testing.assert_allclose(bnu1.features[:, :, 0], strength, rtol=1e-6)
+    with np.load(next(BNU1.glob("*.npz")), allow_pickle=False) as archive:
+        raw = archive["count"][archive["scan_id"].tolist().index(SCAN)]
+    mine = bnu1.connectomes[bnu1.table["scan"].tolist().index(SCAN)]
+    left, right, below = mine[0, 4], mine[34, 81], mine[3, 67]
+    assert (left, right, below) == (raw[0, 5], raw[35, 83], raw[4, 69])
 
 
 def test_bnu1_keeps_the_visits_of_a_person_together(bnu1):

@@ -8,13 +8,7 @@ from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
-WRONG = {
-    "cv": 1,
-    "models": "LSAP-Q",
-    "harmonize": "x",
-    "n_epochs": 0,
-    "kernel": "exact",
-}
+WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact"}
 BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
 
 

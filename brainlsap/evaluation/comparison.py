@@ -313,7 +313,12 @@ def class_table(
     told, person = _predictions_of(evaluation, model)
     if told is None:
         return table
-    rates = _class_rates(told, _weights(person, n_draws, random_state))
+    counts = weighted_counts(told, _weights(person, n_draws, random_state))
+    total, hits = counts.sum(axis=(1, 2))[:, None], np.einsum("bii->bi", counts)
+    true, predicted = counts.sum(axis=2), counts.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN of nobody
+        specificity = (total - true - predicted + hits) / (total - true)
+        rates = np.stack([hits / true, specificity, hits / predicted])
     for code in range(len(table)):
         mine, taken = told.actual == code, told.predicted == code
         of = {"sensitivity": mine, "specificity": ~mine, "predictive_value": taken}
@@ -345,17 +350,6 @@ def _weights(person: np.ndarray, n_draws: int, random_state: int) -> np.ndarray:
 def _drawn(n_people: int, n_draws: int, random_state: int) -> np.ndarray:
     share, rng = np.full(n_people, 1 / n_people), np.random.default_rng(random_state)
     return np.vstack([np.ones(n_people), rng.multinomial(n_people, share, n_draws)])
-
-
-def _class_rates(told: Predictions, weight: np.ndarray) -> np.ndarray:
-    """Return the three rates of every class (3, n_draws, n_classes); NaN of nobody."""
-    counts = weighted_counts(told, weight)
-    total = counts.sum(axis=(1, 2))[:, None]
-    hits = np.einsum("bii->bi", counts)
-    true, predicted = counts.sum(axis=2), counts.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        specificity = (total - true - predicted + hits) / (total - true)
-        return np.stack([hits / true, specificity, hits / predicted])
 
 
 def _with_interval(

@@ -217,10 +217,8 @@ class GraphBatch:
     def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
         if H is None:
-            out: Tensor = _Combine.apply(self.signal, scale, self.series)
-        else:
-            out = _Diffuse.apply(H, scale, self)
-        return out
+            return _Combine.apply(self.signal, scale, self.series)  # type: ignore[no-any-return]
+        return _Diffuse.apply(H, scale, self)  # type: ignore[no-any-return]
 
     def propagate(self, layer: Any, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H, at a layer's scales."""

@@ -194,7 +194,9 @@ class GraphNetwork(nn.Module):
 
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`, with the batch's offset."""
-        Z = self._measured(self._carried(batch))
+        Z = self._carried(batch)
+        if len(self.rows) < Z.shape[1]:  # a copy of the largest array, and its way back
+            Z = Z[:, self.rows]
         if len(self.mix):
             H = self._mixed(Z, -1)
         else:  # the features as they are
@@ -237,10 +239,6 @@ class GraphNetwork(nn.Module):
         level = round(self.dropout * 256) if self.training else 0
         weights = self.mix[number].weight, self.mix[number].bias
         return _Mix.apply(Z, *weights, level)  # type: ignore[no-any-return]
-
-    def _measured(self, H: Tensor) -> Tensor:
-        # picking regions, and its way back, are copies of the largest array
-        return H if len(self.rows) == H.shape[1] else H[:, self.rows]
 
 
 def ordinal_log_probabilities(logits: Tensor) -> Tensor:

@@ -22,6 +22,8 @@ SPECTRA = SpectrumCache()
 
 # Dense graphs that are gone through at once where no gradient is needed.
 AT_ONCE = 256
+# The released code pushes a scale up where it is below this (erratum 5).
+_BARRIER = 0.01
 
 
 class HeatScale(nn.Module):
@@ -51,16 +53,25 @@ class HeatScale(nn.Module):
         return self.raw_scale.expand(self.n_rois)
 
     @torch.no_grad()
-    def step_(self, size: float, clip: float) -> None:
-        """Take one plain gradient step, clipped, and project onto what is trusted."""
-        if self.raw_scale.grad is None:
+    def step_(self, settings: Any) -> None:
+        """Take one plain gradient step, clipped, and project onto what is trusted.
+
+        A penalty adds the l1 term's slope, read literally, or as the released code's
+        barrier.
+        """
+        scale, clip = self.raw_scale, settings.scale_clip
+        if scale.grad is None:
             return
+        if settings.scale_penalty != "none":
+            is_l1 = settings.scale_penalty == "l1"
+            push = 1.0 if is_l1 else -1.0 * (scale < _BARRIER)
+            scale.grad += settings.penalty_weight * push
         # clamp lets NaN through, and no kernel can be made at a scale of NaN
-        slope = torch.nan_to_num(self.raw_scale.grad, nan=0.0)
-        self.raw_scale.sub_((size * slope).clamp(-clip, clip))
+        slope = torch.nan_to_num(scale.grad, nan=0.0)
+        scale.sub_((settings.scale_step * slope).clamp(-clip, clip))
         # those above, not those pushed to 0; a number only when it is asked for
-        self.n_projected = self.n_projected + (self.raw_scale > self.largest).sum()
-        self.raw_scale.clamp_(0.0, self.largest)
+        self.n_projected = self.n_projected + (scale > self.largest).sum()
+        scale.clamp_(0.0, self.largest)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,25 +21,33 @@ EVIDENCE = "evidence"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Every setting of one fit; see `LSAPClassifier` for what each means."""
+class HeatSettings:
+    """Settings that fits of scans and fits of nodes have in common."""
 
+    # what carries signals along the graph: heat, or the name of another network
+    network: str = "heat"
     kernel: str = "chebyshev"
     degree: int | None = None
-    tolerance: float = 1e-4
     max_scale: float | None = None
-    scale_mode: Literal["region", "global", "frozen"] = "region"
-    initial_scale: float | str = EVIDENCE
     scale_step: float = 10.0
     scale_clip: float = 0.1
     scale_penalty: Literal["none", "barrier", "l1"] = "none"
     penalty_weight: float = 1.0
     n_layers: int = 1
+    learning_rate: float = 0.01
+
+
+@dataclass(frozen=True)
+class Settings(HeatSettings):
+    """Every setting of one fit; see `LSAPClassifier` for what each means."""
+
+    tolerance: float = 1e-4
+    scale_mode: Literal["region", "global", "frozen"] = "region"
+    initial_scale: float | str = EVIDENCE
     hidden_units: int = 8
     readout_units: int = 16
     standardize: Literal["region", "scan"] = "region"
     dropout: float = 0.3
-    learning_rate: float = 0.01
     weight_decay: float = 0.0
     readout_penalty: float = 1e-2
     class_weight: Literal["balanced", "none"] = "balanced"
@@ -54,8 +62,6 @@ class Settings:
     inputs: Literal["constant", "features"] = "features"
     head: Literal["ordinal", "softmax"] = "softmax"
     calibration: Literal["none", "temperature"] = "none"
-    # what carries signals along the graph: heat, or the name of another network
-    network: str = "heat"
     # a run whose training accuracy comes no farther from chance than this share of
     # the way to 1 is started again; 0 asks only that its output varies
     least_learned: float = 0.0

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import brainlsap
-from brainlsap.exceptions import FileFormatError, ParameterError
+from brainlsap.exceptions import FileFormatError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 from brainlsap.graph import Preparation
 from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
@@ -194,10 +194,7 @@ def load_model(path: str | Path) -> Any:
     """
     from safetensors import safe_open
 
-    path = Path(path)
-    if not path.is_file():
-        raise FileFormatError(f"{path}: no such file as `brainlsap fit` writes.")
-    try:
+    with reading(path, "a whole model file, as `brainlsap fit` writes"):
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {})[HEADER])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -217,13 +214,6 @@ def load_model(path: str | Path) -> Any:
                 f" may differ. Install brainlsap {theirs}, or fit the model again."
             )
         return _restore(header["about"], arrays)
-    except FileFormatError:
-        raise
-    except Exception as error:
-        raise FileFormatError(
-            f"{path}: not a whole model file of brainlsap ({type(error).__name__}: "
-            f"{error}). Get the file again, or fit the model again."
-        ) from error
 
 
 def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -22,8 +22,6 @@ from brainlsap.model.settings import Settings
 
 # Validation is looked at every few epochs: each look costs a forward pass.
 _LOOK_EVERY = 2
-# The released code pushes a scale up where it is below this (erratum 5).
-_BARRIER = 0.01
 _RESTARTS = 3
 _LEAST_GAIN = 1e-4
 # Logits that differ by less between scans are the same for all.
@@ -241,8 +239,7 @@ def make_epoch(
             total += loss.detach() * len(items)
             adam.step()
             if network.heat is not None:
-                penalize(network.heat.raw_scale, settings)
-                network.heat.step_(settings.scale_step, settings.scale_clip)
+                network.heat.step_(settings)
         return float(total) / n_items
 
     return epoch
@@ -301,15 +298,6 @@ def _fault(
         "the training scans themselves were not learned: balanced accuracy "
         f"{accuracy:.2f}, chance {chance:.2f}"
     )
-
-
-@torch.no_grad()
-def penalize(scale: Tensor, settings: Any) -> None:
-    """Add the l1 term's slope, read literally, or as the released code's barrier."""
-    if scale.grad is None or settings.scale_penalty == "none":
-        return
-    push = 1.0 if settings.scale_penalty == "l1" else -1.0 * (scale < _BARRIER)
-    scale.grad += settings.penalty_weight * push
 
 
 @torch.no_grad()

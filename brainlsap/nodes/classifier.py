@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
-from brainlsap.model.training import penalize, seeded
+from brainlsap.model.training import seeded
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
@@ -270,8 +270,7 @@ def take_epoch(
     if aim is not total:
         (scale.grad,) = torch.autograd.grad(aim, scale)
     adam.step()
-    penalize(scale, settings)
-    network.heat.step_(settings.scale_step, settings.scale_clip)
+    network.heat.step_(settings)
     return loss.detach()
 
 

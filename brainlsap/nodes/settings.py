@@ -20,27 +20,18 @@ import torch
 
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.graph import EXPANSIONS, KERNELS
-from brainlsap.model.settings import PAPER_DEGREES, settle_kernel
+from brainlsap.model.settings import PAPER_DEGREES, HeatSettings, settle_kernel
 
 
 @dataclass(frozen=True)
-class NodeSettings:
+class NodeSettings(HeatSettings):
     """Every setting of one fit; see `LSAPNodeClassifier` for what each means."""
 
-    network: str = "heat"
-    kernel: str = "chebyshev"
-    degree: int | None = None
     tolerance: float = 1e-3
-    max_scale: float | None = None
     max_exact_nodes: int = 8000
     scale_mode: Literal["node", "global", "frozen"] = "node"
     scale_signal: Literal["labels", "consistency", "validation"] = "consistency"
     initial_scale: float | None = None
-    scale_step: float = 10.0
-    scale_clip: float = 0.1
-    scale_penalty: Literal["none", "barrier", "l1"] = "none"
-    penalty_weight: float = 1.0
-    n_layers: int = 1
     head: Literal["linear", "convolution"] = "linear"
     hidden_units: int = 64
     dropout: float = 0.5
@@ -51,7 +42,6 @@ class NodeSettings:
     temperature: float = 0.5
     self_loops: bool = True
     normalize: Literal["row", "none"] = "row"
-    learning_rate: float = 0.01
     weight_decay: float = 5e-4
     n_epochs: int = 300
     patience: int = 100

@@ -57,17 +57,11 @@ def test_it_is_what_neurocombat_makes(values, table, reference, preserve, key, e
     np.testing.assert_array_equal(values, before)
 
 
-def test_scans_of_the_test_fold_cannot_change_the_fit(values, table):
-    train = np.arange(len(values)) % 3 > 0
-    steps = Deconfounder("site", ("age",))
-    one = steps.fit(values[train], table[train]).transform(values, table)
-    changed, other = values.copy(), table.copy()
-    changed[~train] = 1e6
-    other.loc[~train, "age"] = 1
-    two = steps.fit(changed[train], other[train]).transform(values, table)
-    np.testing.assert_array_equal(one, two)
+def test_a_scan_does_not_depend_on_those_beside_it(values, table):
+    steps = Deconfounder("site", ("age",)).fit(values[3:], table[3:])
+    together = steps.transform(values, table)
     alone = steps.transform(values[:1], table[:1])
-    np.testing.assert_allclose(alone[0], two[0], rtol=1e-14)
+    np.testing.assert_allclose(alone[0], together[0], rtol=1e-14)
 
 
 def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited):
@@ -83,18 +77,6 @@ def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited)
     given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
     np.testing.assert_array_equal(given, model.predict_proba(X[test]))
     assert found.settings["steps"]["preserve"] == ["age", "sex"]
-
-
-def test_sites_come_together_and_what_is_preserved_stays(values, table):
-    model = Deconfounder("site").fit(values, table)
-    found = model.transform(values, table).reshape(len(values), -1)
-    sites = [
-        pd.DataFrame(one).groupby(table["site"]).mean()
-        for one in (values.reshape(len(values), -1), found)
-    ]
-    before, after = (np.ptp(one, axis=0).mean() for one in sites)
-    assert after < 0.3 * before
-    assert np.mean([np.polyfit(table["age"], one, 1)[0] for one in found.T]) < -0.005
 
 
 def test_missing_values_stay_and_flat_ones_are_left_alone(values, table):

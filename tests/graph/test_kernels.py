@@ -103,25 +103,6 @@ def test_recurrence_makes_the_polynomials(kernel):
         assert_allclose(got[:, column], truth, atol=1e-11)
 
 
-def test_zeroth_chebyshev_slope_is_half_the_papers():
-    """Erratum 2: the paper's dc_0/ds drops the factor 2 - delta_n0."""
-    s = 1.3
-    papers = 2 * np.exp(-s) * (special.iv(1, s) - special.iv(0, s))
-    _, slope = EXPANSIONS["chebyshev"].coefficients(
-        torch.tensor([s], dtype=torch.float64), 3, 2.0
-    )
-    assert float(slope[0, 0]) == pytest.approx(papers / 2, rel=1e-12)
-
-
-def test_doubled_zeroth_coefficient_is_not_a_heat_kernel():
-    """Erratum 3: doubling c_0 adds exp(-z) I_0(z), 1 at scale 0."""
-    scales = torch.tensor([0.0, 0.1]).double()
-    c, _ = EXPANSIONS["chebyshev"].coefficients(scales, 12, 2.0)
-    values = polynomial_values(EXPANSIONS["chebyshev"], POINTS, 12)
-    assert_allclose(c @ values, torch.exp(-scales[:, None] * POINTS), atol=1e-14)
-    assert_allclose(c[:, 0], special.ive(0, scales.numpy()), rtol=1e-12)
-
-
 def test_unshifted_chebyshev_recurrence_is_wrong():
     """Erratum 1: the coefficients belong to T_n(2 L / b - 1), not to T_n(L)."""
     c, _ = EXPANSIONS["chebyshev"].coefficients(torch.tensor([1.0]), 20, 2.0)

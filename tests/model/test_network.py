@@ -14,6 +14,7 @@ from brainlsap.model.network import (
     ordinal_log_probabilities,
 )
 from brainlsap.model.propagation import HeatScale
+from brainlsap.model.settings import Settings
 from tests.model.conftest import draw_batch, draw_network, settle, slow_logits
 
 CODES = torch.arange(9) % 3
@@ -94,21 +95,20 @@ def test_gradients_of_weights_are_those_of_the_exact_kernel():
 # --- parts ----------------------------------------------------------------------
 
 
-def with_slope(scale, slope):
+def stepped(start, largest, slope, size, clip):
+    scale = HeatScale(len(slope), start, largest, "region")
     scale.raw_scale.grad = torch.tensor(slope)
+    scale.step_(Settings(scale_step=size, scale_clip=clip))
     return scale
 
 
 def test_a_step_is_plain_clipped_and_projected_onto_what_is_trusted():
-    scale = with_slope(HeatScale(3, 2.0, 9.0, "region"), [0.03, -0.5, 800.0])
-    scale.step_(2.0, clip=0.25)
+    scale = stepped(2.0, 9.0, [0.03, -0.5, 800.0], 2.0, 0.25)
     assert_allclose(scale().detach(), [1.94, 2.25, 1.75], rtol=1e-6)
-    scale = with_slope(HeatScale(5, 1.0, 1.2, "region"), [-1.0, -1.0, 0.1, 1.5, -0.1])
-    scale.step_(1.0, clip=3.0)
+    scale = stepped(1.0, 1.2, [-1.0, -1.0, 0.1, 1.5, -0.1], 1.0, 3.0)
     assert_allclose(scale().detach(), [1.2, 1.2, 0.9, 0.0, 1.1], rtol=1e-6)
     assert scale.n_projected == 2  # those pushed to 0 are not counted
-    scale = with_slope(HeatScale(2, 1.0, 9.0, "region"), [float("nan"), float("inf")])
-    scale.step_(1.0, clip=0.5)
+    scale = stepped(1.0, 9.0, [float("nan"), float("inf")], 1.0, 0.5)
     assert scale().tolist() == [1.0, 0.5]
 
 

@@ -31,10 +31,6 @@ def fit(graph, *given, **options):
 
 
 class TestLearning:
-    @pytest.mark.parametrize("model", ["exact", "lsap-c", "lsap-h", "lsap-l"])
-    def test_every_kernel_uses_the_graph(self, graph, model):
-        assert fit(graph, model).score(graph, TEST) > 0.7
-
     @pytest.mark.parametrize("n_layers", [1, 2, 4])
     @pytest.mark.parametrize("head", ["linear", "convolution"])
     def test_any_depth(self, graph, n_layers, head):
