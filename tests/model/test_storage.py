@@ -132,7 +132,7 @@ SETTINGS = "fitted", "settings_", "hidden_units"
     ("edit", "sign", "message"),
     [
         (swap_regions, False, "changed after it was written"),
-        (dict.clear, True, "as a whole model file .*'version'"),
+        (dict.clear, True, "as a whole model file, .*'version'"),
         (setter(9, "format_version"), True, f"format 9, and {FORMAT_VERSION} is read"),
         (setter("99.3.1", "version"), True, "fitted by brainlsap 99"),
         (setter(9, *SETTINGS), True, "size mismatch"),
