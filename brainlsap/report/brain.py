@@ -4,7 +4,6 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, Normalize, to_rgba
 from matplotlib.figure import Figure, SubFigure
@@ -26,12 +26,12 @@ from matplotlib.transforms import Affine2D
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
-from brainlsap.exceptions import BrainlsapError, ParameterError, check_choice
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import brain_raster as raster
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
-from brainlsap.report.figures import MM, PAGE, new_figure, styled
+from brainlsap.report.figures import MM, PAGE, check_width, new_figure, styled
 from brainlsap.report.plots import QUARTERS, bare, scales_in_training
-from brainlsap.report.tables import shortened
+from brainlsap.report.tables import find_atlas, shortened
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
@@ -64,9 +64,9 @@ def plot_regions(
     atlas: str | Path | Atlas = "destrieux160",
     *,
     title: str | None = None,
-    cmap: str | Colormap | None = None,
-    vmin: float | None = None,
-    vmax: float | None = None,
+    cmap: str | Colormap | Sequence[Any] | None = None,
+    vmin: float | Sequence[Any] | None = None,
+    vmax: float | Sequence[Any] | None = None,
     shared_scale: bool = True,
     views: str | Sequence[str] = "all",
     colorbar_label: str | Sequence[str] | None = None,
@@ -80,8 +80,9 @@ def plot_regions(
     the colour bar; the subcortex is lit from the viewer, and there it is the colour of
     what faces the viewer that stands on the bar. Where a region is seen less than 1 mm
     wide, a view gives it to its neighbour. An atlas without surfaces is drawn as
-    markers at the regions' coordinates (:func:`export_maps` writes an image, which
-    nilearn's `plot_stat_map` draws), one without these as a dot a line.
+    markers at the regions' coordinates, those above others whose values stand out: are
+    farthest from the median, or from 0 where signs differ (:func:`export_maps` writes
+    an image, which nilearn's `plot_stat_map` draws); one without these as a dot a line.
 
     Parameters
     ----------
@@ -94,17 +95,18 @@ def plot_regions(
     title : str, optional
         Title of the figure; in it and in `colorbar_label` `$t_{38}$` is math (and
         `\$` a dollar), in names it is not.
-    cmap : str or Colormap, optional
+    cmap : str or Colormap, or sequence of these, optional
         Colours, low to high; by default "viridis", and for values of both signs
         "RdBu_r". For these, the middle of any map that matplotlib or nilearn lists as
         diverging is at 0 (nilearn's are known by name after `import nilearn.plotting`).
-    vmin, vmax : float, optional
+    vmin, vmax : float or sequence of float, optional
         Values of the first and last colour; by default the smallest and largest of all
         maps, and symmetric about 0 where colours diverge there (one that is given is
         mirrored, two are kept). Values beyond get
         the end colours, and the bar says so.
     shared_scale : bool
-        False: colours and a bar for every map of several.
+        False: colours and a bar for every map of several, and `cmap`, `vmin`, `vmax`
+        and `colorbar_label` may be lists of one for each.
     views : "all", str or sequence of str
         Columns: "dorsal", "ventral", "lateral left", "lateral right", "medial left",
         "medial right", "subcortex"; "lateral" and "medial" are both sides, "cortex" is
@@ -113,7 +115,7 @@ def plot_regions(
         several lines. "all" leaves out a cortex or subcortex of which no region has a
         value, and the note says so.
     colorbar_label : str or sequence of str, optional
-        What the values are, with their unit; a sequence: of every map's own bar.
+        What the values are, with their unit.
     outline : str, sequence of str, or mapping of str to str
         Regions with a thick outline, or ring around the marker; a mapping has a label
         for each as well, above or below a view that shows the region.
@@ -147,18 +149,16 @@ def plot_regions(
     atlas = load_atlas(atlas)
     maps = region_maps(values, atlas)
     parts = [maps] if shared_scale else [maps[[name]] for name in maps]
-    scales = [color_scale(part, cmap, vmin, vmax) for part in parts]
+    how: Any = {"cmap": cmap, "vmin": vmin, "vmax": vmax}
+    how["colorbar_label"] = colorbar_label or ""
+    *colors, bars = [_of_each(parts, name, value) for name, value in how.items()]
+    scales = [color_scale(*one) for one in zip(parts, *colors, strict=True)]
     asked = [outline] if isinstance(outline, str) else outline
     marked = asked if isinstance(asked, Mapping) else dict.fromkeys(asked, "")
     places = atlas.match(list(marked)).tolist()
     labels = dict(zip(places, map(str, marked.values()), strict=True))
     located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
     shown: dict[str, RegionPicture] = {}
-    said: Any = colorbar_label or ""
-    bars = [said] * len(scales) if isinstance(said, str) else [*said]
-    if len(bars) != len(scales):
-        told = f"there are {len(bars)} for {len(scales)} colour bars"
-        raise ParameterError(f"colorbar_label: {told} (shared_scale=False: one a map).")
     texts = _wrap(title or "", (size[0] - 4) * 7 / 9), bars
     page = maps, scales, texts, size, figure
     # For want of width, small numbers as 2.5 with "1e-4" above.
@@ -200,13 +200,19 @@ def plot_regions(
     return drawing
 
 
+def _of_each(parts: list[Any], name: str, value: Any) -> list[Any]:
+    """Return a value for every part that has a colour bar: one for all, or as many."""
+    is_one = isinstance(value, str) or not np.iterable(value)
+    each = [value] * len(parts) if is_one else [*value]
+    if len(each) != len(parts):
+        told = f"there are {len(each)} for {len(parts)} colour bars"
+        raise ParameterError(f"{name}: {told} (shared_scale=False: one a map).")
+    return each
+
+
 def _page_size(width: Any, figure: Any) -> Any:
     """Return width and height of where to draw, in mm."""
-    if not (pd.api.types.is_number(width) and 60 <= width <= 400):
-        raise ParameterError(
-            "width must be a number from 60 to 400, in mm, such as 85 (one column of a "
-            f"journal) or 180 (two); got {width!r}."
-        )
+    check_width(width)
     if figure is None:
         return width, np.inf
     if not isinstance(figure, Figure | SubFigure) or figure.axes:
@@ -289,18 +295,6 @@ def plot_scales_at_quarters(
     return plot_regions(maps, atlas, **options)
 
 
-def find_atlas(evaluation: Evaluation) -> Atlas | None:
-    """Return the atlas of an evaluation, a user's own by the path it was read from."""
-    cohort = evaluation.cohort
-    asked = cohort.provenance.get("asked") or {}
-    for name in (cohort.atlas_name, str(asked.get("atlas"))):
-        with suppress(BrainlsapError):
-            atlas = load_atlas(name)
-            if set(cohort.region_names) <= set(atlas.names):
-                return atlas
-    return None
-
-
 def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
     """Return a row a region and a column a map ("" for a single one); NaN if absent."""
     is_numbered = isinstance(getattr(values, "index", None), pd.RangeIndex)
@@ -328,17 +322,24 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
     return found
 
 
-def color_scale(
-    maps: pd.DataFrame, cmap: Any, vmin: float | None, vmax: float | None
-) -> ScalarMappable:
+def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
     lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
     spare = 0.5 * (abs(lowest) or 1.0) * (lowest == highest)
-    low = lowest - spare if vmin is None else float(vmin)
-    high = highest + spare if vmax is None else float(vmax)
+    try:
+        low = lowest - spare if vmin is None else float(vmin)
+        high = highest + spare if vmax is None else float(vmax)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"vmin and vmax must be numbers ({error}).") from error
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
-    colors: Any = get_cmap(cmap or ("RdBu_r" if low < 0 < high else "viridis"))
+    cmap = cmap or ("RdBu_r" if low < 0 < high else "viridis")
+    if not isinstance(cmap, Colormap) and cmap not in [*colormaps]:
+        raise ParameterError(
+            "cmap must be a Colormap, or the name of one in matplotlib.colormaps "
+            f"(after `import nilearn.plotting` also nilearn's); got {cmap!r}."
+        )
+    colors: Any = get_cmap(cmap)
     diverges = colors.name.removesuffix("_r") in DIVERGING
     if diverges and low < 0 < high and None in (vmin, vmax):
         high = max([abs(v) for v in (vmin, vmax) if v is not None] or [-low, high])
@@ -389,14 +390,14 @@ def _plot_views(
     for row in rows.itertuples():
         title_of_map, y = maps.columns[row.map], start - row.bottom
         edges = y - row.foot - 0.6, y + unit * row.tall + 0.6
-        colors = region_colors(maps[title_of_map], scales[row.map % len(scales)])
+        data = maps[title_of_map], scales[row.map % len(scales)]
         for view in views[views["line"] == row.line].itertuples():
             rise = unit * (row.tall - view.tall) / 2
             box = left + view.x, y + rise, unit * view.wide, unit * view.tall
             axes = figure.add_axes(box / size, label=view.Index)
             axes.set_axis_off()
             gid = "-".join(f"{title_of_map}.{view.Index}".strip(".").split())
-            _draw_view(atlas, axes, pictures[view.Index], gid, colors, labels.keys())
+            _draw_view(atlas, axes, pictures[view.Index], gid, data, labels.keys())
             for x, letter in enumerate(view.letters):
                 style: Any = {"ha": ("left", "right")[x], "va": "top"}
                 axes.text(x, 0, letter, transform=axes.transAxes, **style)
@@ -537,26 +538,27 @@ def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) ->
 
 
 def _draw_view(
-    atlas: Atlas, axes: Any, picture: RegionPicture, gid: str, colors: Any, marked: Any
+    atlas: Atlas, axes: Any, picture: RegionPicture, gid: str, data: Any, marked: Any
 ) -> None:
-    """Draw the regions of one view, each with its id."""
-    names, view = (*atlas.names, "brain"), axes.get_label()
+    """Draw the regions of one view, each with its id; data are values and colours."""
+    values, colors = data[0], region_colors(*data)
+    names, view, shapes = (*atlas.names, "brain"), axes.get_label(), picture.shapes
     where = Affine2D().scale(1 / picture.width, 1 / picture.height) + axes.transAxes
-    if raster.NO_REGION not in picture.shapes:  # markers
+    order = [*shapes]
+    if raster.NO_REGION not in shapes:  # markers; those that stand out lie above others
         from nilearn.plotting.displays import GlassBrainAxes
 
         kind, across, up = GLASS[view]
         GlassBrainAxes(axes, kind, 0, linewidth=0.5)
         axes.set(xlim=across, ylim=up)
-    shapes, blank = [*picture.shapes.items()], to_rgba(NO_VALUE)
-    if raster.NO_REGION not in picture.shapes:  # markers that have no value lie below
-        shapes.sort(key=lambda one: tuple(colors[one[0]]) != blank)
-    for place, shape in shapes:  # -1: all of the brain, below its regions
+        usual = 0 if values.min() < 0 < values.max() else values.median()
+        order.sort(key=(values - usual).abs().fillna(-1).to_numpy().__getitem__)
+    for place in order:  # -1: all of the brain, below its regions
         style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
         style |= {"transform": where, "gid": f"{gid}.{names[place]}"}
         if place in marked:  # above other regions, below the shade
             style |= {"zorder": 1.5, "clip_on": False, "path_effects": OUTLINED}
-        axes.add_artist(PathPatch(shape, **style))
+        axes.add_artist(PathPatch(shapes[place], **style))
     if picture.shade is not None:
         axes.imshow(picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
     style = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}

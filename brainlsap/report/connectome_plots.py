@@ -15,7 +15,7 @@ from nilearn import plotting
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, check_at_least
-from brainlsap.report.figures import MM, PAGE, new_axes, new_figure, styled
+from brainlsap.report.figures import MM, PAGE, check_width, new_figure, own_axes, styled
 
 # From the front of the head to its back, and inwards; lobes of other names follow.
 _LOBES = ("frontal", "insula", "limbic", "temporal", "parietal", "occipital")
@@ -83,6 +83,7 @@ def plot_connectome(
     own["node_size"] = np.where(n_of_region > 0, 2 + 2 * n_of_region, 0)
     own |= {"edge_kwargs": {"linewidth": 1}} | options
     if figure is None:
+        check_width(width)
         seen = own["display_mode"].replace("ortho", "xyz")  # from above 150 mm wide
         across = sum(150 if view in "yz" else 195 for view in seen)
         figure = new_figure(width, min(80, 195 * (width - 18) / across) + 8)
@@ -110,6 +111,7 @@ def plot_matrix(
     label: str = "weight",
     log: bool | None = None,
     axes: Axes | None = None,
+    width: float = 0.8 * PAGE,
 ) -> Axes:
     """Draw a connectome as a matrix, ordered by hemisphere and lobe.
 
@@ -122,8 +124,8 @@ def plot_matrix(
     log : bool, optional
         Logarithmic colours, pairs without an edge blank; by default where no weight is
         negative. Others have the middle of their colours at 0.
-    axes : Axes, optional
-        Where to draw; by default a new figure.
+    axes, width
+        As for :func:`plot_scores`.
 
     Returns
     -------
@@ -151,7 +153,7 @@ def plot_matrix(
     low = -largest if is_signed else np.nanmin(weights)
     high = largest if is_signed else np.nanmax(weights)
     norm = LogNorm(low, max(high, 1.01 * low)) if log else Normalize(low, high)
-    axes = axes or new_axes(PAGE * 0.8, 120)
+    (axes,) = own_axes(axes, width)
     image = axes.imshow(weights, cmap="RdBu_r" if is_signed else "viridis", norm=norm)
     by_decade = log and high > 4 * low
     style: Any = {"ax": axes, "shrink": 0.8, "pad": 0.02, "format": "{x:.12g}"}
@@ -159,14 +161,23 @@ def plot_matrix(
     axes.figure.colorbar(image, label=label, **style).minorticks_off()
     names = (sides + lobe).to_numpy(str)[order]
     lobes = pd.Series(np.arange(len(names))).groupby(names, sort=False)
-    style = {"color": "#777777", "linewidth": 0.4}
+    style = {"color": "#777777", "linewidth": 0.4, "clip_on": False}
     for end in lobes.max() + 0.5:
         axes.axhline(end, **style)
         axes.axvline(end, **style)
     middles = lobes.mean()
-    axes.set_yticks(middles, middles.index, fontsize=7)
-    axes.set_xticks(middles, middles.index, fontsize=7, rotation=90)
-    axes.tick_params(length=0, labelbottom=True, bottom=False)
+    # labels of small lobes move apart, each with a line to its lobe
+    apart = 3.4 * MM * axes.figure.dpi * len(names) / min(axes.bbox.size)
+    steps = apart * np.arange(len(middles))
+    down = np.maximum.accumulate(middles - steps)
+    up = np.minimum.accumulate((middles - steps)[::-1])[::-1]
+    places = steps + (down + up) / 2
+    ends = np.repeat([[0], [-0.02]], len(middles), axis=1)
+    axes.plot(ends, [middles, places], transform=axes.get_yaxis_transform(), **style)
+    axes.plot([middles, places], ends, transform=axes.get_xaxis_transform(), **style)
+    axes.set_yticks(places, middles.index)
+    axes.set_xticks(places, middles.index, rotation=90)
+    axes.tick_params(length=0, pad=7, labelbottom=True, bottom=False)
     return axes
 
 

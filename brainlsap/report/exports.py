@@ -13,7 +13,9 @@ from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
-from brainlsap.report.brain import find_atlas, region_maps
+from brainlsap.report.brain import region_maps
+from brainlsap.report.report import check_folder
+from brainlsap.report.tables import find_atlas
 
 # What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
 _ENIGMA = (
@@ -65,14 +67,15 @@ def export_maps(
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is no value, or two maps would have one name.
+        If there is no value, two maps would have one name, or the folder that of a
+        file.
     FileFormatError
         If the parcellation cannot be read.
     """
     if isinstance(maps, Evaluation):
         atlas = atlas or find_atlas(maps) or maps.cohort.atlas_name
         maps = relative_scales(maps)
-    atlas, folder = load_atlas(atlas or "destrieux160"), Path(folder)
+    folder, atlas = check_folder(folder), load_atlas(atlas or "destrieux160")
     values = region_maps(maps, atlas).rename(columns={"": "value"})
     regions = _named_regions(atlas)
     if len({*map(_slug, values)}) < values.shape[1] or {*regions} & {*values}:

@@ -2,17 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from brainlsap.exceptions import ParameterError
 
 MM = 1 / 25.4
 """Inches."""
 
-COLUMN, PAGE = 85.0, 180.0
-"""Widths of a journal's page, in mm."""
+COLUMN, MIDDLE, PAGE = 85.0, 135.0, 180.0
+"""One, one and a half and two columns of a journal's page, in mm."""
+
+LETTERS = 7
+"""Points."""
 
 INK, GREY = "#1a1a1a", "#8a8a8a"
 STYLE: Any = {
@@ -21,8 +28,8 @@ STYLE: Any = {
     **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "white"),
     **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.5),
     **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
-    **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), 7),
-    **dict.fromkeys(("legend.fontsize", "axes.labelsize"), 7),
+    **dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize"), LETTERS),
+    **dict.fromkeys(("legend.fontsize", "axes.labelsize"), LETTERS),
     # names as they are, whatever dollars are in them
     **dict.fromkeys(("axes.spines.top", "axes.spines.right", "text.parse_math"), False),
     **dict.fromkeys(("lines.linewidth", "lines.markeredgewidth"), 0.8),
@@ -66,13 +73,45 @@ def styled(**more: Any) -> Iterator[None]:
         yield
 
 
+def check_width(width: Any) -> None:
+    """Raise unless a figure may be so wide."""
+    if not (isinstance(width, Real) and 60 <= float(width) <= 400):
+        raise ParameterError(
+            "width must be a number from 60 to 400, in mm, such as 85 (one column of a "
+            f"journal) or 180 (two); got {width!r}."
+        )
+
+
 def new_figure(width: float, height: float, **options: Any) -> Figure:
     """Return a figure of pyplot; width and height in mm."""
     size = (width * MM, height * MM)
     return plt.figure(figsize=size, dpi=150, FigureClass=PaperFigure, **options)
 
 
-def new_axes(width: float, height: float) -> Axes:
-    """Return the only axes of a new figure; width and height in mm."""
-    # "constrained" cuts labels beside axes of equal aspect off at the first drawing
-    return new_figure(width, height, layout="compressed").add_subplot()
+@styled()
+def own_axes(
+    axes: Any, width: float, height: float | None = None, number: int = 1
+) -> Any:
+    """Return so many axes in an array, those that are given or of a new figure.
+
+    Width and height are in mm; without a height axes are about square. Several stand
+    side by side, in a narrow figure one below the other, and have letters.
+    """
+    if axes is None:
+        check_width(width)
+        lines = number if width < 50 * number else 1
+        # "constrained" cuts labels beside axes of equal aspect off at the first drawing
+        how = "compressed" if number == 1 else "constrained"
+        figure = new_figure(width, lines * (height or width / 1.2), layout=how)
+        panels = figure.subplots(lines, number // lines, squeeze=False).ravel()
+        for one, letter in zip(panels, "abc" if number > 1 else "", strict=False):
+            one.set_title(letter, loc="left", weight="bold")
+        return panels
+    given = np.ravel(axes)
+    if len(given) != number or not all(isinstance(one, Axes) for one in given):
+        told = f"{number} Axes of matplotlib, such as plt.subplots(1, {number})[1]"
+        raise ParameterError(f"axes must be {told}; got {axes!r}.")
+    for one in given:  # made before, perhaps in other letters
+        one.tick_params(labelsize=LETTERS)
+        plt.setp([one.xaxis.label, one.yaxis.label], fontsize=LETTERS)
+    return given

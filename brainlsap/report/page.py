@@ -21,7 +21,7 @@ from brainlsap.report import tables as made
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
-from brainlsap.report.figures import PAGE, new_figure, styled
+from brainlsap.report.figures import PAGE, own_axes
 
 
 def report_tables(
@@ -85,21 +85,11 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
     return figures
 
 
-@styled()
-def _panels(number: int, height: float) -> Any:
-    """Return axes side by side, with letters."""
-    figure = new_figure(PAGE, height, layout="constrained")
-    panels = figure.subplots(1, number, squeeze=False)[0]
-    for axes, letter in zip(panels, "abc", strict=False):
-        axes.set_title(letter, loc="left", weight="bold")
-    return panels
-
-
 def _class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
     model = evaluation.predictions["model"].iloc[0]
     draw = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
-    panels = _panels(3, 52)
+    panels = own_axes(None, PAGE, 52, number=3)
     for one, axes in zip(draw, panels, strict=True):
         try:
             one(evaluation, model, axes=axes)
@@ -112,7 +102,8 @@ def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     """Draw scales and directions of the same regions side by side."""
     ranking, features = evaluation.ranking, evaluation.cohort.class_features
     n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
-    left, *right = _panels(1 if features is None else 2, 22 + 6 * n_rows)
+    number = 1 if features is None else 2
+    left, *right = own_axes(None, PAGE, 22 + 6 * n_rows, number)
     plots.plot_scales(ranking, atlas, axes=left)
     for axes in right:
         plots.plot_directions(evaluation, ranking, atlas, axes=axes)

@@ -15,7 +15,15 @@ from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import tables
-from brainlsap.report.figures import COLUMN, GREY, PAGE, new_axes, new_figure, styled
+from brainlsap.report.figures import (
+    COLUMN,
+    GREY,
+    MIDDLE,
+    PAGE,
+    check_width,
+    own_axes,
+    styled,
+)
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 BLUE, ORANGE = "#0072B2", "#D55E00"
@@ -23,8 +31,6 @@ COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 N_SHOWN, N_BINS = 10, 8
 QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
-# A legend in one row above the axes, beside the letter of a panel.
-CLOSE: Any = {"ncols": 8, "borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
 BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 
 
@@ -34,6 +40,7 @@ def plot_scores(
     score: str = "balanced_accuracy",
     *,
     axes: Axes | None = None,
+    width: float = MIDDLE,
 ) -> Axes:
     """Draw one score of all models side by side, a dot for every fold.
 
@@ -44,7 +51,10 @@ def plot_scores(
     score : str
         One of :data:`brainlsap.evaluation.SCORES`.
     axes : Axes, optional
-        Where to draw; by default a new figure.
+        Where to draw, in letters of 7 points; by default a new figure.
+    width : float
+        Of a new figure, in mm, from 60 to 400, such as 85 (one column of a journal) or
+        180 (two); letters keep their size.
 
     Returns
     -------
@@ -59,7 +69,7 @@ def plot_scores(
     """
     check_choice("score", score, SCORES)
     by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
-    axes = axes or new_axes(PAGE * 0.75, 16 + 6 * len(summary))
+    (axes,) = own_axes(axes, width, 16 + 6 * len(summary))
     if score == "balanced_accuracy":
         chance = 1 / len(evaluation.cohort.classes)
         axes.axvline(chance, **DASHES)
@@ -87,7 +97,11 @@ def plot_scores(
 
 @styled()
 def plot_confusion(
-    evaluation: Evaluation, model: str | None = None, *, axes: Axes | None = None
+    evaluation: Evaluation,
+    model: str | None = None,
+    *,
+    axes: Axes | None = None,
+    width: float = COLUMN,
 ) -> Axes:
     """Draw the confusion matrix of all out-of-fold predictions of a model.
 
@@ -97,8 +111,8 @@ def plot_confusion(
         What was evaluated.
     model : str, optional
         Which; by default the first.
-    axes : Axes, optional
-        Where to draw; by default a new figure.
+    axes, width
+        As for :func:`plot_scores`.
 
     Returns
     -------
@@ -115,7 +129,7 @@ def plot_confusion(
     counts = confusion_matrix(told.actual, told.predicted, labels=range(len(classes)))
     totals = counts.sum(axis=1)
     share = counts / np.maximum(totals[:, None], 1)
-    axes = axes or new_axes(COLUMN, 70)
+    (axes,) = own_axes(axes, width)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
         color = "white" if share[row, column] > 0.55 else None
@@ -133,7 +147,11 @@ def plot_confusion(
 
 @styled()
 def plot_roc(
-    evaluation: Evaluation, model: str | None = None, *, axes: Axes | None = None
+    evaluation: Evaluation,
+    model: str | None = None,
+    *,
+    axes: Axes | None = None,
+    width: float = COLUMN,
 ) -> Axes:
     """Draw the ROC curve of every class against the rest, mean over folds.
 
@@ -144,8 +162,8 @@ def plot_roc(
     model : str, optional
         Which, of those that give probabilities or decision values; by default the
         first.
-    axes : Axes, optional
-        Where to draw; by default a new figure.
+    axes, width
+        As for :func:`plot_scores`.
 
     Returns
     -------
@@ -162,7 +180,7 @@ def plot_roc(
     values = told.ranking
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
-    axes = axes or new_axes(COLUMN, 70)
+    (axes,) = own_axes(axes, width)
     axes.plot([0, 1], [0, 1], **DASHES)
     grid = np.linspace(0, 1, 101)
     colors = class_colors(evaluation)
@@ -177,13 +195,19 @@ def plot_roc(
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
     _unit_square(axes, "1 \N{MINUS SIGN} specificity", "sensitivity")
-    axes.legend(title="class, AUC", loc="upper left", bbox_to_anchor=(1, 1))
+    close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
+    close |= {"frameon": True, "edgecolor": "none", "borderpad": 0.1}
+    axes.legend(title="class, AUC", loc="lower right", **close)
     return axes
 
 
 @styled()
 def plot_calibration(
-    evaluation: Evaluation, model: str | None = None, *, axes: Axes | None = None
+    evaluation: Evaluation,
+    model: str | None = None,
+    *,
+    axes: Axes | None = None,
+    width: float = COLUMN,
 ) -> Axes:
     """Draw how often predictions are correct against how confident the model was.
 
@@ -193,8 +217,8 @@ def plot_calibration(
         What was evaluated.
     model : str, optional
         Which, of those that give probabilities; by default the first.
-    axes : Axes, optional
-        Where to draw; by default a new figure.
+    axes, width
+        As for :func:`plot_scores`.
 
     Returns
     -------
@@ -214,7 +238,7 @@ def plot_calibration(
         raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
     confidence, correct = told.probability.max(axis=1), told.actual == told.predicted
     order = np.argsort(confidence, kind="stable")
-    axes = axes or new_axes(COLUMN, 70)
+    (axes,) = own_axes(axes, width)
     axes.plot([0, 1], [0, 1], **DASHES)
     for rows in np.array_split(order, min(N_BINS, len(order))):
         share = correct[rows].mean()
@@ -231,6 +255,7 @@ def plot_scales(
     n_regions: int = N_SHOWN,
     *,
     axes: Axes | None = None,
+    width: float = MIDDLE,
 ) -> Axes:
     """Draw the regions of smallest relative scale, with their intervals.
 
@@ -242,8 +267,8 @@ def plot_scales(
         For full names; else the names of the ranking.
     n_regions : int
         How many regions.
-    axes : Axes, optional
-        Where to draw; by default a new figure.
+    axes, width
+        As for :func:`plot_scores`.
 
     Returns
     -------
@@ -259,7 +284,8 @@ def plot_scales(
         Where no region has a rank.
     """
     top = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
-    axes = axes or new_axes(PAGE * 0.75, 18 + 5 * len(top))
+    label = "relative heat scale (bars: range over folds)"
+    axes = _named_rows(axes, width, top["region"], atlas, label)
     axes.axvline(1, **DASHES, label="median region")
     for place, row in top.iterrows():
         planted, learned = bool(row.get("planted")), not row["moved"] < 0.5
@@ -269,12 +295,8 @@ def plot_scales(
         style["label"] = kind + ("" if learned else ", not learned")
         bounds = row["relative_low"], row["relative_high"]
         _bars(axes, row["relative_scale"], place, *bounds, **style)
-    _name_rows(axes, tables.region_labels(list(top["region"]), atlas))
     axes.set_xlim(left=max(0, axes.get_xlim()[0]))
-    axes.set_xlabel("relative heat scale (bars: range over folds)")
-    n_columns = 2 if (top["moved"] < 0.5).any() else 3
-    above: Any = {"loc": "lower left", "bbox_to_anchor": (0.05, 1)}
-    _legend(axes, **CLOSE | above | {"ncols": n_columns})
+    _legend(axes, n_columns=2 if (top["moved"] < 0.5).any() else 3)
     return axes
 
 
@@ -287,6 +309,7 @@ def plot_directions(
     *,
     feature: str | None = None,
     axes: Axes | None = None,
+    width: float = MIDDLE,
 ) -> Axes:
     """Draw whether a feature of the first regions rises or falls from class to class.
 
@@ -298,8 +321,8 @@ def plot_directions(
         As of :func:`plot_scales`, whose rows these are.
     feature : str, optional
         Which; by default the first.
-    axes : Axes, optional
-        Where to draw; by default a new figure.
+    axes, width
+        As for :func:`plot_scores`.
 
     Returns
     -------
@@ -312,9 +335,11 @@ def plot_directions(
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
     found = tables.class_differences(evaluation).query("feature == @feature")
-    axes = axes or new_axes(PAGE * 0.75, 18 + 5 * len(top))
-    axes.axvline(0, **DASHES)
     first, *others = evaluation.cohort.classes
+    title = tables.FEATURES.get(feature, feature)
+    label = f"{title}: difference from {first} (s.d., 95%)"
+    axes = _named_rows(axes, width, top, atlas, label)
+    axes.axvline(0, **DASHES)
     colors = class_colors(evaluation)
     shifts = np.linspace(-0.28, 0.28, len(others)) if len(others) > 1 else [0.0]
     for name, shift in zip(others, shifts, strict=True):
@@ -323,11 +348,7 @@ def plot_directions(
         bounds = rows["difference_low"], rows["difference_high"]
         height = np.arange(len(top)) + shift
         _bars(axes, rows["difference"], height, *bounds, color=colors[name], **style)
-    _name_rows(axes, tables.region_labels(top, atlas))
-    title = tables.FEATURES.get(feature, feature)
-    label = f"{title}: difference from {first} (s.d., 95%)"
-    axes.set_xlabel(textwrap.fill(label, 50))
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
+    _legend(axes)
     return axes
 
 
@@ -337,6 +358,7 @@ def plot_training(
     model: str | None = None,
     *,
     axes: Sequence[Axes] | None = None,
+    width: float = PAGE,
 ) -> np.ndarray:
     """Draw the loss of a model over its epochs, and its scales over the training.
 
@@ -348,13 +370,16 @@ def plot_training(
         Which; by default the first.
     axes : sequence of two Axes, optional
         Where to draw; by default a new figure.
+    width : float
+        As for :func:`plot_scores`; panels of less than 50 mm stand one below the other.
 
     Returns
     -------
     array of two Axes
-        Left, the losses of every fold, of its start of lowest validation loss. Right,
-        the relative scale of every region, mean over folds; those of the ten smallest
-        scales are blue. A panel is empty where the model kept none.
+        First, the losses of every fold (thin), of its start of lowest validation loss,
+        and their median (thick), up to the last epoch of the fold that stopped first.
+        Second, the relative scale of every region, mean over folds; those of the ten
+        smallest scales are blue. A panel is empty where the model kept none.
 
     Raises
     ------
@@ -363,14 +388,15 @@ def plot_training(
     """
     model = model or evaluation.models[0]
     check_choice("model", model, evaluation.models)
-    is_own = axes is None
-    if axes is None:
-        axes = new_figure(PAGE, 60, layout="constrained").subplots(1, 2)
-    left, right = axes
+    left, right = own = own_axes(axes, width, 60, number=2)
     fits = evaluation.fits[evaluation.fits["model"] == model]
-    for one in tables.reported(fits, "losses"):
-        for kind, color in (("training", GREY), ("validation", BLUE)):
-            left.plot(one["epoch"], np.array(one[kind], float), color=color, label=kind)
+    losses = tables.reported(fits, "losses")
+    for kind, color in (("training", GREY), ("validation", BLUE)):
+        folds = [pd.Series(one[kind], one["epoch"], float) for one in losses]
+        if folds:
+            each = pd.concat(folds, axis=1)
+            left.plot(each, color=color, lw=0.4, alpha=0.7)
+            left.plot(each.dropna().median(axis=1), color=color, lw=1.6, label=kind)
     paths = scales_in_training(evaluation, model)
     if len(paths):
         small, rest = paths.iloc[:, -1].rank() <= N_SHOWN, "other regions"
@@ -380,10 +406,9 @@ def plot_training(
     right.set_xticks(list(QUARTERS), list(QUARTERS.values()))
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
     right.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
-    for one, letter in ((left, "a"), (right, "b")):
-        one.set_title(letter if is_own else "", loc="left", weight="bold")
-        _legend(one, loc="lower right", bbox_to_anchor=(1, 1), **CLOSE)
-    return np.array([left, right], dtype=object)
+    for one in own:
+        _legend(one)
+    return own
 
 
 def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
@@ -425,20 +450,31 @@ def _unit_square(axes: Axes, xlabel: str, ylabel: str) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
 
 
-def _legend(axes: Axes, **style: Any) -> None:
-    """Name each kind of mark once."""
+def _legend(axes: Axes, n_columns: int = 8) -> None:
+    """Name each kind of mark once, above the axes, beside the letter of a panel."""
     marks, names = axes.get_legend_handles_labels()
     kinds = dict(zip(names, marks, strict=True))
-    axes.legend(kinds.values(), kinds, **style)
+    close: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
+    close |= {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": n_columns}
+    axes.legend(kinds.values(), kinds, **close)
 
 
-def _name_rows(axes: Axes, names: list[str]) -> None:
-    lines = [textwrap.fill(tables.shortened(one, 72), 38) for one in names]
-    axes.set_yticks(range(len(names)), lines)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+def _named_rows(
+    axes: Axes | None, width: float, regions: Any, atlas: Any, label: str
+) -> Axes:
+    """Return axes with a row a region, of a new figure as high as its names need."""
+    check_width(width)
+    names = tables.region_labels(list(regions), atlas)
+    per_line = int(17 + width / 6.4)
+    names = [textwrap.fill(tables.shortened(one, 72), per_line) for one in names]
+    lines = 1 + max(name.count("\n") for name in names)
+    (axes,) = own_axes(axes, width, 18 + max(5, 3.2 * lines) * len(names))
+    axes.set_yticks(range(len(names)), names)
+    axes.set(ylim=(len(names) - 0.4, -0.6), axisbelow=True)
+    axes.set_xlabel(textwrap.fill(label, int(width / 2.7)))
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
-    axes.set_axisbelow(True)
     bare(axes)
+    return axes
 
 
 def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predictions]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import SCORES, Evaluation, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder, lock_folder, replace_when_whole
-from brainlsap.report.tables import audit_table, feature_text, table_text
+from brainlsap.report.tables import audit_table, feature_text, find_atlas, table_text
 
 __all__ = ["check_results_folder", "read_results", "write_figures"]
 __all__ += ["write_report", "write_tables"]
@@ -168,7 +169,7 @@ def _files_in(folder: Path) -> set[str]:
 
 
 def _completed(
-    evaluation: Evaluation, title: str | None, quality: pd.DataFrame | None
+    evaluation: Evaluation, title: str | None = None, quality: Any = None
 ) -> Evaluation:
     """Add what a remade report must have alike, such as date and codes."""
     cohort, settings = evaluation.cohort, dict(evaluation.settings)
@@ -212,6 +213,14 @@ def _differences(evaluation: Evaluation, path: Path) -> str:
     )
 
 
+def check_folder(folder: str | Path) -> Path:
+    """Return a folder to write files in; raise where it has the name of a file."""
+    folder = Path(folder)
+    if folder.is_file() or (any(guess_type(folder)) and not folder.is_dir()):
+        raise ParameterError(f"{folder} has the name of a file; name a folder.")
+    return folder
+
+
 def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     """Write every table of a report for manuscripts: LaTeX (booktabs) and Markdown.
 
@@ -225,11 +234,15 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     Returns
     -------
     list of Path
+
+    Raises
+    ------
+    ParameterError
+        Where the folder has the name of a file, such as `a.pdf`.
     """
-    from brainlsap.report.brain import find_atlas
     from brainlsap.report.page import report_tables
 
-    folder, evaluation = Path(folder), _completed(evaluation, None, None)
+    folder, evaluation = check_folder(folder), _completed(evaluation)
     scans, written = evaluation.cohort.table, []
     codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)
     tables = report_tables(evaluation, find_atlas(evaluation), codes, clean)
@@ -253,15 +266,19 @@ def write_figures(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     Returns
     -------
     list of Path
+
+    Raises
+    ------
+    ParameterError
+        Where the folder has the name of a file, such as `a.pdf`.
     """
     from matplotlib.pyplot import close
 
-    from brainlsap.report.brain import find_atlas
     from brainlsap.report.page import report_figures
 
-    evaluation, written = _completed(evaluation, None, None), []
+    folder, evaluation, written = check_folder(folder), _completed(evaluation), []
     for name, figure in report_figures(evaluation, find_atlas(evaluation)).items():
-        written.append(Path(folder, f"{name}.pdf"))
+        written.append(folder / f"{name}.pdf")
         with replace_when_whole(written[-1]) as partial:
             figure.savefig(partial)
         close(figure)
@@ -316,8 +333,7 @@ def withholder(table: pd.DataFrame) -> Callable[[str], str]:
 
 
 def _write_shareable(evaluation: Evaluation, folder: Path, atlas: Atlas | None) -> None:
-    from brainlsap.report.brain import find_atlas  # brings matplotlib and plotly
-    from brainlsap.report.page import write_page
+    from brainlsap.report.page import write_page  # brings matplotlib and plotly
 
     scans, settings = evaluation.cohort.table, evaluation.settings
     codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from shutil import get_terminal_size
 from typing import Any
@@ -9,11 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
-from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.exceptions import (
+    BrainlsapError,
+    ParameterError,
+    check_at_least,
+    check_choice,
+)
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -360,6 +366,18 @@ def _age_text(ages: pd.Series) -> str:
 def _counts_text(values: pd.Series) -> str:
     counts = values.value_counts().sort_index().items()
     return ", ".join(f"{value} {n}" for value, n in counts) or "n/a"
+
+
+def find_atlas(evaluation: Evaluation) -> Atlas | None:
+    """Return the atlas of an evaluation, a user's own by the path it was read from."""
+    cohort = evaluation.cohort
+    asked = cohort.provenance.get("asked") or {}
+    for name in (cohort.atlas_name, str(asked.get("atlas"))):
+        with suppress(BrainlsapError):
+            atlas = load_atlas(name)
+            if set(cohort.region_names) <= set(atlas.names):
+                return atlas
+    return None
 
 
 def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:

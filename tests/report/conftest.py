@@ -1,11 +1,13 @@
 """An evaluation of a tiny cohort, made by hand: names to be hidden, nothing fitted."""
 
 import json
+from itertools import combinations, product
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.results import CohortSummary
@@ -141,6 +143,28 @@ def draw_evaluation(
         },
         audit=audit,
     )
+
+
+def check_letters(figure):
+    """Check that texts are whole and apart, none small; return their sizes."""
+    figure.canvas.draw()
+    beyond = set()
+    for axes, name in product(figure.axes, ("xaxis", "yaxis")):
+        axis = getattr(axes, name)
+        low, high = sorted(axis.get_view_interval())
+        ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+        seen = [axes.axison and low <= place <= high for place, _ in ticks]
+        beyond |= {*np.array(axis.get_ticklabels())[~np.array(seen, bool)]}
+    texts = {one for one in figure.findobj(Text) if one.get_text()} - beyond
+    boxes = {one: one.get_window_extent() for one in texts if one.get_visible()}
+    page = figure.bbox
+    for text, box in boxes.items():
+        assert text.get_fontsize() >= 6, text
+        assert page.x0 <= box.x0 < box.x1 <= page.x1, text
+        assert page.y0 <= box.y0 < box.y1 <= page.y1, text
+    for one, other in combinations(boxes, 2):
+        assert not boxes[one].overlaps(boxes[other]), (one, other)
+    return [one.get_fontsize() for one in boxes]
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from brainlsap.report import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain import NO_VALUE, color_scale
 from brainlsap.report.brain_raster import NO_REGION, VIEWS, region_picture
 from brainlsap.report.tables import shortened
+from tests.report.conftest import check_letters
 
 ATLAS = load_atlas("destrieux160")
 
@@ -131,7 +132,10 @@ def test_maps_share_one_scale_of_colors_and_the_bar_says_what_is_beyond():
     assert len(shapes_of(figure, "dorsal")) == 2
     assert {"first", "second", "Dorsal"} <= set(words_of(figure))
     how = {"shared_scale": False, "colorbar_label": ["SUVR", "$t_{38}$"]}
+    how |= {"vmax": [None, 5], "cmap": ["viridis", "magma"]}
     bars = axes_of(plot_regions(maps, ATLAS, views="dorsal", **how), "colour bar")
+    assert bars[0].get_ylim()[1] < 2 < bars[1].get_ylim()[1] == 5
+    assert [one._colorbar.cmap.name for one in bars] == how["cmap"]
     labels = [one.yaxis.label for one in bars]
     assert [one.get_text() for one in labels] == ["SUVR", "$t_{38}$"]
     assert [one.get_rotation() for one in labels] == [90, 0]  # a turned t is a plus
@@ -288,24 +292,9 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
     options = {"title": title, "colorbar_label": label, "width": width}
     figure = plot_regions(maps, atlas, **options)
     assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width)
-    figure.canvas.draw()
-    page = figure.bbox
-    texts = [t for ax in figure.axes for t in [*ax.texts, ax.title] if t.get_text()]
-    texts += [one for one in figure.texts if one.get_text()]
     left, right = (axes_of(figure, f"lateral {side}")[0] for side in ("left", "right"))
     assert left.bbox.y0 == right.bbox.y0  # on one line
-    (bar,) = axes_of(figure, "colour bar")
-    low, high = bar.get_ylim()
-    ticks = [t for t in bar.get_yticklabels() if low <= t.get_position()[1] <= high]
-    texts += [*ticks, bar.yaxis.label]
-    assert len(texts) > 18
-    boxes = [text.get_window_extent() for text in texts]
-    for text, box in zip(texts, boxes, strict=True):
-        assert text.get_fontsize() >= 6, text
-        assert page.x0 <= box.x0 < box.x1 <= page.x1, text
-        assert page.y0 <= box.y0 < box.y1 <= page.y1, text
-    for (one, box), (other, beside) in combinations(zip(texts, boxes, strict=True), 2):
-        assert not box.overlaps(beside), (one, other)
+    assert len(check_letters(figure)) > 18
 
 
 @pytest.mark.parametrize(
@@ -324,6 +313,9 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
         ({"values": draw_values().reset_index()}, ParameterError, "set_index"),
         ({"figure": plt.Axes}, ParameterError, "fig.subfigures"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
+        ({"vmin": "low"}, ParameterError, "must be numbers .*low"),
+        ({"vmax": [1, 2]}, ParameterError, "vmax: there are 2 for 1 colour bars"),
+        ({"cmap": "viridiss"}, ParameterError, "cmap must be .*; got 'viridiss'"),
         *(({"views": x}, ParameterError, "dorsal") for x in (["top"], [], 3)),
         ({"atlas": None}, ParameterError, "atlas must be one of"),
         ({"colorbar_label": ["a", "b"]}, ParameterError, "2 for 1 colour bars"),
@@ -354,11 +346,16 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
     found = ax.transData.inverted().transform((middle.min + middle.max) / 2)
     centre = ATLAS.coordinates[ATLAS.names.index("ctx_lh_G_precuneus")]
     np.testing.assert_allclose(found, centre[1:])
-    outermost = values.index[np.argmin(ATLAS.coordinates[:, 0])]
-    assert [*spots[2]][-1] == outermost  # drawn last
     low, high = axes_of(figure, "colour bar")[0].get_ylim()
-    expected = colormaps["viridis"]((values[outermost] - low) / (high - low))
-    np.testing.assert_allclose(spots[2][outermost].get_facecolor(), expected)
+    drawn = [*spots[2]]
+    expected = colormaps["viridis"]((values[drawn[0]] - low) / (high - low))
+    np.testing.assert_allclose(spots[2][drawn[0]].get_facecolor(), expected)
+    above = (values[drawn] - values.median()).abs()
+    assert above.is_monotonic_increasing  # deep regions that stand out are seen
+    signed = plot_regions((values - 1).drop(drawn[-1]), own, views="lateral left")
+    (spots,) = shapes_of(signed, "lateral left")
+    assert next(iter(spots)) == drawn[-1]  # without a value
+    assert (values[[*spots][1:]] - 1).abs().is_monotonic_increasing
     with pytest.raises(ParameterError, match="posterior"):
         plot_regions(values, own, views="medial")
 

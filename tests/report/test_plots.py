@@ -1,15 +1,20 @@
 """Figures of scores and rankings show the numbers they are given."""
 
 from dataclasses import replace
+from functools import partial
+from inspect import signature
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from sklearn.metrics import roc_auc_score
 
 from brainlsap import report
+from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
+from tests.report.conftest import check_letters
 
 
 def texts(axes):
@@ -43,6 +48,8 @@ def test_confusion_counts_scans(evaluation):
     assert axes.get_yticklabels()[0].get_text() == f"CN\nn = {n}"
     with pytest.raises(ParameterError, match="model"):
         report.plot_confusion(evaluation, "nobody")
+    with pytest.raises(ParameterError, match="axes must be 1 Axes"):
+        report.plot_confusion(evaluation, axes=plt.subplots(1, 2)[1])
 
 
 def test_calibration_is_of_probabilities(evaluation):
@@ -83,7 +90,8 @@ def test_directions_are_differences_from_the_first_class(evaluation):
 
 def test_training_shows_losses_and_every_regions_scale(evaluation):
     left, right = report.plot_training(evaluation)
-    assert len(left.lines) == 2 * 3
+    wide = [line.get_linewidth() for line in left.lines]
+    assert wide == 2 * [*3 * [min(wide)], max(wide)]  # folds, and their median
     assert len(right.lines) == evaluation.cohort.measured.sum()
     left, right = report.plot_training(evaluation, "majority")
     assert not left.lines
@@ -114,3 +122,29 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
     assert names == ["median region", "region", "planted"]
     with pytest.raises(ParameterError, match="no measured region"):
         report.plot_scales(ranking.assign(rank=np.nan))
+
+
+@pytest.mark.parametrize("width", [85, 180, "of axes"])
+@pytest.mark.parametrize("name", [one for one in report.__all__ if "plot_" in one])
+def test_letters_have_one_size_and_are_whole(make_evaluation, name, width):
+    draw = getattr(report, name)
+    known = signature(draw).parameters
+    if "axes" not in known:
+        pytest.skip("see test_brain")
+    atlas = load_atlas("schaefer100")
+    one = make_evaluation(regions=list(atlas.names))
+    given = {"evaluation": one, "ranking": rank_regions(one), "atlas": atlas}
+    given["connectome"] = np.ones((len(atlas), len(atlas)))
+    draw = partial(draw, **{k: given[k] for k in known.keys() & given})
+    if width == "of axes":
+        with plt.rc_context({"font.size": 12}):
+            figure, axes = plt.subplots(1, 1 + (name == "plot_training"))
+        draw(axes=axes)
+        texts = [text for text in figure.findobj(Text) if text.get_text()]
+        assert {text.get_fontsize() for text in texts} == {7}
+    else:
+        figure = np.ravel(draw(width=width))[0].figure
+        assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width)
+        check_letters(figure)
+    with pytest.raises(ParameterError, match="width must be a number from 60 to 400"):
+        draw(width="85")

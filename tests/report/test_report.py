@@ -17,6 +17,7 @@ from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import (
     check_results_folder,
+    export_maps,
     page,
     read_results,
     write_figures,
@@ -123,6 +124,10 @@ def test_tables_for_manuscripts(written, tmp_path):
     assert {one.stem for one in figures} == drawn
     assert sorted((tmp_path / "figures").iterdir()) == sorted(figures)
     assert all(one.read_bytes().startswith(b"%PDF") for one in figures)
+    for write in (write_tables, write_figures, export_maps):
+        with pytest.raises(ParameterError, match=r"a.pdf has the name of a file"):
+            write(read_results(written), tmp_path / "a.pdf")
+    assert not (tmp_path / "a.pdf").exists()
 
 
 def test_names_are_escaped(make_evaluation, tmp_path):
