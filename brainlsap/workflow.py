@@ -62,7 +62,7 @@ def run_study(
     n_permutations: int = 200,
     preset: str = "default",
     n_jobs: int | None = None,
-    verbose: bool = False,
+    verbose: bool = True,
     title: str | None = None,
     overwrite: bool = False,
     **settings: Any,

@@ -107,7 +107,7 @@ class Cohort:
     @staticmethod
     def from_arrays(
         connectomes: np.ndarray | pd.DataFrame | Sequence[pd.DataFrame],
-        features: np.ndarray | pd.DataFrame,
+        features: np.ndarray | pd.DataFrame | Mapping[str, np.ndarray | pd.DataFrame],
         labels: Sequence[Any] | None,
         *,
         groups: Sequence[Any] | None = None,
@@ -127,7 +127,8 @@ class Cohort:
             DataFrame, or a list of them, is read by the names of rows and columns.
         features : array of shape (n_scans, n_rois) or (n_scans, n_rois, n_features)
             NaN where not measured. The columns of a DataFrame are read by name where
-            they do more than count.
+            they do more than count. Of several features also `{name: (n_scans, n_rois)
+            array or DataFrame}`.
         labels : sequence of length n_scans
             Class of every scan, read as text; None for new people, to predict.
         groups : sequence of length n_scans, optional
@@ -137,7 +138,7 @@ class Cohort:
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan.
         feature_names : str or sequence of str, optional
-            By default `feature`, or `feature1`, `feature2` ...
+            By default those of a mapping, else `feature`, or `feature1` ...
         atlas : str, Path, Atlas or sequence of str
             As :func:`.load_atlas` takes it, such as the names of the regions.
         classes : sequence of str, optional
@@ -178,20 +179,30 @@ class Cohort:
             W = np.array([one.matrix for one in read])
             notes = [*dict.fromkeys(note for one in read for note in one.notes)]
         else:
-            W, notes = settle_negative(np.asarray(connectomes), negative)
-        if isinstance(features, pd.DataFrame) and not are_counts([*map(str, features)]):
-            features = features.iloc[:, atlas.match_all(features).argsort()]
+            W = _as_numbers("connectomes", connectomes)
+            W, notes = settle_negative(W, negative)
+        tables = {"features": features}
+        if isinstance(features, Mapping):
+            feature_names = feature_names or [*features]
+            tables = {f"features[{name!r}]": one for name, one in features.items()}
+        tables = {k: _by_region(k, one, atlas) for k, one in tables.items()}
         W = W[0] if frames is not connectomes else W
-        X = np.asarray(features, dtype=float)
-        labels = [UNLABELLED] * len(features) if labels is None else labels
+        each = [
+            _as_numbers(k, one).astype(float, copy=False) for k, one in tables.items()
+        ]
+        X = each[0]
+        labels = [UNLABELLED] * len(X) if labels is None else labels
         ids = find_column(facts, PEOPLE_COLUMNS)
         said = {} if ids is None else {ids: facts[ids]}
         groups = facts.pop(ids) if groups is None and ids is not None else groups
-        given = {"features": features, "labels": labels, **facts}
+        given = {**tables, "labels": labels, **facts}
         given |= {} if groups is None else {"groups": groups}
         n_scans = len(W if W.ndim == 3 else np.atleast_2d(X))
-        n_rois, per_region = len(atlas), X.shape[2:]
-        wanted = {"features": (n_scans, n_rois, *per_region)}
+        n_rois, per_region = (
+            len(atlas),
+            X.shape[2:] if [*tables] == ["features"] else (),
+        )
+        wanted = dict.fromkeys(tables, (n_scans, n_rois, *per_region))
         wanted["connectomes"] = (n_scans, n_rois, n_rois)[-W.ndim :]
         for name, one in {"connectomes": W, **given}.items():
             shape, expected = np.shape(one), wanted.get(name, (n_scans,))
@@ -206,6 +217,8 @@ class Cohort:
             hint = "Give every scan in everything."
             if X.shape[1:] == (n_rois, n_rois) != W.shape[-2:]:
                 hint = "Connectomes come first, features behind: are they exchanged?"
+            elif shape[1:] == (n_scans, n_rois):
+                hint = "Several features are the last axis, or {name: its array}."
             elif shape[1:] != expected[1:]:
                 hint = "Name other regions by atlas=."
             raise ParameterError(
@@ -213,7 +226,7 @@ class Cohort:
                 f"{n_rois} regions ({atlas.name}); got {shape}. {hint}"
             )
         named = _check_order(given, said)
-        X = X[..., None] if X.ndim == 2 else X
+        X = np.stack(each, axis=-1) if X.ndim == 2 else X
         W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
         numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
         usual = numbered if len(numbered) > 1 else "feature"
@@ -422,6 +435,31 @@ def check_cohort_given(cohort: object) -> None:
             f"cohort must be a Cohort; got {type(cohort).__name__}. "
             "Cohort.from_arrays or load_cohort makes one."
         )
+
+
+def _as_numbers(name: str, values: Any) -> np.ndarray:
+    """Return an array of numbers; raise where there are others in it, or none."""
+    try:
+        array = np.asarray(values)
+        return array if array.dtype.kind in "uifb" else array.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{name} must be an array of numbers, got {type(values).__name__}: {error}."
+        ) from error
+
+
+def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
+    """Return values with the columns of a table in the order of the atlas."""
+    if isinstance(values, pd.DataFrame):
+        is_named = not are_counts([*map(str, values)])
+        return values.iloc[:, atlas.match_all(values).argsort()] if is_named else values
+    if isinstance(values, Sequence) and any(hasattr(one, "iloc") for one in values):
+        raise ParameterError(
+            f"{name} is a list of tables, whose names would be lost. Of a Series for "
+            "each scan give pd.DataFrame(the list); of several features a mapping, "
+            "{name: DataFrame of scans by regions}."
+        )
+    return values
 
 
 def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:

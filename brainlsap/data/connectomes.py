@@ -97,7 +97,8 @@ def read_connectome(
     labels : sequence of str or path, optional
         Name of every row, or a file with one a line, for matrices without names. By
         default a file `labels.txt`, `labels.csv`, `labels_list.txt` or
-        `<name>_labels.*` beside the matrix or in one of the two folders above.
+        `<name>_labels.*` beside the matrix counts, or one of the first three above
+        it, up to the folder that holds the `sub-*` of a matrix's person.
     row_order : {"atlas", "mrtrix", "micapipe", "freesurfer"}, optional
         Whose order the rows of a matrix without names have, where its size does not
         say so; a first row for label 0 may stand before it.
@@ -289,7 +290,7 @@ def _check_weights(
             i, j = np.unravel_index(gap.argmax(), gap.shape)
             raise FileFormatError(
                 f"{path}: weights are not symmetric, nor is a triangle 0. Take their "
-                "mean by symmetrize='mean', or the larger by symmetrize='max'; got "
+                "mean, (W + W.T) / 2; of files symmetrize='mean' or 'max' does it. Got "
                 f"{values[i, j]} from {names[i]} to {names[j]} but {values[j, i]} back."
             )
         else:

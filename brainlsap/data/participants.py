@@ -22,7 +22,10 @@ PEOPLE_FILES += tuple(f"subjects{suffix}" for suffix in _SUFFIXES)
 COVARIATES = ("age", "sex", "site", "phase", "scanner", "education")
 _BASELINE = ("bl", "baseline", "sc", "screening", "init", "m0", "m00", "m000")
 # Diagnoses in order of stage; those of one text are words for one stage.
-_STAGES = ("nc cn hc", "smc scd", "emci", "mci", "lmci", "ad dementia")
+_STAGES = (
+    "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
+    *("smc,scd", "emci", "mci", "lmci", "ad,dementia"),
+)
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -47,9 +50,9 @@ def order_classes(
     Returns
     -------
     classes : tuple of str
-        In the order given; else NC/CN/HC, SMC/SCD, EMCI, MCI, LMCI, AD/Dementia, in
-        any case, where every label is one of these and of a stage of its own; numbers
-        by value; else sorted.
+        In the order given; else NC/CN/HC/Control/Healthy, SMC/SCD, EMCI, MCI, LMCI,
+        AD/Dementia, in any case, where every label is one of these and of a stage of
+        its own; numbers by value; else sorted, the healthy first.
     ordered : bool
         False where the classes are only sorted: no stage comes before another.
 
@@ -63,7 +66,7 @@ def order_classes(
     >>> order_classes(["AD", "CN", "MCI"]), order_classes(["10", "9"])
     ((('CN', 'MCI', 'AD'), True), (('9', '10'), True))
     >>> order_classes(["CN", "AD", "FTD"])
-    (('AD', 'CN', 'FTD'), False)
+    (('CN', 'AD', 'FTD'), False)
     """
     if given is not None:
         names = tuple(map(str, given))
@@ -71,14 +74,15 @@ def order_classes(
             raise ParameterError(f"classes names {doubled[0]!r} more than once.")
         return names, True
     found = sorted({str(label) for label in labels})
-    rank = {word: place for place, row in enumerate(_STAGES) for word in row.split()}
+    rank = {word: place for place, row in enumerate(_STAGES) for word in row.split(",")}
     stages = [rank.get(name.lower(), -1) for name in found]
     if -1 not in stages and len(set(stages)) == len(stages):
         return tuple(sorted(found, key=lambda name: rank[name.lower()])), True
     try:
         return tuple(sorted(found, key=lambda name: (float(name), name))), True
     except ValueError:
-        return tuple(found), False
+        # the first class is the reference that others differ from
+        return tuple(sorted(found, key=lambda name: rank.get(name.lower()) != 0)), False
 
 
 def read_people(

@@ -42,8 +42,6 @@ _MICAPIPE = re.compile(
 _FEWEST_LABELS = 1000
 _TEXT = re.compile(r"(\.(gz|tsv|csv|txt))+$", re.IGNORECASE)
 _SIDECARS = ("labels.txt", "labels.csv", "labels.tsv", "labels_list.txt")
-# The labels of a study may lie above the folders of its scans.
-_FOLDERS_ABOVE = 2
 
 
 class RowOrder(NamedTuple):
@@ -113,7 +111,10 @@ def find_names(
         stem = _TEXT.sub("", path.name)
         beside = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
         beside += [f"{stem}.json"] * (stem != path.name)
-        folder, *above = path.parents[: _FOLDERS_ABOVE + 1]
+        # of folders above, those up to the one that holds this person's; a list
+        # elsewhere may be of an atlas, or of another study
+        inside = next((p for p in path.parents if p.name.startswith("sub-")), path)
+        folder, *above = path.parents[: len(path.parts) - len(inside.parts) + 1]
         lists = [f"{folder}/{name}" for name in (*beside, *_SIDECARS)]
         lists += [f"{one}/{name}" for one in above for name in _SIDECARS]
         # few matrices have one; a Path for every place would cost more than to read it

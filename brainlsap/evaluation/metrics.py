@@ -40,7 +40,7 @@ class Predictions(NamedTuple):
     actual: np.ndarray
     predicted: np.ndarray
     probability: np.ndarray | None
-    ranking: np.ndarray | None  # what the AUC is of: probability or softmax of decision
+    ranking: np.ndarray | None  # what the AUC is of: probability or decision value
     fold: np.ndarray
     n_classes: int
     ordered: bool

@@ -218,19 +218,16 @@ class Evaluation:
 
     def as_predictions(self, rows: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays."""
-        from scipy.special import softmax
-
         names = pd.Index(self.cohort.classes)
         both = (
             rows[[f"{kind}_{name}" for name in names]].to_numpy(float) for kind in "pd"
         )
         probability, decision = (None if np.isnan(one).any() else one for one in both)
-        ranking = None if decision is None else softmax(decision, axis=1)
         return Predictions(
             names.get_indexer(rows["truth"]),
             names.get_indexer(rows["predicted"]),
             probability,
-            ranking if probability is None else probability,
+            decision if probability is None else probability,
             rows.groupby(["repeat", "fold"]).ngroup().to_numpy(),
             len(names),
             self.cohort.classes_ordered,

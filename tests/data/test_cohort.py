@@ -292,6 +292,10 @@ def test_arrays_that_do_not_fit_are_refused():
         ({"labels": ["x"]}, r"got \(1,\)\. Give every scan in everything\.$"),
         ({"features": F[:, :4]}, r"Name other regions by atlas="),
         ({"connectomes": abs(F[..., 0]), "features": W}, "are they exchanged"),
+        ({"features": [F[..., 0]] * 2}, r"the last axis, or {name: its array}"),
+        ({"features": [{}] * 6}, "features must be an array of numbers, got list"),
+        ({"features": [pd.Series(one) for one in F[..., 0]]}, r"pd.DataFrame\(the"),
+        ({"connectomes": {"P1": W[0]}}, "connectomes must be an array .* got dict"),
     ):
         with pytest.raises(ParameterError, match=hint):
             Cohort.from_arrays(**whole | wrong, atlas=list("abcde"))
@@ -305,6 +309,10 @@ def test_regions_of_tables_travel_by_name():
     cohort = Cohort.from_arrays(frames, table[mixed], **given)
     np.testing.assert_array_equal(cohort.connectomes, W)
     np.testing.assert_array_equal(cohort.features[..., 0], F[..., 0])
+    two = {"fdg": table[mixed], "tau": F[..., 1]}
+    both = Cohort.from_arrays(frames, two, **given)
+    assert both.feature_names == ("fdg", "tau")
+    np.testing.assert_array_equal(both.features, F)
     one = frames[0].loc[mixed].reset_index(drop=True)  # columns name the rows, too
     shared = Cohort.from_arrays(one, table, **given)
     np.testing.assert_array_equal(shared.connectomes[5], W[0])

@@ -510,13 +510,17 @@ def test_files_without_a_matrix_are_refused(tmp_path, tiny):
 
 
 def test_sidecars(tmp_path):
-    path = tmp_path / "a" / "b" / "c.csv"
+    path = tmp_path / "sub-01" / "ses-M00" / "c.csv"
     path.parent.mkdir(parents=True)
     np.savetxt(path, EXPECTED[::-1, ::-1], "%d", ",")
     (tmp_path / "labels.txt").write_text("\n".join(NAMES[::-1]))
     same(read_connectome(path, ATLAS), EXPECTED)
+    # a list above a folder that is no person's may be of anything
+    (tmp_path / "flat").mkdir()
+    np.savetxt(tmp_path / "flat" / "01.csv", EXPECTED, "%d", ",")
+    same(read_connectome(tmp_path / "flat" / "01.csv", ATLAS), EXPECTED)
     # names for another matrix lie above: passed over; beside it: refused
-    (tmp_path / "a" / "labels.txt").write_text("lh_a\nlh_b\n")
+    (tmp_path / "sub-01" / "labels.txt").write_text("lh_a\nlh_b\n")
     same(read_connectome(path, ATLAS), EXPECTED)
     (path.parent / "c_labels.csv").write_text("lh_a\nlh_b\n")
     message = r"160 rows, but 2 names .*c_labels\.csv"

@@ -93,10 +93,11 @@ def test_id_column_refused(read):
         (["Dementia", "MCI", "CN"], ("CN", "MCI", "Dementia"), True),
         (["ad", "emci", "nc", "scd"], ("nc", "scd", "emci", "ad"), True),
         (["SMC", "HC", "AD"], ("HC", "SMC", "AD"), True),
+        (["AD", "MCI", "Control"], ("Control", "MCI", "AD"), True),
         (["10", "9", "9.5"], ("9", "9.5", "10"), True),
         # one odd label, or two words for one stage: no order is known
-        (["CN", "LMCI", "AD", "FTD"], ("AD", "CN", "FTD", "LMCI"), False),
-        (["CN", "NC", "AD"], ("AD", "CN", "NC"), False),
+        (["CN", "LMCI", "AD", "FTD"], ("CN", "AD", "FTD", "LMCI"), False),
+        (["CN", "NC", "AD"], ("CN", "NC", "AD"), False),
         (["b", "a"], ("a", "b"), False),
     ],
 )
