@@ -268,7 +268,7 @@ def demo(
 OUT  folder to write
 --people N  default: 120
 --atlas NAME  default: destrieux160
---feature NAMES  default: fdg
+--feature NAMES  of fdg, thickness, volume (default: fdg)
 --style mrtrix|named  of connectomes (default: mrtrix, numbers, where it knows them)
 --seed-regions NAMES  where disease starts (default: medial temporal lobe)
 --seed N  default: 0"""

@@ -23,7 +23,7 @@ TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
 PEOPLE_COLUMNS = (
     *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
-    *("ptid", "rid"),
+    *("ptid", "rid", "patient_id", "patient"),
 )
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 # FreeSurfer's tables say side and measure where others say what ids are.
@@ -210,8 +210,9 @@ def parse_numbers(
         f"{cells[row, column]!r} in row {row + 1}, column {heads[column]!r}"
         for row, column in np.argwhere(pd.isna(parsed) & ~pd.isna(cells))
     ]
+    hint = " Write decimals with a point." if re.match(r"'-?\d+,\d+'", wrong[0]) else ""
     raise FileFormatError(
-        f"{path}: {len(wrong)} cells must be numbers or n/a: {listed(wrong)}."
+        f"{path}: {len(wrong)} cells must be numbers or n/a: {listed(wrong, 5)}.{hint}"
     )
 
 

@@ -214,6 +214,8 @@ def test_scan_tables_refused(scans, tiny):
     message = "2 cells must be numbers or n/a: 'x' in row 1, .*'y' in row 2"
     with pytest.raises(FileFormatError, match=message):
         scans(["id", "lh_a"], ["s1", "x"], ["s2", "y"])
+    with pytest.raises(FileFormatError, match="Write decimals with a point"):
+        scans(["Patient ID", "lh_a"], ["s1", '"1,459"'])
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
     assert table.strangers == ("lh_q",)
     message = unknown_names(table.strangers, tiny)
