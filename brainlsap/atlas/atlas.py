@@ -270,11 +270,10 @@ class Atlas:
         >>> atlas.find("lh_bankssts"), atlas.find("bankssts", "R")
         (0, 34)
         """
-        text = as_text(name)
-        if (row := self._spellings.get(("", text))) is not None:
-            side = self.regions["hemisphere"].iat[row]
-            return row if hemisphere in (None, side) else None
-        said, core = split_name(text)
+        row = None if hemisphere else self._spellings.get(("", as_text(name)))
+        if row is not None:
+            return row
+        said, core = split_name(name)
         if said and hemisphere and said != hemisphere:
             return None
         return self._spellings.get((said or hemisphere, core))
@@ -336,8 +335,7 @@ class Atlas:
         if shown:
             raise RegionNameError(
                 f"{len(shown)} of the regions of atlas {self.name} came more than "
-                f"once: {listed(shown, 5)}. Keep one name per "
-                "region."
+                f"once: {listed(shown, 5)}. Keep one name per region."
             )
         return np.array([*spelt], dtype=int)  # each once, in their order
 
@@ -395,7 +393,6 @@ class Atlas:
         -------
         rows : int array of shape (n_rois,)
             Position in the file, -1 for a region that the file does not have.
-            Read-only.
         dropped : tuple of str
 
         Raises
@@ -403,7 +400,19 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        return _find_rows(self, tuple(names), hemisphere)
+        texts = spelt = [as_text(name) for name in names]
+        if texts and all(map(str.isdecimal, texts)):
+            labels = self.regions["freesurfer_id"].astype(str)
+            known = dict(zip(labels, self.names, strict=True))
+            spelt = [known.get(text, "Unknown") for text in texts]
+        kept = [
+            i
+            for i, one in enumerate(spelt)
+            if not is_outside(one) or self.find(one, hemisphere) is not None
+        ]
+        rows = np.full(len(self), -1)
+        rows[self.match([spelt[i] for i in kept], hemisphere)] = kept
+        return rows, tuple(text for i, text in enumerate(texts) if i not in kept)
 
     def vertex_labels(
         self, hemisphere: str, path: str | Path | None = None
@@ -487,26 +496,6 @@ def _coordinates_by_name(
     if is_counted:
         return places
     return places.iloc[atlas.match_all(given.index).argsort()]
-
-
-@lru_cache(maxsize=128)  # files of a cohort repeat one list of names
-def _find_rows(
-    atlas: Atlas, names: tuple[str | bytes, ...], hemisphere: str | None
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    texts = spelt = [as_text(name) for name in names]
-    if texts and all(map(str.isdecimal, texts)):
-        labels = atlas.regions["freesurfer_id"].astype(str)
-        known = dict(zip(labels, atlas.names, strict=True))
-        spelt = [known.get(text, "Unknown") for text in texts]
-    places = {i: atlas.find(name, hemisphere) for i, name in enumerate(spelt)}
-    kept = [i for i in places if places[i] is not None or not is_outside(spelt[i])]
-    found = [places[i] for i in kept]
-    if None in found or len(set(found)) < len(found):
-        atlas.match([spelt[i] for i in kept], hemisphere)  # says what is wrong
-    rows = np.full(len(atlas.names), -1)
-    rows[np.array(found, dtype=int)] = kept
-    rows.flags.writeable = False
-    return rows, tuple(np.delete(np.array(texts, dtype=object), kept))
 
 
 @lru_cache(maxsize=1)

@@ -272,6 +272,7 @@ def _located(*features: str, named: bool = False) -> _Share:
             with suppress(BrainlsapError):
                 found += sources.locate(name, listed.scans)[0]
         n_found = sum(not isinstance(one, str) for one in found)
+        n_found *= not sources.files.respelt  # files of other people, mostly
         return n_found / (len(names) * len(listed.scans)) if names else 1.0
 
     return share

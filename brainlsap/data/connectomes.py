@@ -207,7 +207,8 @@ def _in_atlas_order(
     notes, rows = list[str](), raw.rows or ()
     try:
         to_row, dropped = atlas.rows(rows)
-        to_column, _ = atlas.rows(raw.columns or ())
+        is_same = raw.columns == raw.rows
+        to_column = to_row if is_same else atlas.rows(raw.columns or ())[0]
         missing = np.flatnonzero((to_row < 0) | (to_column < 0))
         if len(missing) > (_MOST_ABSENT if raw.leaves_out else 0):
             raise RegionNameError(
@@ -217,8 +218,8 @@ def _in_atlas_order(
             )
     except RegionNameError as error:
         hint = atlas.settings.get("remake_connectome", "")
-        hint = f" {hint}" if atlas.other_atlas(rows) else ""
-        raise RegionNameError(f"{path}: {error}{hint}") from error
+        hint = hint if atlas.other_atlas(rows) else ""
+        raise RegionNameError(f"{path}: {error} {hint}".rstrip()) from error
     if dropped:
         few = ", ".join(dict.fromkeys(dropped))
         few = few if len(dropped) < 40 else f"{len(dropped)} rows"

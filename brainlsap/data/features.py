@@ -202,8 +202,7 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
     """Return a column of a stats file in the order of an atlas."""
     lines = read_lines(path, comments=True)
     rows = [line.split() for line in lines if line[0] != "#"]
-    comments = "\n".join(line for line in lines if line[0] == "#")
-    header = {name: said.strip() for name, said in _HEADER.findall(comments)}
+    header = {k: said.strip() for k, said in _HEADER.findall("\n".join(lines))}
     heads = header.get("ColHeaders", "").split()
     if not {"StructName", column} <= set(heads) or not rows:
         raise FileFormatError(
@@ -312,6 +311,8 @@ class FeatureSources:
     """Why tables were not used."""
     is_named: bool = True
     """Whether features were asked for: else tables have to say what they hold."""
+    unmatched: str = ""
+    """What to do where nobody's files are found; told where anything is at fault."""
 
     @cached_property
     def tables(self) -> list[ScanTable]:
@@ -396,7 +397,14 @@ class FeatureSources:
             subjects = [scan.entries(known) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._runs(scans, subjects)
-        if chosen := self._choose_columns(measure):
+        # own features that names of files say; what is nearly one of them is misspelt
+        lower, names = feature.lower(), (path.name for s in scans for path in s.files)
+        said = re.findall(r"desc-([a-z0-9]+)_regions", " ".join(names).lower())
+        said += [one.path.stem.lower() for one in self.tables if one.values]
+        held = sorted({*said})
+        near = [] if feature in KNOWN else get_close_matches(lower, held, 1, 0.8)
+        is_misspelt = near and near[0] not in lower and lower not in near[0]
+        if not is_misspelt and (chosen := self._choose_columns(measure)):
             return self._table_rows(chosen, scans, measure)
         places = ", ".join(map(str, self.given or [self.files.folder]))
         where = f"a column per region in tables with a row per scan, in {places}"
@@ -405,8 +413,9 @@ class FeatureSources:
                 "FreeSurfer subjects there or in subjects_dir=, " * measure.in_stats
             )
             where = f"files {measure.wanted} beside the scans, {folders}{where}"
-        near = {*get_close_matches(feature.lower(), KNOWN, n=1)} - {feature}
+        near = near or [n for n in get_close_matches(lower, KNOWN, 1) if n != feature]
         where += "".join(f"; did you mean {name!r}?" for name in near)
+        where += f"; tables there: {listed(held, 8)}" * bool(held)
         unknown = [unknown_names(table.strangers, self.atlas) for table in self.tables]
         reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)
@@ -451,12 +460,14 @@ class FeatureSources:
         words = below = (*measure.words, "")
         if measure.on_surface:
             below = ("volume", "") if self.subcortex == "volume" else ()
-        found: dict[int, dict[tuple[int, bool], list[tuple[ScanTable, str]]]] = {}
+        found: dict[int, dict[tuple[Any, ...], list[tuple[ScanTable, str]]]] = {}
         for table in self.tables:
             for word, place in table.values:
                 order = words if self.atlas.cortex[place] else below
                 if word in order:
-                    rank = order.index(word), not table.is_exact
+                    # the file's name counts where heads say no measure
+                    is_said = word or measure.name.lower() in table.path.name.lower()
+                    rank = order.index(word), not is_said, not table.is_exact
                     ranks = found.setdefault(place, {})
                     ranks.setdefault(rank, []).append((table, word))
         chosen = {place: ranks[min(ranks)] for place, ranks in sorted(found.items())}

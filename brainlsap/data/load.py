@@ -5,6 +5,7 @@ gathered, what many scans share is said once, and all of it is raised in one err
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -61,7 +62,9 @@ class _Log:
     def fault(self, error: object, scan: Scan | None = None) -> None:
         message = str(error)
         message = message if message.endswith("...") else message.removesuffix(".")
-        if scan is not None and scan.name not in message:
+        # a file says whose it is, and what many files share is said once
+        is_of_file = os.sep in message.partition(": ")[0]
+        if scan is not None and scan.name not in message and not is_of_file:
             message = f"{scan.name}: {message}"
         if message not in self.faults:
             self.faults.append(message)
@@ -223,6 +226,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
 
     log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
     if log.faults:
+        log.faults[:0] = filter(None, [sources.unmatched])
         faults = group_faults(log.faults, folder)
         n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
         refused = RefusedStudyError(f"{folder} cannot be loaded, {n_faults}", faults)
@@ -336,9 +340,15 @@ def open_study(
     if files.longer:
         whose = listed((f"{name} of {own}" for name, own in files.longer.items()), 3)
         study.notes.append(f"FreeSurfer: by their names taken to be {whose}")
-    if spare := sorted(({p for p, _ in files.files} | {*files.subjects}) - {*known}):
+    people_there = {person for person, _ in files.files} | {*files.subjects}
+    if spare := sorted(people_there - {*known}):
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
         study.notes.append(note)
+        sources.unmatched = (
+            f"{path.name}: nobody in it has files; its ids are such as {people[0]!r}, "
+            f"those of files and folders such as {spare[0]!r}. Write the ids in "
+            f"{path.name} as files have them, or rename the files"
+        ) * people_there.isdisjoint(known)
     return study, sources
 
 
@@ -370,6 +380,10 @@ def _read_connectomes(
         n_read += 1
         log.counts.update(f"connectomes: {note}" for note in notes)
     log.found.append(f"connectome: {n_read} of {len(scans)} scans")
+    for note, _ in log.counts.most_common(1):
+        usual = f". Of {n_read} others: {note.removeprefix('connectomes: ')}"
+        told = [usual * (" without names cannot " in one) for one in log.faults]
+        log.faults[:] = map(str.__add__, log.faults, told)
     if missing and len(missing) == len(scans):
         missing = [
             files.fits_nothing("connectome", scans)

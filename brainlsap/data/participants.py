@@ -247,7 +247,6 @@ def list_scans(  # noqa: C901 (one question after the other)
                 for scan, hint, is_known in zip(scans, hints, kept, strict=True)
                 if not is_known
             ]
-            faults += _in_two_cases(table["scan"], label, table["label"])
         else:
             others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
             if counted := _counts(others):
@@ -255,10 +254,17 @@ def list_scans(  # noqa: C901 (one question after the other)
             faults = find_absent(label, order, found)
         table, covariates = table[kept].reset_index(drop=True), covariates[kept]
         scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
-    for head, column in covariates.reset_index(drop=True).items():
+    covariates = covariates.reset_index(drop=True)
+    usual = {head: covariates[head] for head in COVARIATES if head in covariates}
+    for head, column in ((label, table["label"]), *usual.items()):
+        written = column.value_counts().index
+        faults += [
+            f"{table['scan'][column == name].iloc[0]}: the {head} {name!r} is written "
+            "in another case elsewhere; write both alike"
+            for name in written[written.str.lower().duplicated()]
+        ]
+    for head, column in covariates.items():
         known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
-        if head in COVARIATES:
-            faults += _in_two_cases(table["scan"], head, column)
         commas = known[known.str.contains(",")]
         if len(commas) and known.str.fullmatch(r"-?\d+([.,]\d+)?").all():
             # every such number would count as a word of its own
@@ -270,16 +276,6 @@ def list_scans(  # noqa: C901 (one question after the other)
         name = f"{head}_given" if head in KEY_COLUMNS else head
         table[name] = numbers if is_number else pd.Series(column.tolist())
     return ScanList(scans, table, label, order, ordered, notes, faults)
-
-
-def _in_two_cases(scans: pd.Series, head: str, column: pd.Series) -> list[str]:
-    """Return a fault for every value that differs from a commoner one in case alone."""
-    written = column.value_counts().index
-    return [
-        f"{scans[column == name].iloc[0]}: the {head} {name!r} is written in another "
-        "case elsewhere; write both alike"
-        for name in written[written.str.lower().duplicated()]
-    ]
 
 
 def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:

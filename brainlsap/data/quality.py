@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.measures import get_measure
+from brainlsap.data.tables import listed
 
 # Distance from the median, in MADs scaled to a standard deviation.
 MOST_DEVIATION = 6.0
@@ -63,9 +64,10 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     total = W.sum(axis=(1, 2), dtype=np.float64)
     links = np.count_nonzero(W, axis=(1, 2)) - np.count_nonzero(own, axis=1)
     streamlines = (total + own.sum(axis=1, dtype=np.float64)) / 2
+    isolated = np.resize(W.sum(axis=2) == own, cohort.features.shape[:2])
     columns = {
         "diagonal": own.sum(axis=1) / np.maximum(streamlines, 1e-300),
-        "isolated": (W.sum(axis=2) == own).sum(axis=1),
+        "isolated": isolated.sum(axis=1),
         "density": links / (n_rois * (n_rois - 1)),
         "streamlines": streamlines,
     }
@@ -104,7 +106,9 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         for name in table.filter(like="_mirrored")
         if table[name].isna().all()
     ]
-    flags = (_flags(row, cohort) for row in table.to_dict("records"))
+    names = np.array(cohort.region_names)
+    rows = zip(table.to_dict("records"), isolated, strict=True)
+    flags = (_flags(row, cohort, names[alone]) for row, alone in rows)
     return table.assign(flags=list(map("; ".join, flags)))
 
 
@@ -149,8 +153,8 @@ def _sides(agreement: np.ndarray) -> np.ndarray:
     return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
 
 
-def _flags(row: dict, cohort: Cohort) -> list[str]:
-    """Say what is unusual about a scan."""
+def _flags(row: dict, cohort: Cohort, alone: np.ndarray) -> list[str]:
+    """Say what is unusual about a scan, in which some regions have no links."""
     said, many = list[tuple[Any, str]](), max(2, _MOST_EQUAL * cohort.n_rois)
     own = [] if cohort.shares_connectome else ["connectome"]
     for name in (*own, *cohort.feature_names):
@@ -158,7 +162,8 @@ def _flags(row: dict, cohort: Cohort) -> list[str]:
             (row[f"{name}_deviation"] > MOST_DEVIATION, f"{name} far from the others"),
             (row[f"{name}_mirrored"] < 0, f"{name} {_EXCHANGED}"),
         ]
-    said += [(row["isolated"], f"{row['isolated']} regions without links")] * len(own)
+    links = f"{len(alone)} regions without links: {listed(alone, 3)}"
+    said += [(len(alone), links)] * len(own)
     for name in cohort.feature_names:
         kinds = ("missing", "zeros", "implausible", "equal")
         missing, zeros, odd, equal = (int(row[f"{name}_{kind}"]) for kind in kinds)

@@ -114,6 +114,8 @@ def read_columns(path: str | Path, sheet: str = "") -> dict[str, list[str | None
     else:
         lines = read_lines(path)
         delimiter = sniff_delimiter(lines[0]) if lines else None
+        if lines and len(lines[0].split()) == 1:
+            delimiter = delimiter or "\t"  # one column, whose cells may have blanks
         if delimiter is None:
             lines = [" ".join(line.split()) for line in lines]
         with reading(path, "a table"):

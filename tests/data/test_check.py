@@ -166,10 +166,14 @@ def test_what_lies_in_the_study_is_suggested_while_other_faults_stand(tmp_path):
     options = {"atlas": "desikan82", "label": "group"}
     (found,) = suggest_options(check_cohort(study, **options), options)
     assert found == {"subjects_dir": str(study / "recons"), "label": "DX"}
-    options |= found
-    (fault,) = check_cohort(study, **options).faults
+    both = options | found
+    (fault,) = check_cohort(study, **both).faults
     assert "no connectome; expected" in fault
-    assert suggest_options(check_cohort(study, **options), options) == []
+    assert suggest_options(check_cohort(study, **both), both) == []
+    for path in [*(study / "recons").iterdir()]:  # of people of other names
+        path.rename(path.with_name(path.name.replace("sub-00", "sub-")))
+    (found,) = suggest_options(check_cohort(study, **options), options)
+    assert "subjects_dir" not in found
 
 
 @pytest.mark.parametrize(("file", "listed"), [("X05", "x05"), ("5", "05"), ("05", "5")])

@@ -254,6 +254,15 @@ def test_one_column_is_not_two_features(tables):
         load(["thickness", "fdg"])
 
 
+def test_own_features_are_told_apart_by_the_names_of_tables(tables):
+    make, load = tables
+    make("curvature.csv", ["id", *CORTEX], [(w, [-v for v in c]) for w, c in ROWS])
+    make("myelin.csv", ["id", *CORTEX], ROWS)
+    assert load(["myelin", "curvature"]).features[1, 0].tolist() == [2, -2]
+    with refused(r"did you mean 'myelin'\?; tables there: curvature, myelin"):
+        load("mylein")
+
+
 def test_unknown_regions_are_named(tables):
     make, load = tables
     make("table.csv", ["id", "lh_aa", *CORTEX[1:]], ROWS)

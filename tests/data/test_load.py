@@ -308,6 +308,33 @@ def test_what_many_scans_share_is_said_once(study, tiny):
     assert "sub-05" in other
 
 
+def test_files_of_one_name_share_their_fault(study, tiny):
+    for path in study.rglob("*connectivity.csv"):
+        path.write_text(path.read_text().replace("lh_", "other_"))
+        path.rename(path.with_name("connectome.csv"))
+    _, (fault,) = faults_of(study, tiny)
+    assert fault.startswith("7 files: 3 of 7 names unknown to atlas tiny")
+    assert "sub-01/ses-M00/dwi/connectome.csv, sub-01/ses-M12" in fault
+
+
+def test_the_odd_matrix_is_told_from_the_others(study, tiny):
+    for path in study.rglob("*connectivity.csv"):
+        n = 6 if "sub-03" in path.name else 7
+        np.savetxt(path, 1 - np.eye(n))
+    _, (fault,) = faults_of(study, tiny)
+    assert "sub-03_ses-M00_connectivity.csv: a matrix of 6 x 6 without names" in fault
+    assert fault.endswith(". Of 6 others: read in the order of tiny")
+
+
+def test_ids_that_no_file_has_are_shown_beside_those_of_files(study, tiny):
+    replace(study, "participants.tsv", "sub-0", "P", count=5)
+    fault = faults_of(study, tiny)[1][0]
+    assert fault.startswith(
+        "participants.tsv: nobody in it has files; its ids are such as 'P1', those of "
+        "files and folders such as '01'. Write the ids in participants.tsv as files"
+    )
+
+
 def test_a_cohort_without_connectomes_is_one_line(study, tiny):
     for path in study.glob("sub-*/ses-*/dwi/*connectivity*"):
         path.unlink()

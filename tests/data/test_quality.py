@@ -108,7 +108,7 @@ def test_connectomes(cohort):
         W[4, 7], W[4, :, 7] = 0, 0
 
     table = quality_table(change(cohort, connectomes=cut))
-    check_only(table, 4, "1 regions without links")
+    check_only(table, 4, f"1 regions without links: {cohort.region_names[7]}")
 
     def scramble(W):
         order = np.random.default_rng(0).permutation(82)

@@ -43,6 +43,8 @@ def test_comments_quotes_marks_and_line_ends(write):
     records = read_table(write("t.csv", text)).to_dict("records")
     expected = [{"id": "a", "site": "Berlin, Mitte"}, {"id": "b", "site": None}]
     assert records == expected
+    one = read_table(write("one.csv", "name\nLeft Amygdala\nVermis\n"))
+    assert one.to_numpy().tolist() == [["Left Amygdala"], ["Vermis"]]
 
 
 @pytest.mark.parametrize(
