@@ -15,8 +15,9 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
+from brainlsap.model.storage import CLASSIFIERS
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
@@ -62,6 +63,7 @@ def fit_model(
     """
     check_cohort_given(cohort)
     model = LSAPClassifier(random_state=0) if model is None else model
+    check_choice("model", type(model).__name__, CLASSIFIERS)
     order_classes(model, cohort)
     steps = Deconfounder(harmonize, regress_out, handle_unknown)
     steps.check(cohort.table)
@@ -116,7 +118,7 @@ def read_people(
     CohortError
         Where the folder cannot be read.
     """
-    model = load_model(model) if isinstance(model, str | Path) else model
+    model = _read_model(model)
     origin, shared = model.origin_, model.shared_connectome_
     wanted = dict(origin.reading)
     if folder is not None and Path(folder).suffix == ".h5":
@@ -127,11 +129,27 @@ def read_people(
         usual["atlas"] = wanted.get("atlas", origin.region_names)
         usual["negative"] = wanted.get("negative", "refuse")
         usual |= {} if shared is None else {"connectomes": shared}
+        if absent := sorted({"connectomes", "features"} - {*usual, *options}):
+            raise ParameterError(
+                f"read_people needs the folder of a study, or arrays: {absent[0]}= is "
+                f"missing ({len(origin.region_names)} regions in the model's order)."
+            )
         return Cohort.from_arrays(**(usual | options))
     if shared is not None:
         names = list(origin.region_names)
         wanted["connectome"] = pd.DataFrame(shared, names, names)
     return load_cohort(folder, **(wanted | {"label": None} | options))
+
+
+def _read_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
+    """Return a model that knows what it was fitted on, from its file or as it is."""
+    model = load_model(model) if isinstance(model, str | Path) else model
+    if not hasattr(model, "origin_"):
+        raise ParameterError(
+            "model must be one that fit_model or load_model returned, or its file; got "
+            f"{type(model).__name__}, which does not say what it was fitted on."
+        )
+    return model
 
 
 def _check_reading(wanted: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -171,7 +189,7 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         read in another way.
     """
     check_cohort_given(cohort)
-    model = load_model(model) if isinstance(model, str | Path) else model
+    model = _read_model(model)
     origin = model.origin_
     _check_reading(origin.reading, cohort.provenance.get("asked") or {})
     rows = cohort.atlas.match_all(origin.region_names)

@@ -81,8 +81,9 @@ def run_study(
         settings, which is replaced when the new one is whole.
     models : str, sequence of str, or mapping of str to classifier
         Names of :data:`brainlsap.evaluation.MODELS`, or "all", "models", "controls";
-        or classifiers of your own by name. The first is the one that is ranked and
-        that the others are compared with (named ones stand in the order of MODELS).
+        or classifiers of your own by name. The first is the one that the others are
+        compared with (named ones stand in the order of MODELS). Regions are ranked by
+        the ridge with a scale per region; without baselines, by the first with scales.
     baselines : bool
         Whether majority class, logistic regression, linear SVM and the ladder of
         ridges (no network, one scale, a scale per region, the choice among them as

@@ -75,6 +75,17 @@ def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
     ):
         with pytest.raises(ParameterError, match="cohort must be a Cohort; got "):
             call()
+    fitted, file = brief_model().fit(*arrays, cohort.groups), tmp_path / "model"
+    for call, told in (
+        (lambda: read_people(stored[0]), "arrays: connectomes= is missing"),
+        (lambda: read_people(stored[1], connectomes=1), "arrays: features= is missing"),
+        (lambda: read_people(cohort), "got Cohort, which does not say"),
+        (lambda: predict_people(fitted, cohort), "one that fit_model .* its file; got"),
+        (lambda: fit_model(cohort, file, "LSAP-C"), "model must be .* got 'str'"),
+        (lambda: run_study(cohort, file, [model]), "are a dict by name"),
+    ):
+        with pytest.raises(ParameterError, match=told):
+            call()
     for wrong, told in ({"folds": 3}, "cv"), ({"permutations": 9}, "n_permutations"):
         with pytest.raises(ParameterError, match=f"as {told}="):
             run_study(cohort, tmp_path, **wrong)

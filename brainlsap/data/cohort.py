@@ -136,7 +136,8 @@ class Cohort:
             of `covariates` says, or an index of pandas (`sub-01_ses-M12` and
             `sub-01_ses-M24` are of one person), else everybody has one.
         covariates : DataFrame or mapping, optional
-            Such as age, sex and site, with one entry per scan.
+            Such as age, sex and site, with one entry per scan; or a DataFrame with a
+            row per person and the persons of `groups` as index.
         feature_names : str or sequence of str, optional
             By default those of a mapping, else `feature`, or `feature1` ...
         atlas : str, Path, Atlas or sequence of str
@@ -172,7 +173,7 @@ class Cohort:
         >>> cohort
         Cohort(4 scans of 4 people, 3 regions (own), feature, diagnosis)
         """
-        atlas, facts = load_atlas(atlas), dict({} if covariates is None else covariates)
+        atlas, facts = load_atlas(atlas), _covariates_of(covariates, groups)
         frames = [connectomes] if isinstance(connectomes, pd.DataFrame) else connectomes
         if any(isinstance(one, pd.DataFrame) for one in frames):
             read = [read_connectome(one, atlas, negative=negative) for one in frames]
@@ -462,6 +463,21 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
     return values
 
 
+def _covariates_of(covariates: Any, groups: Any) -> dict[str, Any]:
+    """Return covariates by name; of a table of people, the row of each scan's."""
+    if not isinstance(covariates, Mapping | pd.DataFrame | None):
+        raise ParameterError(
+            "covariates must be a DataFrame or a dict of columns by name; got "
+            f"{type(covariates).__name__}."
+        )
+    if isinstance(covariates, pd.DataFrame) and len(covariates) != np.size(groups):
+        index, people = covariates.index, np.ravel(groups)
+        is_count = isinstance(index, pd.RangeIndex)  # which names nobody
+        if not is_count and {*people} <= {*index}:
+            covariates = covariates.loc[people].reset_index(drop=True)
+    return dict({} if covariates is None else covariates)
+
+
 def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Return scans, people and sessions that an index of pandas names, if one does.
 
@@ -560,7 +576,9 @@ def _find_faults(cohort: Cohort) -> list[str]:
             told = ", ".join(texts[is_again]) or "none"
             faults.append(f"{what} must differ in more than their case, got {told}")
     faults += [
-        f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)}"
+        f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)}."
+        " Name it in classes= too, or leave its scans out by kept = np.isin(labels, "
+        f"{[*classes]}), and labels[kept], features[kept] ..."
         for label, n in keys["label"].value_counts().sort_index().items()
         if label and label not in classes
     ]

@@ -364,7 +364,7 @@ def make_models(
     if unknown := [name for name in names if _key(name) not in by_key]:
         raise ParameterError(
             f"models must be {', '.join(GROUPS)}, or some of {', '.join(MODELS)}; "
-            f"got {unknown[0]!r}."
+            f"got {unknown[0]!r}. Classifiers of your own are a dict by name."
         )
     if "kernel" in settings:
         raise ParameterError(
@@ -379,5 +379,5 @@ def make_models(
     }
 
 
-def _key(name: str) -> str:
-    return name.lower().replace(" ", "").replace("-", "").replace("_", "")
+def _key(name: object) -> str:
+    return str(name).lower().replace(" ", "").replace("-", "").replace("_", "")

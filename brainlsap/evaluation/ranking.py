@@ -12,6 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from brainlsap.arrays import pack, unpack
 from brainlsap.data import Cohort
+from brainlsap.data.cohort import check_cohort_given
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
@@ -204,6 +205,7 @@ def permutation_null(
     """
     from brainlsap.model.ridge import region_slopes
 
+    check_cohort_given(cohort)
     check_at_least("n_permutations", n_permutations, 1)
     model = model or make_models(LADDER[-1])[LADDER[-1]][0]
     model = order_classes(clone(model), cohort)

@@ -149,8 +149,12 @@ class Evaluation:
         Whom it is about.
     settings : dict
         Everything that changes a number, as JSON takes it.
-    audit, ranking : DataFrame, optional
-        Of :func:`audit` and :func:`rank_regions`.
+    audit : DataFrame, optional
+        Of :func:`audit`.
+    ranking : DataFrame, optional
+        Of :func:`rank_regions`, of the one model that its column `model` names: the
+        ridge with a scale per region where it was run, whatever models come first.
+        `rank_regions(evaluation, name)` ranks by another.
 
     Examples
     --------
@@ -263,7 +267,10 @@ class Evaluation:
         table = table.rename_axis(index=None, columns=None)
         n_folds, n_repeats = (self.settings[f"n_{one}"] for one in ("folds", "repeats"))
         times = f", {n_repeats} times" if n_repeats > 1 else ""
-        return f"{self.cohort!r}; {n_folds} folds{times}", table
+        told = f"{self.cohort!r}; {n_folds} folds{times}"
+        if self.ranking is not None:
+            told += f"; regions ranked by {self.ranking['model'].iloc[0]}"
+        return told, table
 
     def __repr__(self) -> str:
         told, table = self._overview()

@@ -1,13 +1,14 @@
 """Two maps of the brain compared, with rotations of the cortex as the null."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from brainlsap.atlas import Atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.surfaces import fsaverage5
 from brainlsap.exceptions import ParameterError, check_at_least
 
@@ -37,7 +38,7 @@ class SpinTest(NamedTuple):
 def spin_test(
     first: pd.Series | Mapping[str, float],
     second: pd.Series | Mapping[str, float],
-    atlas: Atlas,
+    atlas: Atlas | str | Path,
     n_spins: int = 1000,
     random_state: int = 0,
 ) -> SpinTest:
@@ -53,7 +54,7 @@ def spin_test(
     ----------
     first, second : Series or mapping of str to float
         Values by region name; regions in one of them only, and NaN, do not count.
-    atlas : Atlas
+    atlas : Atlas, or what :func:`.load_atlas` takes
         With vertex labels.
     n_spins : int
         Rotations.
@@ -72,6 +73,7 @@ def spin_test(
         Where the atlas has no surface, or nilearn's sphere is missing.
     """
     check_at_least("n_spins", n_spins, 1)
+    atlas = load_atlas(atlas)
     one, two = (_by_region(values, atlas) for values in (first, second))
     known = np.isfinite(one) & np.isfinite(two)
     correlation = rank_correlation(one[known], two[known])

@@ -57,7 +57,7 @@ def check_packed(
         What they must be, as in the fit.
     """
     X = np.asarray(X)
-    if X.dtype.kind != "f":
+    if X.ndim == 3 and X.dtype.kind != "f":
         X = X.astype(np.float64)
     connectomes, features = unpack(X)
     if len(X) == 0:

@@ -30,7 +30,7 @@ FORMAT_VERSION = 5
 HEADER = "brainlsap"
 
 _KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
-_CLASSIFIERS: dict[str, Any] = {one.__name__: one for one in _KINDS}
+CLASSIFIERS: dict[str, Any] = {one.__name__: one for one in _KINDS}
 _RECORDS = {
     one.__name__: one
     for one in (History, InputScaler, LSAPRidgeClassifier, Preparation, Settings)
@@ -229,7 +229,7 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
         return record
 
     about = json.loads(text, object_hook=decode)
-    model = _CLASSIFIERS[about["kind"]](**about["parameters"])
+    model = CLASSIFIERS[about["kind"]](**about["parameters"])
     if "device" in about["parameters"]:
         model.device = "cpu"
     model.__dict__.update(about["fitted"])

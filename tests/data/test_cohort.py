@@ -239,6 +239,9 @@ def test_arrays_make_a_cohort():
     assert cohort.classes_ordered
     assert cohort.groups.tolist() == list("aabcde")
     assert cohort.table["age"].tolist() == list(range(60, 66))
+    given["covariates"] = pd.DataFrame({"age": range(5)}, index=list("dcabe"))
+    by_person = Cohort.from_arrays(W, F, labels, **given)
+    assert by_person.table["age"].tolist() == [2, 2, 3, 1, 0, 4]
     np.testing.assert_array_equal(cohort.connectomes, W)
     np.testing.assert_array_equal(cohort.features, F)
     assert not Cohort.from_arrays(
@@ -249,6 +252,8 @@ def test_arrays_make_a_cohort():
     assert one.feature_names == ("feature",)
     kw = {"feature_names": "fdg", "atlas": cohort.atlas}
     assert Cohort.from_arrays(W, F[..., 1], labels, **kw).feature_names == ("fdg",)
+    with refused("'AD' of 2 .* CN, MCI. Name it .*, or leave .* by kept = np.isin"):
+        Cohort.from_arrays(W, F[..., 1], labels, classes=["CN", "MCI"], **kw)
     with refused("table has no label in row 2"):
         Cohort.from_arrays(W, F[..., 1], [0, 1, np.nan, 1, 0, 1], **kw)
     with refused("table has no participant in row 5"):
@@ -289,6 +294,7 @@ def test_arrays_that_do_not_fit_are_refused():
             {"covariates": {"age": [70] * 4}},
             r"covariates has 4 rows for 6 scans\.",
         ),
+        ({"covariates": [70] * 6}, "a DataFrame or a dict of columns .* got list"),
         ({"labels": ["x"]}, r"got \(1,\)\. Give every scan in everything\.$"),
         ({"features": F[:, :4]}, r"Name other regions by atlas="),
         ({"connectomes": abs(F[..., 0]), "features": W}, "are they exchanged"),

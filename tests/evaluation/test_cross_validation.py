@@ -15,7 +15,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap.arrays import pack, unpack
-from brainlsap.evaluation import Evaluation, cross_validate, make_models, make_splits
+from brainlsap.evaluation import (
+    Evaluation,
+    cross_validate,
+    make_models,
+    make_splits,
+    rank_regions,
+)
+from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.report import score_table
@@ -265,6 +272,8 @@ def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
         assert f"{mean:.3f} ±" in shown
         assert "2 folds, 2 times" in shown
         assert not any(one in shown for one in example_evaluation.cohort.table["scan"])
+    ranked = replace(example_evaluation, ranking=rank_regions(example_evaluation))
+    assert f"2 times; regions ranked by {LADDER[-1]}\n" in repr(ranked)
     odd = example_evaluation.fits.replace({"model": {"LSAP-C": "<b>"}})
     assert "<b>" not in replace(example_evaluation, fits=odd)._repr_html_()
 
