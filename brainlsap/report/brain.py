@@ -183,20 +183,21 @@ def plot_regions(
     seen_at = {place for one in shown.values() for place in one.centres}
     known = maps.notna().any(axis=1).to_numpy()
     hidden = {*np.flatnonzero(known & located & bool(shown)).tolist()} - seen_at
+    notes = [note]
     if hidden:
         told = f"{len(hidden)} of {known.sum()} regions with a value are in no view"
-        note = f"{note} {told} that is drawn; colours are those of all.".strip()
+        notes.append(f"{told} that is drawn; colours are those of all.")
         if len(hidden) == known.sum():
-            warnings.warn(note, UserWarning, stacklevel=2)
+            warnings.warn(notes[-1], UserWarning, stacklevel=2)
     undrawn = np.flatnonzero(known & ~located).tolist()
     lacks = {f"drawn, as atlas {atlas.name} does not say where": undrawn}
     lacks["outlined, as seen in no view that is drawn"] = sorted({*labels} - seen_at)
     for what, places in lacks.items():
         if places:
-            told = f"Not {what}: {', '.join(atlas.full_names[k] for k in places)}."
-            warnings.warn(told, UserWarning, stacklevel=2)
-            note = f"{note} {told}".strip()
-    drawing.note = f"{note} {getattr(drawing, 'note', '')}".strip()
+            names = ", ".join(atlas.full_names[k] for k in places)
+            notes.append(f"Not {what}: {names}.")
+            warnings.warn(notes[-1], UserWarning, stacklevel=2)
+    drawing.note = " ".join(filter(None, [*notes, getattr(drawing, "note", "")]))
     return drawing
 
 

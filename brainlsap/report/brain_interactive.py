@@ -68,18 +68,18 @@ def interactive_brain(
         look = {key: [each[k] for k in regions] for key, each in look.items()}
         looks[_plain(name)] = [look, traces]
     views = _views(pieces)
-    at = {"x": 0.01, "xanchor": "left", "yanchor": "top"}
-    menus: Any = (("restyle", looks, 0.99), ("update", views, 0.88))
+    menus = []
+    for method, each, y in (("restyle", looks, 0.99), ("update", views, 0.88)):
+        buttons = [{"label": k, "method": method, "args": v} for k, v in each.items()]
+        if len(buttons) > 1:
+            place = {"x": 0.01, "xanchor": "left", "y": y, "yanchor": "top"}
+            menus.append({"buttons": buttons, **place})
     layout = {
         "title": {"text": _plain(title)},
         "scene": {f"{axis}axis": {"visible": False} for axis in "xyz"},
         "showlegend": False,
         "margin": {"l": 0, "r": 0, "b": 0, "t": 40 if title else 0},
-        "updatemenus": [
-            {"buttons": _buttons(method, each), "y": y, **at}
-            for method, each, y in menus
-            if len(each) > 1
-        ],
+        "updatemenus": menus,
     }
     style = {"type": "mesh3d", "hoverinfo": "text", "lighting": _LIGHTING}
     drawn = [style | shape for *_, shape in pieces]
@@ -88,10 +88,6 @@ def interactive_brain(
     figure.plotly_restyle(*next(iter(looks.values())))
     figure.plotly_update(*next(iter(views.values())))
     return figure
-
-
-def _buttons(method: str, each: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [{"label": k, "method": method, "args": args} for k, args in each.items()]
 
 
 def write_interactive(

@@ -162,19 +162,18 @@ def plot_matrix(
     names = (sides + lobe).to_numpy(str)[order]
     lobes = pd.Series(np.arange(len(names))).groupby(names, sort=False)
     style = {"color": "#777777", "linewidth": 0.4, "clip_on": False}
-    for end in lobes.max() + 0.5:
-        axes.axhline(end, **style)
-        axes.axvline(end, **style)
-    middles = lobes.mean()
+    middles, ends = lobes.mean(), lobes.max() + 0.5
+    axes.hlines(ends, -0.5, len(names) - 0.5, **style)
+    axes.vlines(ends, -0.5, len(names) - 0.5, **style)
     # labels of small lobes move apart, each with a line to its lobe
     apart = 3.4 * MM * axes.figure.dpi * len(names) / min(axes.bbox.size)
     steps = apart * np.arange(len(middles))
     down = np.maximum.accumulate(middles - steps)
     up = np.minimum.accumulate((middles - steps)[::-1])[::-1]
     places = steps + (down + up) / 2
-    ends = np.repeat([[0], [-0.02]], len(middles), axis=1)
-    axes.plot(ends, [middles, places], transform=axes.get_yaxis_transform(), **style)
-    axes.plot([middles, places], ends, transform=axes.get_xaxis_transform(), **style)
+    out = np.repeat([[0], [-0.02]], len(middles), axis=1)
+    axes.plot(out, [middles, places], transform=axes.get_yaxis_transform(), **style)
+    axes.plot([middles, places], out, transform=axes.get_xaxis_transform(), **style)
     axes.set_yticks(places, middles.index)
     axes.set_xticks(places, middles.index, rotation=90)
     axes.tick_params(length=0, pad=7, labelbottom=True, bottom=False)

@@ -21,7 +21,7 @@ COLUMN, MIDDLE, PAGE = 85.0, 135.0, 180.0
 LETTERS = 7
 """Points."""
 
-INK, GREY = "#1a1a1a", "#8a8a8a"
+INK = "#1a1a1a"
 STYLE: Any = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), INK),
     **dict.fromkeys(("xtick.color", "ytick.color"), INK),

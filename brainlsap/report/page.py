@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,18 +24,23 @@ from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.figures import PAGE, own_axes
 
+ABOUT = ("title", "date", "versions")
+"""What a report adds to the settings of an evaluation."""
+TOLD = (
+    *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
+    *("n_scans", "n_participants", "data_hash", "provenance"),
+)
+"""What `settings.json` says of the cohort."""
+
 
 def report_tables(
-    evaluation: Evaluation,
-    atlas: Atlas | None,
-    codes: Mapping[str, str],
-    clean: Callable[[str], str],
+    evaluation: Evaluation, atlas: Atlas | None
 ) -> dict[str, pd.DataFrame]:
     """Return every table of a report that has rows, by name, as text for a paper.
 
-    Without an atlas regions go by their names; scans go by `codes`, and `clean` takes
-    other names out of free text.
+    Scans go by their codes, and without an atlas regions by their names.
     """
+    codes, clean = _withheld(evaluation)
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
     scores = made.score_table(evaluation).drop(columns="remark", errors="ignore")
     compared = made.comparison_table(evaluation).iloc[:, :3]
@@ -111,19 +117,14 @@ def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     return left.figure
 
 
-def write_page(
-    evaluation: Evaluation,
-    folder: Path,
-    codes: Mapping[str, str],
-    clean: Callable[[str], str],
-    atlas: Any,
-) -> None:
-    """Write the page, and its tables and figures as files.
+def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
+    """Write what may be shared: page, tables, figures, predictions and settings.
 
-    `codes` has what the page calls every scan; `clean` takes names out of free text;
-    without an atlas, regions go by their names and no brain is drawn.
+    Without an atlas, regions go by their names and no brain is drawn.
     """
-    tables = report_tables(evaluation, atlas, codes, clean)
+    folder.mkdir()
+    codes, clean = _withheld(evaluation)
+    tables = report_tables(evaluation, atlas)
     for name, frame in tables.items():
         write_tsv(frame, folder / "tables" / f"{name}.tsv")
     write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
@@ -157,6 +158,27 @@ def write_page(
         atlas=atlas,
     )
     (folder / "report.html").write_text(page, "utf-8")
+    predictions = evaluation.predictions.drop(columns="participant")
+    predictions["scan"] = predictions["scan"].map(codes)
+    place = predictions["model"].map(evaluation.models.index)
+    # in an order that names nobody
+    order = np.lexsort((predictions["scan"], predictions["repeat"], place))
+    write_tsv(predictions.iloc[order], folder / "predictions.tsv")
+    models = evaluation.fits.drop_duplicates("model").set_index("model")["settings"]
+    settings = evaluation.settings
+    told = {
+        "title": settings["title"],
+        "cohort": {name: getattr(evaluation.cohort, name) for name in TOLD},
+        "settings": {k: v for k, v in settings.items() if k not in ABOUT},
+        "models": models.map(json.loads).to_dict(),
+    }
+    paths = [one for one in folder.parent.rglob("*") if one.is_file()]
+    files = [one.relative_to(folder.parent).as_posix() for one in paths]
+    record = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
+    record |= _cleaned(told, clean)
+    record["files"] = sorted([*files, "report/settings.json"])
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    (folder / "settings.json").write_text(text + "\n", "utf-8")
 
 
 def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas | None) -> None:
@@ -184,3 +206,53 @@ def _saved(figure: Any, path: Path) -> dict[str, Any]:
     png = base64.b64encode(path.read_bytes()).decode("ascii")
     width = round(figure.get_size_inches()[0] * 25.4)  # mm
     return {"png": png, "width": width, "note": figure.note}
+
+
+def _withheld(evaluation: Evaluation) -> tuple[dict[str, str], Callable[[str], str]]:
+    """Return the codes of scans, and what takes other names out of free text."""
+    scans = evaluation.cohort.table
+    return scans.set_index("scan")["code"].to_dict(), withholder(scans)
+
+
+def withholder(table: pd.DataFrame) -> Callable[[str], str]:
+    """Return a function that takes people, scans, sessions, days and paths from text.
+
+    Names shorter than four letters ("1", "b") stand in any text by chance; they are
+    taken out only behind a word such as "sub-".
+    """
+    columns = table.filter(["scan", "participant", "session"])
+    names = {str(one) for one in columns.to_numpy().ravel()}
+    names |= {re.sub("^(sub|ses)-", "", one) for one in names}
+    before = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
+    patterns = {
+        one.lower(): re.escape(one) if len(one) > 3 else before + re.escape(one)
+        for one in sorted(names - {""}, key=lambda one: (-len(one), one))
+    }
+    day = re.compile(
+        r"(?<![0-9A-Za-z])(?:19|20)\d{2}([-/.]?)(?:0[1-9]|1[0-2])\1"
+        r"(?:0[1-9]|[12]\d|3[01])(?![0-9A-Za-z])"
+    )
+    path = re.compile(  # of the system, also in quotes; not "m/s", "1/2", "a/b"
+        r"""(?<=['"])(?:~|[A-Za-z]:)?[/\\][^'"]+(?=['"])"""
+        r"""|(?<![\w.~/\\\]-])(?:~|[A-Za-z]:)?[/\\][\w.~-][^\s'",:;()<>\]]*"""
+    )
+
+    def withhold(text: str) -> str:
+        text = re.sub("(?<=files or folders of ).+", "[names withheld]", text)
+        text, lower = path.sub("[path withheld]", text), text.lower()
+        there = "|".join(known for name, known in patterns.items() if name in lower)
+        if there:
+            whole = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{there})(?![0-9A-Za-z])"
+            text = re.sub(whole, "[name withheld]", text, flags=re.IGNORECASE)
+        return day.sub("[day withheld]", text)
+
+    return withhold
+
+
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """Take names out of every text of a record."""
+    if isinstance(value, Mapping):
+        return {clean(str(key)): _cleaned(one, clean) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one, clean) for one in value]
+    return clean(value) if isinstance(value, str) else value

@@ -15,18 +15,10 @@ from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import tables
-from brainlsap.report.figures import (
-    COLUMN,
-    GREY,
-    MIDDLE,
-    PAGE,
-    check_width,
-    own_axes,
-    styled,
-)
+from brainlsap.report.figures import COLUMN, MIDDLE, PAGE, check_width, own_axes, styled
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
-BLUE, ORANGE = "#0072B2", "#D55E00"
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
 COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 N_SHOWN, N_BINS = 10, 8
@@ -75,7 +67,6 @@ def plot_scores(
         axes.axvline(chance, **DASHES)
         above: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
         axes.text(chance, 1.01, "chance", color=GREY, **above)
-    beside = axes.get_yaxis_transform()
     for place, (name, row) in enumerate(summary.iterrows()):
         values = by_fold.loc[by_fold["model"] == name, score].to_numpy()
         color = BLUE if row["role"] == "model" else GREY
@@ -86,7 +77,7 @@ def plot_scores(
         _bars(axes, x, place, x - sd, x + sd, color=color)
         failed = f"failed: {row['n_failed']} of {row['n_folds']}"
         told = failed if row["n_failed"] else tables.spread_text(row["mean"])
-        axes.text(1.02, place, told, transform=beside, va="center")
+        axes.text(1.02, place, told, transform=axes.get_yaxis_transform(), va="center")
     axes.set_yticks(range(len(summary)), summary.index)
     axes.set_ylim(len(summary) - 0.5, -0.5)
     title = tables.shown_scores(evaluation).get(score, SCORES[score])

@@ -4,10 +4,8 @@ import datetime as dt
 import json
 import os
 import platform
-import re
 import secrets
 import warnings
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -26,19 +24,9 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder, lock_folder, replace_when_whole
 from brainlsap.report.tables import audit_table, feature_text, find_atlas, table_text
 
-__all__ = ["check_results_folder", "read_results", "write_figures"]
-__all__ += ["write_report", "write_tables"]
-
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"
 """Folder in `private/` of a run's finished fits; it outlives the report."""
-ABOUT = ("title", "date", "versions")
-"""What a report adds to the settings of an evaluation."""
-TOLD = (
-    *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
-    *("n_scans", "n_participants", "data_hash", "provenance"),
-)
-"""What `settings.json` says of the cohort."""
 PACKAGES = ("brainlsap", "numpy", "scipy", "pandas", "scikit-learn", "torch", "nilearn")
 
 
@@ -82,11 +70,17 @@ def write_report(
     WritingError
         Where the disk is full, or the folder may not be written to.
     """
+    from brainlsap.report.page import write_page  # brings matplotlib and plotly
+
     folder = check_results_folder(folder)
     evaluation = _completed(evaluation, title, quality)
+    atlas = find_atlas(evaluation) if atlas is None else atlas
+    if atlas is None and evaluation.ranking is not None:
+        told = f"regions of atlas {evaluation.cohort.atlas_name} are not known"
+        warnings.warn(f"{told}: no brain is drawn; pass atlas=", stacklevel=2)
     with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
         _write_private(evaluation, fresh / PRIVATE)
-        _write_shareable(evaluation, fresh / SHAREABLE, atlas)
+        write_page(evaluation, fresh / SHAREABLE, atlas)
         kept = folder / PRIVATE / FOLDS
         if kept.is_dir():
             kept.rename(fresh / PRIVATE / FOLDS)
@@ -242,10 +236,8 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     """
     from brainlsap.report.page import report_tables
 
-    folder, evaluation = check_folder(folder), _completed(evaluation)
-    scans, written = evaluation.cohort.table, []
-    codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)
-    tables = report_tables(evaluation, find_atlas(evaluation), codes, clean)
+    folder, evaluation, written = check_folder(folder), _completed(evaluation), []
+    tables = report_tables(evaluation, find_atlas(evaluation))
     for (name, frame), style in product(tables.items(), ("latex", "markdown")):
         written.append(folder / f"{name}.{'tex' if style == 'latex' else 'md'}")
         with replace_when_whole(written[-1]) as partial:
@@ -295,77 +287,3 @@ def _write_private(evaluation: Evaluation, folder: Path) -> None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
     for one in folder.rglob("*"):
         one.chmod(0o700 if one.is_dir() else 0o600)
-
-
-def withholder(table: pd.DataFrame) -> Callable[[str], str]:
-    """Return a function that takes people, scans, sessions, days and paths from text.
-
-    Names shorter than four letters ("1", "b") stand in any text by chance; they are
-    taken out only behind a word such as "sub-".
-    """
-    columns = table.filter(["scan", "participant", "session"])
-    names = {str(one) for one in columns.to_numpy().ravel()}
-    names |= {re.sub("^(sub|ses)-", "", one) for one in names}
-    before = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
-    patterns = {
-        one.lower(): re.escape(one) if len(one) > 3 else before + re.escape(one)
-        for one in sorted(names - {""}, key=lambda one: (-len(one), one))
-    }
-    day = re.compile(
-        r"(?<![0-9A-Za-z])(?:19|20)\d{2}([-/.]?)(?:0[1-9]|1[0-2])\1"
-        r"(?:0[1-9]|[12]\d|3[01])(?![0-9A-Za-z])"
-    )
-    path = re.compile(  # of the system, also in quotes; not "m/s", "1/2", "a/b"
-        r"""(?<=['"])(?:~|[A-Za-z]:)?[/\\][^'"]+(?=['"])"""
-        r"""|(?<![\w.~/\\\]-])(?:~|[A-Za-z]:)?[/\\][\w.~-][^\s'",:;()<>\]]*"""
-    )
-
-    def withhold(text: str) -> str:
-        text = re.sub("(?<=files or folders of ).+", "[names withheld]", text)
-        text, lower = path.sub("[path withheld]", text), text.lower()
-        there = "|".join(known for name, known in patterns.items() if name in lower)
-        if there:
-            whole = rf"(?<![0-9A-Za-z])(?<!\d\.)(?:{there})(?![0-9A-Za-z])"
-            text = re.sub(whole, "[name withheld]", text, flags=re.IGNORECASE)
-        return day.sub("[day withheld]", text)
-
-    return withhold
-
-
-def _write_shareable(evaluation: Evaluation, folder: Path, atlas: Atlas | None) -> None:
-    from brainlsap.report.page import write_page  # brings matplotlib and plotly
-
-    scans, settings = evaluation.cohort.table, evaluation.settings
-    codes, clean = scans.set_index("scan")["code"].to_dict(), withholder(scans)
-    folder.mkdir()
-    atlas = find_atlas(evaluation) if atlas is None else atlas
-    if atlas is None and evaluation.ranking is not None:
-        told = f"regions of atlas {evaluation.cohort.atlas_name} are not known"
-        warnings.warn(f"{told}: no brain is drawn; pass atlas=", stacklevel=3)
-    write_page(evaluation, folder, codes, clean, atlas)
-    told = evaluation.predictions.drop(columns="participant")
-    told["scan"] = told["scan"].map(codes)
-    place = told["model"].map(evaluation.models.index)  # in an order that names nobody
-    told = told.iloc[np.lexsort((told["scan"], told["repeat"], place))]
-    write_tsv(told, folder / "predictions.tsv")
-    models = evaluation.fits.drop_duplicates("model").set_index("model")["settings"]
-    about = {"written_by": "brainlsap", **{name: settings[name] for name in ABOUT}}
-    record = {
-        "title": settings["title"],
-        "cohort": {name: getattr(evaluation.cohort, name) for name in TOLD},
-        "settings": {k: v for k, v in settings.items() if k not in ABOUT},
-        "models": models.map(json.loads).to_dict(),
-    }
-    files = sorted({*_files_in(folder.parent), f"{SHAREABLE}/settings.json"})
-    record = {**about, **_cleaned(record, clean), "files": files}
-    told = json.dumps(record, indent=1, ensure_ascii=False)
-    (folder / "settings.json").write_text(told + "\n", "utf-8")
-
-
-def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Take names out of every text of a record."""
-    if isinstance(value, Mapping):
-        return {clean(str(key)): _cleaned(one, clean) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cleaned(one, clean) for one in value]
-    return clean(value) if isinstance(value, str) else value

@@ -14,12 +14,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
-from brainlsap.exceptions import (
-    BrainlsapError,
-    ParameterError,
-    check_at_least,
-    check_choice,
-)
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
     "thickness": "cortical thickness",
@@ -211,7 +206,7 @@ def score_table(
     table = found.pivot(index="model", columns="score", values="text")
     order = [one for one in scores if one in titles]
     table = table.loc[list(evaluation.models), order].rename(columns=titles)
-    return _marked(table.rename_axis(columns=None).reset_index(), evaluation)
+    return _marked(table.reset_index(), evaluation)
 
 
 class WholeTable(pd.DataFrame):
@@ -229,7 +224,7 @@ def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> WholeTable:
         frame = frame.assign(remark=("same predictions as " + same).fillna(""))
     if evaluation.settings["people_shared"]:
         frame = frame.assign(folds="folds share people: not a score by person")
-    return WholeTable(frame)
+    return WholeTable(frame.rename_axis(columns=None))
 
 
 @lru_cache(maxsize=32)  # of one study: the table and the headline ask
@@ -252,8 +247,7 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     each = {model: intervals(evaluation, model) for model in evaluation.models}
     told = [number_texts(found, {"estimate": model}) for model, found in each.items()]
     table = pd.concat(told, axis=1).T[list(titles)].rename(columns=titles)
-    table = table.rename_axis(columns=None).rename_axis("model").reset_index()
-    return _marked(table, evaluation)
+    return _marked(table.rename_axis("model").reset_index(), evaluation)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -373,7 +367,7 @@ def find_atlas(evaluation: Evaluation) -> Atlas | None:
     cohort = evaluation.cohort
     asked = cohort.provenance.get("asked") or {}
     for name in (cohort.atlas_name, str(asked.get("atlas"))):
-        with suppress(BrainlsapError):
+        with suppress(ValueError):  # not known, or not to be read
             atlas = load_atlas(name)
             if set(cohort.region_names) <= set(atlas.names):
                 return atlas

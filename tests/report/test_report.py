@@ -24,7 +24,7 @@ from brainlsap.report import (
     write_report,
     write_tables,
 )
-from brainlsap.report.report import withholder
+from brainlsap.report.page import withholder
 
 QUALITY = pd.DataFrame(
     {
