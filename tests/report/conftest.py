@@ -156,7 +156,7 @@ def check_letters(figure):
         seen = [axes.axison and low <= place <= high for place, _ in ticks]
         beyond |= {*np.array(axis.get_ticklabels())[~np.array(seen, bool)]}
     texts = {one for one in figure.findobj(Text) if one.get_text()} - beyond
-    boxes = {one: one.get_window_extent() for one in texts if one.get_visible()}
+    boxes = {one: Text.get_window_extent(one) for one in texts if one.get_visible()}
     page = figure.bbox
     for text, box in boxes.items():
         assert text.get_fontsize() >= 6, text
