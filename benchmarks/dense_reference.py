@@ -18,7 +18,7 @@ class StackKernel(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, scale: Tensor, stack: Tensor, kernel: str, way: str) -> Tensor:
-        c, dc = EXPANSIONS[kernel].coefficients(scale, len(stack) - 1, 2.0)
+        c, dc = EXPANSIONS[kernel].coefficients(scale, len(stack) - 1)
         ctx.save_for_backward(stack, dc.float())
         ctx.way = way
         return WAYS[way](stack, c.float())
@@ -48,7 +48,7 @@ WAYS = {"plain": plain_sum, "careful": careful_sum}
 
 def polynomial_stack(L: Tensor, kernel: str, degree: int) -> Tensor:
     """Return every P_n(L), shape (degree + 1, n_graphs, n_rois, n_rois)."""
-    steps = EXPANSIONS[kernel].recurrence(degree, 2.0)
+    steps = EXPANSIONS[kernel].recurrence(degree)
     stack = torch.empty(degree + 1, *L.shape)
     # a few graphs at a time: joining whole lists would hold the stack twice
     for start in range(0, len(L), 16):

@@ -166,9 +166,7 @@ def errors() -> str:
     return table(("kernel, degree", *(f"s = {s:g}" for s in scales)), rows)
 
 
-def truncation_error(
-    kernel: str, degree: int, scale: float, span: float = 2.0
-) -> float:
+def truncation_error(kernel: str, degree: int, scale: float) -> float:
     """Return the largest error over eigenvalues of 0 to 2, in float64."""
     import torch
 
@@ -177,8 +175,8 @@ def truncation_error(
     eigenvalues = torch.linspace(0, 2, 401, dtype=torch.float64)
     expansion = EXPANSIONS[kernel]
     at = torch.tensor([scale], dtype=torch.float64)
-    coefficients = expansion.coefficients(at, degree, span)[0][0]
-    terms = polynomial_values(expansion, eigenvalues, degree, span)
+    coefficients = expansion.coefficients(at, degree)[0][0]
+    terms = polynomial_values(expansion, eigenvalues, degree)
     axis = 0 if terms.shape[0] == degree + 1 else -1
     made = torch.tensordot(coefficients, terms, dims=([0], [axis]))
     return float((made - torch.exp(-scale * eigenvalues)).abs().max())

@@ -76,7 +76,7 @@ print(pd.DataFrame(read.matrix, names, names).to_string())
 
 
 # %%
-def taylor_coefficients(scale, degree, span):  # noqa: ARG001
+def taylor_coefficients(scale, degree):
     """Return (-s)^n / n! and its derivative, for n = 0 to degree."""
     n = torch.arange(degree + 1, dtype=torch.float64)
     s = scale.double()[:, None]
@@ -85,12 +85,12 @@ def taylor_coefficients(scale, degree, span):  # noqa: ARG001
     return c, dc
 
 
-def taylor_recurrence(degree, span):  # noqa: ARG001
+def taylor_recurrence(degree):
     """Return P_{n+1} = L P_n."""
     return np.ones(degree), np.zeros(degree), np.zeros(degree)
 
 
-def taylor_log_tail(scale, degree, span):  # noqa: ARG001
+def taylor_log_tail(scale, degree):
     """Return the log of Lagrange's remainder, (2 s)^(m+1) / (m+1)!."""
     m = degree + 1
     return m * np.log(max(2 * scale, 1e-300)) - float(
@@ -116,10 +116,10 @@ eigenvalues = torch.linalg.eigvalsh(L).clamp(min=0)
 scale = torch.tensor([2.0], dtype=torch.float64)
 degrees, found, bounds = range(2, 31, 2), [], []
 for degree in degrees:
-    c, _ = taylor.coefficients(scale, degree, 2.0)
+    c, _ = taylor.coefficients(scale, degree)
     made = c[0] @ polynomial_values(taylor, eigenvalues, degree)
     found.append(float((made - torch.exp(-2.0 * eigenvalues)).abs().max()))
-    bounds.append(np.exp(taylor.log_tail(2.0, degree, 2.0)))
+    bounds.append(np.exp(taylor.log_tail(2.0, degree)))
 print("bound holds:", all(f <= b + 1e-12 for f, b in zip(found, bounds, strict=True)))
 
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")

@@ -227,9 +227,9 @@ class _Recurrence(torch.autograd.Function):
         ctx: Any, H: Tensor, scale: Tensor, L: Tensor, kernel: str, degree: int
     ) -> Tensor:
         expansion = EXPANSIONS[kernel]
-        pair = expansion.coefficients(scale.detach(), degree, 2.0)
+        pair = expansion.coefficients(scale.detach(), degree)
         c, dc = (part.to(H.dtype) for part in pair)
-        steps = expansion.recurrence(degree, 2.0)
+        steps = expansion.recurrence(degree)
         wants_slope = ctx.needs_input_grad[1]
         before, now = torch.zeros_like(H), H
         out = c[:, :1] * H

@@ -37,12 +37,12 @@ class Expansion:
     Attributes
     ----------
     coefficients : callable
-        `(scale, degree, span) -> (c, dc)`: coefficients and their derivatives with
+        `(scale, degree) -> (c, dc)`: coefficients and their derivatives with
         respect to scale, float64 tensors of shape `(n_rois, degree + 1)`.
     recurrence : callable
-        `(degree, span) -> (alpha, beta, gamma)`, each of shape `(degree,)`.
+        `degree -> (alpha, beta, gamma)`, each of shape `(degree,)`.
     log_tail : callable
-        `(scale, degree, span) -> float`: log of a bound on the truncation error over
+        `(scale, degree) -> float`: log of a bound on the truncation error over
         `[0, 2]`.
     recurrence_limit : dict
         Largest scale at which the recurrence may be run in each precision, whatever
@@ -52,9 +52,9 @@ class Expansion:
         alike well before 10.
     """
 
-    coefficients: Callable[[Tensor, int, float], tuple[Tensor, Tensor]]
-    recurrence: Callable[[int, float], Recurrence]
-    log_tail: Callable[[float, int, float], float]
+    coefficients: Callable[[Tensor, int], tuple[Tensor, Tensor]]
+    recurrence: Callable[[int], Recurrence]
+    log_tail: Callable[[float, int], float]
     recurrence_limit: dict[torch.dtype, float] = field(default_factory=dict)
     max_scale: float = 10.0
 
@@ -77,47 +77,43 @@ def scaled_bessel(z: Tensor, order: int) -> Tensor:
     return torch.cat([zeroth, zeroth * relative[:, :order]], dim=1)
 
 
-def _chebyshev(scale: Tensor, degree: int, span: float) -> tuple[Tensor, Tensor]:
-    r"""Return coefficients of :math:`T_n(2\lambda/b - 1)` and their slopes.
+def _chebyshev(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+    r"""Return coefficients of :math:`T_n(\lambda - 1)` and their slopes.
 
     .. math::
-        c_n = (2 - \delta_{n0}) (-1)^n e^{-z} I_n(z), \quad
-        \frac{dc_n}{ds} = (2 - \delta_{n0}) (-1)^n \frac{b}{2} e^{-z}
-        \left[\frac{I_{n-1} + I_{n+1}}{2} - I_n\right], \quad z = s b / 2
+        c_n = (2 - \delta_{n0}) (-1)^n e^{-s} I_n(s), \quad
+        \frac{dc_n}{ds} = (2 - \delta_{n0}) (-1)^n e^{-s}
+        \left[\frac{I_{n-1} + I_{n+1}}{2} - I_n\right]
 
     The half of the zeroth term is inside :math:`c_0`. (The paper's recurrence has
     :math:`L` where the shifted operator is meant, and its :math:`dc_0/ds` is twice
-    the true value; the authors' code doubles :math:`c_0` as well.)
+    the true value; the authors' code doubles :math:`c_0` as well. Its b is 2
+    here: below the largest eigenvalue the polynomials would grow without bound.)
     """
-    z = scale.double() * (span / 2)
-    bessel = scaled_bessel(z, degree + 1)
+    bessel = scaled_bessel(scale.double(), degree + 1)
     below = torch.cat([bessel[:, 1:2], bessel[:, :degree]], dim=1)
-    sign = torch.ones(degree + 1, dtype=torch.float64, device=z.device)
+    sign = torch.ones(degree + 1, dtype=torch.float64, device=bessel.device)
     sign[1::2] = -1.0
     sign[1:] *= 2.0
     slope = (below + bessel[:, 1:]) / 2 - bessel[:, :-1]
-    return sign * bessel[:, :-1] + 0.0, (span / 2) * sign * slope + 0.0  # no -0.0
+    return sign * bessel[:, :-1] + 0.0, sign * slope + 0.0  # no -0.0
 
 
-def _chebyshev_recurrence(degree: int, span: float) -> Recurrence:
-    alpha, beta = np.full(degree, 4.0 / span), np.full(degree, -2.0)
-    alpha[:1], beta[:1] = 2.0 / span, -1.0
+def _chebyshev_recurrence(degree: int) -> Recurrence:
+    alpha, beta = np.full(degree, 2.0), np.full(degree, -2.0)
+    alpha[:1], beta[:1] = 1.0, -1.0
     return alpha, beta, np.full(degree, -1.0)
 
 
-def _chebyshev_log_tail(scale: float, degree: int, span: float) -> float:
-    """Sum the coefficients left out, each times the largest |T_n| on the spectrum."""
-    z = torch.tensor([scale * span / 2], dtype=torch.float64)
-    last = degree + 60 + int(2 * float(z))
-    bessel = scaled_bessel(z, last)[0, degree + 1 :].numpy()
-    order = np.arange(degree + 1, last + 1)
-    beyond = max(4.0 / span - 1.0, 1.0)
-    with np.errstate(divide="ignore", over="ignore"):
-        growth = order * np.arccosh(beyond)  # |T_n| <= cosh(n arccosh x) <= exp
-        return float(np.logaddexp.reduce(np.log(2.0 * bessel) + growth))
+def _chebyshev_log_tail(scale: float, degree: int) -> float:
+    """Sum the coefficients left out: no |T_n| is above 1 on the spectrum."""
+    s = torch.tensor([scale], dtype=torch.float64)
+    bessel = scaled_bessel(s, degree + 60 + int(2 * scale))[0, degree + 1 :]
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp.reduce(np.log(2.0 * bessel.numpy())))
 
 
-def _hermite(scale: Tensor, degree: int, _span: float) -> tuple[Tensor, Tensor]:
+def _hermite(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of the physicists' :math:`H_n(\lambda)` and their slopes.
 
     .. math::
@@ -138,12 +134,12 @@ def _hermite(scale: Tensor, degree: int, _span: float) -> tuple[Tensor, Tensor]:
     return c + 0.0, dc
 
 
-def _hermite_recurrence(degree: int, _span: float) -> Recurrence:
+def _hermite_recurrence(degree: int) -> Recurrence:
     n = np.arange(degree, dtype=np.float64)
     return np.sqrt(2.0 / (n + 1)), np.zeros(degree), -np.sqrt(n / (n + 1))
 
 
-def _hermite_log_tail(scale: float, degree: int, _span: float) -> float:
+def _hermite_log_tail(scale: float, degree: int) -> float:
     """Sum the terms left out, each by Cramer's bound.
 
     |H_n(x)| <= 1.086435 sqrt(2^n n!) exp(x^2 / 2) (Abramowitz and Stegun 22.14.17).
@@ -157,7 +153,7 @@ def _hermite_log_tail(scale: float, degree: int, _span: float) -> float:
     return total + np.log(1.086435) + 2.0 + scale**2 / 4
 
 
-def _laguerre(scale: Tensor, degree: int, _span: float) -> tuple[Tensor, Tensor]:
+def _laguerre(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of :math:`L_n(\lambda)` and their slopes.
 
     .. math::
@@ -172,12 +168,12 @@ def _laguerre(scale: Tensor, degree: int, _span: float) -> tuple[Tensor, Tensor]
     return powers / (s + 1), (lowered / (s + 1) - powers) / (s + 1) ** 2
 
 
-def _laguerre_recurrence(degree: int, _span: float) -> Recurrence:
+def _laguerre_recurrence(degree: int) -> Recurrence:
     n = np.arange(degree, dtype=np.float64)
     return -1 / (n + 1), (2 * n + 1) / (n + 1), -n / (n + 1)
 
 
-def _laguerre_log_tail(scale: float, degree: int, _span: float) -> float:
+def _laguerre_log_tail(scale: float, degree: int) -> float:
     """Geometric tail: |L_n(x)| <= exp(x / 2) for x >= 0 (A. and S. 22.14.12)."""
     with np.errstate(divide="ignore"):
         return float((degree + 1) * np.log(scale / (scale + 1)) + 1.0)
@@ -199,9 +195,7 @@ EXPANSIONS = {
 KERNELS = ("exact", *EXPANSIONS)
 
 
-def polynomial_values(
-    expansion: Expansion, eigenvalues: Tensor, degree: int, span: float = 2.0
-) -> Tensor:
+def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) -> Tensor:
     """Evaluate every polynomial up to `degree` at every eigenvalue.
 
     Parameters
@@ -212,14 +206,12 @@ def polynomial_values(
         Where to evaluate; float64 keeps the result exact to rounding.
     degree : int
         Highest degree.
-    span : float
-        The paper's `b` (Chebyshev only).
 
     Returns
     -------
     Tensor of shape (..., degree + 1, n_rois)
     """
-    alpha, beta, gamma = expansion.recurrence(degree, span)
+    alpha, beta, gamma = expansion.recurrence(degree)
     before, now = torch.zeros_like(eigenvalues), torch.ones_like(eigenvalues)
     values = [now]
     for a, b, c in zip(alpha, beta, gamma, strict=True):
@@ -229,12 +221,12 @@ def polynomial_values(
 
 
 @lru_cache(maxsize=4096)
-def _rounding(kernel: str, scale: float, degree: int, span: float) -> float:
+def _rounding(kernel: str, scale: float, degree: int) -> float:
     """Return eight times the largest sum of absolute terms on the spectrum."""
     points = torch.linspace(0, 2, 65, dtype=torch.float64)
-    values = polynomial_values(EXPANSIONS[kernel], points, degree, span).abs()
+    values = polynomial_values(EXPANSIONS[kernel], points, degree).abs()
     s = torch.tensor([scale], dtype=torch.float64)
-    c, _ = EXPANSIONS[kernel].coefficients(s, degree, span)
+    c, _ = EXPANSIONS[kernel].coefficients(s, degree)
     return float(8 * (c[0].abs() @ values).max())
 
 
@@ -243,7 +235,6 @@ def error_bound(
     scale: float | np.ndarray | Tensor,
     degree: int | None = None,
     *,
-    span: float = 2.0,
     dtype: torch.dtype | None = None,
 ) -> float:
     r"""Bound the error of a heat kernel's expansion.
@@ -264,9 +255,6 @@ def error_bound(
         Heat scale, dimensionless, not negative; of several the largest counts.
     degree : int or None
         Degree of the expansion; None for `exact`.
-    span : float
-        The paper's `b`, for Chebyshev. Below 2, the largest that an eigenvalue can be,
-        the bound grows fast.
     dtype : torch.dtype or None
         If given, a rounding term is added: eight units of this precision times
         the largest sum of absolute terms. It is calibrated, not proven.
@@ -299,9 +287,9 @@ def error_bound(
     check_at_least("degree", degree, 0)
     order = int(degree or 0)
     with np.errstate(over="ignore"):
-        bound = float(np.exp(EXPANSIONS[kernel].log_tail(largest, order, span)))
+        bound = float(np.exp(EXPANSIONS[kernel].log_tail(largest, order)))
     if eps:
-        bound += eps * _rounding(kernel, largest, order, span)
+        bound += eps * _rounding(kernel, largest, order)
     return bound
 
 

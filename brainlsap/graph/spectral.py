@@ -77,7 +77,7 @@ class ChebyshevSeries:
         """Return float64 coefficients and slopes, of shape (n_rois, order + 1)."""
         s = scale.detach().double()
         if self.expansion:
-            c, dc = self.expansion.coefficients(s, self.order, 2.0)
+            c, dc = self.expansion.coefficients(s, self.order)
         else:
             c = torch.exp(-s[:, None] * self.nodes)
             dc = -self.nodes * c

@@ -63,7 +63,7 @@ def _basis(max_scale: float) -> np.ndarray:
     """
     scale = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
     degree = choose_degree("chebyshev", max_scale, _TOLERANCE)
-    c, _ = EXPANSIONS["chebyshev"].coefficients(scale, degree, 2.0)
+    c, _ = EXPANSIONS["chebyshev"].coefficients(scale, degree)
     _, values, rows = np.linalg.svd(c.numpy(), full_matrices=False)
     return rows[values > 0.1 * _TOLERANCE * values[0]].T.copy()
 
@@ -71,7 +71,7 @@ def _basis(max_scale: float) -> np.ndarray:
 def _coefficients(scale: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients of the terms and their slopes, each (n, n_terms)."""
     s = torch.from_numpy(np.asarray(scale, dtype=np.float64))
-    c, slope = EXPANSIONS["chebyshev"].coefficients(s, len(B) - 1, 2.0)
+    c, slope = EXPANSIONS["chebyshev"].coefficients(s, len(B) - 1)
     return c.numpy() @ B, slope.numpy() @ B
 
 

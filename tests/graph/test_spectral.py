@@ -170,7 +170,7 @@ def evaluate(coefficients, order):
 def test_series_is_the_expansion_and_its_slope(kernel, degree, n_scales, dtype):
     scales = SCALES[:n_scales]
     values = polynomial_values(EXPANSIONS[kernel], EIGENVALUES, degree)
-    c, dc = EXPANSIONS[kernel].coefficients(scales, degree, 2.0)
+    c, dc = EXPANSIONS[kernel].coefficients(scales, degree)
     maker = ChebyshevSeries(kernel, degree, dtype=dtype)
     found, slopes = maker.at(scales)
     E = evaluate(found, maker.order)
