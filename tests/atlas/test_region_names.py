@@ -71,9 +71,6 @@ def test_the_papers_names_are_known_and_printed_rightly():
     printed = [atlas.short_names[place] for place in atlas.match(written)]
     assert printed == [name.replace("ortibal", "orbital") for name in written]
     assert atlas.names[atlas.find("(R) Sub.put")] == "Right-Putamen"
-    assert atlas.find("(L) G&S.occipital.inf") == atlas.find(
-        "ctx_lh_G_and_S_occipital_inf"
-    )
 
 
 def test_names_of_schaefers_parcels_and_enigmas_structures():

@@ -220,9 +220,8 @@ def check(cohort, matrix):
     assert cohort.n_scans == 5
     numbers = np.arange(1, 6)
     np.testing.assert_array_equal(cohort.connectomes, matrix * numbers[:, None, None])
-    np.testing.assert_allclose(
-        cohort.features[..., 0], numbers[:, None] + np.arange(7) / 10
-    )
+    expected = np.add.outer(numbers, np.arange(7) / 10)
+    np.testing.assert_allclose(cohort.features[..., 0], expected)
 
 
 def test_a_flat_cohort_is_found_by_itself(flat, tiny, matrix):
@@ -329,13 +328,10 @@ def test_a_caps_tree_of_clinica(tmp_path):
         values[person] = rng.uniform(2, 3, 148).round(4)
         for parcellation in ("destrieux", "desikan"):
             for side, first in (("left", 0), ("right", 74)):
-                path = stats / (
-                    f"{scan}_hemi-{side}_parcellation-{parcellation}_thickness.tsv"
-                )
+                name = f"{scan}_hemi-{side}_parcellation-{parcellation}_thickness.tsv"
                 names = atlas.regions["annot_name"][first : first + 74]
-                write_clinica(path, names, values[person][first : first + 74])
+                write_clinica(stats / name, names, values[person][first : first + 74])
     cohort = load_cohort(caps, atlas, "thickness")
     np.testing.assert_allclose(cohort.features[:, :148, 0], [*values.values()])
-    assert "connectomes: only one triangle is filled: mirrored (3 of 3)" in (
-        cohort.notes
-    )
+    note = "connectomes: only one triangle is filled: mirrored (3 of 3)"
+    assert note in cohort.notes

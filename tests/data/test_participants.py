@@ -6,7 +6,7 @@ import pytest
 from brainlsap.data import load_cohort, order_classes
 from brainlsap.data.participants import read_people
 from brainlsap.data.region_tables import read_scan_table
-from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.exceptions import CohortError, FileFormatError
 from tests.data.conftest import refused
 
 
@@ -53,9 +53,7 @@ def test_rows_refused(read, rows, message):
 
 
 def test_names_refused(read):
-    message = (
-        r"participant_id must be the name of a .* row 1 \(None\), row 3 \('/\.\.'\)"
-    )
+    message = r"participant_id must be the name .* row 1 \(None\), row 3 \('/\.\.'\)"
     with pytest.raises(FileFormatError, match=message):
         read("participant_id\tage\nn/a\t1\n../sub-1\t2\n/..\t3\n")
 
@@ -104,11 +102,6 @@ def test_id_column_refused(read):
 def test_order_of_classes(labels, classes, ordered):
     assert order_classes(labels) == (classes, ordered)
     assert order_classes(labels, classes[::-1]) == (classes[::-1], True)
-
-
-def test_a_class_named_twice_is_refused():
-    with pytest.raises(ParameterError, match="classes names 'CN' more than once"):
-        order_classes(["CN"], ("CN", "CN"))
 
 
 def test_a_cohort_knows_whether_its_classes_are_ordered(study, tiny):
@@ -209,9 +202,7 @@ def test_a_continuous_label_is_refused_with_the_reason(study, tiny):
 def test_a_visit_under_another_name_has_not_the_label_of_the_person(study, tiny, write):
     """Clinica wrote ses-M00 before it wrote ses-M000."""
     sessions(write, "sub-01", "ses-M000\tCN\nses-M012\tAD\n")
-    with refused(
-        r"(?s)no diag.* visits are listed as ses-M000, ses-M012.*sub-01_ses-M12"
-    ):
+    with refused(r"(?s)no diag.* visits are listed as ses-M000, ses-M012.*01_ses-M12"):
         load_cohort(study, tiny, "fdg")
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
     assert load_cohort(study, tiny, "fdg").y.tolist()[:2] == ["CN", "AD"]

@@ -121,19 +121,11 @@ def test_the_reference_may_be_a_file_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (
-            {},
-            ParameterError,
-            ": 4 frames from 0 to 60; say which to average by frames=",
-        ),
+        ({}, ParameterError, ": 4 frames from 0 to 60; say which .* by frames="),
         ({"frames": (10, 40)}, ParameterError, "name the region .* by reference="),
         ({"frames": (5, 40)}, FileFormatError, "window 5 to 40 must begin and end"),
         ({"frames": (20, 90)}, FileFormatError, "change at 0, 10, 20, 40, 60"),
-        (
-            {"frames": (0, 10), "reference": "Pons"},
-            FileFormatError,
-            "Pons has the mean 0; expected more than 0",
-        ),
+        ({"frames": (0, 10), "reference": "Pons"}, FileFormatError, "the mean 0; exp"),
     ],
 )
 def test_time_series_refused(tmp_path, options, error, message):

@@ -353,7 +353,7 @@ def test_a_second_scan_is_not_the_other_side(read, head):
         (
             upright(head="name\tx"),
             FileFormatError,
-            "no column headed suvr, .* found name, x",
+            "no column headed suvr, .* found na",
         ),
         (upright()[:-20], FileFormatError, "the last line has no end: the file may"),
     ],

@@ -33,9 +33,8 @@ def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     assert {n: tiny.names[p] for n, p in image.positions.items()} == dict(
         zip(NUMBERS, tiny.names, strict=True)
     )
-    assert [image.names[n] for n in image.with_cores(NODES_BESIDE)] == [
-        "Left-Cerebellum-Cortex"
-    ]
+    beside = image.with_cores(NODES_BESIDE)
+    assert [image.names[n] for n in beside] == ["Left-Cerebellum-Cortex"]
     assert image.notes == ("labels read as FreeSurfer's numbers",)
     assert image.counts[18] == 2
 
@@ -43,9 +42,7 @@ def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
 def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
     atlas = load_atlas("desikan82")
     nodes = read_label_image(save(tmp_path / "n.nii", whole(range(85))), atlas)
-    assert nodes.notes == (
-        "labels read in the order of MRtrix's fs_default.txt (84 nodes)",
-    )
+    assert "in the order of MRtrix's fs_default.txt (84 nodes)" in nodes.notes[0]
     assert atlas.names[nodes.positions[36]] == "Left-Thalamus"
     assert nodes.names[35] == "Left-Cerebellum-Cortex"
     own = read_label_image(save(tmp_path / "o.nii", whole(range(83))), atlas)
@@ -121,10 +118,9 @@ def test_an_image_with_time_is_refused(tmp_path, tiny):
 )
 def test_tables_that_are_none_are_refused(tmp_path, tiny, table, said):
     (tmp_path / "t.txt").write_text(table)
+    path = save(tmp_path / "a.nii", whole([1, 2]))
     with pytest.raises(FileFormatError, match=said):
-        read_label_image(
-            save(tmp_path / "a.nii", whole([1, 2])), tiny, tmp_path / "t.txt"
-        )
+        read_label_image(path, tiny, tmp_path / "t.txt")
 
 
 def test_a_list_may_begin_at_label_0_and_is_refused(tiny):

@@ -31,7 +31,7 @@ def assert_same_cohort(found, cohort):
     assert found.table.equals(cohort.table)
     assert found.classes == cohort.classes
     assert np.array_equal(found.connectomes, cohort.connectomes)
-    assert found.features == pytest.approx(cohort.features, abs=1e-6, nan_ok=True)
+    np.testing.assert_allclose(found.features, cohort.features, rtol=1e-8)
     pd.testing.assert_frame_equal(found.truth, cohort.truth, rtol=0, atol=1e-9)
 
 
