@@ -290,10 +290,7 @@ def test_arrays_that_do_not_fit_are_refused():
     with pytest.raises(ParameterError, match=r"\(1, 5\), for 1 scans .* got \(5,\)"):
         Cohort.from_arrays(W[0], F[0, :, 0], ["x"], atlas=list("abcde"))
     for wrong, hint in (
-        (
-            {"covariates": {"age": [70] * 4}},
-            r"covariates has 4 rows for 6 scans\.",
-        ),
+        ({"covariates": {"age": [70] * 4}}, r"covariates has 4 rows for 6 scans\."),
         ({"covariates": [70] * 6}, "a DataFrame or a dict of columns .* got list"),
         ({"labels": ["x"]}, r"got \(1,\)\. Give every scan in everything\.$"),
         ({"features": F[:, :4]}, r"Name other regions by atlas="),
@@ -370,10 +367,7 @@ def test_an_index_of_scans_says_whose_they_are():
         in Cohort.from_arrays(W, values, y, atlas=names).notes[-1]
     )
     for wrong, told in (
-        (
-            {"covariates": who},
-            "u_ses-0 is of u, and groups= or .* says 'v'",
-        ),
+        ({"covariates": who}, "u_ses-0 is of u, and groups= or .* says 'v'"),
         ({"groups": scans}, "must be people, got the scan 'u_ses-0'"),
     ):
         with pytest.raises(ParameterError, match=told):

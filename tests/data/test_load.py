@@ -9,7 +9,7 @@ import pytest
 from brainlsap.atlas import load_atlas
 from brainlsap.data import check_cohort, load_cohort
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
-from brainlsap.report.report import withholder
+from brainlsap.report.page import withholder
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import refused
 
