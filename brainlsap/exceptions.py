@@ -94,6 +94,8 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
     """Turn whatever a library raises while it reads a file into FileFormatError."""
     try:
         yield
+    except RegionNameError as error:  # of an atlas, which knows no file
+        raise RegionNameError(f"{path}: {error}") from error
     except BrainlsapError:
         raise
     except FileNotFoundError as error:

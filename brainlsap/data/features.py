@@ -44,7 +44,6 @@ from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
     FileFormatError,
-    RegionNameError,
     check_choice,
     reading,
 )
@@ -221,17 +220,14 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
             "may be exchanged."
         )
     cells = dict(zip(heads, zip(*rows, strict=True), strict=True))
-    with reading(path, "a stats file"):
-        numbers = np.array(cells[column], dtype=float)
     names, expected = cells["StructName"], ~atlas.cortex
     if side is None:  # what is no region of the atlas is left out
         names = tuple(n if atlas.find(n) is not None else "none" for n in names)
     else:
         expected = atlas.cortex & (atlas.regions["hemisphere"].to_numpy() == side)
-    try:
+    with reading(path, "a stats file"):
+        numbers = np.array(cells[column], dtype=float)
         places, _ = atlas.rows(names, side)
-    except RegionNameError as error:
-        raise RegionNameError(f"{path}: {error}") from error
     missing = np.flatnonzero(expected & (places < 0))
     # FreeSurfer leaves out a region that a surface lacks: its vertices are in others
     counts = cells.get("NumVert", ()) if missing.size else ()
@@ -393,8 +389,7 @@ class FeatureSources:
         if self.given is None:
             if feature in self.files.patterns:
                 raise CohortError(self.files.fits_nothing(feature, scans))
-            known = self.files.subjects
-            subjects = [scan.entries(known) for scan in scans]
+            subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._runs(scans, subjects)
         # own features that names of files say; what is nearly one of them is misspelt

@@ -212,8 +212,7 @@ def _choose_images(
     def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
         flag = f"--{what.replace('_', '-')}"
         try:
-            given = patterns.get(what, "")
-            found = pick(among, usual[what], what, given, atlas, flag)
+            found = pick(among, usual[what], what, patterns.get(what, ""), atlas, flag)
         except CohortError as error:
             faults.append(str(error))
             found = among[0]

@@ -240,8 +240,7 @@ def make_cohort(
         # every edge times the person's own log-normal factor
         varied = symmetric_normal(len(base), stream("network", person))
         network = base * np.exp(PERSON_VARIABILITY * varied)
-        operator = diffusion_operator(network)
-        pattern[person] = spread_from_seeds(operator, seeded, spread)
+        pattern[person] = spread_from_seeds(diffusion_operator(network), seeded, spread)
         # log-normal with mean 1
         usual = -(SEVERITY_SPREAD**2) / 2
         depth[person] = stream("severity", person).lognormal(usual, SEVERITY_SPREAD)

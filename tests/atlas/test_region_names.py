@@ -1,13 +1,8 @@
-from pathlib import Path
-
-import pandas as pd
 import pytest
 
 from brainlsap.atlas import available_atlases, load_atlas
 from brainlsap.atlas.region_names import bare_name, is_outside, split_name
 from brainlsap.exceptions import RegionNameError
-
-SHARED = Path(__file__).parents[2].parent / "shared"
 
 # Every region that the paper's tables name, spelt as there.
 PAPER_LEFT = """
@@ -106,12 +101,3 @@ def test_no_region_is_left_out_but_the_accumbens():
         # destrieux160 leaves it out; where an atlas has it, find answers first.
         assert out <= {"accumbens"}
     assert not is_outside("lh_G_precuneuss")  # nor one that is misspelt
-
-
-def test_names_of_a_real_table():
-    path = SHARED / "data" / "fcon1000_destrieux" / "fcon1000_destrieux148_aseg12.csv"
-    if not path.is_file():
-        pytest.skip(f"{path} is not here")
-    columns = pd.read_csv(path, nrows=1).columns[5:]
-    places = load_atlas("destrieux160").match(columns)
-    assert sorted(places) == list(range(160))

@@ -439,15 +439,6 @@ def test_lists_that_do_not_fit_are_refused(tmp_path, tiny, matrix, shuffled):
     assert "order of tiny" in read_connectome(path, tiny).notes[0]
 
 
-def test_hdf5_whose_data_look_like_its_own_marks_is_read(tmp_path, tiny, matrix):
-    """A valid file that holds the bytes GCOL with a 1 behind them (J10)."""
-    with h5py.File(tmp_path / "c.h5", "w") as file:
-        file["connectome"] = matrix
-        file["remark"] = np.frombuffer(b"GCOL\x01" + b"\xff" * 27, np.uint8)
-        file["names"] = np.array(tiny.names, dtype=h5py.string_dtype())
-    same(read_connectome(tmp_path / "c.h5", tiny), matrix)
-
-
 # ---- broken files -------------------------------------------------------------------
 
 

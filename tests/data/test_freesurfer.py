@@ -141,13 +141,6 @@ def test_real_stats_of_both_name_styles(shared, person, atlas):
     assert found == np.isfinite(values).sum() == atlas.cortex.sum()
 
 
-def test_real_volumes(shared):
-    folder = shared / "fs_stats_samples" / "soichi"
-    volumes = read(folder, "volume", ATLAS)
-    assert volumes[ATLAS.find("Left-Thalamus")] == 8178.8
-    assert np.isfinite(volumes[~ATLAS.cortex]).all()
-
-
 # ---- measures of vertices -----------------------------------------------------------
 
 
