@@ -1,12 +1,13 @@
 """Every tutorial runs, and ends with what it does not show."""
 
-import importlib.util
 import re
 import runpy
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
+
+from tests.test_docs import load
 
 ROOT = Path(__file__).parents[1]
 TUTORIALS = sorted((ROOT / "tutorials").glob("[0-9]*.py"))
@@ -48,11 +49,7 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the kernel's client
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_its_pictures_and_tables(path, tmp_path):
-    where = ROOT / "docs" / "gallery.py"
-    gallery = importlib.util.module_from_spec(
-        importlib.util.spec_from_file_location("docs_gallery", where)
-    )
-    gallery.__spec__.loader.exec_module(gallery)
+    gallery = load("gallery")
     cells = gallery.read_cells(path)
     ran = gallery.run_notebook(cells, path, tmp_path)
     assert cells[-1].source.startswith("## What this does not show")

@@ -117,16 +117,17 @@ def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
         return L
     L = sparse.csr_array(L, copy=True)
     L.sum_duplicates()
+    places = (one.astype(np.int32) for one in (L.indptr, L.indices))
+    # of operators from outside, wrong ones would crash
+    return csr_tensor(*places, as_float(L.data), L.shape, check_invariants=True)
+
+
+def csr_tensor(*parts: Any, **how: Any) -> Tensor:
+    """Return a sparse CSR tensor of what torch makes one of."""
     with warnings.catch_warnings():
-        # torch calls its CSR layout beta; products and gradients are tested here
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(L.indptr.astype(np.int32)),
-            torch.from_numpy(L.indices.astype(np.int32)),
-            as_float(L.data),
-            size=L.shape,
-            check_invariants=True,  # of those from outside, wrong ones would crash
-        )
+        # that the layout is beta; products and gradients are tested here
+        warnings.filterwarnings("ignore", "Sparse ", UserWarning)
+        return torch.sparse_csr_tensor(*parts, **how)
 
 
 def check_operator(L: Tensor) -> None:

@@ -8,7 +8,6 @@ A model is how :meth:`NodeNetwork.propagate` takes channels along the graph, and
 function of :data:`READ_OUTS`, from the first channels to one logit a class.
 """
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
+from brainlsap.graph.laplacian import csr_tensor
 from brainlsap.model.network import drop
 from brainlsap.model.propagation import HeatScale
 from brainlsap.nodes.settings import NodeSettings
@@ -70,13 +70,8 @@ class _SparseProduct(torch.autograd.Function):
 def _csr(like: Any, values: Tensor | None = None) -> Tensor:
     """Return a SciPy matrix as a tensor, or other values at the places of a tensor."""
     if values is None:
-        parts = like.indptr, like.indices, like.data
-    else:
-        parts = like.crow_indices(), like.col_indices(), values
-    with warnings.catch_warnings():
-        # that the layout is beta and its indices are not checked; products are tested
-        warnings.filterwarnings("ignore", "Sparse ", UserWarning)
-        return torch.sparse_csr_tensor(*parts, like.shape)
+        return csr_tensor(like.indptr, like.indices, like.data, like.shape)
+    return csr_tensor(like.crow_indices(), like.col_indices(), values, like.shape)
 
 
 class NodeNetwork(nn.Module):

@@ -15,7 +15,7 @@ from brainlsap.arrays import pack, unpack
 from brainlsap.evaluation import MODELS, make_models
 from brainlsap.evaluation.models import TunedLinearClassifier, shuffle_edges
 from brainlsap.exceptions import ParameterError
-from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
+from brainlsap.model import LSAPRidgeClassifier
 
 
 def draw(seed=0, n=60):
@@ -69,7 +69,6 @@ def test_linear_models_are_tuned_inside_and_predict_classes(kind, reads):
     [
         (TunedLinearClassifier(), {"kind": ["logistic", "svm"]}),
         (LSAPRidgeClassifier("none", n_draws=0), {"max_scale": [1.0, 2.0]}),
-        (LSAPClassifier(initial_scale=1.0, n_starts=1), {"n_epochs": [1, 2]}),
     ],
 )
 def test_searches_hand_people_on_without_a_warning(model, grid):

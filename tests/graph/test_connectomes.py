@@ -71,15 +71,6 @@ def test_share_that_people_just_reach_is_enough():
     assert learned.apply(W)[0, 0, 1] == 1.0
 
 
-def test_new_scans_cannot_change_what_was_learned(W):
-    learned = Preparation.of(consensus=0.5).learn(W[:6], None, PEOPLE[:6])
-    before, first = learned.mask.copy(), learned.apply(W[6:7])
-    learned.apply(np.full((4, N_ROIS, N_ROIS), 1e6))
-    assert_array_equal(learned.mask, before)
-    # a scan's network does not depend on which others are prepared with it
-    assert_array_equal(learned.apply(W[6:])[0], first[0])
-
-
 def test_mean_of_training_people_serves_everybody(W):
     options = Preparation.of(connectome="mean", threshold=2.0, weights="log")
     learned = options.learn(W, None, PEOPLE)
