@@ -11,8 +11,8 @@ import numpy as np
 
 from brainlsap.exceptions import ParameterError
 
+# Weights and features may be as large: their squares then fit into float32.
 LARGEST = 1e18
-"""Weights and features may be as large: their squares then fit into float32."""
 
 
 def check_connectomes(W: np.ndarray) -> None:

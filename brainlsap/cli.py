@@ -117,8 +117,8 @@ READ_AS = {
 
 Help = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
 
+# The function of each command, and its options.
 COMMANDS: dict[Callable[..., None], str] = {}
-"""The function of each command, and its options."""
 
 
 def command(text: str) -> Callable:

@@ -21,8 +21,8 @@ from brainlsap.model.storage import CLASSIFIERS
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
+# Options of `load_cohort` that decide what the numbers mean; kept with a model.
 MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "reference")
-"""Options of `load_cohort` that decide what the numbers mean; kept with a model."""
 KEPT = ("atlas", "feature", "row_order", *MEANING)
 
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, check_choice
 
+# Names of one thing, with or without `_id`; case, blanks, underscores do not count.
 COVARIATES = {
     "age": ("age", "age_years", "age_at_scan", "age_bl"),
     "sex": ("sex", "gender", "ptgender"),
@@ -20,11 +21,10 @@ COVARIATES = {
     "family": ("family", "household", "twin", "pair", "mother", "father"),
     "etiv": ("icv", "tiv", "estimated_total_intracranial_vol", "intracranial_volume"),
 }
-"""Names of one thing, with or without `_id`; case, blanks, underscores do not count."""
 _KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
 
+# What ComBat leaves in the features, where the cohort has it; never the label.
 PRESERVED = ("age", "sex")
-"""What ComBat leaves in the features, where the cohort has it; never the label."""
 
 # Fewer have no spread; ComBat cannot know what their site does.
 FEWEST = 2

@@ -35,8 +35,8 @@ from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 
+# Shares of the training at which scales are kept, before the end.
 EARLIER = (0.0, 0.25, 0.5, 0.75)
-"""Shares of the training at which scales are kept, before the end."""
 
 KEYS = ["model", "repeat", "fold"]
 COLUMNS = {

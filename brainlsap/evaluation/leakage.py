@@ -19,6 +19,7 @@ from brainlsap.evaluation.confounds import COVARIATES, kind_of
 from brainlsap.evaluation.metrics import mean_over
 from brainlsap.evaluation.splits import Split
 
+# Every check by name: how grave a finding is, and what to do about it.
 CHECKS = {
     "person in two folds": ("error", "Divide people, not scans: make_splits does."),
     "duplicate scans": ("error", "Drop one, or give both the same participant."),
@@ -33,7 +34,6 @@ CHECKS = {
     ),
     "covariates missing": ("note", "Add them to the people's table, or as covariates."),
 }
-"""Every check by name: how grave a finding is, and what to do about it."""
 
 # What is asked how well it tells the label alone; without the first three it is said.
 ALONE = ("age", "sex", "site", "scanner", "phase")

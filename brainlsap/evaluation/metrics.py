@@ -20,14 +20,14 @@ SCORES = {
 A score is one more key here and of :func:`weighted_scores`.
 """
 
+# Scores that have an interval over people, and how tables call them.
 INTERVAL_SCORES = {**SCORES, "ece": "expected calibration error"}
-"""Scores that have an interval over people, and how tables call them."""
 
+# Scores of which the smaller is better; `ece` (calibration) has an interval only.
 LOWER_IS_BETTER = frozenset({"brier", "ece", "stage_error"})
-"""Scores of which the smaller is better; `ece` (calibration) has an interval only."""
 
+# Scores that mean something only where the order of the classes is known.
 ORDINAL_SCORES = frozenset({"kappa", "stage_error", "adjacent_accuracy"})
-"""Scores that mean something only where the order of the classes is known."""
 
 N_BINS = 10
 # keeps what nobody has (0 / 0) at 0

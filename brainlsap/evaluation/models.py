@@ -298,16 +298,17 @@ MODELS: dict[str, Entry] = {
 }
 """Every model, baseline and control by name."""
 
+# What the network adds, each to the one before; "LSAP-R" chooses among them.
 LADDER = (
     "ridge without network",
     "ridge with one scale",
     "ridge with a scale per region",
 )
-"""What the network adds, each to the one before; "LSAP-R" chooses among them."""
 
+# Those that every study runs beside its models.
 BASELINES = ("majority class", "logistic regression", "linear SVM", "LSAP-R", *LADDER)
-"""Those that every study runs beside its models."""
 
+# Names that stand for several models.
 GROUPS: dict[str, tuple[str, ...]] = {
     "all": tuple(MODELS),
     "models": tuple(name for name, one in MODELS.items() if one.role != "control"),
@@ -315,7 +316,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "baselines": BASELINES,
     "default": ("LSAP-C", *BASELINES),
 }
-"""Names that stand for several models."""
 
 
 def make_models(

@@ -22,8 +22,8 @@ from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
 
 ALPHA = 0.05
+# Steps of 0.01 in p; of 20 permutations a single one decides what is below 0.05.
 FEWEST_PERMUTATIONS = 99
-"""Steps of 0.01 in p; of 20 permutations a single one decides what is below 0.05."""
 
 # The range of fewer fits is told, and not the middle 95%.
 FEWEST_FITS = 20
@@ -223,17 +223,14 @@ def permutation_null(
     scales = scales.clip(max=model.max_scale)  # but for rounding, none is above
     measured = ranking["measured"].to_numpy(dtype=bool)
     scales[~measured] = np.nan
-    p = family_wise_p(slopes[0], slopes[1:], measured)
+    p = family_wise_p(slopes, measured)
     table = ranking.assign(p=p, n_permutations=n_permutations)
     table[["fit_scale", "fit_low", "fit_high"]] = scales
     return table
 
 
-def family_wise_p(
-    observed: np.ndarray, null: np.ndarray, measured: np.ndarray
-) -> np.ndarray:
+def family_wise_p(x: np.ndarray, measured: np.ndarray) -> np.ndarray:
     """Return the p-values of :func:`permutation_null` of slopes (n_fits, n_rois)."""
-    x = np.vstack([observed, null])
     deviation = x.std(axis=0)
     still = deviation <= 1e-9 * (1 + np.abs(x).max(axis=0))
     z = np.where(still, 0.0, x - x.mean(axis=0)) / np.where(still, 1.0, deviation)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
 
+# Row indices of the training scans and of the test scans of one fold.
 Split = tuple[np.ndarray, np.ndarray]
-"""Row indices of the training scans and of the test scans of one fold."""
 
 N_DRAWS = 1000
 # A class absent from a fold leaves scores undefined: worse than any imbalance.

@@ -404,13 +404,10 @@ class Fit(NamedTuple):
     """Scales of one rung of the ladder, and what else its evidence is highest at."""
 
     scales: np.ndarray
-    interval: np.ndarray
-    """Of 95 %, (n_rois, 2)."""
+    interval: np.ndarray  # of 95 %, (n_rois, 2)
     ridge: float
-    common: float
-    """Log of the common scale."""
-    spread: float
-    """Standard deviation of log scales."""
+    common: float  # log of the common scale
+    spread: float  # standard deviation of log scales
     evidence: float
 
 

@@ -93,13 +93,13 @@ PRESETS = {
     ),
 }
 
+# Settings that stand in the `options` of LSAPClassifier.
 OPTIONS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
     *("penalty_weight", "readout_units", "standardize", "dropout", "learning_rate"),
     *("weight_decay", "readout_penalty", "patience"),
     *("validation_fraction", "batch_size", "preparation", "inputs"),
 )
-"""Settings that stand in the `options` of :class:`LSAPClassifier`."""
 
 # The degrees of the paper's supplement; the error they bring at the start is kept.
 PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}

@@ -32,8 +32,8 @@ _DIVERGED = "training diverged"
 FEWEST_PEOPLE = 20
 _LARGEST_TEMPERATURE = 20.0
 
+# A batch, and the class code of each of its scans.
 Scans = tuple[Any, Tensor]
-"""A batch, and the class code of each of its scans."""
 
 
 @dataclass(eq=False)
