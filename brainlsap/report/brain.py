@@ -570,16 +570,16 @@ def _draw_view(
 
 
 def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
-    """Return which markers a view of the glass brain shows, the nearest last."""
+    """Return which markers a view of the glass brain shows."""
     centres, (kind, across, up) = atlas.coordinates, GLASS[view]
     x, y, z = centres.T
-    places = {"z": (x, y, z), "y": (x, z, -y), "l": (y, z, -x), "r": (y, z, x)}
-    right, high, near = places[kind]
+    axes = {"z": (x, y, z), "y": (x, z, -y), "l": (y, z, -x), "r": (y, z, x)}
+    right, high, near = axes[kind]
     shown = np.isfinite(centres).all(axis=1) & ((near >= 0) | (kind not in "lr"))
-    order = [place for place in np.argsort(near).tolist() if shown[place]]
-    spots = {k: (abs(right[k] - across[0]), high[k] - up[0]) for k in order}
+    places = np.flatnonzero(shown).tolist()
+    spots = {k: (abs(right[k] - across[0]), high[k] - up[0]) for k in places}
     shapes = {k: Shape.circle(x_y, 0.0275 * np.ptp(up)) for k, x_y in spots.items()}
-    free = dict.fromkeys(order, 1 / max(1, len(order)))  # of other markers
+    free = dict.fromkeys(places, 1 / max(1, len(places)))  # of other markers
     return RegionPicture(np.ptp(across), np.ptp(up), shapes, free, spots, None)
 
 

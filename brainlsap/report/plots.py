@@ -61,7 +61,9 @@ def plot_scores(
     """
     check_choice("score", score, SCORES)
     by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
-    (axes,) = own_axes(axes, width, 16 + 6 * len(summary))
+    title = tables.shown_scores(evaluation).get(score, SCORES[score])
+    label = f"{title} (dots: folds; bar: mean ± s.d.)"
+    axes = _named_rows(axes, width, summary.index, None, label)
     if score == "balanced_accuracy":
         chance = 1 / len(evaluation.cohort.classes)
         axes.axvline(chance, **DASHES)
@@ -78,11 +80,6 @@ def plot_scores(
         failed = f"failed: {row['n_failed']} of {row['n_folds']}"
         told = failed if row["n_failed"] else tables.spread_text(row["mean"])
         axes.text(1.02, place, told, transform=axes.get_yaxis_transform(), va="center")
-    axes.set_yticks(range(len(summary)), summary.index)
-    axes.set_ylim(len(summary) - 0.5, -0.5)
-    title = tables.shown_scores(evaluation).get(score, SCORES[score])
-    axes.set_xlabel(f"{title} (dots: folds; bar: mean ± s.d.)")
-    bare(axes)
     return axes
 
 
@@ -126,8 +123,9 @@ def plot_confusion(
         color = "white" if share[row, column] > 0.55 else None
         text = f"{int(100 * share[row, column] + 0.5)}%\n{count}"  # not 12 of 12.5
         axes.text(column, row, text, color=color, ha="center", va="center")
-    turn = 45 if max(map(len, classes)) > 7 else 0
-    axes.set_xticks(range(len(classes)), classes, rotation=turn)
+    turned: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    style = turned if max(map(len, classes)) > 7 else {}
+    axes.set_xticks(range(len(classes)), classes, **style)
     labels = [f"{name}\nn = {n}" for name, n in zip(classes, totals, strict=True)]
     axes.set_yticks(range(len(classes)), labels)
     axes.tick_params(length=0)
@@ -453,16 +451,17 @@ def _legend(axes: Axes, n_columns: int = 8) -> None:
 def _named_rows(
     axes: Axes | None, width: float, regions: Any, atlas: Any, label: str
 ) -> Axes:
-    """Return axes with a row a region, of a new figure as high as its names need."""
+    """Return axes with a row a name, of a new figure as high as they need."""
     check_width(width)
+    label = textwrap.fill(label, int(width / 2.7))
     names = tables.region_labels(list(regions), atlas)
     per_line = int(17 + width / 6.4)
     names = [textwrap.fill(tables.shortened(one, 72), per_line) for one in names]
-    lines = 1 + max(name.count("\n") for name in names)
-    (axes,) = own_axes(axes, width, 18 + max(5, 3.2 * lines) * len(names))
+    row = max(5, 3.4 * (1 + max(name.count("\n") for name in names)))
+    height = 19 + 3.4 * label.count("\n") + row * len(names)
+    (axes,) = own_axes(axes, width, height)
     axes.set_yticks(range(len(names)), names)
-    axes.set(ylim=(len(names) - 0.4, -0.6), axisbelow=True)
-    axes.set_xlabel(textwrap.fill(label, int(width / 2.7)))
+    axes.set(ylim=(len(names) - 0.4, -0.6), xlabel=label, axisbelow=True)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
     bare(axes)
     return axes

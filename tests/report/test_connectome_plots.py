@@ -102,3 +102,5 @@ def test_edges_need_coordinates():
     with pytest.raises(ParameterError, match="no coordinates"):
         plot_connectome(draw_connectome(), None, atlas)
     assert plot_matrix(draw_connectome(), None, atlas)
+    with pytest.raises(ParameterError, match="width must be a number"):
+        plot_connectome(draw_connectome(), None, ATLAS, width="180")
