@@ -89,9 +89,7 @@ def new_figure(width: float, height: float, **options: Any) -> Figure:
 
 
 @styled()
-def own_axes(
-    axes: Any, width: float, height: float | None = None, number: int = 1
-) -> Any:
+def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any:
     """Return so many axes in an array, those that are given or of a new figure.
 
     Width and height are in mm; without a height axes are about square. Several stand

@@ -33,9 +33,7 @@ TOLD = (
 """What `settings.json` says of the cohort."""
 
 
-def report_tables(
-    evaluation: Evaluation, atlas: Atlas | None
-) -> dict[str, pd.DataFrame]:
+def report_tables(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]:
     """Return every table of a report that has rows, by name, as text for a paper.
 
     Scans go by their codes, and without an atlas regions by their names.

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
-from brainlsap.evaluation import SCORES, Evaluation
+from brainlsap.evaluation import SCORES, Evaluation, rank_regions
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
@@ -63,7 +64,7 @@ def plot_scores(
     by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
     title = tables.shown_scores(evaluation).get(score, SCORES[score])
     label = f"{title} (dots: folds; bar: mean ± s.d.)"
-    axes = _named_rows(axes, width, summary.index, None, label)
+    axes = _named_rows(axes, width, list(summary.index), label)
     if score == "balanced_accuracy":
         chance = 1 / len(evaluation.cohort.classes)
         axes.axvline(chance, **DASHES)
@@ -274,7 +275,8 @@ def plot_scales(
     """
     top = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
     label = "relative heat scale (bars: range over folds)"
-    axes = _named_rows(axes, width, top["region"], atlas, label)
+    names = tables.region_labels(list(top["region"]), atlas)
+    axes = _named_rows(axes, width, names, label)
     axes.axvline(1, **DASHES, label="median region")
     for place, row in top.iterrows():
         planted, learned = bool(row.get("planted")), not row["moved"] < 0.5
@@ -327,7 +329,7 @@ def plot_directions(
     first, *others = evaluation.cohort.classes
     title = tables.FEATURES.get(feature, feature)
     label = f"{title}: difference from {first} (s.d., 95%)"
-    axes = _named_rows(axes, width, top, atlas, label)
+    axes = _named_rows(axes, width, tables.region_labels(top, atlas), label)
     axes.axvline(0, **DASHES)
     colors = class_colors(evaluation)
     shifts = np.linspace(-0.28, 0.28, len(others)) if len(others) > 1 else [0.0]
@@ -403,18 +405,15 @@ def plot_training(
 def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
     """Return relative scales, mean over folds: a row a region, a column a share.
 
-    Each scale is taken over the median of the measured regions of its fold at that
-    share of the training. Empty where the model has none during training.
+    Those of :func:`rank_regions` at every share of the training; of measured regions.
+    Empty where the model has none during training.
     """
-    cohort = evaluation.cohort
-    measured = set(np.array(cohort.region_names)[np.asarray(cohort.measured)])
-    own = evaluation.scales.query("start == 'mean'")
-    own = own[(own["model"] == model) & own["region"].isin(measured)]
-    if not (own["share"] < 1).any():
-        return pd.DataFrame()
-    median = own.groupby(["repeat", "fold", "share"])["scale"].transform("median")
-    relative = own["scale"] / median.where(median > 0)
-    return relative.groupby([own["region"], own["share"]]).mean().unstack("share")
+    own = evaluation.scales.query("model == @model and start == 'mean'")
+    found = {}
+    for share, scales in own.groupby("share") if (own["share"] < 1).any() else ():
+        then = replace(evaluation, scales=scales.assign(share=1.0))
+        found[share] = rank_regions(then, model).set_index("region")["relative_scale"]
+    return pd.DataFrame(found).dropna()
 
 
 def class_colors(evaluation: Evaluation) -> dict[str, Any]:
@@ -448,13 +447,10 @@ def _legend(axes: Axes, n_columns: int = 8) -> None:
     axes.legend(kinds.values(), kinds, **close)
 
 
-def _named_rows(
-    axes: Axes | None, width: float, regions: Any, atlas: Any, label: str
-) -> Axes:
+def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
     """Return axes with a row a name, of a new figure as high as they need."""
     check_width(width)
     label = textwrap.fill(label, int(width / 2.7))
-    names = tables.region_labels(list(regions), atlas)
     per_line = int(17 + width / 6.4)
     names = [textwrap.fill(tables.shortened(one, 72), per_line) for one in names]
     row = max(5, 3.4 * (1 + max(name.count("\n") for name in names)))

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import load_atlas
-from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.exceptions import ParameterError
 from brainlsap.report.brain_interactive import interactive_brain, write_interactive
 
 ATLAS = load_atlas("desikan82")
@@ -93,5 +93,3 @@ def test_what_cannot_be_turned_is_refused():
     own = dataclasses.replace(ATLAS, name="own", folder=None)
     with pytest.raises(ParameterError, match="no surfaces to turn; plot_regions"):
         interactive_brain(MAPS, own)
-    with pytest.raises(RegionNameError, match="insulla"):
-        interactive_brain({"lh_insulla": 1.0}, ATLAS)
