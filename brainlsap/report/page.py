@@ -93,7 +93,7 @@ def _class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
     model = evaluation.predictions["model"].iloc[0]
     draw = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
-    panels = own_axes(None, PAGE, 52, number=3)
+    panels = own_axes(None, PAGE, 58, number=3)
     for one, axes in zip(draw, panels, strict=True):
         try:
             one(evaluation, model, axes=axes)

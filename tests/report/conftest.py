@@ -148,14 +148,13 @@ def draw_evaluation(
 def check_letters(figure):
     """Check that texts are whole and apart, none small; return their sizes."""
     figure.canvas.draw()
-    beyond = set()
+    texts = {text for text in figure.findobj(Text) if text.get_text()}
     for axes, name in product(figure.axes, ("xaxis", "yaxis")):
         axis = getattr(axes, name)
         low, high = sorted(axis.get_view_interval())
         ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
-        seen = [axes.axison and low <= place <= high for place, _ in ticks]
-        beyond |= {*np.array(axis.get_ticklabels())[~np.array(seen, bool)]}
-    texts = {one for one in figure.findobj(Text) if one.get_text()} - beyond
+        seen = {text for place, text in ticks if axes.axison and low <= place <= high}
+        texts -= {*axis.get_ticklabels()} - seen
     boxes = {one: Text.get_window_extent(one) for one in texts if one.get_visible()}
     page = figure.bbox
     for text, box in boxes.items():

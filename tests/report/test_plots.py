@@ -135,10 +135,8 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, name, width):
     known = signature(draw).parameters
     atlas = load_atlas("schaefer100")
     classes = ("CN", "R&D_<50%>", "mild cognitive impairment")
-    one = make_evaluation(classes, regions=list(atlas.names))
-    longer = {"linear SVM": "logistic regression on all features"}
-    for table in (one.predictions, one.fits):
-        table["model"] = table["model"].replace(longer)
+    models = ("LSAP-C", "logistic regression on all features")
+    one = make_evaluation(classes, models, regions=list(atlas.names))
     given = {"evaluation": one, "ranking": rank_regions(one), "atlas": atlas}
     given["connectome"] = np.ones((len(atlas), len(atlas)))
     draw = partial(draw, **{k: given[k] for k in known.keys() & given})
