@@ -30,7 +30,7 @@ from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import brain_raster as raster
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import MM, PAGE, check_width, new_figure, styled
-from brainlsap.report.plots import QUARTERS, bare, scales_in_training
+from brainlsap.report.plots import QUARTERS, name_rows, scales_in_training
 from brainlsap.report.tables import find_atlas, shortened
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
@@ -648,19 +648,17 @@ def _plot_dots(page: Any) -> Any:
         between = pd.DataFrame(np.nan, [f"({n} between)"], table.columns)
         table = pd.concat([table.head(half), between, table.tail(half)])
     names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in table.index]
-    rows = np.arange(len(names))
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
     shape: Any = {"sharex": True, "sharey": True, "squeeze": False}
     panels = figure.subplots(1, table.shape[1], **shape)[0]
     for k, (axes, (name, values)) in enumerate(zip(panels, table.items(), strict=True)):
         colors = scales[k % len(scales)].to_rgba(values.to_numpy())
-        axes.hlines(rows, 0, 1, "#e4e4e4", lw=0.6, transform=axes.get_yaxis_transform())
+        rows = np.arange(len(names))
         axes.scatter(values, rows, s=20, c=colors, edgecolors=LINE, lw=0.4, zorder=3)
-        axes.set_yticks(rows, names)
-        axes.set(ylim=(len(names) - 0.5, -0.5), title=_wrap(name, UPRIGHT))
+        name_rows(axes, names)
+        axes.set_title(_wrap(name, UPRIGHT))
         if values.min() < 0 < values.max():
             axes.axvline(0, color=LINE, linewidth=0.5)
-        bare(axes)
         axes.set_xlabel(bars[k] if len(bars) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
     figure.supxlabel(bars[0] if len(bars) == 1 else "", fontsize=7, parse_math=True)

@@ -456,10 +456,8 @@ def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
     row = max(5, 3.4 * (1 + max(name.count("\n") for name in names)))
     height = 19 + 3.4 * label.count("\n") + row * len(names)
     (axes,) = own_axes(axes, width, height)
-    axes.set_yticks(range(len(names)), names)
-    axes.set(ylim=(len(names) - 0.4, -0.6), xlabel=label, axisbelow=True)
-    axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
-    bare(axes)
+    name_rows(axes, names)
+    axes.set_xlabel(label)
     return axes
 
 
@@ -473,7 +471,10 @@ def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predic
     return model, evaluation.as_predictions(found)
 
 
-def bare(axes: Axes) -> None:
-    """Leave the lower spine alone, and no ticks at the left."""
+def name_rows(axes: Axes, names: list[str]) -> None:
+    """Name rows, the first on top, each with a pale line; of spines keep the lower."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set(ylim=(len(names) - 0.4, -0.6), axisbelow=True)
+    axes.grid(axis="y", color="#eeeeee", linewidth=0.6)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
