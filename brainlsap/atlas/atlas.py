@@ -410,7 +410,7 @@ class Atlas:
             for i, one in enumerate(spelt)
             if not is_outside(one) or self.find(one, hemisphere) is not None
         ]
-        rows = np.full(len(self), -1)
+        rows = np.full(len(self.names), -1)
         rows[self.match([spelt[i] for i in kept], hemisphere)] = kept
         return rows, tuple(text for i, text in enumerate(texts) if i not in kept)
 

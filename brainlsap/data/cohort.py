@@ -188,9 +188,7 @@ class Cohort:
             tables = {f"features[{name!r}]": one for name, one in features.items()}
         tables = {k: _by_region(k, one, atlas) for k, one in tables.items()}
         W = W[0] if frames is not connectomes else W
-        each = [
-            _as_numbers(k, one).astype(float, copy=False) for k, one in tables.items()
-        ]
+        each = [_as_numbers(k, one).astype(float) for k, one in tables.items()]
         X = each[0]
         labels = [UNLABELLED] * len(X) if labels is None else labels
         ids = find_column(facts, PEOPLE_COLUMNS)
@@ -199,10 +197,8 @@ class Cohort:
         given = {**tables, "labels": labels, **facts}
         given |= {} if groups is None else {"groups": groups}
         n_scans = len(W if W.ndim == 3 else np.atleast_2d(X))
-        n_rois, per_region = (
-            len(atlas),
-            X.shape[2:] if [*tables] == ["features"] else (),
-        )
+        n_rois = len(atlas)
+        per_region = X.shape[2:] if "features" in tables else ()
         wanted = dict.fromkeys(tables, (n_scans, n_rois, *per_region))
         wanted["connectomes"] = (n_scans, n_rois, n_rois)[-W.ndim :]
         for name, one in {"connectomes": W, **given}.items():

