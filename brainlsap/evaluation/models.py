@@ -1,6 +1,7 @@
 """Every model that is compared, by name: LSAP, baselines, and controls."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -93,6 +94,7 @@ def standardizer(reads: str = "features") -> Pipeline:
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
 
 
+@dataclass(eq=False, repr=False)
 class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     """Linear classifier of standardised regional features, edges or covariates.
 
@@ -125,15 +127,10 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
 
     __metadata_request__fit: ClassVar = {"groups": True}
 
-    def __init__(
-        self,
-        kind: str = "logistic",
-        n_inner_folds: int = 3,
-        random_state: int = 0,
-        reads: str = "features",
-    ) -> None:
-        self.kind, self.n_inner_folds = kind, n_inner_folds
-        self.random_state, self.reads = random_state, reads
+    kind: str = "logistic"
+    n_inner_folds: int = 3
+    random_state: int = 0
+    reads: str = "features"
 
     def fit(
         self,

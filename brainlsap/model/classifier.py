@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -225,6 +225,7 @@ class GraphClassifier(PackedClassifier):
             )
 
 
+@dataclass(eq=False, repr=False)
 class LSAPClassifier(GraphClassifier):
     r"""Classify scans by heat convolution with a learned scale for every region.
 
@@ -347,38 +348,26 @@ class LSAPClassifier(GraphClassifier):
     (['CN', 'AD'], (5,))
     """
 
-    def __init__(
-        self,
-        kernel: str | None = None,
-        *,
-        preset: str = "default",
-        scale_mode: str | None = None,
-        initial_scale: float | str | None = None,
-        max_scale: float | None = None,
-        n_layers: int | None = None,
-        hidden_units: int | None = None,
-        head: str | None = None,
-        classes: Sequence | None = None,
-        calibration: str | None = None,
-        class_weight: str | None = None,
-        n_epochs: int | None = None,
-        n_starts: int | None = None,
-        threshold: float | None = None,
-        weights: str | None = None,
-        random_state: int | None = None,
-        device: str = "cpu",
-        n_threads: int = 1,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.kernel, self.preset = kernel, preset
-        self.scale_mode, self.initial_scale = scale_mode, initial_scale
-        self.max_scale, self.n_layers = max_scale, n_layers
-        self.hidden_units, self.head, self.classes = hidden_units, head, classes
-        self.calibration, self.class_weight = calibration, class_weight
-        self.n_epochs, self.n_starts = n_epochs, n_starts
-        self.threshold, self.weights = threshold, weights
-        self.random_state, self.device, self.n_threads = random_state, device, n_threads
-        self.options = options
+    kernel: str | None = None
+    _: KW_ONLY
+    preset: str = "default"
+    scale_mode: str | None = None
+    initial_scale: float | str | None = None
+    max_scale: float | None = None
+    n_layers: int | None = None
+    hidden_units: int | None = None
+    head: str | None = None
+    classes: Sequence | None = None
+    calibration: str | None = None
+    class_weight: str | None = None
+    n_epochs: int | None = None
+    n_starts: int | None = None
+    threshold: float | None = None
+    weights: str | None = None
+    random_state: int | None = None
+    device: str = "cpu"
+    n_threads: int = 1
+    options: dict[str, Any] | None = None
 
     def set_params(self, **params: Any) -> "LSAPClassifier":
         """Set parameters, and by their own names settings that stand in `options`."""
@@ -397,6 +386,7 @@ class LSAPClassifier(GraphClassifier):
         return settle_kernel(resolve_settings(self.preset, given))
 
 
+@dataclass(eq=False, repr=False)
 class NetworkClassifier(GraphClassifier):
     """Classify scans by a network from the literature, to compare LSAP with.
 
@@ -463,38 +453,26 @@ class NetworkClassifier(GraphClassifier):
     ['CN', 'AD']
     """
 
-    def __init__(
-        self,
-        network: str = "mlp",
-        *,
-        hidden_units: int = 16,
-        n_layers: int = 2,
-        dropout: float = 0.3,
-        learning_rate: float = 0.01,
-        weight_decay: float = 5e-4,
-        scale: float = 2.0,
-        n_epochs: int = 200,
-        patience: int = 20,
-        batch_size: int = 64,
-        validation_fraction: float = 0.2,
-        n_starts: int = 1,
-        class_weight: str = "balanced",
-        threshold: float = 0.0,
-        weights: str = "weighted",
-        preparation: dict[str, Any] | None = None,
-        random_state: int | None = None,
-        device: str = "cpu",
-        n_threads: int = 1,
-    ) -> None:
-        self.network, self.hidden_units, self.n_layers = network, hidden_units, n_layers
-        self.dropout, self.learning_rate = dropout, learning_rate
-        self.weight_decay, self.scale = weight_decay, scale
-        self.n_epochs, self.patience = n_epochs, patience
-        self.batch_size, self.validation_fraction = batch_size, validation_fraction
-        self.n_starts, self.class_weight = n_starts, class_weight
-        self.threshold, self.weights = threshold, weights
-        self.preparation, self.random_state = preparation, random_state
-        self.device, self.n_threads = device, n_threads
+    network: str = "mlp"
+    _: KW_ONLY
+    hidden_units: int = 16
+    n_layers: int = 2
+    dropout: float = 0.3
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    scale: float = 2.0
+    n_epochs: int = 200
+    patience: int = 20
+    batch_size: int = 64
+    validation_fraction: float = 0.2
+    n_starts: int = 1
+    class_weight: str = "balanced"
+    threshold: float = 0.0
+    weights: str = "weighted"
+    preparation: dict[str, Any] | None = None
+    random_state: int | None = None
+    device: str = "cpu"
+    n_threads: int = 1
 
     def resolve(self) -> Settings:
         """Return every setting of a fit, checked."""

@@ -11,6 +11,7 @@ epochs nor a validation slice are needed for. `docs/mathematics` derives it.
 """
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -495,6 +496,7 @@ def climb(  # noqa: C901 (one rung after the other)
     return fits
 
 
+@dataclass(eq=False, repr=False)
 class LSAPRidgeClassifier(PackedClassifier):
     r"""Classify scans by ridge regression with scales learned by their evidence.
 
@@ -558,21 +560,15 @@ class LSAPRidgeClassifier(PackedClassifier):
     (['CN', 'AD'], 'none')
     """
 
-    def __init__(
-        self,
-        ladder: str = "auto",
-        *,
-        classes: Sequence | None = None,
-        max_scale: float = 10.0,
-        n_draws: int = 30,
-        threshold: float = 0.0,
-        weights: str = "weighted",
-        preparation: dict[str, Any] | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.ladder, self.classes, self.max_scale = ladder, classes, max_scale
-        self.n_draws, self.threshold, self.weights = n_draws, threshold, weights
-        self.preparation, self.random_state = preparation, random_state
+    ladder: str = "auto"
+    _: KW_ONLY
+    classes: Sequence | None = None
+    max_scale: float = 10.0
+    n_draws: int = 30
+    threshold: float = 0.0
+    weights: str = "weighted"
+    preparation: dict[str, Any] | None = None
+    random_state: int | None = None
 
     def fit(
         self, X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None

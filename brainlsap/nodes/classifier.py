@@ -1,6 +1,7 @@
 """The classifier of the nodes of one graph, and its training."""
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 LabelledNodes = tuple[Tensor, ...]
 
 
+@dataclass(eq=False, repr=False)
 class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
     """Classify nodes by heat convolutions whose scale is learned for every node.
 
@@ -91,22 +93,13 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
     1.0
     """
 
-    def __init__(
-        self,
-        model: str = "lsap-c",
-        *,
-        variant: str = "chosen",
-        n_epochs: int | None = None,
-        random_state: int = 0,
-        device: str = "cpu",
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.model = model
-        self.variant = variant
-        self.n_epochs = n_epochs
-        self.random_state = random_state
-        self.device = device
-        self.options = options
+    model: str = "lsap-c"
+    _: KW_ONLY
+    variant: str = "chosen"
+    n_epochs: int | None = None
+    random_state: int = 0
+    device: str = "cpu"
+    options: dict[str, Any] | None = None
 
     def settings(self, dataset: str = "") -> NodeSettings:
         """Return the settings of a fit on a data set of this name, checked.

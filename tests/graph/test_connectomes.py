@@ -126,10 +126,7 @@ def test_covariance_of_training_people_serves_everybody(W, features):
         ({"weights": "mm"}, r"weights must be one of 'binary'"),
         ({"threshold": 10.0, "connectome": "covariance"}, "at most 1, got 0.0 and 10"),
         ({"consensus": 1.2}, "consensus, a share .* at most 1, got 1.2"),
-        (
-            {"consensus": 0.5, "connectome": "covariance"},
-            "for connectomes of",
-        ),
+        ({"consensus": 0.5, "connectome": "covariance"}, "for connectomes of"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(given, message):

@@ -10,12 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from brainlsap.arrays import pack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
-from brainlsap.model.inputs import (
-    InputScaler,
-    check_packed,
-    make_batch,
-    order_labels,
-)
+from brainlsap.model.inputs import InputScaler, check_packed, make_batch, order_labels
 from tests.model.conftest import settle
 
 

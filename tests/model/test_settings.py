@@ -5,11 +5,7 @@ import torch
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import KERNELS, choose_degree, error_bound
-from brainlsap.model.settings import (
-    Settings,
-    resolve_settings,
-    settle_kernel,
-)
+from brainlsap.model.settings import Settings, resolve_settings, settle_kernel
 
 # method.md, section 3
 PAPER = {
