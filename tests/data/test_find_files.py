@@ -224,13 +224,10 @@ def check(cohort, matrix):
     np.testing.assert_allclose(cohort.features[..., 0], expected)
 
 
-def test_a_flat_cohort_is_found_by_itself(flat, tiny, matrix):
-    check(load_cohort(flat, tiny, "fdg"), matrix)
-
-
 @pytest.mark.parametrize(
     ("name", "template"),
     [
+        ("connectomes/sub-{p}_{s}.csv", None),  # found by itself
         ("sc/{p}_{s}_weights.csv", "sc/{participant}_{session}_weights.csv"),
         ("sc/{s}/net-{p}.csv", "sc/{session}/net-{participant}.csv"),
         ("sc/sub-{p}_{s}.csv", "sc/{scan}.csv"),

@@ -79,11 +79,6 @@ def test_sessions_refused(read, write, text, message):
         read("participant_id\nsub-1\n")
 
 
-def test_id_column_refused(read):
-    with pytest.raises(FileFormatError, match=r"no column names the scans; .*age"):
-        read("age\n70\n")
-
-
 @pytest.mark.parametrize(
     ("labels", "classes", "ordered"),
     [

@@ -102,12 +102,6 @@ def test_what_is_not_known_is_refused(tmp_path, tiny, atlas, numbers, labels, sa
         read_label_image(path, atlas or tiny, given)
 
 
-def test_an_image_with_time_is_refused(tmp_path, tiny):
-    path = save(tmp_path / "c.nii", np.ones((2, 3, 4, 5)))
-    with pytest.raises(FileFormatError, match="expected three axes"):
-        read_label_image(path, tiny)
-
-
 @pytest.mark.parametrize(
     ("table", "said"),
     [
