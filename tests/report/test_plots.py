@@ -16,11 +16,8 @@ from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
 from tests.report.conftest import check_letters
 
-DRAWN_ON_AXES = [
-    one
-    for one in report.__all__
-    if "axes" in signature(getattr(report, one)).parameters
-]
+FUNCTIONS = [getattr(report, name) for name in report.__all__]
+ON_AXES = [one for one in FUNCTIONS if "axes" in signature(one).parameters]
 
 
 def texts(axes):
@@ -104,8 +101,6 @@ def test_training_shows_losses_and_every_regions_scale(evaluation):
 
 def test_figures_are_saved_for_journals(evaluation, tmp_path):
     figure = report.plot_scores(evaluation).figure
-    figure.savefig(tmp_path / "a.svg")
-    assert ">linear SVM</text>" in (tmp_path / "a.svg").read_text("utf-8")
     figure.savefig(tmp_path / "a.pdf")
     assert b"/CIDFontType2" in (tmp_path / "a.pdf").read_bytes()  # TrueType
     figure.savefig(tmp_path / "a.png")
@@ -129,20 +124,19 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
 
 
 @pytest.mark.parametrize("width", [85, 180, "of axes"])
-@pytest.mark.parametrize("name", DRAWN_ON_AXES)
-def test_letters_have_one_size_and_are_whole(make_evaluation, name, width):
-    draw = getattr(report, name)
-    known = signature(draw).parameters
+@pytest.mark.parametrize("plot", ON_AXES)
+def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
     atlas = load_atlas("schaefer100")
     classes = ("CN", "R&D_<50%>", "mild cognitive impairment")
     models = ("LSAP-C", "logistic regression on all features")
     one = make_evaluation(classes, models, regions=list(atlas.names))
     given = {"evaluation": one, "ranking": rank_regions(one), "atlas": atlas}
     given["connectome"] = np.ones((len(atlas), len(atlas)))
-    draw = partial(draw, **{k: given[k] for k in known.keys() & given})
+    known = signature(plot).parameters.keys()
+    draw = partial(plot, **{k: given[k] for k in known & given})
     if width == "of axes":
         with plt.rc_context({"font.size": 12}):
-            figure, axes = plt.subplots(1, 1 + (name == "plot_training"))
+            figure, axes = plt.subplots(1, 1 + (plot is report.plot_training))
         assert np.array_equal(np.ravel(draw(axes=axes)), np.ravel(axes))
         texts = [text for text in figure.findobj(Text) if text.get_text()]
         assert {text.get_fontsize() for text in texts} == {7}
