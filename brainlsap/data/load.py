@@ -124,7 +124,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     feature : str or sequence of str, optional
         `thickness` (default, where stats or tables say so), `volume`, `area`
         (FreeSurfer), `fdg`, `amyloid`, `tau` (PET), `strength` (sum of the connectome's
-        weights to other regions), or the name of a column in tables.
+        weights to other regions), or the name of a column in tables, or of a table's
+        file (`myelin.csv`).
     label : str or None
         Column that is to be predicted; read as text. With None no label is read:
         every scan is "unlabelled", as of new people for whom a model predicts.
@@ -380,10 +381,11 @@ def _read_connectomes(
         n_read += 1
         log.counts.update(f"connectomes: {note}" for note in notes)
     log.found.append(f"connectome: {n_read} of {len(scans)} scans")
-    for note, _ in log.counts.most_common(1):
+    for note, _ in log.counts.most_common(1):  # what an odd matrix should have been
         usual = f". Of {n_read} others: {note.removeprefix('connectomes: ')}"
-        told = [usual * (" without names cannot " in one) for one in log.faults]
-        log.faults[:] = map(str.__add__, log.faults, told)
+        log.faults[:] = [
+            one + usual * (" without names cannot " in one) for one in log.faults
+        ]
     if missing and len(missing) == len(scans):
         missing = [
             files.fits_nothing("connectome", scans)
