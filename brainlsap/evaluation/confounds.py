@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ NOT_CONFOUNDS = ("label", "participant", "scan")
 MOST_GROUPS = 5
 
 
+@dataclass(eq=False, repr=False)
 class Deconfounder(BaseEstimator):
     r"""ComBat, then a regression on confounds, as far as they are asked for.
 
@@ -62,15 +64,13 @@ class Deconfounder(BaseEstimator):
         What was learned for either step, by name.
     """
 
-    def __init__(
-        self,
-        harmonize: str | None = None,
-        regress_out: str | Sequence[str] = (),
-        handle_unknown: str = "keep",
-    ) -> None:
-        names = [regress_out] if isinstance(regress_out, str) else regress_out
-        self.harmonize, self.regress_out = harmonize, tuple(names)
-        self.handle_unknown = handle_unknown
+    harmonize: str | None = None
+    regress_out: str | Sequence[str] = ()
+    handle_unknown: str = "keep"
+
+    def __post_init__(self) -> None:
+        names = self.regress_out
+        self.regress_out = (names,) if isinstance(names, str) else tuple(names)
 
     def __bool__(self) -> bool:
         return bool(self.harmonize or self.regress_out)

@@ -8,6 +8,7 @@ matrices kept of each graph (:class:`DenseGraphs`). A further baseline is one en
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -104,15 +105,20 @@ class DenseGraphs:
 
 
 class MatrixProduct(nn.Module):
-    r"""One smoothing matrix a graph: :math:`Z = S H` (GCN, GDC)."""
+    r"""One smoothing matrix a graph: :math:`Z = S H` (GCN, GDC).
 
-    def __init__(self, n_channels: int) -> None:
+    With `own`, the signal itself stands beside (GraphHeat, Xu et al. 2019): with the
+    linear map after it, :math:`H W_0 + e^{-sL} H W_1 + b` at one fixed s.
+    """
+
+    def __init__(self, n_channels: int, own: bool = False) -> None:
         super().__init__()
-        self.width = n_channels
+        self.own, self.width = own, (1 + own) * n_channels
 
     def forward(self, H: Tensor, matrix: Tensor) -> Tensor:
         """Return `(n_items, n_rois, width)`."""
-        return matrix @ H
+        Z = matrix @ H
+        return torch.cat([H, Z], dim=-1) if self.own else Z
 
 
 class GraphAttention(nn.Module):
@@ -139,21 +145,6 @@ class GraphAttention(nn.Module):
         alpha = nn.functional.leaky_relu(target + source, self.slope)
         seen = (alpha + closed[:, None]).softmax(-1) @ H[:, None]
         return seen.transpose(1, 2).flatten(2)
-
-
-class OwnAndDiffused(nn.Module):
-    r"""Own signal beside the diffused one (GraphHeat, Xu et al. 2019).
-
-    With the linear map after it, :math:`H W_0 + e^{-sL} H W_1 + b` at one fixed s.
-    """
-
-    def __init__(self, n_channels: int) -> None:
-        super().__init__()
-        self.width = 2 * n_channels
-
-    def forward(self, H: Tensor, kernel: Tensor) -> Tensor:
-        """Return `(n_items, n_rois, width)`."""
-        return torch.cat([H, kernel @ H], dim=-1)
 
 
 class AdaptiveDiffusion(nn.Module):
@@ -251,7 +242,7 @@ NETWORKS: dict[str, NetworkKind | None] = {
     "gcn": NetworkKind(MatrixProduct, gcn_graphs),
     "gat": NetworkKind(GraphAttention, gat_graphs),
     "gdc": NetworkKind(MatrixProduct, gdc_graphs),
-    "graphheat": NetworkKind(OwnAndDiffused, heat_kernels),
+    "graphheat": NetworkKind(partial(MatrixProduct, own=True), heat_kernels),
     "adc": NetworkKind(AdaptiveDiffusion, spectra),
 }
 """Networks to compare LSAP with, by name; None sees no graph."""
