@@ -243,10 +243,6 @@ class Evaluation:
         Where a fit failed, the mean is NaN: that of the other folds would be one of
         chosen folds.
         """
-        return self._summary.copy()
-
-    @cached_property
-    def _summary(self) -> pd.DataFrame:
         table = self._scores.melt(
             ["model"], list(SCORES), var_name="score", value_name="value"
         )
@@ -261,7 +257,7 @@ class Evaluation:
 
     def _overview(self) -> tuple[str, pd.DataFrame]:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
-        rows = self._summary.set_index(["model", "score"])[["mean", "sd"]]
+        rows = self.summary().set_index(["model", "score"])[["mean", "sd"]]
         text = rows.apply(lambda one: "{:.3f} ± {:.3f}".format(*one), axis=1).unstack()
         table = text.reindex(self.models)[list(MAIN_SCORES)].rename(columns=SCORES)
         table = table.rename_axis(index=None, columns=None)
