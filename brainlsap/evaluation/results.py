@@ -19,7 +19,7 @@ from brainlsap.exceptions import FileFormatError
 from brainlsap.files import fill_folder
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking")
-COHORT_TABLES = ("truth", "class_features")
+COHORT_TABLES = ("truth", "class_features", "regions")
 MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
 MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
@@ -56,6 +56,8 @@ class CohortSummary:
     class_features : DataFrame or None
         Every feature of every region by class: feature, region, class, people, mean
         and sd over people (the mean of a person's scans of that class counts).
+    regions : DataFrame or None
+        As of the atlas: what figures know of regions that no atlas on disk has.
     """
 
     table: pd.DataFrame
@@ -71,6 +73,7 @@ class CohortSummary:
     truth: pd.DataFrame | None = None
     data_hash: str = ""
     class_features: pd.DataFrame | None = None
+    regions: pd.DataFrame | None = None
 
     @classmethod
     def of(cls, cohort: Cohort) -> "CohortSummary":
@@ -86,6 +89,7 @@ class CohortSummary:
         kept = {name: getattr(cohort, name) for name in names}
         kept["measured"] = np.asarray(cohort.measured.any(axis=(0, 2)))
         kept["atlas_name"], kept["data_hash"] = cohort.atlas.name, digest.hexdigest()
+        kept["regions"] = cohort.atlas.regions
         return cls(**kept, class_features=_class_features(cohort))
 
     def __repr__(self) -> str:

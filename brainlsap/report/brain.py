@@ -177,7 +177,9 @@ def plot_regions(
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
             if (n := maps.notna().any(axis=1).sum()) > MOST_DOTS:
-                note += f" {n - MOST_DOTS} of {n} regions, those between, are left out."
+                note += (
+                    f" {n - MOST_DOTS} of {n} regions stand out least and are left out."
+                )
             located = ~located
             drawing = _plot_dots(page)
     seen_at = {place for one in shown.values() for place in one.centres}
@@ -640,16 +642,15 @@ def _wrap(text: str, width: float) -> str:
 
 
 def _plot_dots(page: Any) -> Any:
-    """Draw a dot a region in the order of the first map, one column a map."""
+    """Draw a dot for each region that is among the ends of a map, one column a map."""
     maps, scales, (title, bars), (width, _), figure = page
-    table = maps.dropna(how="all").sort_values(maps.columns[0], kind="stable")
-    n, half = len(table) - MOST_DOTS, MOST_DOTS // 2
-    if n > 0:
-        between = pd.DataFrame(np.nan, [f"({n} between)"], table.columns)
-        table = pd.concat([table.head(half), between, table.tail(half)])
+    ranks = maps.dropna(how="all").rank()
+    inwards = np.minimum(ranks, len(ranks) + 1 - ranks).min(axis=1)
+    kept = inwards.sort_values(kind="stable").index[:MOST_DOTS]
+    table = maps.loc[kept].sort_values([*maps])
     names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in table.index]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
-    shape: Any = {"sharex": True, "sharey": True, "squeeze": False}
+    shape: Any = {"sharex": len(scales) == 1, "sharey": True, "squeeze": False}
     panels = figure.subplots(1, table.shape[1], **shape)[0]
     for k, (axes, (name, values)) in enumerate(zip(panels, table.items(), strict=True)):
         colors = scales[k % len(scales)].to_rgba(values.to_numpy())

@@ -96,9 +96,11 @@ def plot_connectome(
     if own["colorbar"]:
         axis = figure.axes[-1].yaxis  # it came last, with its numbers at the left
         axis.set(ticks_position="right", label_position="right", label_text=label)
+        axis.label.set_parse_math(True)
         locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
         axis.set(major_locator=locator, major_formatter="{x:.12g}")
-    figure.text(0.5, 1 - 2 / tall, title, fontsize=9, ha="center", va="top")
+    style: Any = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
+    figure.text(0.5, 1 - 2 / tall, title, **style)
     return display
 
 
@@ -139,7 +141,7 @@ def plot_matrix(
     atlas = load_atlas(atlas)
     weights, places = _named_connectome(connectome, region_names, atlas)
     regions = atlas.regions.iloc[places]
-    lobe = regions["lobe"].fillna("").replace("", "no lobe")
+    lobe = regions["lobe"].replace("n/a", "")
     sides = regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
     of_lobe = lobe.map(dict(zip(_LOBES, range(6), strict=True))).fillna(6)
     order = np.lexsort((lobe, of_lobe, regions["hemisphere"]))
@@ -158,8 +160,10 @@ def plot_matrix(
     by_decade = log and high > 4 * low
     style: Any = {"ax": axes, "shrink": 0.8, "pad": 0.02, "format": "{x:.12g}"}
     style["ticks"] = LogLocator(subs=(1, 2, 5)) if by_decade else MaxNLocator(6)
-    axes.figure.colorbar(image, label=label, **style).minorticks_off()
-    names = (sides + lobe).to_numpy(str)[order]
+    bar = axes.figure.colorbar(image, label=label, **style)
+    bar.minorticks_off()
+    bar.ax.yaxis.label.set_parse_math(True)
+    names = (sides + lobe).str.strip().replace("", "midline").to_numpy(str)[order]
     lobes = pd.Series(np.arange(len(names))).groupby(names, sort=False)
     style = {"color": "#777777", "linewidth": 0.4, "clip_on": False}
     middles, ends = lobes.mean(), lobes.max() + 0.5

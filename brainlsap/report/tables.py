@@ -363,7 +363,7 @@ def _counts_text(values: pd.Series) -> str:
 
 
 def find_atlas(evaluation: Evaluation) -> Atlas | None:
-    """Return the atlas of an evaluation, a user's own by the path it was read from."""
+    """Return the atlas of an evaluation, one of one's own by its path or regions."""
     cohort = evaluation.cohort
     asked = cohort.provenance.get("asked") or {}
     for name in (cohort.atlas_name, str(asked.get("atlas"))):
@@ -371,7 +371,7 @@ def find_atlas(evaluation: Evaluation) -> Atlas | None:
             atlas = load_atlas(name)
             if set(cohort.region_names) <= set(atlas.names):
                 return atlas
-    return None
+    return None if cohort.regions is None else Atlas(cohort.atlas_name, cohort.regions)
 
 
 def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:

@@ -5,9 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.exports import export_maps
+from brainlsap.report.tables import find_atlas
 
 ATLAS = load_atlas("desikan82")
 
@@ -128,3 +130,14 @@ def test_an_atlas_of_one_s_own_is_found_where_it_was_read(make_evaluation, tmp_p
     cohort = replace(evaluation.cohort, provenance=asked)
     files = export_maps(replace(evaluation, cohort=cohort), tmp_path / "maps")
     assert any(path.suffix == ".tsv" for path in files)
+
+
+def test_an_atlas_of_names_is_kept_with_an_evaluation(make_evaluation, tmp_path):
+    own = Atlas.from_names(
+        ["Insula_L", "Insula_R"], coordinates=[[-40, 0, 0], [40] * 3]
+    )
+    evaluation = make_evaluation(regions=list(own.names), atlas_name="own")
+    cohort = replace(evaluation.cohort, regions=own.regions)
+    replace(evaluation, cohort=cohort).save(tmp_path / "evaluation")
+    found = find_atlas(Evaluation.load(tmp_path / "evaluation"))
+    pd.testing.assert_frame_equal(found.regions, own.regions)
