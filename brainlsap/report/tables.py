@@ -371,7 +371,10 @@ def find_atlas(evaluation: Evaluation) -> Atlas | None:
             atlas = load_atlas(name)
             if set(cohort.region_names) <= set(atlas.names):
                 return atlas
-    return None if cohort.regions is None else Atlas(cohort.atlas_name, cohort.regions)
+    if cohort.regions is None:
+        return None
+    # saved, a lobe that is not known is missing
+    return Atlas(cohort.atlas_name, cohort.regions.fillna({"lobe": "n/a"}))
 
 
 def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:
