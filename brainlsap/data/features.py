@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import Scan, ScanName, StudyFiles
+from brainlsap.data.find_files import ZEROS, Scan, ScanName, StudyFiles
 from brainlsap.data.measures import (
     KNOWN,
     Measure,
@@ -490,12 +490,13 @@ class FeatureSources:
             for row, (person, visit) in enumerate(who.key for who in table.names):
                 index.setdefault(person, {}).setdefault(visit, []).append(row)
             rows = [scan.entries(index) for scan in scans]
-            ids = {who.key[0].lower().removeprefix("sub-") for who in table.names}
+            ids = {ZEROS.sub("", who.key[0].lower()) for who in table.names}
             for i, known in enumerate(rows):
                 if len(known) != 1:
                     reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
-                    is_alike = scans[i].key[0].lower() in ids
-                    hint = "; an id there differs only in case" * is_alike
+                    is_alike = ZEROS.sub("", scans[i].key[0].lower()) in ids
+                    hint = "; an id there differs only in case or zeros at the front"
+                    hint *= is_alike
                     reason += (hint or f": {ADD_IT}") * (not known)
                     found[i] = f"{scans[i].name}: {reason}"
             first = [known[0] if known else 0 for known in rows]

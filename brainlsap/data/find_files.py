@@ -59,7 +59,7 @@ _BIDS = re.compile(
 
 Entry = TypeVar("Entry")
 # At the front of a number: people are also sought without them, and in lower case.
-_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 class ScanName(NamedTuple):
@@ -214,7 +214,7 @@ class StudyFiles:
         self.folder, self.patterns = folder, dict(patterns or {})
         self.respelt, self.longer = dict[str, str](), dict[str, str]()
         keys = [(ScanName(name).key[0], name) for name in people]
-        self._people = {_ZEROS.sub("", k[0].lower()): k for k in keys}
+        self._people = {ZEROS.sub("", k[0].lower()): k for k in keys}
         self._people |= {k[0]: k for k in keys}
         self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
         given = [self.inside(one) for one in derivatives]
@@ -246,7 +246,7 @@ class StudyFiles:
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
             said, visit = scan.key
-            alike, start = _ZEROS.sub("", said.lower()), re.sub("_[A-Za-z].*", "", said)
+            alike, start = ZEROS.sub("", said.lower()), re.sub("_[A-Za-z].*", "", said)
             known = self._people.get(said) or self._people.get(alike)
             # pipelines add to the names of subjects: P001_T1w
             longer = self._people.get(start) if subject is not None else None
@@ -277,7 +277,7 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            person = _ZEROS.sub("", ScanName(parts[0]).key[0].lower())
+            person = ZEROS.sub("", ScanName(parts[0]).key[0].lower())
             is_person = parts[0].startswith("sub-") or person in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             has_stats, scan = "stats" in folders, None
