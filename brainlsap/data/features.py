@@ -490,7 +490,8 @@ class FeatureSources:
             for row, (person, visit) in enumerate(who.key for who in table.names):
                 index.setdefault(person, {}).setdefault(visit, []).append(row)
             rows = [scan.entries(index) for scan in scans]
-            ids = {ZEROS.sub("", who.key[0].lower()) for who in table.names}
+            lower = (who.key[0].lower().removeprefix("sub-") for who in table.names)
+            ids = {ZEROS.sub("", name) for name in lower}
             for i, known in enumerate(rows):
                 if len(known) != 1:
                     reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
