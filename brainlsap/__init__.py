@@ -27,7 +27,7 @@ _NAMES = {
     "evaluation": "Evaluation cross_validate permutation_null rank_regions",
     "report": "export_maps plot_regions region_table score_table write_interactive "
     "write_report",
-    "workflow": "run_study",
+    "workflow": "merge_classes run_study",
     "prediction": "fit_model predict_people read_people",
 }
 _PACKAGES = {*_NAMES, "adni", "images"}

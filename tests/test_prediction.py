@@ -139,6 +139,8 @@ def test_people_of_arrays_are_read_as_those_of_the_fit(cohort, tmp_path):
     table = pd.DataFrame(cohort.features[..., 0], names, cohort.region_names)
     people = read_people(model, **arrays | {"features": table})
     assert predict_people(model, people)["participant"].tolist() == names
+    with pytest.raises(ParameterError, match="features has tau; expected fdg"):
+        read_people(model, **arrays | {"features": {"tau": table}})
     other = Cohort.from_arrays(labels=None, **arrays, **kw, negative="absolute")
     with pytest.raises(ParameterError, match=r"negative must be 'drop'.*'absolute'"):
         predict_people(model, other)

@@ -15,7 +15,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.participants import KEY_COLUMNS, UNLABELLED, order_classes
-from brainlsap.data.tables import PEOPLE_COLUMNS, find_column, group_faults
+from brainlsap.data.tables import PEOPLE_COLUMNS, find_column, group_faults, listed
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 
@@ -182,10 +182,8 @@ class Cohort:
         else:
             W = _as_numbers("connectomes", connectomes)
             W, notes = settle_negative(W, negative)
-        tables = {"features": features}
-        if isinstance(features, Mapping):
-            feature_names = feature_names or [*features]
-            tables = {f"features[{name!r}]": one for name, one in features.items()}
+        asked = [feature_names] if isinstance(feature_names, str) else feature_names
+        tables, feature_names = _by_feature(features, asked)
         tables = {k: _by_region(k, one, atlas) for k, one in tables.items()}
         W = W[0] if frames is not connectomes else W
         each = [_as_numbers(k, one).astype(float) for k, one in tables.items()]
@@ -207,9 +205,8 @@ class Cohort:
                 continue
             if name in facts:
                 raise ParameterError(
-                    f"covariates has {np.size(one)} rows for {n_scans} scans. Of a "
-                    "table of people with ids as index, covariates.loc[people]"
-                    ".reset_index(drop=True) has a row a scan."
+                    f"covariates has {np.size(one)} rows for {n_scans} scans. A table "
+                    "with a row a person has ids as its index, and needs groups=."
                 )
             hint = "Give every scan in everything."
             if X.shape[1:] == (n_rois, n_rois) != W.shape[-2:]:
@@ -226,9 +223,8 @@ class Cohort:
         X = np.stack(each, axis=-1) if X.ndim == 2 else X
         W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
         numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
-        usual = numbered if len(numbered) > 1 else "feature"
+        usual = numbered if len(numbered) > 1 else ["feature"]
         names = usual if feature_names is None else feature_names
-        names = [names] if isinstance(names, str) else names
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
         own = named or {"scan": scans, "participant": scans, "session": ""}
         both = labels, own["participant"] if groups is None else groups
@@ -445,6 +441,19 @@ def _as_numbers(name: str, values: Any) -> np.ndarray:
         ) from error
 
 
+def _by_feature(features: Any, names: Sequence[str] | None) -> tuple[Any, Any]:
+    """Return the arrays of features by what messages call them, and names."""
+    if not isinstance(features, Mapping):
+        return {"features": features}, names
+    names = [*features] if names is None else [*names]
+    if {*names} != {*features}:
+        raise ParameterError(
+            f"features has {', '.join(map(str, features))}; expected "
+            f"{', '.join(names)}. Name each array by its feature."
+        )
+    return {f"features[{name!r}]": features[name] for name in names}, names
+
+
 def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
     if isinstance(values, pd.DataFrame):
@@ -469,7 +478,11 @@ def _covariates_of(covariates: Any, groups: Any) -> dict[str, Any]:
     if isinstance(covariates, pd.DataFrame) and len(covariates) != np.size(groups):
         index, people = covariates.index, np.ravel(groups)
         is_count = isinstance(index, pd.RangeIndex)  # which names nobody
-        if not is_count and {*people} <= {*index}:
+        absent = [str(one) for one in dict.fromkeys(people) if one not in index]
+        if not is_count and 0 < len(absent) < len({*people}):
+            told = f"{listed(absent, 5)} of groups="
+            raise ParameterError(f"covariates has no row of {told}; write n/a there.")
+        if not is_count and not absent:
             covariates = covariates.loc[people].reset_index(drop=True)
     return dict({} if covariates is None else covariates)
 

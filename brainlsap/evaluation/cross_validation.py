@@ -365,7 +365,7 @@ def _class_answers(
     elif hasattr(model, "decision_function"):
         values = np.asarray(model.decision_function(X), dtype=np.float64)
         if values.ndim == 1:
-            values = np.column_stack([np.zeros_like(values), values])
+            values = np.column_stack([-values, values])
         decision[:] = values.min() - 1e3  # a class that was never seen
         decision[:, place] = values
         best = decision

@@ -242,6 +242,9 @@ def test_arrays_make_a_cohort():
     given["covariates"] = pd.DataFrame({"age": range(5)}, index=list("dcabe"))
     by_person = Cohort.from_arrays(W, F, labels, **given)
     assert by_person.table["age"].tolist() == [2, 2, 3, 1, 0, 4]
+    given["covariates"] = given["covariates"].drop("c")
+    with pytest.raises(ParameterError, match="covariates has no row of c of groups="):
+        Cohort.from_arrays(W, F, labels, **given)
     np.testing.assert_array_equal(cohort.connectomes, W)
     np.testing.assert_array_equal(cohort.features, F)
     assert not Cohort.from_arrays(
@@ -316,6 +319,10 @@ def test_regions_of_tables_travel_by_name():
     both = Cohort.from_arrays(frames, two, **given)
     assert both.feature_names == ("fdg", "tau")
     np.testing.assert_array_equal(both.features, F)
+    given["feature_names"] = ["tau", "fdg"]
+    again = Cohort.from_arrays(frames, two, **given)
+    np.testing.assert_array_equal(again.features, F[..., ::-1])
+    del given["feature_names"]
     one = frames[0].loc[mixed].reset_index(drop=True)  # columns name the rows, too
     shared = Cohort.from_arrays(one, table, **given)
     np.testing.assert_array_equal(shared.connectomes[5], W[0])

@@ -10,6 +10,7 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -26,6 +27,7 @@ from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.report import score_table
+from brainlsap.workflow import merge_classes
 
 LINEAR = make_models("logistic regression")
 
@@ -289,3 +291,15 @@ def test_permuted_labels_are_at_chance(small_cohort):
     true = cross_validate(LINEAR, small_cohort, 3, baselines=False).scores()
     assert np.mean(scores) == pytest.approx(0.2, abs=0.07)
     assert true["balanced_accuracy"].mean() > 0.26
+
+
+@pytest.mark.parametrize("merged", ["5-to-2", None])
+def test_the_auc_without_probabilities_is_of_decision_values(small_cohort, merged):
+    cohort = merge_classes(small_cohort, merged)
+    found = cross_validate(make_models("linear SVM"), cohort, 3, baselines=False)
+    scores = found.scores().set_index("fold")["auc"]
+    for fold, rows in found.predictions.groupby("fold"):
+        names = rows["truth"].unique()
+        assert rows[[f"d_{name}" for name in names]].nunique().min() > 1
+        each = [roc_auc_score(rows["truth"] == n, rows[f"d_{n}"]) for n in names]
+        assert scores[fold] == pytest.approx(np.mean(each))
