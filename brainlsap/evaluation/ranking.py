@@ -95,7 +95,9 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     )
     table.loc[~measured, table.columns[2:]] = np.nan
     table["measured"] = measured
-    if (truth := evaluation.cohort.truth) is not None:
+    truth = evaluation.cohort.truth
+    # where disease was planted says nothing of other labels, such as sex
+    if truth is not None and evaluation.cohort.label_name == "diagnosis":
         planted = truth.loc[truth["seed"].astype(bool), "region"]
         table["planted"] = table["region"].isin(set(planted)).to_numpy() & measured
     return table

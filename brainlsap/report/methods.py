@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -167,16 +168,22 @@ def chosen_text(evaluation: Evaluation) -> str:
 def networks_kept(evaluation: Evaluation, when: str) -> str:
     """Return the networks that most folds kept from the first epochs ("early").
 
-    Or "late": those that most folds were still teaching at the last epoch.
+    Or "late": those that most folds were still teaching at the last epoch; or
+    "unchecked": those that most folds trained without people for validation.
     """
     told = []
     for name, fits in evaluation.fits.dropna(subset="epochs").groupby("model"):
         settings = pd.DataFrame(reported(fits, "settings"))
         if "n_epochs" in settings:
+            losses = [(json.loads(one) or {}).get("losses") for one in fits["report"]]
+            blind = np.array(
+                [{*(x or {}).get("validation", "")} == {None} for x in losses]
+            )
             waits = settings.get("patience", pd.Series(0)).clip(lower=1)
             best, most = fits["epochs"].to_numpy() + 1, settings["n_epochs"]
             late = (best + waits >= most) & (best > (1 - LATE) * most)
-            n = (late if when == "late" else best <= EARLY).sum()
+            kinds = {"unchecked": blind, "late": late & ~blind, "early": best <= EARLY}
+            n = kinds[when].sum()
             if 2 * n > len(fits):
                 epochs = count(settings["n_epochs"].iloc[0], "epoch")
                 told.append(f"{name} ({epochs}; in {n} of {count(len(fits), 'fold')})")

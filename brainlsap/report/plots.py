@@ -384,7 +384,7 @@ def plot_training(
     losses = tables.reported(fits, "losses")
     for kind, color in (("training", GREY), ("validation", BLUE)):
         folds = [pd.Series(one[kind], one["epoch"], float) for one in losses]
-        if folds:
+        if any(one.notna().any() for one in folds):
             each = pd.concat(folds, axis=1)
             left.plot(each, color=color, lw=0.4, alpha=0.7)
             left.plot(each.dropna().median(axis=1), color=color, lw=1.6, label=kind)

@@ -219,3 +219,15 @@ def test_a_training_cut_short_or_hardly_begun_is_told(evaluation, best, n_epochs
     text = " ".join(headline(replace(evaluation, fits=fits)))
     assert told in text
     assert ("used up all" in text) + ("Hardly trained" in text) == bool(told)
+
+
+def test_a_network_without_validation_is_told(evaluation):
+    fits = evaluation.fits.copy()
+    report = {"settings": {"n_epochs": 13, "patience": 30}}
+    report["losses"] = {"epoch": [1], "training": [0.1], "validation": [None]}
+    fits.loc[fits["role"] == "model", ["epochs", "report"]] = 12, json.dumps(report)
+    blind = replace(evaluation, fits=fits)
+    text = " ".join(headline(blind))
+    assert "(13 epochs; in 3 of 3 folds) had too few people of a class" in text
+    assert "used up all" not in text
+    assert "there was none, and all epochs were run" in " ".join(methods_text(blind))
