@@ -359,9 +359,9 @@ class FeatureSources:
             names = [name for one in self.tables if one.values for name in one.names]
         visits: dict[str, dict[str, str]] = {}
         for name in names:
-            if name.session:
-                person, visit = name.key
-                visits.setdefault(person, {}).setdefault(visit, name.session)
+            person, visit = self.files.key_of(name)
+            if visit:
+                visits.setdefault(person, {}).setdefault(visit, name.session or visit)
         return visits
 
     def locate(
@@ -487,7 +487,8 @@ class FeatureSources:
         found: list[Source] = list(values)  # rows of the array; some become faults
         for table in tables:
             index: dict[str, dict[str, list[int]]] = {}
-            for row, (person, visit) in enumerate(who.key for who in table.names):
+            keys = [*map(self.files.key_of, table.names)]
+            for row, (person, visit) in enumerate(keys):
                 index.setdefault(person, {}).setdefault(visit, []).append(row)
             rows = [scan.entries(index) for scan in scans]
             lower = (who.key[0].lower().removeprefix("sub-") for who in table.names)

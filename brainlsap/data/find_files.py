@@ -172,8 +172,9 @@ class StudyFiles:
     ----------
     folder : Path
         Of the study.
-    people : iterable of str
-        Names of people, whose folders are looked into beside those named `sub-*`.
+    people : iterable of str or ScanName
+        Names of people, whose folders are looked into beside those named `sub-*`; with
+        visits, by which names that join the two (`P01_V2`) are taken apart.
     derivatives : sequence of path
         Further data sets, each with `sub-*` or FreeSurfer subjects inside.
     subjects_dir : path, optional
@@ -205,7 +206,7 @@ class StudyFiles:
     def __init__(
         self,
         folder: Path,
-        people: Iterable[str] = (),
+        people: Iterable[str | ScanName] = (),
         derivatives: Sequence[str | Path] = (),
         subjects_dir: str | Path | None = None,
         pattern: str | Mapping[str, str] | None = None,
@@ -213,7 +214,14 @@ class StudyFiles:
         patterns = {"connectome": pattern} if isinstance(pattern, str) else pattern
         self.folder, self.patterns = folder, dict(patterns or {})
         self.respelt, self.longer = dict[str, str](), dict[str, str]()
-        keys = [(ScanName(name).key[0], name) for name in people]
+        names = [ScanName(one) if isinstance(one, str) else one for one in people]
+        keys = [(name.key[0], name.participant) for name in names]
+        self._visits = {name.key[1].lower(): name.key[1] for name in names if name[1]}
+        # other numbers are of other visits
+        shapes = {re.sub(r"\d+", r"\\d+", re.escape(one)) for one in self._visits}
+        visits = "|".join(sorted(shapes)) or "(?!)"
+        joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
+        self._joined = re.compile(f"{joint}({visits})", re.IGNORECASE)
         self._people = {ZEROS.sub("", k[0].lower()): k for k in keys}
         self._people |= {k[0]: k for k in keys}
         self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
@@ -245,7 +253,7 @@ class StudyFiles:
         self.flat = set(flat)
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
-            said, visit = scan.key
+            said, visit = self.key_of(scan)
             alike, start = ZEROS.sub("", said.lower()), re.sub("_[A-Za-z].*", "", said)
             known = self._people.get(said) or self._people.get(alike)
             # pipelines add to the names of subjects: P001_T1w
@@ -256,11 +264,23 @@ class StudyFiles:
             if subject is None:
                 self.files.setdefault((person, visit), []).extend(paths)
                 if visit:
-                    self.sessions.setdefault(person, {}).setdefault(visit, scan.session)
+                    self.sessions.setdefault(person, {}).setdefault(
+                        visit, scan.session or visit
+                    )
                 continue
             runs = self.subjects.setdefault(person, {}).setdefault(visit, [])
             if (scan, subject) not in runs:
                 runs.append((scan, subject))
+
+    def key_of(self, name: ScanName) -> tuple[str, str]:
+        """Return person and visit, also of a name that joins those of the people."""
+        said, visit = name.key
+        joined = self._joined.fullmatch(said)
+        if visit or said in self._people or not joined:
+            return said, visit
+        known = self._people.get(ZEROS.sub("", joined[1].lower()))
+        spelt = self._visits.get(joined[2].lower(), joined[2])
+        return (known[0], spelt) if known else (said, "")
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
         """Yield the FreeSurfer subjects of a root and the files of its people.

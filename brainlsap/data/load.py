@@ -311,7 +311,7 @@ def open_study(
         sheets = read_sheets(paths[0], atlas)
         # of several the one with the label
         tables = [one for one in sheets if one.has(label)][:1] or sheets[:1]
-    people = [name.participant for one in tables for name in one.names]
+    people = [name for one in tables for name in one.names]
     files = StudyFiles(folder, people, **places)
     sources = FeatureSources(files, atlas, subcortex, features_table)
     if not tables:
@@ -319,8 +319,7 @@ def open_study(
         is_there = any(one.has(label) for one in sources.tables)
         every = sources if is_there else replace(sources, given=None)
         sheets, tables = every.tables, [every.people_table(label)]
-        people = [name.participant for name in tables[0].names]
-        sources.files = StudyFiles(folder, people, **places)
+        sources.files = StudyFiles(folder, tables[0].names, **places)
     (path, names, facts, *_), files = tables[0], sources.files
     known, doubled = read_people(path, names, facts)
     study = list_scans(known, sources, label, path.name, classes, scans)
@@ -346,9 +345,10 @@ def open_study(
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
         study.notes.append(note)
         sources.unmatched = (
-            f"{path.name}: nobody in it has files; its ids are such as {people[0]!r}, "
-            f"those of files and folders such as {spare[0]!r}. Write the ids in "
-            f"{path.name} as files have them, or rename the files"
+            f"{path.name}: nobody in it has files; its ids are such as "
+            f"{names[0].participant!r}, those of files and folders such as "
+            f"{spare[0]!r}. Write the ids in {path.name} as files have them, but "
+            "visits in a column session_id; or rename the files"
         ) * people_there.isdisjoint(known)
     return study, sources
 

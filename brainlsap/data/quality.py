@@ -52,10 +52,11 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         `connectome_deviation` (robust distance from the others) and
         `connectome_mirrored` (agreement of left-right differences with those of the
         others, usually about 1; below 0 where the sides look exchanged, NaN where it
-        cannot be told). Of each feature: `<name>_missing`, `<name>_zeros` (regions
-        filled with 0), `<name>_implausible`, `<name>_equal` (regions that share one
-        value), `<name>_deviation` and `<name>_mirrored`. At last `flags`, in words;
-        empty where nothing is unusual. `attrs["notes"]` lists what could not be judged.
+        cannot be told). Of each feature: `<name>_missing` (regions without a value,
+        which others have), `<name>_zeros` (regions filled with 0),
+        `<name>_implausible`, `<name>_equal` (regions that share one value),
+        `<name>_deviation` and `<name>_mirrored`. At last `flags`, in words; empty
+        where nothing is unusual. `attrs["notes"]` lists what could not be judged.
     """
     shared, n_rois = cohort.shares_connectome, cohort.n_rois
     mirror, is_enough = cohort.atlas.homotopic, cohort.n_scans >= FEWEST_SCANS
@@ -86,10 +87,11 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         columns["connectome_mirrored"] = _sides(agreement)
     for place, name in enumerate(cohort.feature_names):
         values = cohort.features[..., place]
-        missing = np.isnan(values).sum(axis=1)
+        unknown = np.isnan(values)
+        missing = unknown[:, ~unknown.all(axis=0)].sum(axis=1)
         low, high = get_measure(name).plausible
         counted = (np.unique_counts(x).counts for x in values)  # every NaN for itself
-        distance = _distance(values) / np.maximum(n_rois - missing, 1)
+        distance = _distance(values) / np.maximum(n_rois - unknown.sum(axis=1), 1)
         gap = np.nan_to_num(values - values[:, mirror])
         columns |= {
             f"{name}_missing": missing,
@@ -171,6 +173,6 @@ def _flags(row: dict, cohort: Cohort, alone: np.ndarray) -> list[str]:
             (zeros, f"{name} filled with zero in {zeros} regions"),
             (odd, f"{name} implausible in {odd} regions"),
             (equal > many, f"{name} one value in {equal} regions"),
-            (missing == cohort.n_rois, f"{name} not measured"),
+            (missing, f"{name} missing in {missing} regions"),
         ]
     return [what for is_so, what in said if is_so]

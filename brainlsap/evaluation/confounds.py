@@ -127,8 +127,8 @@ class Deconfounder(BaseEstimator):
             raise ParameterError(
                 f"{self.harmonize} {problem} the training scans of fold {fold}; ComBat "
                 f"needs two sites and {FEWEST} people of each, and cannot know a site "
-                "that is held out. Leave people out, merge small sites, take fewer "
-                "folds by person, or set handle_unknown='keep'."
+                "that is held out. Leave people out, merge small sites, or take fewer "
+                "folds by person."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
@@ -299,8 +299,7 @@ def _check_coding(column: str, given: pd.Series, learned: Any) -> None:
 
 
 def _preserved(table: pd.DataFrame) -> tuple[str, ...]:
-    names = {str(name).lower() for name in table.columns}
-    return tuple(name for name in PRESERVED if name in names)
+    return tuple(name for name in PRESERVED if name in set(map(kind_of, table)))
 
 
 def _regress(design: np.ndarray, values: np.ndarray, least: int = 1) -> np.ndarray:

@@ -22,6 +22,10 @@ from brainlsap.evaluation.splits import Split
 # Every check by name: how grave a finding is, and what to do about it.
 CHECKS = {
     "person in two folds": ("error", "Divide people, not scans: make_splits does."),
+    "visits taken for people": (
+        "error",
+        "If they are, give participant_id and session_id; in Python groups=people.",
+    ),
     "duplicate scans": ("error", "Drop one, or give both the same participant."),
     "label in the features": ("error", "Leave it out: one is made from the other."),
     "clinical score as feature": ("warning", "Leave it out: labels may rest on it."),
@@ -49,9 +53,18 @@ CLINICAL = re.compile(
     r"label|stage)(?:$|[_\W])",
     re.IGNORECASE,
 )
+# What stands behind an id where visits are told apart: P01_V2, P01-2, P01b, P01_fu.
+VISIT = re.compile(
+    r"(.*\w)((?:[-_. ]|(?<=\d)(?=[a-z]))(?:ses-?|visit-?|scan|run|time|year|month|wave|"
+    r"mr|tp|fu|[vtmyw])\d{1,2}|[-_. ]\d{1,2}|(?<=\d)[a-d]|"
+    r"[-_. ]?(?:bl|baseline|fu|followup|pre|post|retest))",
+    re.IGNORECASE,
+)
 # Part of a value's variance that classes explain; more is no biology.
 EXPLAINED = 0.99
 FEWEST_SCANS = 5
+# Part of people whose visits may have another sex, by mistake.
+MOST_DIFFER = 0.1
 # Nearly identical: squared difference, as a part of that of two strangers.
 ALIKE = 0.01
 FEWEST_VALUES, MOST_VALUES = 10, 500
@@ -64,6 +77,8 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
     r"""Look for everything that lets a model know the answer of a test scan.
 
     - **person in two folds**: a participant in training and test scans.
+    - **visits taken for people**: ids that differ in an ending only, such as `P01_V1`
+      and `P01_V2`, of people whose sex agrees.
     - **duplicate scans**: connectomes or features of two participants that are the
       same, or whose squared difference is below a hundredth of that of two strangers.
     - **label in the features**: values of which the classes explain
@@ -91,6 +106,7 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
     """
     found = [
         *_crossing(cohort, splits),
+        *_visits_as_people(cohort),
         *_duplicates(cohort, splits),
         *_label_in_features(cohort),
         *_label_from_columns(cohort),
@@ -130,6 +146,29 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ..
                 f"{count(len(splits), 'fold')}"
             )
             yield _found(f"{kind} in two folds", finding)
+
+
+def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
+    """Look for people whose ids differ only in what may be a visit."""
+    people = cohort.table.drop_duplicates("participant").set_index("participant")
+    parts = {name: part for name in people.index if (part := VISIT.fullmatch(name))}
+    stem = pd.Series({name: part[1] for name, part in parts.items()}, dtype=object)
+    stem = stem[stem.duplicated(keep=False)]
+    ends = {parts[name][2] for name in stem.index}
+    alike, n_stems = people.loc[stem.index], stem.nunique()
+    # numbered people of a few groups or sites have more endings than beginnings
+    if n_stems < max(2, 2 * len(ends)):
+        return
+    for column, kind in _covariates(cohort).items():
+        if kind == "sex":
+            differ = alike.groupby(stem)[column].nunique() > 1
+            if differ.mean() > MOST_DIFFER:
+                return
+    finding = (
+        f"{count(len(alike), 'person')} have ids that differ only in an ending, as "
+        f"visits do, and may be {count(n_stems, 'person')}"
+    )
+    yield _found("visits taken for people", finding, ", ".join(alike["scan"]))
 
 
 def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ...]]:

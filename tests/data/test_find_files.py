@@ -216,6 +216,18 @@ def flat(tmp_path, matrix):
     return folder
 
 
+def test_visits_of_the_table_take_joined_names_apart(write, tmp_path):
+    for name in ("P1_V1", "P1-V2", "P2V1", "P2_V3", "P3_T1w", "P1_V1_old"):
+        write(f"freesurfer/{name}/stats/aseg.stats", "")
+    visits = [ScanName("P1", "V1"), ScanName("P1", "V2"), ScanName("P2", "V1"), "P3"]
+    files = StudyFiles(tmp_path, visits, subjects_dir=tmp_path / "freesurfer")
+    found = {person: sorted(visits) for person, visits in files.subjects.items()}
+    assert found["P2"] == ["V1", "V3"]  # a visit that nobody listed is no other one
+    assert found["P1"] == ["", "V1", "V2"]
+    assert found["P3"] == [""]
+    assert files.longer == {"P3_T1w": "P3", "P1_V1_old": "P1"}
+
+
 def check(cohort, matrix):
     assert cohort.n_scans == 5
     numbers = np.arange(1, 6)

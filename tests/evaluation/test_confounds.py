@@ -71,6 +71,10 @@ def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited)
     steps = Deconfounder("site", ("age",))
     steps.fit(sited.features[train], sited.table.iloc[train])
     clean = replace(sited, features=steps.transform(sited.features, sited.table))
+    worded = sited.table.rename(columns={"sex": "Gender"})  # is protected as well
+    again = clone(steps).fit(sited.features[train], worded.iloc[train])
+    same = again.transform(sited.features, worded)
+    np.testing.assert_allclose(clean.features, same, rtol=1e-5)
     X, (model, _) = clean.to_array(), LINEAR["logistic regression"]
     model = clone(model).fit(X[train], sited.y[train], groups=sited.groups[train])
     rows = found.predictions.query("fold == 1")

@@ -42,6 +42,30 @@ def test_people_families_and_sites_in_two_folds_are_counted(cohort):
     assert found.loc["site in two folds", "severity"] == "note"
 
 
+@pytest.mark.parametrize("ending", ["_V{}", "-{}", "_ses-{}", "v{}", "_MR{}", "_fu{}"])
+def test_visits_with_ids_of_their_own_are_told(cohort, ending):
+    table = cohort.table.assign(sex="F")
+    visit = table.groupby("participant").cumcount().map(lambda k: ending.format(k + 1))
+    split = replace(
+        cohort, table=table.assign(participant=table["participant"] + visit)
+    )
+    row = checks(split).loc["visits taken for people"]
+    assert row["severity"] == "error"
+    several = table["participant"].duplicated(keep=False)
+    assert row["finding"].startswith(
+        f"{several.sum()} people have ids that differ only"
+    )
+    assert row["scans"].split(", ") == table["scan"][several].tolist()
+
+
+@pytest.mark.parametrize("name", ["HC_{:02d}", "{:03d}", "site1-{}", "c{}_{}"])
+def test_ids_of_people_are_no_visits(cohort, name):
+    one = cohort.select(np.flatnonzero(~cohort.table["participant"].duplicated()))
+    ids = [name.format(k if "}_" not in name else k // 3, k % 3) for k in range(60)]
+    found = checks(with_table(one, participant=ids))
+    assert "visits taken for people" not in found.index
+
+
 @pytest.mark.parametrize("kind", ["features", "connectomes"])
 @pytest.mark.parametrize("noise", [0.0, 1e-3])
 def test_scans_of_two_people_that_are_the_same_are_named(cohort, kind, noise):
