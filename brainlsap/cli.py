@@ -216,6 +216,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {_in_flags(str(error), call)}", file=sys.stderr)
+        if isinstance(error, CohortError) and call in (fit, run):
+            print("`brainlsap check` looks for what would read it.", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         told = str(stop) or "stopped; nothing half-written is left."

@@ -240,8 +240,8 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     if len(found) == 1:
         return found[0]
     raise ParameterError(
-        f"covariates= have {'more than one' if found else 'no'} column {name!r}; there "
-        f"are {', '.join(map(str, table.columns))}."
+        f"the covariates have {'more than one' if found else 'no'} column {name!r}; "
+        f"there are {', '.join(map(str, table.columns))}."
     )
 
 

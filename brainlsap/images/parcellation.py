@@ -133,11 +133,14 @@ def _name_labels(
         return known
     fitting = [n for n in available_atlases() if known_labels(numbers, load_atlas(n))]
     hint = f" They fit {' or '.join(fitting)}." if fitting else ""
+    own = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
+    others = [n for n in numbers if n not in own] if own & {*numbers} else numbers
     raise FileFormatError(
         f"{path}: the labels are not known for {atlas.name}: found "
-        f"{listed(map(str, numbers), 8)}. Expected FreeSurfer's numbers (aparc+aseg), "
-        f"the nodes of MRtrix's labelconvert, or 1 to {len(atlas)} in the order of the "
-        f"atlas.{hint} Name them by labels=, a table of numbers and names."
+        f"{listed(map(str, others or numbers), 8)}. Expected the atlas' own numbers, "
+        "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or 1 to "
+        f"{len(atlas)} in the order of the atlas.{hint} Name them by labels=, a table "
+        f"of numbers and names, or by one beside the image ({beside.name})."
     )
 
 

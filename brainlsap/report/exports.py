@@ -144,7 +144,15 @@ def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str
     from brainlsap.images.parcellation import read_label_image
     from brainlsap.images.volumes import read_volume, read_voxels
 
-    positions = read_label_image(parcellation, atlas).positions
+    labelled = read_label_image(parcellation, atlas)
+    is_numbered = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
+    if not is_numbered and "in the order of" in labelled.notes[0]:
+        raise ParameterError(
+            f"parcellation={parcellation}: atlas {atlas.name} has names alone, and "
+            "which number is whose is not said. Write a table of index and name beside "
+            "the image, of its name with .tsv; or make the atlas of both by make_atlas."
+        )
+    positions = labelled.positions
     image, affine = read_volume(parcellation)
     labels = read_voxels(image, parcellation).astype(np.int32)
     place_of = pd.Series(positions).reindex(range(labels.max() + 1), fill_value=-1)

@@ -82,7 +82,7 @@ DESIKAN = load_atlas("desikan82")
 @pytest.mark.parametrize(
     ("atlas", "numbers", "labels", "said"),
     [
-        (None, [5000, *NUMBERS], None, "not known for tiny: found 18, 1101"),
+        (None, [5000, *NUMBERS], None, "not known for tiny: found 5000"),
         (load_atlas("destrieux160"), range(85), None, "They fit desikan82"),
         (None, [0], None, "0 for none, found 0 to 0"),
         (None, range(10), NAMES, "names 7 labels, but not 8, 9, which"),

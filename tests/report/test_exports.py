@@ -92,6 +92,24 @@ def test_volumes_lie_where_the_parcellation_does(tmp_path, of_atlas):
     np.testing.assert_allclose(image.get_fdata().ravel(), expected, rtol=1e-6)
 
 
+def test_numbers_of_an_image_are_not_taken_for_the_order_of_names(tmp_path):
+    names = ["Insula_L", "Insula_R", "Stem"]
+    data = np.arange(4, dtype=np.int32).repeat(16).reshape(4, 4, 4)
+    path = tmp_path / "image.nii.gz"
+    nibabel.Nifti1Image(data, np.eye(4)).to_filename(path)
+    values, own = (
+        dict(zip(names, [1.0, 2.0, 3.0], strict=True)),
+        Atlas.from_names(names),
+    )
+    with pytest.raises(ParameterError, match="which number is whose is not said"):
+        export_maps(values, tmp_path / "maps", own, parcellation=path)
+    rows = "index\tname\n1\tStem\n2\tInsula_L\n3\tInsula_R\n"
+    (tmp_path / "image.tsv").write_text(rows)
+    files = export_maps(values, tmp_path / "maps", own, parcellation=path)
+    found = nibabel.load(files[-1]).get_fdata()[:, 0, 0]
+    assert found.tolist() == [0.0, 3.0, 1.0, 2.0]
+
+
 def test_an_atlas_of_names_is_exported_as_a_table_alone(tmp_path):
     regions = ATLAS.regions.assign(annot_name="")
     atlas = replace(ATLAS, name="own", folder=None, regions=regions)
