@@ -122,7 +122,7 @@ def read_people(
             if visit in visits or (visits and "" in (visit, *visits)):
                 again = f" at visit {name.session}" if visit and visit in visits else ""
                 faults.append(
-                    f"{source}: {name.participant} stands more than once{again}; "
+                    f"{name.participant}: stands more than once{again} in {source}; "
                     "expected one row for a person, or each with its own session_id"
                 )
                 continue

@@ -128,7 +128,7 @@ def test_faults_of_the_list_are_told_together(study, tiny):
     replace(study, "participants.tsv", "sub-04\tAD", "sub-04\tcn")
     replace(study, "participants.tsv", "sub-05\tCN", "sub-05\tn/a")
     _, faults = faults_of(study, tiny)
-    assert "sub-01 stands more than once" in faults[0]
+    assert "sub-01: stands more than once" in faults[0]
     assert faults[1].startswith("sub-05_ses-M00: no diagnosis")
     assert faults[2].startswith("sub-04_ses-M00: the diagnosis 'cn' is written in an")
 
