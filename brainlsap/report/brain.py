@@ -28,23 +28,19 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import brain_raster as raster
+from brainlsap.report import figures
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
-from brainlsap.report.figures import MM, PAGE, check_width, new_figure, styled
+from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
 from brainlsap.report.plots import QUARTERS, name_rows, scales_in_training
 from brainlsap.report.tables import find_atlas, shortened
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
-DIVERGING = (  # as matplotlib's list of them, and nilearn's
-    *("PiYG", "PRGn", "BrBG", "PuOr", "RdGy", "RdBu", "RdYlBu", "RdYlGn", "Spectral"),
-    *("coolwarm", "bwr", "seismic", "berlin", "managua", "vanimo"),
-    *("cold_hot", "cold_white_hot", "blue_red"),
-)
 MOST_DOTS = 40
-SMALLEST, TALLEST, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
+SMALLEST, TALLEST_VIEW, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
 """Smaller views stand on more lines; of many rows, of one, of colour bars; in mm."""
-HEAD, GAP, LETTER, LABEL, STEP, UPRIGHT = 6.0, 2.0, 1.35, 3.2, 2.5, 21.0
-"""Of titles, between views, a letter of 7 points, labels, steps, upright lines; mm."""
+HEAD, GAP, LABEL, STEP, UPRIGHT = 6.0, 2.0, 3.2, 2.5, 21.0
+"""Of titles, between views, labels, steps, upright lines; in mm."""
 
 # Around a shape, which keeps all of its colour: black, and white on dark neighbours.
 OUTLINED = [Stroke(linewidth=2.6, foreground="white"), Stroke(linewidth=1.6), Normal()]
@@ -97,8 +93,9 @@ def plot_regions(
         `\$` a dollar), in names it is not.
     cmap : str or Colormap, or sequence of these, optional
         Colours, low to high; by default "viridis", and for values of both signs
-        "RdBu_r". For these, the middle of any map that matplotlib or nilearn lists as
-        diverging is at 0 (nilearn's are known by name after `import nilearn.plotting`).
+        "RdBu_r". For these, the middle of any map that is lighter there than at both
+        ends, or darker, is at 0 (one of your own too; nilearn's are known by name after
+        `import nilearn.plotting`).
     vmin, vmax : float or sequence of float, optional
         Values of the first and last colour; by default the smallest and largest of all
         maps, and symmetric about 0 where colours diverge there (one that is given is
@@ -133,9 +130,10 @@ def plot_regions(
     -------
     Figure
         Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType, no letter below
-        6 points), and in SVG an id for every region or marker: its name, after map and
-        view. Its attribute `note` is for the caption: what stands in for surfaces, and
-        which values or outlines were not drawn (of which a warning says so, too).
+        6 points but for sub- and superscripts, of 4.9), and in SVG an id for every
+        region or marker: its name, after map and view. Its attribute `note` is for the
+        caption: what stands in for surfaces, and which values or outlines were not
+        drawn (of which a warning says so, too).
         `bbox_inches="tight"` would change the width.
 
     Raises
@@ -176,10 +174,6 @@ def plot_regions(
             drawing = _plot_views(page, atlas, shown, labels, 1.4 * SMALLEST)
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
-            if (n := maps.notna().any(axis=1).sum()) > MOST_DOTS:
-                note += (
-                    f" {n - MOST_DOTS} of {n} regions stand out least and are left out."
-                )
             located = ~located
             drawing = _plot_dots(page)
     seen_at = {place for one in shown.values() for place in one.centres}
@@ -217,7 +211,7 @@ def _page_size(width: Any, figure: Any) -> Any:
     """Return width and height of where to draw, in mm."""
     check_width(width)
     if figure is None:
-        return width, np.inf
+        return width, figures.TALLEST
     if not isinstance(figure, Figure | SubFigure) or figure.axes:
         told = "beside axes one of fig.subfigures(1, 2); brains would cover its axes."
         raise ParameterError(f"figure must be a Figure without axes, {told}")
@@ -343,7 +337,9 @@ def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMa
             f"(after `import nilearn.plotting` also nilearn's); got {cmap!r}."
         )
     colors: Any = get_cmap(cmap)
-    diverges = colors.name.removesuffix("_r") in DIVERGING
+    first, middle, last = colors([0.0, 0.5, 1.0])[:, :3] @ (0.299, 0.587, 0.114)
+    # to both ends darker, or lighter
+    diverges = (middle - first) * (middle - last) > 0.01
     if diverges and low < 0 < high and None in (vmin, vmax):
         high = max([abs(v) for v in (vmin, vmax) if v is not None] or [-low, high])
         low = -high
@@ -369,21 +365,29 @@ def _plot_views(
     `labels` are of the regions to outline. Views smaller than `smallest` stand on
     several lines; in a figure that is given, all do if that makes them larger.
     """
-    maps, scales, (title, bars), (width, height), figure = page
+    maps, scales, (title, bar_labels), (width, height), figure = page
     smallest = smallest if figure is None else np.inf
     drawn = sorted({k for p in pictures.values() for k in p.centres})
-    any_grey = maps.iloc[drawn].isna().any(axis=None)
+    greys = maps.iloc[drawn].isna().to_numpy().reshape(-1, len(scales)).any(axis=0)
     top = 2 + bool(title) * (1 + 4.0 * (1 + title.count("\n")))
-    names = [_wrap(name, UPRIGHT) for name in maps]
-    bars = [_wrap(label, UPRIGHT + 3) for label in bars]
-    left, right = _margins(names, bars, scales)
-    right = max(right, 18.0 * any_grey)
-    marks, room = _label_table(pictures, labels), (width - left - right, height - top)
+    marks = _label_table(pictures, labels)
     splits = [_lines(pictures, n) for n in range(len(pictures), 0, -1)]
-    what = pictures, marks, maps.shape[1], room
     # of every number of lines, the split whose longest line has fewest views
-    found = [_arrange(x, *what) for x in {one[-1]: one for one in splits}.values()]
-    best = max(found, key=lambda one: (one.fits, min(one.unit, smallest)))
+    lines = {one[-1]: one for one in splits}.values()
+    ends = {"top": "min", "bottom": "max"}
+    tall, talls = UPRIGHT, UPRIGHT - 5 * greys
+    for _ in range(2):  # upright texts are as long as rows, which they leave room
+        names = [_wrap(name, tall) for name in maps]
+        bars = [_wrap(*one) for one in zip(bar_labels, talls + 3, strict=True)]
+        left, right = _margins(names, bars, scales)
+        right = max(right, 18.0 * greys.any())
+        room = width - left - right, height - top
+        found = [_arrange(x, pictures, marks, maps.shape[1], room) for x in lines]
+        best = max(found, key=lambda one: (one.fits, min(one.unit, smallest)))
+        of_map = best.rows.groupby("map").agg(ends)
+        tall = (of_map["bottom"] - of_map["top"]).min()
+        spans = of_map.groupby(of_map.index % len(scales)).agg(ends).to_numpy()
+        talls = np.minimum(np.ptp(spans, axis=1) - 5 * greys, TALLEST_BAR)
     unit, long, views, rows = best.unit, best.long, best.views, best.rows
     needed = top + best.height
     if figure is None:
@@ -409,18 +413,15 @@ def _plot_views(
             if row.titled:
                 style = {"pad": 3 + (rise + row.room) * 72 * MM, "fontsize": 7}
                 axes.set_title(view.Index.capitalize(), **style)
-    ends = {"top": "min", "bottom": "max"}
-    middles = rows.groupby("map").agg(ends).mean(axis=1)
-    for name, middle in zip(names, middles, strict=True):
+    for name, middle in zip(names, of_map.mean(axis=1), strict=True):
         at = (left - 2 - 1.5 * name.count("\n")) / width, (start - middle) / height
         figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
-    spans = rows.groupby(rows["map"] % len(scales)).agg(ends).to_numpy()
-    for scale, label, (upper, lower) in zip(scales, bars, spans, strict=True):
-        tall = min(TALLEST_BAR, lower - upper - 5 * any_grey)
-        middle = start - (upper + lower - 5 * any_grey) / 2
+    middles = start - (spans.sum(axis=1) - 5 * greys) / 2
+    each = zip(scales, bars, talls, greys, middles, strict=True)
+    for scale, label, tall, grey, middle in each:
         box = left + long + 2, middle - tall / 2, 2.3, tall
         cax = figure.add_axes(box / size, label="colour bar")
-        _color_bar(cax, scale, label, tall, any_grey)
+        _color_bar(cax, scale, label, tall, grey)
     style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
     figure.text(0.5, (start + top - 4) / height, title, **style)
     told = "Titles or labels are wider than views: fewer or shorter, or more room."
@@ -431,10 +432,10 @@ def _plot_views(
 def _margins(names: Any, bars: Any, scales: Any) -> tuple[float, float]:
     """Return the mm that names of maps take at the left, and bars at the right."""
     left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
-    ticks = [_ticks(TALLEST_BAR).tick_values(*one.get_clim()) for one in scales]
+    ticks = [_ticks().tick_values(*one.get_clim()) for one in scales]
     letters = max(len(f"{tick:g}") for tick in np.concatenate(ticks).round(12))
     beside = max(3.0 * (bool(one) + one.count("\n") + _is_short(one)) for one in bars)
-    return left, 14 + LETTER * max(0, letters - 4) + beside
+    return left, 14 + 1.6 * max(0, letters - 4) + beside
 
 
 def _lines(views: Iterable[str], per_line: int) -> tuple[int, ...]:
@@ -464,7 +465,7 @@ def _arrange(line: Any, pictures: Any, marks: Any, n_maps: int, most: Any) -> An
     kinds = {"tall": "max", "wide": "sum", "gap": "sum", "foot": "max"}
     lines = views.groupby("line").agg(kinds)
     titles = [_length(view) + 1 for view in pictures]
-    unit = max(TALLEST, TALLEST_ROW / (len(lines) * n_maps))
+    unit = max(TALLEST_VIEW, TALLEST_ROW / (len(lines) * n_maps))
     unit = min(unit, *((most[0] - lines["gap"]) / lines["wide"]))
     for _ in range(3):  # less tall views are less wide, and leave labels less room
         columns = np.maximum(unit * views["wide"] + views["gap"], titles)
@@ -521,14 +522,14 @@ def _place_labels(some: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
     return some.assign(text=text, at=x, up=up, top=top, fits=wide <= room)
 
 
-def _ticks(long: float) -> MaxNLocator:
-    """Return where a bar of so many mm has ticks."""
-    return MaxNLocator(6 if long > 18 else 4, steps=[1, 2, 2.5, 5, 10])
+def _ticks() -> MaxNLocator:
+    """Return where a bar has ticks."""
+    return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
 
 
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
-    cax.figure.colorbar(scale, cax=cax, ticks=_ticks(long), label=label)
+    cax.figure.colorbar(scale, cax=cax, ticks=_ticks(), label=label)
     cax.yaxis.label.set_parse_math(True)
     if _is_short(label):  # upright: a turned "t" looks like a plus
         cax.yaxis.label.set(rotation=0, ha="left", va="center")
@@ -647,6 +648,8 @@ def _plot_dots(page: Any) -> Any:
     ranks = maps.dropna(how="all").rank()
     inwards = np.minimum(ranks, len(ranks) + 1 - ranks).min(axis=1)
     kept = inwards.sort_values(kind="stable").index[:MOST_DOTS]
+    n = len(ranks) - len(kept)
+    note = f"{n} of {len(ranks)} regions stand out least and are left out." if n else ""
     table = maps.loc[kept].sort_values([*maps])
     names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in table.index]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
@@ -662,5 +665,7 @@ def _plot_dots(page: Any) -> Any:
             axes.axvline(0, color=LINE, linewidth=0.5)
         axes.set_xlabel(bars[k] if len(bars) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
-    figure.supxlabel(bars[0] if len(bars) == 1 else "", fontsize=7, parse_math=True)
+    below = [*(bars if len(bars) == 1 else ""), _wrap(note, width - 4)]
+    figure.supxlabel("\n".join(filter(None, below)), fontsize=7, parse_math=True)
+    figure.note = note
     return figure

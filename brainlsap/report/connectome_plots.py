@@ -15,6 +15,7 @@ from nilearn import plotting
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, check_at_least
+from brainlsap.report import figures
 from brainlsap.report.figures import MM, PAGE, check_width, new_figure, own_axes, styled
 
 # From the front of the head to its back, and inwards; lobes of other names follow.
@@ -80,7 +81,6 @@ def plot_connectome(
     low, cmap = (0.0, "viridis") if weights.min() >= 0 else (-size[-1], "RdBu_r")
     own: Any = {"node_color": "black", "display_mode": "lzr", "colorbar": True}
     own |= {"edge_cmap": cmap, "edge_vmin": low, "edge_vmax": size[-1]}
-    own["node_size"] = np.where(n_of_region > 0, 2 + 2 * n_of_region, 0)
     own |= {"edge_kwargs": {"linewidth": 1}} | options
     if figure is None:
         check_width(width)
@@ -88,7 +88,9 @@ def plot_connectome(
         across = sum(150 if view in "yz" else 195 for view in seen)
         figure = new_figure(width, min(80, 195 * (width - 18) / across) + 8)
     wide, tall = figure.get_size_inches() / MM
+    sizes = np.where(n_of_region > 0, 2 + 2 * n_of_region, 0) * (wide / PAGE) ** 2
     own |= {"figure": figure, "axes": (0, 0, 1 - 14 / wide, 1 - 6 / tall)}
+    own = {"node_size": sizes} | own
     display = plotting.plot_connectome(weights, centres, annotate=False, **own)
     display.annotate(size=7)
     patches = [one for view in display.axes.values() for one in view.ax.patches]
@@ -147,19 +149,24 @@ def plot_matrix(
     order = np.lexsort((lobe, of_lobe, regions["hemisphere"]))
     weights = weights[np.ix_(order, order)]
     np.fill_diagonal(weights, np.nan)
-    is_signed, largest = weights[weights < 0].any(), np.nanmax(np.abs(weights))
+    is_signed, high = weights[weights < 0].any(), np.nanmax(np.abs(weights))
     log = not is_signed if log is None else log
     if log and is_signed:
         raise ParameterError("log= draws no negative weights; log=False draws them.")
     weights[(weights == 0) & log] = np.nan
-    low = -largest if is_signed else np.nanmin(weights)
-    high = largest if is_signed else np.nanmax(weights)
+    low = -high if is_signed else np.nanmin(weights)
     norm = LogNorm(low, max(high, 1.01 * low)) if log else Normalize(low, high)
     (axes,) = own_axes(axes, width)
     image = axes.imshow(weights, cmap="RdBu_r" if is_signed else "viridis", norm=norm)
-    by_decade = log and high > 4 * low
+    ticks: Any = MaxNLocator(6)
+    if log and high > 300 * low:  # two numbers at least, and eight at most
+        ticks = 10.0 ** np.arange(np.ceil(np.log10(low)), np.log10(high) + 1e-9)
+        ticks = ticks[:: -(-len(ticks) // 8)]
+    elif log and high >= 5 * low:
+        ticks = LogLocator(subs=(1, 2, 5), numticks=9)
     style: Any = {"ax": axes, "shrink": 0.8, "pad": 0.02, "format": "{x:.12g}"}
-    style["ticks"] = LogLocator(subs=(1, 2, 5)) if by_decade else MaxNLocator(6)
+    # at the foot of their room: a layout has none for labels of axes that move down
+    style |= {"ticks": ticks, "anchor": (0, 0), "panchor": (1, 0)}
     bar = axes.figure.colorbar(image, label=label, **style)
     bar.minorticks_off()
     bar.ax.yaxis.label.set_parse_math(True)
@@ -170,7 +177,8 @@ def plot_matrix(
     axes.hlines(ends, -0.5, len(names) - 0.5, **style)
     axes.vlines(ends, -0.5, len(names) - 0.5, **style)
     # labels of small lobes move apart, each with a line to its lobe
-    apart = 3.4 * MM * axes.figure.dpi * len(names) / min(axes.bbox.size)
+    side = min(figures.cell_size(axes) - (42, 27))  # without labels and colour bar
+    apart = len(names) * min(figures.LINE / max(side, 1), 1 / len(middles))
     steps = apart * np.arange(len(middles))
     down = np.maximum.accumulate(middles - steps)
     up = np.minimum.accumulate((middles - steps)[::-1])[::-1]

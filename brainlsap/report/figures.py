@@ -18,8 +18,11 @@ MM = 1 / 25.4
 COLUMN, MIDDLE, PAGE = 85.0, 135.0, 180.0
 """One, one and a half and two columns of a journal's page, in mm."""
 
-LETTERS = 7
-"""Points."""
+TALLEST = 240.0
+"""No figure is taller than a page, in mm."""
+
+LETTERS, LETTER, LINE = 7, 1.35, 3.4
+"""Points; and how many mm a letter is wide, and a line high."""
 
 INK = "#1a1a1a"
 STYLE: Any = {
@@ -63,6 +66,13 @@ class PaperFigure(Figure):
         raise NotImplementedError  # shown as other figures are
 
 
+def add_lines(axes: Axes, number: float) -> None:
+    """Make a figure taller by so many lines of text, if it is ours."""
+    figure = axes.figure
+    if isinstance(figure, PaperFigure):
+        figure.set_figheight(figure.get_figheight() + number * LINE * MM)
+
+
 @contextmanager
 def styled(**more: Any) -> Iterator[None]:
     """Draw in the letters and lines of all figures."""
@@ -82,7 +92,7 @@ def check_width(width: Any) -> None:
         )
 
 
-def new_figure(width: float, height: float, **options: Any) -> Figure:
+def new_figure(width: float, height: float, **options: Any) -> Any:
     """Return a figure of pyplot; width and height in mm."""
     size = (width * MM, height * MM)
     return plt.figure(figsize=size, dpi=150, FigureClass=PaperFigure, **options)
@@ -100,7 +110,8 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
         lines = number if width < 50 * number else 1
         # "constrained" cuts labels beside axes of equal aspect off at the first drawing
         how = "compressed" if number == 1 else "constrained"
-        figure = new_figure(width, lines * (height or width / 1.2), layout=how)
+        height = height or min(width / 1.2, TALLEST)
+        figure = new_figure(width, lines * height, layout=how)
         panels = figure.subplots(lines, number // lines, squeeze=False).ravel()
         for one, letter in zip(panels, "abc" if number > 1 else "", strict=False):
             one.set_title(letter, loc="left", weight="bold")
@@ -111,5 +122,16 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
         raise ParameterError(f"axes must be {told}; got {axes!r}.")
     for one in given:  # made before, perhaps in other letters
         one.tick_params(labelsize=LETTERS)
-        plt.setp([one.xaxis.label, one.yaxis.label], fontsize=LETTERS)
+        plt.setp([one.xaxis.label, one.yaxis.label], size=LETTERS, parse_math=False)
     return given
+
+
+def cell_size(axes: Any) -> Any:
+    """Return width and height in mm that axes have with their labels.
+
+    Of axes in a grid known before they are laid out.
+    """
+    figure, spec = axes.figure, axes.get_subplotspec()
+    box, grid = (spec or axes).get_position(figure), figure.subplotpars
+    whole: Any = (grid.right - grid.left, grid.top - grid.bottom) if spec else 1
+    return box.size / whole * figure.bbox.size / figure.dpi / MM

@@ -15,8 +15,8 @@ from brainlsap.evaluation import SCORES, Evaluation, rank_regions
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
 from brainlsap.exceptions import ParameterError, check_choice
-from brainlsap.report import tables
-from brainlsap.report.figures import COLUMN, MIDDLE, PAGE, check_width, own_axes, styled
+from brainlsap.report import figures, tables
+from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
@@ -126,8 +126,9 @@ def plot_confusion(
         axes.text(column, row, text, color=color, ha="center", va="center")
     turned: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     style = turned if max(map(len, classes)) > 7 else {}
-    axes.set_xticks(range(len(classes)), classes, **style)
-    labels = [f"{name}\nn = {n}" for name, n in zip(classes, totals, strict=True)]
+    names = [textwrap.fill(name, 24) for name in classes]
+    axes.set_xticks(range(len(classes)), names, **style)
+    labels = [f"{name}\nn = {n}" for name, n in zip(names, totals, strict=True)]
     axes.set_yticks(range(len(classes)), labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -170,8 +171,7 @@ def plot_roc(
     values = told.ranking
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
-    (axes,) = own_axes(axes, width)
-    axes.plot([0, 1], [0, 1], **DASHES)
+    axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     grid = np.linspace(0, 1, 101)
     colors = class_colors(evaluation)
     folds = [np.flatnonzero(told.fold == one) for one in np.unique(told.fold)]
@@ -184,10 +184,7 @@ def plot_roc(
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
-    _unit_square(axes, "1 \N{MINUS SIGN} specificity", "sensitivity")
-    close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
-    close |= {"frameon": True, "edgecolor": "none", "borderpad": 0.1}
-    axes.legend(title="class, AUC", loc="lower right", **close)
+    _legend(axes, "class, AUC")
     return axes
 
 
@@ -228,13 +225,11 @@ def plot_calibration(
         raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
     confidence, correct = told.probability.max(axis=1), told.actual == told.predicted
     order = np.argsort(confidence, kind="stable")
-    (axes,) = own_axes(axes, width)
-    axes.plot([0, 1], [0, 1], **DASHES)
+    axes = _unit_square(axes, width, "predicted probability", "accuracy")
     for rows in np.array_split(order, min(N_BINS, len(order))):
         share = correct[rows].mean()
         low, high = wilson_interval(correct[rows].sum(), len(rows))
         _bars(axes, confidence[rows].mean(), share, low, high, along="yerr", color=BLUE)
-    _unit_square(axes, "predicted probability", "accuracy")
     return axes
 
 
@@ -287,7 +282,7 @@ def plot_scales(
         bounds = row["relative_low"], row["relative_high"]
         _bars(axes, row["relative_scale"], place, *bounds, **style)
     axes.set_xlim(left=max(0, axes.get_xlim()[0]))
-    _legend(axes, n_columns=2 if (top["moved"] < 0.5).any() else 3)
+    _legend(axes)
     return axes
 
 
@@ -420,7 +415,7 @@ def class_colors(evaluation: Evaluation) -> dict[str, Any]:
     """Return a colour for every class: of ordered ones, from light to dark."""
     classes, colors = evaluation.cohort.classes, list(COLORS)
     if evaluation.cohort.classes_ordered and len(classes) > 2:
-        colors = list(plt.get_cmap("plasma_r")(np.linspace(0.1, 0.9, len(classes))))
+        colors = list(plt.get_cmap("inferno_r")(np.linspace(0.15, 1, len(classes))))
     return {name: colors[place % len(colors)] for place, name in enumerate(classes)}
 
 
@@ -434,30 +429,41 @@ def _bars(
         mark.set_clip_on(False)
 
 
-def _unit_square(axes: Axes, xlabel: str, ylabel: str) -> None:
+def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
+    """Return square axes of shares, with their diagonal."""
+    (axes,) = own_axes(axes, width)
+    axes.plot([0, 1], [0, 1], **DASHES)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
+    return axes
 
 
-def _legend(axes: Axes, n_columns: int = 8) -> None:
+def _legend(axes: Axes, title: str = "") -> None:
     """Name each kind of mark once, above the axes, beside the letter of a panel."""
     marks, names = axes.get_legend_handles_labels()
     kinds = dict(zip(names, marks, strict=True))
+    room = figures.cell_size(axes)[0]
+    told = [textwrap.fill(name, max(8, int((room - 12) / LETTER))) for name in kinds]
+    per_line = max(1, int(room / (9 + LETTER * max(map(len, kinds), default=0))))
+    n_lines = -(-len(told) // per_line) + sum(one.count("\n") for one in told)
+    figures.add_lines(axes, n_lines + bool(title) - 1)
     close: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
-    close |= {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": n_columns}
-    axes.legend(kinds.values(), kinds, **close)
+    close |= {"loc": "lower right", "bbox_to_anchor": (1, 1), "title": title}
+    axes.legend(kinds.values(), told, ncols=per_line, **close)
 
 
 def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
     """Return axes with a row a name, of a new figure as high as they need."""
-    check_width(width)
-    label = textwrap.fill(label, int(width / 2.7))
+    (axes,) = own_axes(axes, width, 19)
+    width = figures.cell_size(axes)[0]
     per_line = int(17 + width / 6.4)
+    room = width - 8 - LETTER * min(per_line, max(map(len, names)))
     names = [textwrap.fill(tables.shortened(one, 72), per_line) for one in names]
-    row = max(5, 3.4 * (1 + max(name.count("\n") for name in names)))
-    height = 19 + 3.4 * label.count("\n") + row * len(names)
-    (axes,) = own_axes(axes, width, height)
+    label = textwrap.fill(label, max(12, int(room / LETTER)))
+    row = max(1.5, 1 + max(name.count("\n") for name in names))
+    figures.add_lines(axes, label.count("\n") + row * len(names))
     name_rows(axes, names)
     axes.set_xlabel(label)
+    axes.locator_params("x", nbins=int(np.clip(room / 13, 1, 9)))
     return axes
 
 

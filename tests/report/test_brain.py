@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import colormaps
-from matplotlib.colors import to_hex
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.text import Text
 
 from brainlsap.atlas import load_atlas
@@ -152,10 +152,13 @@ def test_signed_values_diverge_about_zero_and_one_limit_is_mirrored():
     assert axes_of(figure, "colour bar")[0]._colorbar.cmap.name == "viridis"
 
 
-@pytest.mark.parametrize("cmap", ["RdBu_r", "coolwarm"])
+OWN = LinearSegmentedColormap.from_list("own", ["navy", "white", "darkgreen"])
+
+
+@pytest.mark.parametrize("cmap", ["RdBu_r", "coolwarm", OWN])
 def test_a_diverging_map_has_its_middle_at_zero_and_two_limits_are_kept(cmap):
     values = pd.DataFrame({"": {"lh_S_central": -1.2, "rh_S_central": 6.0}})
-    low, middle, high = colormaps[cmap]([0.25, 0.5, 1.0])
+    low, middle, high = plt.get_cmap(cmap)([0.25, 0.5, 1.0])
     for limits, expected in (((None, None), (-6, 6)), ((-2, np.float64(4)), (-2, 4))):
         scale = color_scale(values, cmap, *limits)
         assert scale.get_clim() == expected
@@ -163,7 +166,7 @@ def test_a_diverging_map_has_its_middle_at_zero_and_two_limits_are_kept(cmap):
         np.testing.assert_allclose(found, [low, middle, high], atol=0.02)
     positive = color_scale(values.abs(), cmap, None, None)
     assert positive.get_clim() == (1.2, 6)
-    np.testing.assert_array_equal(positive.to_rgba([1.2])[0], colormaps[cmap](0.0))
+    np.testing.assert_array_equal(positive.to_rgba([1.2])[0], plt.get_cmap(cmap)(0.0))
 
 
 def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
@@ -189,6 +192,17 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert "in no view that is drawn; colours are those of all" in some.note
     with pytest.warns(UserWarning, match="1 of 1 regions with a value are in no view"):
         plot_regions({"Left-Putamen": 1.0}, ATLAS, views="cortex")
+
+
+@pytest.mark.parametrize("width", [60, 85, 150, 180])
+def test_bars_of_rows_have_their_own_key_and_a_figure_is_no_taller_than_a_page(width):
+    some = (1 + 0.004 * (draw_values() - 1)).where(lambda x: x.index != "Left-Putamen")
+    maps = {"cognitively unimpaired": some} | dict.fromkeys("abcd", draw_values())
+    options = {"shared_scale": False, "colorbar_label": "uptake (kBq/ml)"}
+    figure = plot_regions(maps, ATLAS, width=width, **options)
+    assert words_of(figure).count("no value") == 1
+    assert round(figure.get_size_inches()[1] * 25.4) <= 240
+    check_letters(figure)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-4.61, 4.58), (0.545, 1.04), (1e-4, 9e-4)])
@@ -351,7 +365,9 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
 def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     figure = plot_regions({"A": draw_values(), "B": 2.0 - draw_values()}, NAMES_ALONE)
     assert "neither surfaces nor coordinates: dots" in figure.note
-    assert "120 of 160 regions stand out least and are left out" in figure.note
+    said = "120 of 160 regions stand out least and are left out."
+    assert said in figure.note
+    assert said in figure.get_supxlabel()
     first = figure.axes[0]
     assert first.get_xlim()[0] > 0  # not from 0, where no value is
     shown = first.collections[-1].get_offsets()

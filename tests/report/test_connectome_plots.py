@@ -7,6 +7,7 @@ import pytest
 from brainlsap.atlas import load_atlas
 from brainlsap.exceptions import BrainlsapError, ParameterError
 from brainlsap.report.connectome_plots import plot_connectome, plot_matrix
+from tests.report.conftest import check_letters
 
 ATLAS = load_atlas("desikan82")
 N_ROIS = len(ATLAS)
@@ -47,6 +48,17 @@ def test_the_matrix_is_ordered_by_hemisphere_and_lobe_by_name():
     np.testing.assert_allclose(rows, np.sort(np.ma.filled(shown, 0).sum(axis=1)))
 
 
+@pytest.mark.parametrize("decades", [(0, 0.6), (-0.9, 0.3), (0, 3), (-3, 3), (-7, 4)])
+def test_a_bar_of_the_matrix_has_numbers_that_are_apart(decades):
+    rng = np.random.default_rng(0)
+    half = np.triu(10 ** rng.uniform(*decades, size=(N_ROIS, N_ROIS)), 1)
+    figure = plot_matrix(half + half.T, None, ATLAS, width=85).figure
+    bar = figure.axes[-1]
+    low, high = bar.get_ylim()
+    assert 2 <= np.sum((low <= bar.get_yticks()) & (bar.get_yticks() <= high)) <= 9
+    check_letters(figure)
+
+
 def test_a_matrix_with_negative_weights_is_drawn_linearly():
     weights = draw_connectome() - 1
     image = plot_matrix(weights, None, ATLAS).images[0]
@@ -76,6 +88,10 @@ def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
     assert bar.get_ylabel() == "streamlines"
     assert bar.bbox.x1 < bar.yaxis.label.get_window_extent().x0  # and not on the brain
     assert "20" in [one.get_text() for one in bar.get_yticklabels()]
+    narrow = plot_connectome(weights, None, ATLAS, n_edges=1, width=90)
+    dots = [one.axes["z"].ax.collections[0] for one in (narrow, display)]
+    sizes = [one.get_sizes().max() for one in dots]
+    assert sizes[0] == sizes[1] / 4  # as the brain
     both = plot_connectome(weights, None, ATLAS, n_edges=30, display_mode="z")
     assert len(lines_of(both)) == 30
 

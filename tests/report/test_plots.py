@@ -7,6 +7,7 @@ from inspect import signature
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from sklearn.metrics import roc_auc_score
 
@@ -123,11 +124,40 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
         report.plot_scales(ranking.assign(rank=np.nan))
 
 
+def test_letters_are_whole_beside_other_axes(make_evaluation):
+    atlas = load_atlas("desikan82")
+    classes = ("CN", "late mild cognitive impairment", "behavioural-variant dementia")
+    one = make_evaluation(classes, regions=list(atlas.names))
+    features = one.cohort.class_features.assign(feature="$R_1$ beside $T_2$")
+    given = {"feature_names": ("$R_1$ beside $T_2$",), "class_features": features}
+    one = replace(one, cohort=replace(one.cohort, **given))
+    ranking = rank_regions(one)
+    bounds = ranking.filter(like="relative_")
+    ranking[[*bounds]] = 1 + 0.0005 * (bounds - 1)  # long numbers
+    size = (180 / 25.4, 150 / 25.4)
+    figure, axes = plt.subplots(2, 2, figsize=size, layout="constrained")
+    report.plot_roc(one, axes=axes[0, 0])
+    report.plot_scales(ranking, atlas, 5, axes=axes[0, 1])
+    report.plot_directions(one, ranking, atlas, 5, axes=axes[1, 0])
+    report.plot_matrix(np.ones((82, 82)), atlas=atlas, axes=axes[1, 1])
+    check_letters(figure)
+    assert not axes[1, 0].xaxis.label.get_parse_math()  # a name is never math
+    boxes = [axes[0, 0].get_legend().get_window_extent(), axes[0, 0].bbox]
+    assert not boxes[0].overlaps(boxes[1])
+
+
+def test_colors_of_ordered_classes_are_told_apart(make_evaluation):
+    one = make_evaluation(("CN", "SMC", "EMCI", "LMCI", "AD"), ordered=True)
+    lines = [x for x in report.plot_roc(one).lines if x.get_label()[0] != "_"]
+    grey = [to_rgb(line.get_color()) @ np.array([0.3, 0.6, 0.1]) for line in lines]
+    assert (np.diff(grey) < -0.13).all()  # for readers of any colour vision
+
+
 @pytest.mark.parametrize("width", [85, 180, "of axes"])
 @pytest.mark.parametrize("plot", ON_AXES)
 def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
     atlas = load_atlas("schaefer100")
-    classes = ("CN", "R&D_<50%>", "mild cognitive impairment")
+    classes = ("CN", "R&D_<50%>", "behavioural-variant frontotemporal dementia")
     models = ("LSAP-C", "logistic regression on all features")
     one = make_evaluation(classes, models, regions=list(atlas.names))
     given = {"evaluation": one, "ranking": rank_regions(one), "atlas": atlas}
