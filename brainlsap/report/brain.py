@@ -338,7 +338,7 @@ def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMa
         )
     colors: Any = get_cmap(cmap)
     first, middle, last = colors([0.0, 0.5, 1.0])[:, :3] @ (0.299, 0.587, 0.114)
-    # to both ends darker, or lighter
+    # the middle is lighter than both ends, or darker
     diverges = (middle - first) * (middle - last) > 0.01
     if diverges and low < 0 < high and None in (vmin, vmax):
         high = max([abs(v) for v in (vmin, vmax) if v is not None] or [-low, high])
