@@ -1,6 +1,6 @@
 """Streamlines, block by block, of `.tck`, `.trk` (also `.gz`) and `.trx` files.
 
-nibabel reads the headers of the first two; a `.trx` is a zip archive of arrays. Points
+nibabel reads `.trk`, and headers of `.tck`; a `.trx` is a zip archive of arrays. Points
 come in blocks of a few megabytes, so that a `.tck` or `.trx` may be larger than memory.
 Readers raise ValueError where a file is cut short or changed.
 """
@@ -105,41 +105,16 @@ def _read_tck(path: Path, block: int) -> Parts:
 
 
 def _read_trk(path: Path, block: int) -> Parts:
-    """Read counts, each with points, their scalars, and properties behind them."""
-    from nibabel.affines import apply_affine
-    from nibabel.openers import Opener
-    from nibabel.streamlines.trk import get_affine_trackvis_to_rasmm
+    """Read points as nibabel moves them from the image's corner to RAS."""
+    import nibabel
 
-    header = _open_header(path)
-    affine = get_affine_trackvis_to_rasmm(header)
-    order = header["endianness"]
-    width = 3 + int(header["nb_scalars_per_point"])
-    behind = int(header["nb_properties_per_streamline"])
-    with Opener(str(path)) as file:
-        file.seek(int(header["_offset_data"]))
-        words = np.frombuffer(file.read(), dtype=f"{order}i4")
-    numbers, offsets = words.astype("=i4", copy=False).data, [0]
-    while offsets[-1] < len(words):
-        n = numbers[offsets[-1]]
-        if n < 0:
-            raise ValueError(f"a streamline of {n} points")
-        offsets.append(offsets[-1] + 1 + n * width + behind)
-    if offsets[-1] != len(words):
-        raise ValueError("the last streamline is incomplete")
-    _check_count(int(header["nb_streamlines"]), len(offsets) - 1)
-    for cut in _cut(np.array(offsets), width * block):
-        here, starts = words[cut[0] : cut[-1]], cut[:-1] - cut[0]
-        n_points = here[starts].astype(np.intp)
-        is_point = np.ones(len(here), dtype=bool)
-        is_point[starts] = False
-        for k in range(behind):
-            is_point[starts + 1 + n_points * width + k] = False
-        # only the first three of each point's numbers are coordinates
-        points = here.view(f"{order}f4")[is_point].reshape(-1, width)[:, :3]
-        stops = np.cumsum(n_points)
-        # as single precision, which is what nibabel and MRtrix would write
-        there = apply_affine(affine, points).astype(np.float32)
-        yield there, stops - n_points, stops
+    said = int(_open_header(path)["nb_streamlines"])
+    lines = nibabel.streamlines.load(path).streamlines
+    _check_count(said, len(lines))
+    points, offsets = lines.get_data(), np.cumsum([0, *map(len, lines)])
+    for cut in _cut(offsets, block):
+        here = cut - cut[0]
+        yield points[cut[0] : cut[-1]], here[:-1], here[1:]
 
 
 def _read_trx(path: Path, block: int) -> Parts:
