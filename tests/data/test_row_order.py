@@ -5,70 +5,48 @@ import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import read_connectome
-from brainlsap.data.row_order import read_names, row_orders
+from brainlsap.data.row_order import read_names
 from brainlsap.exceptions import FileFormatError, ParameterError
 from tests.data import formats
 
 ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
 
 
-NODES = {
-    1: "ctx_lh_G_and_S_frontomargin",
-    42: "ctx_lh_Pole_occipital",
-    61: "ctx_lh_S_oc-temp_med_and_Lingual",
-    75: "Left-Cerebellum-Cortex",
-    76: "Left-Thalamus",
-    81: "Left-Amygdala",
-    82: "Left-Accumbens-area",
-    83: "Right-Thalamus",
-    89: "Right-Accumbens-area",
-    90: "ctx_rh_G_and_S_frontomargin",
-    164: "Right-Cerebellum-Cortex",
-}
-DESIKAN_NODES = {
-    1: "ctx-lh-bankssts",
-    4: "ctx-lh-cuneus",
-    31: "ctx-lh-frontalpole",
-    34: "ctx-lh-insula",
-    35: "Left-Cerebellum-Cortex",
-    42: "Left-Accumbens-area",
-    43: "Right-Thalamus",
-    50: "ctx-rh-bankssts",
-    84: "Right-Cerebellum-Cortex",
-}
+def mrtrix_ids(bases, n_labels, unused):
+    """Rows of labelconvert: cortex of the left, structures, cortex of the right."""
+    left, right = (
+        [base + k for k in range(1, n_labels + 1) if k != unused] for base in bases
+    )
+    below = [8, 10, 11, 12, 13, 17, 18, 26, 49, 50, 51, 52, 53, 54, 58]
+    return [*left, *below, *right, 47]
 
 
-@pytest.mark.parametrize(("atlas", "nodes"), [(ATLAS, NODES), (DESIKAN, DESIKAN_NODES)])
-def test_mrtrix_names_are_those_of_labelconvert(atlas, nodes):
-    """From fs_a2009s.txt and fs_default.txt: 1-based node and name."""
-    names = next(order.names for order in row_orders(atlas) if order.tool == "mrtrix")
-    assert len(names) == len(atlas) + (4 if atlas is ATLAS else 2)
-    assert {number: names[number - 1] for number in nodes} == nodes
-
-
-MRTRIX_CORTEX = [[base + k for k in range(1, 76) if k != 42] for base in (11100, 12100)]
 MRTRIX = [
-    *(*MRTRIX_CORTEX[0], 8, 10, 11, 12, 13, 17, 18, 26),
-    *(49, 50, 51, 52, 53, 54, 58, *MRTRIX_CORTEX[1], 47),
+    (ATLAS, "fs_a2009s.txt (164 nodes)", mrtrix_ids((11100, 12100), 75, 42)),
+    (DESIKAN, "fs_default.txt (84 nodes)", mrtrix_ids((1000, 2000), 35, 4)),
 ]
 
 
-@pytest.mark.parametrize("n_rows", [164, 165])
+@pytest.mark.parametrize(("atlas", "order", "ids"), MRTRIX)
+@pytest.mark.parametrize("n_before", [0, 1])
 @pytest.mark.parametrize(
     ("suffix", "delimiter"),
     [(".csv", ","), (".csv", " "), (".tsv", "\t"), (".txt", " ")],
 )
-def test_mrtrix_before_and_since_3(tmp_path, n_rows, suffix, delimiter):
+def test_mrtrix_before_and_since_3(
+    tmp_path, atlas, order, ids, n_before, suffix, delimiter
+):
     """Upper triangle, perhaps a first row of unassigned streamlines, any delimiter."""
-    full, expected = formats.whole(ATLAS, MRTRIX)
-    full = np.pad(full, (n_rows - 164, 0), constant_values=3.0)
+    full, expected = formats.whole(atlas, ids)
+    full = np.pad(full, (n_before, 0), constant_values=3.0)
     head = "command_history: tck2connectome a.tck nodes.mif c.csv"
     path = tmp_path / f"c{suffix}"
     np.savetxt(path, np.triu(full), "%d", delimiter, header=head, comments="# ")
-    found = read_connectome(path, ATLAS)
+    found = read_connectome(path, atlas)
     np.testing.assert_array_equal(found.matrix, expected)
-    assert "MRtrix's fs_a2009s.txt (164 nodes)" in found.notes[0]
-    assert "Left-Cerebellum-Cortex, Left-Accumbens-area" in found.notes[1]
+    assert f"MRtrix's {order}" in found.notes[0]
+    out = {ATLAS: "Left-Accumbens-area", DESIKAN: "Right-Cerebellum-Cortex"}[atlas]
+    assert f"Left-Cerebellum-Cortex, {out}" in found.notes[1]
 
 
 @pytest.mark.parametrize("n_cerebellar", [34, 28])
