@@ -6,6 +6,8 @@ import torch
 
 from brainlsap.graph import normalized_laplacian
 
+KINDS = ["weighted", "binary", "disconnected", "ring"]
+
 
 def draw_graph(kind: str, n_rois: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
@@ -30,6 +32,7 @@ def laplacian() -> torch.Tensor:
 
 @pytest.fixture
 def laplacians() -> torch.Tensor:
-    W = np.stack([draw_graph("weighted", 7, seed) for seed in range(3)])
-    W[0, 2] = W[0, :, 2] = 0.0
+    """Five graphs, one of them with an isolated region."""
+    W = np.stack([draw_graph("weighted", 7, seed) for seed in range(5)])
+    W[1, 4] = W[1, :, 4] = 0.0
     return normalized_laplacian(W)

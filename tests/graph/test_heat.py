@@ -17,9 +17,8 @@ from brainlsap.graph import (
     largest_scale,
     normalized_laplacian,
 )
-from tests.graph.conftest import draw_graph
+from tests.graph.conftest import KINDS, draw_graph
 
-KINDS = ["weighted", "binary", "disconnected", "ring"]
 # unequal on purpose: equal scales hide a kernel that is transposed
 SCALE = torch.tensor([0.3, 1.0, 2.5, 0.7, 1.9], dtype=torch.float64)
 DEGREE = {"exact": None, "chebyshev": 24, "hermite": 44, "laguerre": 90}
@@ -63,29 +62,17 @@ def test_kernel_matches_eigendecomposition(kernel, n_rois, kind):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_scale_gradient(laplacian, kernel):
+    """Erratum 4: rows scaled forward and columns backward give its transpose."""
     scale = SCALE.clone().requires_grad_()
     assert torch.autograd.gradcheck(
         lambda s: heat_kernel(laplacian, s, kernel=kernel, degree=DEGREE[kernel]), scale
     )
 
 
-def test_gradient_by_columns_would_be_noticed(laplacian):
-    """Erratum 4: scaling rows forward and columns backward transposes the gradient."""
-    scale = SCALE.clone().requires_grad_()
-    probe = torch.arange(25, dtype=torch.float64).reshape(5, 5)
-    (heat_kernel(laplacian, scale, degree=20) * probe).sum().backward()
-    truth = SCALE.clone().requires_grad_()
-    (exact_heat_kernel(laplacian, truth) * probe).sum().backward()
-    assert_allclose(scale.grad, truth.grad, atol=1e-10)
-    columns = SCALE.clone().requires_grad_()
-    (exact_heat_kernel(laplacian, columns).T * probe).sum().backward()
-    assert (columns.grad - truth.grad).abs().max() > 0.1
-
-
 @pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
 def test_diffusion_gradients(laplacians, kernel):
     rng = torch.Generator().manual_seed(1)
-    X = torch.randn(3, 7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
+    X = torch.randn(5, 7, 2, generator=rng, dtype=torch.float64, requires_grad=True)
     scale = (draw_scale(7, 2.5) + 0.01).requires_grad_()
     given = {"kernel": kernel, "degree": DEGREE[kernel]}
     assert torch.autograd.gradcheck(

@@ -18,9 +18,8 @@ from brainlsap.graph import (
     normalized_laplacian,
 )
 from brainlsap.graph.laplacian import Spectrum, SpectrumCache
-from tests.graph.conftest import draw_graph
+from tests.graph.conftest import KINDS, draw_graph
 
-KINDS = ["weighted", "binary", "disconnected", "ring"]
 DENSE_AND_SPARSE = pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 
 
