@@ -3,7 +3,6 @@
 import json
 import pickle
 import struct
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -231,10 +230,8 @@ def test_an_atlas_travels_to_other_processes(atlas):
         *((f"schaefer{n}", f"schaefer_{n}") for n in (100, 200, 400)),
     ],
 )
-def test_labels_agree_with_the_source_vertex_by_vertex(name, source):
-    folder = Path(__file__).parents[2].parent / "shared/data/enigma_parcellations"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not here")
+def test_labels_agree_with_the_source_vertex_by_vertex(shared, name, source):
+    folder = shared / "enigma_parcellations"
     atlas = load_atlas(name)
     labels = np.loadtxt(folder / f"{source}_fsa5.csv", dtype=int)
     names = (folder / f"labels_ctx_{source}.csv").read_text().strip().split(",")

@@ -232,6 +232,7 @@ def test_real_table_of_1078_people(shared):
     cohort = load_cohort(folder, **options)
     assert (cohort.n_scans, cohort.n_rois, cohort.classes) == (1078, 160, ("0", "1"))
     assert (cohort.y == "0").sum() == 589
+    assert cohort.table["site"].nunique() == 23
     assert cohort.table.columns.tolist()[4:] == ["age", "site", "eTIV"]
     # two regions are absent, and the subcortex has no thickness
     assert (~cohort.measured).sum() == 2 + 12 * 1078

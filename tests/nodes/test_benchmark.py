@@ -1,7 +1,5 @@
 """Runs on nodes by name: rows, seeds, what was finished before, the command."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,12 +99,9 @@ def test_every_model_and_variant_has_settings(name):
         assert settings.initial_scale <= settings.max_scale
 
 
-def test_scores_on_cora_are_those_of_the_first_version():
+def test_scores_on_cora_are_those_of_the_first_version(shared):
     """Accuracy in percent after 12 epochs on the public split, seed 0."""
-    folder = Path(__file__).parents[3] / "shared" / "data"
-    if not (folder / "planetoid").is_dir():
-        pytest.skip("no data here")
-    cora, asked = load_nodes("cora", folder), {"n_seeds": 1, "n_epochs": 12}
+    cora, asked = load_nodes("cora", shared), {"n_seeds": 1, "n_epochs": 12}
     then = {"hidden_units": 64, "n_views": 2, "initial_scale": 4.0}
     heat = run_nodes(
         cora, ["lsap-c", "lsap-l"], variant="global", options=then, **asked

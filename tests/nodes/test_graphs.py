@@ -21,13 +21,9 @@ from brainlsap.nodes import (
 )
 from brainlsap.nodes.graphs import split_by_share
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 N_TRAIN, N_ALL, N_FEATURES, N_CLASSES = 4, 9, 5, 3
 # node 10 stands in no file, as 15 of Citeseer
 TEST = (11, 9, 12)
-needs_data = pytest.mark.skipif(
-    not (SHARED / "planetoid").is_dir(), reason="no data here"
-)
 
 
 def write_planetoid(folder, index=TEST, protocol=2, **changed):
@@ -200,17 +196,15 @@ def test_a_download_of_other_bytes_or_without_internet(tmp_path, monkeypatch, of
     assert not list(tmp_path.glob("ind.*"))
 
 
-@needs_data
-def test_checksums_are_those_of_the_files(tmp_path):
+def test_checksums_are_those_of_the_files(shared, tmp_path):
     pooch = pytest.importorskip("pooch")
     store = pooch.create(path=tmp_path, base_url="")
     store.load_registry(Path(module.__file__).with_name("planetoid_sha256.txt"))
     assert len(store.registry) == 24
     for name, wanted in store.registry.items():
-        assert f"sha256:{pooch.file_hash(SHARED / 'planetoid' / name)}" == wanted
+        assert f"sha256:{pooch.file_hash(shared / 'planetoid' / name)}" == wanted
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("name", "n_edges", "n_unlabelled"),
     [
@@ -221,8 +215,8 @@ def test_checksums_are_those_of_the_files(tmp_path):
         ("coauthor-cs", 81894, 0),
     ],
 )
-def test_the_papers_data_sets(name, n_edges, n_unlabelled):
-    graph = load_nodes(name, SHARED)  # counts are checked there
+def test_the_papers_data_sets(shared, name, n_edges, n_unlabelled):
+    graph = load_nodes(name, shared)  # counts are checked there
     assert graph.n_edges == n_edges
     assert (graph.labels < 0).sum() == n_unlabelled
     if graph.public_split is not None:
