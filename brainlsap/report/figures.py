@@ -67,9 +67,9 @@ class PaperFigure(Figure):
 
 
 def add_lines(axes: Axes, number: float) -> None:
-    """Make a figure taller by so many lines of text, if it is ours."""
+    """Make a figure of ours, but not one of several panels, taller by lines of text."""
     figure = axes.figure
-    if isinstance(figure, PaperFigure):
+    if isinstance(figure, PaperFigure) and len(figure.axes) == 1:
         figure.set_figheight(figure.get_figheight() + number * LINE * MM)
 
 

@@ -22,7 +22,7 @@ from brainlsap.report import tables as made
 from brainlsap.report.brain import plot_regions, plot_scales_at_quarters
 from brainlsap.report.brain_interactive import write_interactive
 from brainlsap.report.exports import relative_scales
-from brainlsap.report.figures import PAGE, own_axes
+from brainlsap.report.figures import MIDDLE, PAGE, own_axes
 
 ABOUT = ("title", "date", "versions")
 """What a report adds to the settings of an evaluation."""
@@ -93,7 +93,9 @@ def _class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
     model = evaluation.predictions["model"].iloc[0]
     draw = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
-    panels = own_axes(None, PAGE, 58, number=3)
+    # long names have no room side by side
+    is_long = max(map(len, evaluation.cohort.classes)) > 10
+    panels = own_axes(None, *((MIDDLE, 75) if is_long else (PAGE, 58)), number=3)
     for one, axes in zip(draw, panels, strict=True):
         try:
             one(evaluation, model, axes=axes)
@@ -107,7 +109,7 @@ def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     ranking, features = evaluation.ranking, evaluation.cohort.class_features
     n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
     number = 1 if features is None else 2
-    left, *right = own_axes(None, PAGE, 22 + 6 * n_rows, number)
+    left, *right = own_axes(None, PAGE, 22 + 8 * n_rows, number)
     plots.plot_scales(ranking, atlas, axes=left)
     for axes in right:
         plots.plot_directions(evaluation, ranking, atlas, axes=axes)

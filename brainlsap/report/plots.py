@@ -185,7 +185,14 @@ def plot_roc(
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
-    _legend(axes, "class, AUC")
+    # inside where the names are short, below the curves of a model that is any good
+    room = min(figures.cell_size(axes)) - 15
+    longest = max(map(len, axes.get_legend_handles_labels()[1]), default=0)
+    if 9 + LETTER * longest > 0.85 * room:
+        _legend(axes, "class, AUC")
+    else:
+        close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
+        axes.legend(title="class, AUC", loc="lower right", borderpad=0.1, **close)
     return axes
 
 
@@ -444,11 +451,13 @@ def _legend(axes: Axes, title: str = "") -> None:
     kinds = dict(zip(names, marks, strict=True))
     room = figures.cell_size(axes)[0]
     told = [textwrap.fill(name, max(8, int((room - 12) / LETTER))) for name in kinds]
-    per_line = max(1, int(room / (9 + LETTER * max(map(len, kinds), default=0))))
+    widest = 9 + LETTER * max(map(len, kinds), default=0)
+    per_line = 1 if title else max(1, int(room / widest))
     n_lines = -(-len(told) // per_line) + sum(one.count("\n") for one in told)
     figures.add_lines(axes, n_lines + bool(title) - 1)
     close: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
-    close |= {"loc": "lower right", "bbox_to_anchor": (1, 1), "title": title}
+    rise = 0.07 * bool(title and axes.get_title("left"))  # above the panel's letter
+    close |= {"loc": "lower right", "bbox_to_anchor": (1, 1 + rise), "title": title}
     axes.legend(kinds.values(), told, ncols=per_line, **close)
 
 

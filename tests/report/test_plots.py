@@ -15,6 +15,7 @@ from brainlsap import report
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError
+from brainlsap.report.page import report_figures
 from tests.report.conftest import check_letters
 
 FUNCTIONS = [getattr(report, name) for name in report.__all__]
@@ -176,3 +177,17 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
         check_letters(figure)
     with pytest.raises(ParameterError, match="width must be a number from 60 to 400"):
         draw(width="85")
+
+
+def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
+    example_evaluation,
+):
+    one = replace(example_evaluation, ranking=rank_regions(example_evaluation))
+    figures = report_figures(one, load_atlas("desikan82"))
+    tall = {
+        name: figures[name].get_figheight() * 25.4 for name in ("classes", "regions")
+    }
+    assert tall["classes"] < 60
+    assert tall["regions"] < 110  # ten regions
+    for name in tall:
+        check_letters(figures[name])
