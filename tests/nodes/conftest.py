@@ -1,10 +1,10 @@
 """One graph of three communities, drawn from a seed."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy import sparse
+
+from brainlsap.nodes import NodeGraph, NodeSplit
 
 
 @pytest.fixture(scope="session")
@@ -17,9 +17,6 @@ def graph():
     W[-1] = W[:, -1] = False  # one isolated node
     features = rng.random((n_nodes, 12)) < 0.15
     features[np.arange(n_nodes), labels] |= rng.random(n_nodes) < 0.5
-    return SimpleNamespace(
-        name="drawn",
-        adjacency=sparse.csr_array((W | W.T).astype(np.float32)),
-        features=sparse.csr_array(features.astype(np.float32)),
-        labels=labels,
-    )
+    matrices = (sparse.csr_array(one.astype(np.float32)) for one in (W | W.T, features))
+    parts = np.digitize(np.arange(n_nodes), [15, 30])
+    return NodeGraph("drawn", *matrices, labels, NodeSplit(*(parts == np.c_[:3])))

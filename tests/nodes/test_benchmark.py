@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 from brainlsap.cli import main
 from brainlsap.exceptions import ParameterError
@@ -11,37 +10,21 @@ from brainlsap.nodes import (
     NODE_MODELS,
     LSAPNodeClassifier,
     NodeGraph,
-    NodeSplit,
     load_nodes,
     run_nodes,
     summarize_nodes,
 )
 from brainlsap.nodes.settings import NODE_DATASETS, VARIANTS
 
-N_NODES = 30
 KERNELS = {"lsap-c": "chebyshev", "lsap-h": "hermite", "lsap-l": "laguerre"}
 
 
-@pytest.fixture
-def graph():
-    labels = np.arange(N_NODES) // 10
-    W = (labels[:, None] == labels).astype(np.float32) - np.eye(N_NODES)
-    place = np.arange(N_NODES) % 10
-    return NodeGraph(
-        "blocks",
-        sparse.csr_array(W, dtype=np.float32),
-        sparse.csr_array(np.eye(N_NODES, dtype=np.float32)),
-        labels,
-        public_split=NodeSplit(place < 2, (place > 1) & (place < 5), place > 4),
-    )
-
-
 def test_a_row_for_each_model_and_seed(graph, capsys):
-    runs = run_nodes(graph, ["lsap-c", "mlp"], n_seeds=2, n_epochs=8, verbose=True)
+    runs = run_nodes(graph, ["lsap-c", "mlp"], n_seeds=2, n_epochs=20, verbose=True)
     assert runs["model"].tolist() == ["LSAP-C", "LSAP-C", "MLP", "MLP"]
     assert runs["seed"].tolist() == [0, 1, 0, 1]
     assert runs["variant"].tolist() == ["consistency", "consistency", "", ""]
-    assert runs.loc[0, "test"] > 90
+    assert runs.loc[0, "test"] > 50  # chance is a third
     assert "LSAP-C seed 1: validation" in capsys.readouterr().out
     runs["test"] = [80.0, 82.0, 70.0, 74.0]
     row = summarize_nodes(runs).iloc[1]
@@ -73,7 +56,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     assert fits == [1, 2]
     same = [name for name in whole if name != "seconds"]
     pd.testing.assert_frame_equal(again[same], whole[same], check_dtype=False)
-    assert pd.read_csv(out, sep=sep)["test"].tolist() == again["test"].tolist()
+    np.testing.assert_allclose(pd.read_csv(out, sep=sep)["test"], again["test"], 1e-6)
     # nothing of other data or settings is taken for it: it gives way, other splits
     # and options stand beside it
     other = NodeGraph(**{**vars(graph), "labels": graph.labels[::-1].copy()})
@@ -119,8 +102,8 @@ def test_the_command_prints_scores_and_keeps_finished_seeds(
         for part in ("data", "indices", "indptr", "shape"):
             arrays[f"{prefix}_{part}"] = getattr(matrix, part)
     np.savez(tmp_path / "amazon_electronics_photo.npz", **arrays)
-    counts = {"counts": [N_NODES, 135, 3, N_NODES]}
-    photo = {**NODE_DATASETS["amazon-photo"], **counts}
+    counts = [graph.n_nodes, graph.n_edges, 3, graph.features.shape[1]]
+    photo = NODE_DATASETS["amazon-photo"] | {"counts": counts}
     monkeypatch.setitem(NODE_DATASETS, "amazon-photo", photo)
     out = tmp_path / "runs.csv"
     more = ["--data", str(tmp_path), "--split", "60-20-20", "--epochs", "5"]
@@ -128,7 +111,7 @@ def test_the_command_prints_scores_and_keeps_finished_seeds(
     for seeds in ("1", "2"):
         assert main(["nodes", "photo", "--seeds", seeds, *more]) == 0
     printed = capsys.readouterr().out
-    assert "amazon-photo: 30 nodes, 135 edges, 3 classes" in printed
+    assert f"amazon-photo: 60 nodes, {graph.n_edges} edges, 3 classes" in printed
     assert printed.count("LSAP-C seed 0: validation") == 1
     assert sorted(pd.read_csv(out)["seed"]) == [0, 0, 1, 1]
     assert main(["nodes", "pubmed", "--data", str(tmp_path)]) == 2
