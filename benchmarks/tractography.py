@@ -44,6 +44,18 @@ SETTINGS = {
         *("reverse_search", 0.0, "count"),
         ["-assignment_reverse_search", "0"],
     ),
+    "reverse search 7 mm": (
+        *("reverse_search", 7.0, "count"),
+        ["-assignment_reverse_search", "7"],
+    ),
+    "radial 2 mm, inverse length": (
+        *("radial", 2.0, "inverse_length"),
+        ["-assignment_radial_search", "2", "-scale_invlength"],
+    ),
+    "end voxels, inverse node volume": (
+        *("end_voxels", 0.0, "inverse_node_volume"),
+        ["-assignment_end_voxels", "-scale_invnodevol"],
+    ),
 }
 OURS = """
 import sys, time

@@ -6,15 +6,9 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import spin_test
-from brainlsap.evaluation.spin import sphere_points
 from brainlsap.exceptions import ParameterError
 
 ATLAS = load_atlas("desikan82")
-
-
-def test_spheres_are_round():
-    points = sphere_points("L")
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
 
 
 def test_a_smooth_map_is_like_itself_and_not_like_a_tilted_one():
