@@ -137,28 +137,15 @@ def test_regions_come_by_name_and_others_are_counted(tmp_path, tiny):
     assert near.n_unassigned == 1
 
 
-@pytest.fixture(scope="module")
-def whole_brain(shared, tmp_path_factory):
-    """Return the real tractogram as `.tck`, and its 164 nodes."""
-    folder = tmp_path_factory.mktemp("brain")
-    lines = nibabel.streamlines.load(shared / "tract_mni_destrieux/stroke.trk.gz")
-    made = Tractogram(lines.streamlines, affine_to_rasmm=np.eye(4))
-    nibabel.streamlines.save(made, str(folder / "stroke.tck"))
-    return folder / "stroke.tck", shared / "tract_mni_destrieux/nodes164.nii.gz"
-
-
-def test_committed_matrices_of_mrtrix_are_met(whole_brain, shared):
-    atlas = load_atlas("destrieux160")
-    expected = shared / "tract_mni_destrieux/expected"
-    ends = build_connectome(*whole_brain, atlas, "end_voxels")
+def test_committed_matrices_of_mrtrix_are_met(shared):
+    atlas, folder = load_atlas("destrieux160"), shared / "tract_mni_destrieux"
+    lines, expected = folder / "stroke.trk.gz", folder / "expected"
+    ends = build_connectome(lines, folder / "nodes164.nii.gz", atlas, "end_voxels")
     known = read_connectome(expected / "count_endvoxels.csv", atlas).matrix
     np.testing.assert_array_equal(ends.matrix, known)
-    # the nodes are also made from FreeSurfer's own labels, and .trk.gz is the same
-    radial = build_connectome(
-        shared / "tract_mni_destrieux/stroke.trk.gz",
-        shared / "fs_cvs_avg35_inMNI152/aparc.a2009s+aseg.mgz",
-        atlas,
-    )
+    # the nodes are also made from FreeSurfer's own labels
+    labels = shared / "fs_cvs_avg35_inMNI152/aparc.a2009s+aseg.mgz"
+    radial = build_connectome(lines, labels, atlas)
     known = read_connectome(expected / "count_radial4_sym_zerodiag.csv", atlas).matrix
     np.fill_diagonal(radial.matrix, 0)
     np.testing.assert_array_equal(radial.matrix, known)
