@@ -55,11 +55,11 @@ def draw_lines(image, n, seed=1, grid=None):
     return lines
 
 
-def save(folder, image, lines, name="tracks.tck"):
+def save(folder, image, lines):
     nibabel.save(image, folder / "nodes.nii.gz")
     made = Tractogram(lines, affine_to_rasmm=np.eye(4))
-    nibabel.streamlines.save(made, str(folder / name))
-    return folder / name, folder / "nodes.nii.gz"
+    nibabel.streamlines.save(made, str(folder / "tracks.tck"))
+    return folder / "tracks.tck", folder / "nodes.nii.gz"
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
