@@ -40,8 +40,8 @@ class StreamlineBlock(NamedTuple):
         return np.where(self.stops - self.starts > 1, sums, 0.0)
 
 
-def read_streamlines(path: str | Path, block: int = 0) -> Iterator[StreamlineBlock]:
-    """Read the streamlines of a file, about `block` points at once (0: `BLOCK`).
+def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
+    """Read the streamlines of a file, about `BLOCK` points at once.
 
     Raises FileFormatError where it is no such file, or is cut short or changed.
     """
@@ -51,7 +51,7 @@ def read_streamlines(path: str | Path, block: int = 0) -> Iterator[StreamlineBlo
             f"{path}: expected {', '.join(FORMATS)} files, got {Path(path).suffix}."
         )
     with reading(path, "a tractogram"):
-        for points, starts, stops in FORMATS[name](Path(path), block or BLOCK):
+        for points, starts, stops in FORMATS[name](Path(path)):
             if np.count_nonzero(np.isfinite(points)) != 3 * (stops - starts).sum():
                 raise ValueError("a point has coordinates that are no numbers")
             yield StreamlineBlock(np.asarray(points), starts, stops)
@@ -62,11 +62,11 @@ def _check_count(said: int, found: int) -> None:
         raise ValueError(f"the header says {said} streamlines, found {found}")
 
 
-def _cut(offsets: np.ndarray, block: int) -> Iterator[np.ndarray]:
-    """Yield where streamlines begin, and the last ends, of about `block` at a time."""
+def _cut(offsets: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield where streamlines begin, and the last ends, of about `BLOCK` at a time."""
     first = 0
     while first < len(offsets) - 1:
-        behind = np.searchsorted(offsets, offsets[first] + block, side="right")
+        behind = np.searchsorted(offsets, offsets[first] + BLOCK, side="right")
         last = max(int(behind) - 1, first + 1)
         yield offsets[first : last + 1]
         first = last
@@ -84,7 +84,7 @@ def _open_header(path: Path) -> dict[str, Any]:
 Parts = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _read_tck(path: Path, block: int) -> Parts:
+def _read_tck(path: Path) -> Parts:
     """Read points in rows; NaN ends a streamline, infinity the file."""
     header = _open_header(path)
     kind = np.dtype(header["_dtype"]).newbyteorder(header["endianness"])
@@ -99,12 +99,12 @@ def _read_tck(path: Path, block: int) -> Parts:
     if marks[n_lines] != offsets[-1]:
         raise ValueError("the last streamline has no end")
     _check_count(int(header.get("count") or 0), n_lines)
-    for cut in _cut(offsets, block):
+    for cut in _cut(offsets):
         here = cut - cut[0]
         yield points[cut[0] : cut[-1]], here[:-1], here[1:] - 1
 
 
-def _read_trk(path: Path, block: int) -> Parts:
+def _read_trk(path: Path) -> Parts:
     """Read points as nibabel moves them from the image's corner to RAS."""
     import nibabel
 
@@ -112,12 +112,12 @@ def _read_trk(path: Path, block: int) -> Parts:
     lines = nibabel.streamlines.load(path).streamlines
     _check_count(said, len(lines))
     points, offsets = lines.get_data(), np.cumsum([0, *map(len, lines)])
-    for cut in _cut(offsets, block):
+    for cut in _cut(offsets):
         here = cut - cut[0]
         yield points[cut[0] : cut[-1]], here[:-1], here[1:]
 
 
-def _read_trx(path: Path, block: int) -> Parts:
+def _read_trx(path: Path) -> Parts:
     """Read arrays in a zip archive: points, and the first of every streamline."""
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
@@ -136,7 +136,7 @@ def _read_trx(path: Path, block: int) -> Parts:
         if size != 3 * kind.itemsize * n_points:
             raise ValueError(f"{n_points} points expected, {size} bytes found")
         with archive.open(name) as stream:
-            for cut in _cut(offsets, block):
+            for cut in _cut(offsets):
                 here = cut - cut[0]
                 data = stream.read(3 * kind.itemsize * int(here[-1]))
                 points = np.frombuffer(data, dtype=kind).reshape(-1, 3)
@@ -153,7 +153,7 @@ def _find_array(archive: zipfile.ZipFile, what: str) -> tuple[str, np.dtype[Any]
     raise ValueError(f"no {what} in the archive")
 
 
-FORMATS: dict[str, Callable[[Path, int], Parts]] = {
+FORMATS: dict[str, Callable[[Path], Parts]] = {
     ".tck": _read_tck,
     ".trk": _read_trk,
     ".trk.gz": _read_trk,

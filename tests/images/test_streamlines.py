@@ -80,21 +80,21 @@ WRITERS = {
 }
 
 
-def lines_of(path, block=20):
-    blocks = list(read_streamlines(path, block))
+def lines_of(path):
     return [
         one.points[a:b]
-        for one in blocks
+        for one in read_streamlines(path)
         for a, b in zip(one.starts, one.stops, strict=True)
     ]
 
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("block", [1, 20, 10_000])
-def test_every_format_gives_the_streamlines(tmp_path, name, block):
+def test_every_format_gives_the_streamlines(tmp_path, monkeypatch, name, block):
+    monkeypatch.setattr("brainlsap.images.streamlines.BLOCK", block)
     lines = draw()
     (tmp_path / name).write_bytes(WRITERS[name](lines))
-    found = lines_of(tmp_path / name, block)
+    found = lines_of(tmp_path / name)
     # nibabel leaves out a streamline without points
     wanted = [x for x in lines if len(x)] if ".trk" in name else lines
     assert list(map(len, found)) == list(map(len, wanted))
@@ -168,7 +168,7 @@ REAL = ["standard.tck", "standard.trk", "standard.LPS.trk", "complex.trk"]
 def test_real_files_are_read_as_nibabel_reads_them(shared, name):
     path = shared / "tract_formats" / name
     peer = nibabel.streamlines.load(path).streamlines
-    found = lines_of(path, 500)
+    found = lines_of(path)
     assert len(found) == len(peer)
     np.testing.assert_allclose(np.concatenate(found), peer.get_data(), atol=1e-4)
 
