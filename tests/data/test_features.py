@@ -7,8 +7,8 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import load_cohort, read_feature
 from brainlsap.data.measures import finish, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError
-from brainlsap.simulation.study_folder import aparc_text, aseg_text
 from tests.data.conftest import NAMES, refused
+from tests.data.feature_formats import write_stats
 
 PEOPLE = ("sub-01", "sub-02", "sub-03")
 PARTICIPANTS = "participant_id\tdiagnosis\nsub-01\tCN\nsub-02\tAD\nsub-03\tCN\n"
@@ -16,21 +16,12 @@ CORTEX = NAMES[:6]
 DESIKAN = load_atlas("desikan82")
 
 
-def texts(value):
-    """Return the stats of one subject in which every thickness is `value`."""
-    values = {"thickness": np.full(82, value), "volume": np.full(82, 1e3 * value)}
-    return {
-        "lh.aparc.stats": aparc_text(DESIKAN, "L", "x", values),
-        "rh.aparc.stats": aparc_text(DESIKAN, "R", "x", values),
-        "aseg.stats": aseg_text(DESIKAN, "x", values["volume"]),
-    }
-
-
 @pytest.fixture
-def subject(write):
+def subject(tmp_path):
+    """Return a function that writes a subject whose every thickness is one value."""
+
     def make(name, value, where="derivatives/freesurfer"):
-        for file, text in texts(value).items():
-            write(f"{where}/{name}/stats/{file}", text)
+        write_stats(tmp_path / where / name, DESIKAN, np.full(82, value))
 
     return make
 

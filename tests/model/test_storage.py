@@ -19,6 +19,7 @@ from brainlsap.model import (
     save_model,
 )
 from brainlsap.model.storage import FORMAT_VERSION, HEADER, _digest
+from tests.model.conftest import draw_scans
 
 REGIONS = tuple(f"region {k}" for k in range(7))
 FEATURES = ("thickness", "volume")
@@ -26,21 +27,12 @@ ORIGIN = ModelOrigin(REGIONS, FEATURES)
 SHORT = {"n_epochs": 4, "n_starts": 2}
 
 
-def draw():
-    rng = np.random.default_rng(0)
-    half = rng.gamma(1.0, 40.0, (26, 7, 7))
-    W = half + half.transpose(0, 2, 1)
-    X = np.concatenate([W, rng.normal(size=(26, 7, 2))], axis=2).astype(np.float32)
-    X[:, 5, 7:] = np.nan
-    return X, np.array(["CN", "LMCI", "AD"], dtype=object)[np.arange(26) % 3]
-
-
 @pytest.fixture(scope="module")
 def fitted():
-    X, y = draw()
+    scans = draw_scans(classes=("CN", "LMCI", "AD"))
     options = {"readout_units": 5}
     model = LSAPClassifier(n_layers=2, initial_scale=1.0, options=options, **SHORT)
-    return model.fit(X, y, groups=np.arange(26)), X
+    return model.fit(scans.X, scans.y, groups=scans.people), scans.X
 
 
 @pytest.fixture
@@ -87,10 +79,10 @@ def test_everything_learned_comes_back_in_a_fresh_process(fitted, stored, tmp_pa
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*did not learn")
-def test_every_kind_of_model_is_stored(model, tmp_path):
-    X, _ = draw()
-    for y in (np.arange(26) % 3, np.array(["x", "yy"])[np.arange(26) % 2]):
-        model.fit(X, y, groups=np.arange(26))
+def test_every_kind_of_model_is_stored(model, scans, tmp_path):
+    X, people = scans.X, scans.people
+    for y in (people % 3, np.array(["x", "yy"])[people % 2]):
+        model.fit(X, y, groups=people)
         loaded = load_model(save_model(model, tmp_path / "m", ORIGIN))
         assert type(loaded) is type(model)
         assert loaded.classes_.dtype == model.classes_.dtype

@@ -77,14 +77,6 @@ def test_tables_of_people_and_sessions(cohort, folder):
     assert "nobody's brain" in (folder / "README").read_text()
 
 
-def test_a_folder_that_holds_something_is_left_alone(cohort, tmp_path):
-    mine = tmp_path / "mine.txt"
-    mine.write_text("precious")
-    with pytest.raises(ParameterError, match="must be new or empty"):
-        write_study_folder(cohort, tmp_path)
-    assert list(tmp_path.iterdir()) == [mine]
-
-
 def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
     with pytest.raises(ParameterError, match="cohort must be simulated"):
         write_study_folder(replace(cohort, truth=None), tmp_path / "out")
