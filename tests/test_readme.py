@@ -69,6 +69,6 @@ def test_commands_shown_can_be_parsed(text):
     shell = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     lines = shell.replace("\\\n", " ").splitlines()
     shown = [line for line in lines if line.startswith("brainlsap ")]
-    assert len(shown) == 7
+    assert len(shown) == 9
     for line in shown:
         build_parser().parse_args(line.partition("#")[0].split()[1:])

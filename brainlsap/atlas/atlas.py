@@ -522,8 +522,8 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
         `hemisphere` (L, R, or M for the midline); further columns are those of
         :class:`Atlas` and are filled where absent. Beside it, `lh.annot`, `rh.annot`
         (fsaverage5) and `meshes/<name>.surf.gii` are used for drawing, and
-        `atlas.json` for what tools call the atlas. An `Atlas` is returned as it is;
-        of names alone :meth:`Atlas.from_names` makes one.
+        `atlas.json` for what tools call the atlas. An `Atlas` is returned as it is, of
+        a cohort its own; of names alone :meth:`Atlas.from_names` makes one.
 
     Returns
     -------
@@ -542,6 +542,7 @@ def load_atlas(name: str | Path | Atlas | Sequence[str]) -> Atlas:
     >>> load_atlas("desikan82")
     Atlas('desikan82', 82 regions)
     """
+    name = getattr(name, "atlas", name)
     if isinstance(name, Atlas):
         return name
     if not isinstance(name, str | Path | None):

@@ -196,7 +196,8 @@ class Cohort:
         given |= {} if groups is None else {"groups": groups}
         n_scans = len(W if W.ndim == 3 else np.atleast_2d(X))
         n_rois = len(atlas)
-        per_region = X.shape[2:] if "features" in tables else ()
+        is_last = X.shape[:2] == (n_scans, n_rois) or X.shape[-1:] != (n_rois,)
+        per_region = X.shape[2:] if "features" in tables and is_last else ()
         wanted = dict.fromkeys(tables, (n_scans, n_rois, *per_region))
         wanted["connectomes"] = (n_scans, n_rois, n_rois)[-W.ndim :]
         for name, one in {"connectomes": W, **given}.items():
@@ -211,7 +212,7 @@ class Cohort:
             hint = "Give every scan in everything."
             if X.shape[1:] == (n_rois, n_rois) != W.shape[-2:]:
                 hint = "Connectomes come first, features behind: are they exchanged?"
-            elif shape[1:] == (n_scans, n_rois):
+            elif len(shape) == 3 and shape[2] == n_rois:
                 hint = "Several features are the last axis, or {name: its array}."
             elif shape[1:] != expected[1:]:
                 hint = "Name other regions by atlas=."

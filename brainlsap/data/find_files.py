@@ -219,6 +219,8 @@ class StudyFiles:
         self._visits = {name.key[1].lower(): name.key[1] for name in names if name[1]}
         # other numbers are of other visits
         shapes = {re.sub(r"\d+", r"\\d+", re.escape(one)) for one in self._visits}
+        # 1 in the table may be V1 or visit1 in names
+        shapes |= {r"(?:visit|v)0*\d+"} if r"\d+" in shapes else set()
         visits = "|".join(sorted(shapes)) or "(?!)"
         joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         self._joined = re.compile(f"{joint}({visits})", re.IGNORECASE)
@@ -279,7 +281,8 @@ class StudyFiles:
         if visit or said in self._people or not joined:
             return said, visit
         known = self._people.get(ZEROS.sub("", joined[1].lower()))
-        spelt = self._visits.get(joined[2].lower(), joined[2])
+        number = re.sub(r"^\D+0*", "", joined[2])
+        spelt = self._visits.get(joined[2].lower(), self._visits.get(number, joined[2]))
         return (known[0], spelt) if known else (said, "")
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:

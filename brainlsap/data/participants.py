@@ -172,14 +172,15 @@ def list_scans(  # noqa: C901 (one question after the other)
             )
         label = same[0]
     rows: list[tuple[Scan, str, str, Facts, str]] = []
-    n_unscanned = n_without_baseline = n_differ = 0
+    n_without_baseline, n_differ, unscanned = 0, 0, list[str]()
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
         listed = {visit: name.session for visit, (name, _) in visits.items() if visit}
         scanned: Mapping[str, str] = files.sessions.get(person, {})
         if not scanned and (person, "") not in files.files:
             scanned = sources.sessions.get(person, {})
-        n_unscanned += len(listed.keys() - scanned.keys()) if scanned else 0
+        absent = [listed[one] for one in listed if scanned and one not in scanned]
+        unscanned += [f"{written}_{session}" for session in absent]
         sessions = scanned or listed or {"": ""}
         chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))
         if which == "baseline":
@@ -208,7 +209,8 @@ def list_scans(  # noqa: C901 (one question after the other)
             rows.append((scan, written, sessions[visit], said, hint))
     other = f"scans have another {label} in {source} than in sub-*_sessions.tsv: that "
     noted = {
-        "listed visits have no folder ses-...: left out": n_unscanned,
+        f"listed visits have no file or folder of their own: left out "
+        f"({', '.join(unscanned[:3])}{' ...' * (len(unscanned) > 3)})": len(unscanned),
         "people without a scan at baseline: left out": n_without_baseline,
         f"{other}of the visit, in sub-*_sessions.tsv, was taken": n_differ,
     }

@@ -63,6 +63,7 @@ VISIT = re.compile(
 # Part of a value's variance that classes explain; more is no biology.
 EXPLAINED = 0.99
 FEWEST_SCANS = 5
+COPIED = "Look for the files of the other visit, or drop one."
 # Part of people whose visits may have another sex, by mistake.
 MOST_DIFFER = 0.1
 # Nearly identical: squared difference, as a part of that of two strangers.
@@ -179,8 +180,13 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, 
     names = cohort.table["scan"].to_numpy(dtype=object)
     for kind, values in _arrays(cohort).items():
         pairs = _near_pairs(values, edges=kind == "connectomes")
-        people = cohort.groups[pairs]
-        pairs = pairs[people[:, 0] != people[:, 1]]
+        is_own = np.equal(*cohort.groups[pairs].T)
+        for i, j in pairs[is_own]:
+            if np.array_equal(values[i], values[j], equal_nan=True):
+                copied = f"identical {kind} of two visits of a participant"
+                scans = f"{names[i]}, {names[j]}"
+                yield _found("duplicate scans", copied, scans, "warning", COPIED)
+        pairs = pairs[~is_own]
         for i, j in pairs[:MOST_PAIRS]:
             same = np.array_equal(values[i], values[j], equal_nan=True)
             apart = bool((side[:, i] * side[:, j] == 2).any())

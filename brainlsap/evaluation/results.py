@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation.metrics import SCORES, Predictions, weighted_scores
 from brainlsap.exceptions import FileFormatError
@@ -108,6 +110,20 @@ class CohortSummary:
     def n_participants(self) -> int:
         """Number of people."""
         return int(self.table["participant"].nunique())
+
+    @property
+    def atlas(self) -> Atlas | None:
+        """The atlas, one of one's own by its path or regions; None if neither is."""
+        asked = self.provenance.get("asked") or {}
+        for name in (self.atlas_name, str(asked.get("atlas"))):
+            with suppress(ValueError):  # not known, or not to be read
+                atlas = load_atlas(name)
+                if set(self.region_names) <= set(atlas.names):
+                    return atlas
+        if self.regions is None:
+            return None
+        # saved, a lobe that is not known is missing
+        return Atlas(self.atlas_name, self.regions.fillna({"lobe": MISSING}))
 
     def class_counts(self) -> pd.DataFrame:
         """Return class, participants and scans, one row per class."""

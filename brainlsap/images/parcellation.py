@@ -138,8 +138,8 @@ def _name_labels(
     raise FileFormatError(
         f"{path}: the labels are not known for {atlas.name}: found "
         f"{listed(map(str, others or numbers), 8)}. Expected the atlas' own numbers, "
-        "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or 1 to "
-        f"{len(atlas)} in the order of the atlas.{hint} Name them by labels=, a table "
+        "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
+        f"on disk) 1 to {len(atlas)} in its order.{hint} Name them by labels=, a table "
         f"of numbers and names, or by one beside the image ({beside.name})."
     )
 

@@ -32,7 +32,7 @@ from brainlsap.report import figures
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
 from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
 from brainlsap.report.plots import QUARTERS, name_rows, scales_in_training
-from brainlsap.report.tables import find_atlas, shortened
+from brainlsap.report.tables import shortened
 
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
@@ -288,7 +288,7 @@ def plot_scales_at_quarters(
     table = scales_in_training(evaluation, model)
     maps = table.rename(columns=lambda share: QUARTERS.get(share, f"{share:.0%}"))
     options = {"colorbar_label": "relative heat scale", **options}
-    atlas = atlas or find_atlas(evaluation) or evaluation.cohort.atlas_name
+    atlas = atlas or evaluation.cohort.atlas or evaluation.cohort.atlas_name
     return plot_regions(maps, atlas, **options)
 
 

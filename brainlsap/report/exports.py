@@ -15,7 +15,6 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import region_maps
 from brainlsap.report.report import check_folder
-from brainlsap.report.tables import find_atlas
 
 # What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
 _ENIGMA = (
@@ -73,7 +72,7 @@ def export_maps(
         If the parcellation cannot be read.
     """
     if isinstance(maps, Evaluation):
-        atlas = atlas or find_atlas(maps) or maps.cohort.atlas_name
+        atlas = atlas or maps.cohort.atlas or maps.cohort.atlas_name
         maps = relative_scales(maps)
     folder, atlas = check_folder(folder), load_atlas(atlas or "destrieux160")
     values = region_maps(maps, atlas).rename(columns={"": "value"})
@@ -83,13 +82,13 @@ def export_maps(
             "maps must have names that differ in their letters and digits and are none "
             f"of {', '.join(regions)}; got {', '.join(map(repr, values))}."
         )
-    write_tsv(regions.join(values, on="name"), folder / "regions.tsv")
     images = _surfaces(values, atlas) if atlas.has_surfaces else {}
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = own if own.is_file() else None
     if parcellation is not None:
         images |= _volumes(values, atlas, Path(parcellation))
+    write_tsv(regions.join(values, on="name"), folder / "regions.tsv")
     for name, image in images.items():
         with replace_when_whole(folder / name) as partial:
             image.to_filename(partial)

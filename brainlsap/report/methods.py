@@ -16,8 +16,8 @@ from brainlsap.evaluation.leakage import count
 from brainlsap.report import tables
 from brainlsap.report.tables import listed, p_text, reported, spread_text
 
-N_NAMED = 3
-"""So many regions are named in the headline."""
+N_NAMED, N_FIRST = 3, 10
+"""So many regions are named in the headline, and are the smallest of a network."""
 
 LATE = 0.2
 """A best epoch in this last share of the epochs: more epochs may help."""
@@ -163,6 +163,27 @@ def chosen_text(evaluation: Evaluation) -> str:
             folds = [f"{one} in {count(n, 'fold')}" for one, n in chosen.items()]
             told.append(f"{name} chose {listed(folds)}.")
     return " ".join(told)
+
+
+def training_text(evaluation: Evaluation) -> str:
+    """Say how far training moved the scales of networks, and where they began."""
+    begun, told = evaluation.scales.query("share == 0"), []
+    for name, scales in begun.groupby("model", sort=False):
+        ranked = ranks.rank_regions(evaluation, str(name))
+        first = ranked.nsmallest(N_FIRST, "rank")["moved"]
+        n_values = scales.groupby(["repeat", "fold"])["scale"].nunique()
+        told.append(
+            f"{ranked['moved'].mean():.0%} of {name} ({first.mean():.0%} of its "
+            f"{len(first)} smallest), which began at one value for all regions in "
+            f"{(n_values == 1).sum()} of {count(len(n_values), 'fold')}"
+        )
+    return bool(told) * (
+        "Heat scales that training moved by more than 5% of their start: "
+        f"{'; '.join(told)}. Where all began at one value, the map is what training "
+        "did; elsewhere scales began as the most probable ones of a ridge in the same "
+        "fold (not means over draws, which the map of the ridge itself has), and the "
+        "map is the more that of the start, the fewer were moved."
+    )
 
 
 def networks_kept(evaluation: Evaluation, when: str) -> str:

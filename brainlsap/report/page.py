@@ -150,6 +150,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         title=clean(evaluation.settings["title"]),
         headline=[clean(one) for one in texts.headline(evaluation, atlas)],
         features=made.feature_text(evaluation.cohort.feature_names),
+        training=texts.training_text(evaluation),
         drawn=made.feature_text(evaluation.cohort.feature_names[:1]),
         notes=[clean(one) for one in evaluation.cohort.notes],
         tables=tables,

@@ -22,7 +22,7 @@ from brainlsap.data import write_tsv
 from brainlsap.evaluation import SCORES, Evaluation, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import fill_folder, lock_folder, replace_when_whole
-from brainlsap.report.tables import audit_table, feature_text, find_atlas, table_text
+from brainlsap.report.tables import audit_table, feature_text, table_text
 
 SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
 FOLDS = "folds"
@@ -74,7 +74,7 @@ def write_report(
 
     folder = check_results_folder(folder)
     evaluation = _completed(evaluation, title, quality)
-    atlas = find_atlas(evaluation) if atlas is None else atlas
+    atlas = evaluation.cohort.atlas if atlas is None else atlas
     if atlas is None and evaluation.ranking is not None:
         told = f"regions of atlas {evaluation.cohort.atlas_name} are not known"
         warnings.warn(f"{told}: no brain is drawn; pass atlas=", stacklevel=2)
@@ -237,7 +237,7 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     from brainlsap.report.page import report_tables
 
     folder, evaluation, written = check_folder(folder), _completed(evaluation), []
-    tables = report_tables(evaluation, find_atlas(evaluation))
+    tables = report_tables(evaluation, evaluation.cohort.atlas)
     for (name, frame), style in product(tables.items(), ("latex", "markdown")):
         written.append(folder / f"{name}.{'tex' if style == 'latex' else 'md'}")
         with replace_when_whole(written[-1]) as partial:
@@ -269,7 +269,7 @@ def write_figures(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     from brainlsap.report.page import report_figures
 
     folder, evaluation, written = check_folder(folder), _completed(evaluation), []
-    for name, figure in report_figures(evaluation, find_atlas(evaluation)).items():
+    for name, figure in report_figures(evaluation, evaluation.cohort.atlas).items():
         written.append(folder / f"{name}.pdf")
         with replace_when_whole(written[-1]) as partial:
             figure.savefig(partial)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from shutil import get_terminal_size
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.leakage import count
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
@@ -50,6 +50,18 @@ def listed(names: Iterable[Any]) -> str:
 def feature_text(names: Iterable[str]) -> str:
     """Return what text calls the features of a cohort."""
     return listed(FEATURES.get(name, name) for name in names)
+
+
+def measured_text(cohort: Any) -> str:
+    """Say in how many regions each feature was measured."""
+    known = cohort.class_features
+    counts = dict.fromkeys(cohort.feature_names, cohort.measured.sum())
+    if known is not None:
+        counts = known.dropna(subset="mean").groupby("feature")["region"].nunique()
+    each = (
+        f"{FEATURES.get(one, one)} in {counts[one]}" for one in cohort.feature_names
+    )
+    return f"{listed(each)} of {count(len(cohort.region_names), 'region')}"
 
 
 def p_text(p: float) -> str:
@@ -360,21 +372,6 @@ def _age_text(ages: pd.Series) -> str:
 def _counts_text(values: pd.Series) -> str:
     counts = values.value_counts().sort_index().items()
     return ", ".join(f"{value} {n}" for value, n in counts) or "n/a"
-
-
-def find_atlas(evaluation: Evaluation) -> Atlas | None:
-    """Return the atlas of an evaluation, one of one's own by its path or regions."""
-    cohort = evaluation.cohort
-    asked = cohort.provenance.get("asked") or {}
-    for name in (cohort.atlas_name, str(asked.get("atlas"))):
-        with suppress(ValueError):  # not known, or not to be read
-            atlas = load_atlas(name)
-            if set(cohort.region_names) <= set(atlas.names):
-                return atlas
-    if cohort.regions is None:
-        return None
-    # saved, a lobe that is not known is missing
-    return Atlas(cohort.atlas_name, cohort.regions.fillna({"lobe": "n/a"}))
 
 
 def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:

@@ -228,6 +228,14 @@ def test_visits_of_the_table_take_joined_names_apart(write, tmp_path):
     assert files.longer == {"P3_T1w": "P3", "P1_V1_old": "P1"}
 
 
+def test_numbered_visits_may_be_named_v1(write, tmp_path):
+    for name in ("P1_V1", "P1_visit2", "P1_3"):
+        write(f"freesurfer/{name}/stats/aseg.stats", "")
+    visits = [ScanName("P1", str(number)) for number in (1, 2, 3)]
+    files = StudyFiles(tmp_path, visits, subjects_dir=tmp_path / "freesurfer")
+    assert sorted(files.subjects["P1"]) == ["1", "2", "3"]
+
+
 def check(cohort, matrix):
     assert cohort.n_scans == 5
     numbers = np.arange(1, 6)

@@ -85,7 +85,7 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     assert cohort.table["age"].tolist()[:2] == [70, 71]
     assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
-    assert "1 listed visits have no folder ses-...: left out" in cohort.notes
+    assert "1 listed visits have no file" in "\n".join(cohort.notes)
 
 
 @pytest.mark.parametrize("form", ["path", "inside", "array"])

@@ -85,8 +85,12 @@ def test_visits_of_one_person_may_be_alike(cohort):
     person = next(p for p in cohort.groups if (cohort.groups == p).sum() > 1)
     first, second = np.flatnonzero(cohort.groups == person)[:2]
     values = np.array(cohort.features)
-    values[second] = values[first]
+    values[second] = values[first] * 1.001
     assert "duplicate scans" not in checks(replace(cohort, features=values)).index
+    values[second] = values[first]  # but not the same
+    found = checks(replace(cohort, features=values)).loc["duplicate scans"]
+    assert found["severity"] == "warning"
+    assert found["finding"] == "identical features of two visits of a participant"
 
 
 def test_a_feature_made_of_the_label_is_named(cohort):

@@ -9,7 +9,6 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.exports import export_maps
-from brainlsap.report.tables import find_atlas
 
 ATLAS = load_atlas("desikan82")
 
@@ -157,5 +156,5 @@ def test_an_atlas_of_names_is_kept_with_an_evaluation(make_evaluation, tmp_path)
     evaluation = make_evaluation(regions=list(own.names), atlas_name="own")
     cohort = replace(evaluation.cohort, regions=own.regions)
     replace(evaluation, cohort=cohort).save(tmp_path / "evaluation")
-    found = find_atlas(Evaluation.load(tmp_path / "evaluation"))
+    found = load_atlas(Evaluation.load(tmp_path / "evaluation").cohort)
     pd.testing.assert_frame_equal(found.regions, own.regions)

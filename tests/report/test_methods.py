@@ -141,7 +141,7 @@ def test_words_for_paper(evaluation):
     assert "36 participants, all simulated, in" in methods_text(simulated)[0]
     assert "(simulated: this says nothing about people)" in headline(simulated)[0]
     assert "CN (n = 12, 18 scans)" in people
-    assert "by cortical thickness, measured in 6 of them" in people
+    assert "and by cortical thickness in 7 of 7 regions." in people
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]
     told = f"Age at the first scan was {age.mean():.1f} ± {age.std():.1f} years"
     assert told in people
