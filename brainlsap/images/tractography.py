@@ -35,8 +35,6 @@ ASSIGNMENTS = ("end_voxels", "radial", "reverse_search")
 WEIGHTS = ("count", "inverse_length", "inverse_node_volume", "mean_length")
 # Distances closer to each other than this share are compared in MRtrix's own order.
 _NEARLY = 1e-9
-# Ends are searched in the order of cubes of so many voxels: near ones share memory.
-_CUBE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,11 +263,6 @@ class RadialSearch:
         voxels = transform_points(self.nodes.inverse, points.T)
         codes = self.nodes.at(voxels) * self.trusts_own
         rest = np.flatnonzero(codes == 0)
-        key = np.zeros(len(rest), dtype=np.uint16)
-        for axis in voxels:  # neighbours in space follow each other
-            cube = np.clip(axis[rest], 0, 31 * _CUBE).astype(np.uint16) // _CUBE
-            key = key * np.uint16(32) + cube
-        rest = rest[np.argsort(key, kind="stable")]
         points = points[rest].astype(np.float64)
         far = self.radius * (1 + _NEARLY) + np.finfo(float).tiny
         distance, index = self.tree.query(points, k=2, distance_upper_bound=far)
