@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from nibabel import orientations
-from scipy import ndimage
 from scipy.spatial import cKDTree
 
 from brainlsap.atlas import Atlas, load_atlas
@@ -217,10 +216,11 @@ class NodeImage:
         self.inverse = np.linalg.inv(self.affine)
         self.spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
-    def at(self, voxels: list[np.ndarray]) -> np.ndarray:
-        """Return the codes at coordinates in voxels (an array an axis); 0 outside."""
-        inside = np.ones(len(voxels[0]), dtype=bool)
-        flat = np.zeros(len(voxels[0]), dtype=np.intp)
+    def find(self, points: np.ndarray) -> np.ndarray:
+        """Return the codes at points in mm (n, 3); 0 outside."""
+        inside = np.ones(len(points), dtype=bool)
+        flat = np.zeros(len(points), dtype=np.intp)
+        voxels = transform_points(self.inverse, points.T)
         for position, size in zip(voxels, self.codes.shape, strict=True):
             # -0.5 is rounded away from 0, so it is outside, as size - 0.5 is
             inside &= (position > -0.5) & (position < size - 0.5)
@@ -229,10 +229,6 @@ class NodeImage:
         found = self.codes.ravel()[flat]
         found[~inside] = 0
         return found
-
-    def find(self, points: np.ndarray) -> np.ndarray:
-        """Return the codes at points in mm (n, 3); 0 outside."""
-        return self.at(transform_points(self.inverse, points.T))
 
 
 class RadialSearch:
@@ -246,24 +242,14 @@ class RadialSearch:
 
     def __init__(self, nodes: NodeImage, radius: float) -> None:
         self.nodes, self.radius = nodes, radius
-        axes = nodes.affine[:3, :3] / nodes.spacing
-        is_square = np.allclose(axes.T @ axes, np.eye(3), atol=1e-5)
-        # then the voxel in which a point lies is the nearest, and near enough
-        self.trusts_own = is_square and radius > np.linalg.norm(0.5 * nodes.spacing)
-        wanted = nodes.codes > 0
-        if self.trusts_own:  # voxels inside a node are never nearest to one outside
-            wanted &= ~ndimage.binary_erosion(wanted)
-        self.voxels = np.argwhere(wanted)
-        self.codes = np.append(nodes.codes[wanted], 0)
+        self.voxels = np.argwhere(nodes.codes)
+        self.codes = np.append(nodes.codes[nodes.codes > 0], 0)
         self.centres = np.stack(transform_points(nodes.affine, self.voxels.T), axis=1)
         self.tree = cKDTree(self.centres, balanced_tree=False)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Return the code of the nearest node of every point (n, 3), 0 for none."""
-        voxels = transform_points(self.nodes.inverse, points.T)
-        codes = self.nodes.at(voxels) * self.trusts_own
-        rest = np.flatnonzero(codes == 0)
-        points = points[rest].astype(np.float64)
+        points = points.astype(np.float64)
         far = self.radius * (1 + _NEARLY) + np.finfo(float).tiny
         distance, index = self.tree.query(points, k=2, distance_upper_bound=far)
         near, second = distance.T
@@ -274,8 +260,7 @@ class RadialSearch:
         again = np.flatnonzero(unsure & (near < np.inf))
         if len(again):
             found[again] = self.first_of_equals(points[again], near[again])
-        codes[rest] = found
-        return codes
+        return found
 
     def first_of_equals(self, points: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return the codes that MRtrix's order of search prefers, 0 where too far."""
