@@ -119,10 +119,7 @@ def _spun_maps(
     n_rois = len(atlas)
     sides = {side: (sphere_points(side), atlas.vertex_labels(side)) for side in "LR"}
     trees = {side: cKDTree(points) for side, (points, _) in sides.items()}
-    cortical = np.zeros(n_rois, dtype=bool)
-    for _, labels in sides.values():
-        cortical[labels[labels >= 0]] = True
-    below = np.flatnonzero(~cortical & np.isfinite(values))
+    below = np.flatnonzero(~atlas.cortex & np.isfinite(values))
     mirror = np.diag([-1.0, 1.0, 1.0])
     maps = np.full((n_spins, n_rois), np.nan)
     for spun in maps:
