@@ -506,6 +506,8 @@ class FeatureSources:
                 if its_table is table:
                     values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
+            if out := (*table.outside, *table.strangers):
+                notes.append(f"{name}: left out, not in {atlas.name}: {listed(out, 5)}")
             spare = len(table.names) - len({row for known in rows for row in known})
             if spare:
                 what = f"{spare} rows of scans that are not in the cohort"

@@ -37,6 +37,7 @@ from brainlsap.report.tables import shortened
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
 MOST_DOTS = 40
+CROWDED = "Titles or labels are wider than views: fewer or shorter, or more room."
 SMALLEST, TALLEST_VIEW, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
 """Smaller views stand on more lines; of many rows, of one, of colour bars; in mm."""
 HEAD, GAP, LABEL, STEP, UPRIGHT = 6.0, 2.0, 3.2, 2.5, 21.0
@@ -193,7 +194,10 @@ def plot_regions(
             names = ", ".join(atlas.full_names[k] for k in places)
             notes.append(f"Not {what}: {names}.")
             warnings.warn(notes[-1], UserWarning, stacklevel=2)
-    drawing.note = " ".join(filter(None, [*notes, getattr(drawing, "note", "")]))
+    notes.append(getattr(drawing, "note", ""))
+    if notes[-1] == CROWDED:
+        warnings.warn(CROWDED, UserWarning, stacklevel=2)
+    drawing.note = " ".join(filter(None, notes))
     return drawing
 
 
@@ -310,7 +314,8 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
         try:
             full[places] = list(dict(part).values())
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"values must be numbers ({error}).") from error
+            told = f"values {title}".rstrip()
+            raise ParameterError(f"{told} must be numbers ({error}).") from error
         found[str(title)] = full
     for title in found.columns[np.isinf(found).any() | found.isna().all()]:
         at = found.index[np.isinf(found[title])].tolist()[:5] or "every region"
@@ -424,8 +429,7 @@ def _plot_views(
         _color_bar(cax, scale, label, tall, grey)
     style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
     figure.text(0.5, (start + top - 4) / height, title, **style)
-    told = "Titles or labels are wider than views: fewer or shorter, or more room."
-    figure.note = "" if best.fits else told
+    figure.note = "" if best.fits else CROWDED
     return figure
 
 

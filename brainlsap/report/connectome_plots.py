@@ -183,6 +183,7 @@ def plot_matrix(
     down = np.maximum.accumulate(middles - steps)
     up = np.minimum.accumulate((middles - steps)[::-1])[::-1]
     places = steps + (down + up) / 2
+    axes.autoscale(False)  # lines of labels beyond the matrix do not widen it
     out = np.repeat([[0], [-0.02]], len(middles), axis=1)
     axes.plot(out, [middles, places], transform=axes.get_yaxis_transform(), **style)
     axes.plot([middles, places], out, transform=axes.get_xaxis_transform(), **style)

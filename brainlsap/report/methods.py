@@ -178,7 +178,8 @@ def training_text(evaluation: Evaluation) -> str:
             f"{(n_values == 1).sum()} of {count(len(n_values), 'fold')}"
         )
     return bool(told) * (
-        "Heat scales that training moved by more than 5% of their start: "
+        "Heat scales (means over starts) that training moved by more than 5% of their "
+        "first values: "
         f"{'; '.join(told)}. Where all began at one value, the map is what training "
         "did; elsewhere scales began as the most probable ones of a ridge in the same "
         "fold (not means over draws, which the map of the ridge itself has), and the "

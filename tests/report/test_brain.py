@@ -282,7 +282,8 @@ def test_labels_stand_above_or_below_their_own_view(width):
             if one.y0 < ax.bbox.y1 and ax.bbox.y0 < one.y1:  # on the same line
                 assert box.x1 <= one.x0 or one.x1 <= box.x0, label
     outline = {"lh_G_precuneus": "a" * 60}
-    told = plot_regions(draw_values(), ATLAS, width=width, outline=outline).note
+    with pytest.warns(UserWarning, match="labels are wider than views"):
+        told = plot_regions(draw_values(), ATLAS, width=width, outline=outline).note
     assert "labels are wider than views" in told
 
 

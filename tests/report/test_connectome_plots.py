@@ -57,6 +57,9 @@ def test_a_bar_of_the_matrix_has_numbers_that_are_apart(decades):
     low, high = bar.get_ylim()
     assert 2 <= np.sum((low <= bar.get_yticks()) & (bar.get_yticks() <= high)) <= 9
     check_letters(figure)
+    image = figure.axes[0].images[0]  # which lines to labels do not widen
+    limits = (*image.axes.get_xlim(), *image.axes.get_ylim())
+    assert limits == tuple(image.get_extent())
 
 
 def test_a_matrix_with_negative_weights_is_drawn_linearly():

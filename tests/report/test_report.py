@@ -254,7 +254,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path):
     still = replace(one, scales=pd.concat([end, end.assign(share=0.0)]))
     page = write_report(still, tmp_path / "still")  # as they began
     assert not (page.parent / "figures" / "quarters.png").exists()
-    assert "5% of their start: 0% of LSAP-C" in page.read_text("utf-8")
+    assert "of their first values: 0% of LSAP-C" in page.read_text("utf-8")
 
 
 def test_models_of_the_same_predictions_are_drawn_once(evaluation):
