@@ -400,19 +400,7 @@ class Atlas:
         RegionNameError
             As :meth:`match`.
         """
-        texts = spelt = [as_text(name) for name in names]
-        if texts and all(map(str.isdecimal, texts)):
-            labels = self.regions["freesurfer_id"].astype(str)
-            known = dict(zip(labels, self.names, strict=True))
-            spelt = [known.get(text, "Unknown") for text in texts]
-        kept = [
-            i
-            for i, one in enumerate(spelt)
-            if not is_outside(one) or self.find(one, hemisphere) is not None
-        ]
-        rows = np.full(len(self.names), -1)
-        rows[self.match([spelt[i] for i in kept], hemisphere)] = kept
-        return rows, tuple(text for i, text in enumerate(texts) if i not in kept)
+        return _find_rows(self, tuple(names), hemisphere)
 
     def vertex_labels(
         self, hemisphere: str, path: str | Path | None = None
@@ -496,6 +484,26 @@ def _coordinates_by_name(
     if is_counted:
         return places
     return places.iloc[atlas.match_all(given.index).argsort()]
+
+
+@lru_cache(maxsize=128)  # files of a cohort repeat one list of names
+def _find_rows(
+    atlas: Atlas, names: tuple[str | bytes, ...], hemisphere: str | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    texts = spelt = [as_text(name) for name in names]
+    if texts and all(map(str.isdecimal, texts)):
+        labels = atlas.regions["freesurfer_id"].astype(str)
+        known = dict(zip(labels, atlas.names, strict=True))
+        spelt = [known.get(text, "Unknown") for text in texts]
+    kept = [
+        i
+        for i, one in enumerate(spelt)
+        if not is_outside(one) or atlas.find(one, hemisphere) is not None
+    ]
+    rows = np.full(len(atlas.names), -1)
+    rows[atlas.match([spelt[i] for i in kept], hemisphere)] = kept
+    rows.flags.writeable = False
+    return rows, tuple(text for i, text in enumerate(texts) if i not in kept)
 
 
 @lru_cache(maxsize=1)
