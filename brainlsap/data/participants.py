@@ -209,8 +209,9 @@ def list_scans(  # noqa: C901 (one question after the other)
             rows.append((scan, written, sessions[visit], said, hint))
     other = f"scans have another {label} in {source} than in sub-*_sessions.tsv: that "
     noted = {
-        f"listed visits have no file or folder of their own: left out "
-        f"({', '.join(unscanned[:3])}{' ...' * (len(unscanned) > 3)})": len(unscanned),
+        # these words a report cuts off with the names behind them
+        f"listed visits left out: there are no files or folders of "
+        f"{', '.join(unscanned[:3])}{' ...' * (len(unscanned) > 3)}": len(unscanned),
         "people without a scan at baseline: left out": n_without_baseline,
         f"{other}of the visit, in sub-*_sessions.tsv, was taken": n_differ,
     }

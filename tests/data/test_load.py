@@ -85,7 +85,11 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     assert cohort.table["age"].tolist()[:2] == [70, 71]
     assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
-    assert "1 listed visits have no file" in "\n".join(cohort.notes)
+    told = "1 listed visits left out: there are no files or folders of "
+    (note,) = (one for one in cohort.notes if one.startswith(told))
+    assert note == f"{told}sub-01_ses-M06"
+    nobody = cohort.table[:0]  # a report names nobody who is not in the cohort either
+    assert withholder(nobody)(note) == f"{told}[names withheld]"
 
 
 @pytest.mark.parametrize("form", ["path", "inside", "array"])
