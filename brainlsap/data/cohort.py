@@ -186,7 +186,7 @@ class Cohort:
         tables, feature_names = _by_feature(features, asked)
         tables = {k: _by_region(k, one, atlas) for k, one in tables.items()}
         W = W[0] if frames is not connectomes else W
-        each = [_as_numbers(k, one).astype(float) for k, one in tables.items()]
+        each = [np.asarray(_as_numbers(*one), float) for one in tables.items()]
         X = each[0]
         labels = [UNLABELLED] * len(X) if labels is None else labels
         ids = find_column(facts, PEOPLE_COLUMNS)

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import ZEROS, Scan, ScanName, StudyFiles
+from brainlsap.data.find_files import Scan, ScanName, StudyFiles, bare_id
 from brainlsap.data.measures import (
     KNOWN,
     Measure,
@@ -491,12 +491,11 @@ class FeatureSources:
             for row, (person, visit) in enumerate(keys):
                 index.setdefault(person, {}).setdefault(visit, []).append(row)
             rows = [scan.entries(index) for scan in scans]
-            lower = (who.key[0].lower().removeprefix("sub-") for who in table.names)
-            ids = {ZEROS.sub("", name) for name in lower}
+            ids = {bare_id(who.key[0]).removeprefix("sub-") for who in table.names}
             for i, known in enumerate(rows):
                 if len(known) != 1:
                     reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
-                    is_alike = ZEROS.sub("", scans[i].key[0].lower()) in ids
+                    is_alike = bare_id(scans[i].key[0]) in ids
                     hint = "; an id there differs only in case or zeros at the front"
                     hint *= is_alike
                     reason += (hint or f": {ADD_IT}") * (not known)

@@ -58,8 +58,7 @@ _BIDS = re.compile(
 
 
 Entry = TypeVar("Entry")
-# At the front of a number: people are also sought without them, and in lower case.
-ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 class ScanName(NamedTuple):
@@ -79,6 +78,11 @@ class ScanName(NamedTuple):
         person = self.participant.strip().removeprefix("sub-")
         person = re.sub(r"^(?:ADNI)?(\d{3})S(\d{4,5})$", r"\1_S_\2", person)
         return person, self.session.strip().removeprefix("ses-")
+
+
+def bare_id(person: str) -> str:
+    """Return an id in lower case, without zeros at the front of its numbers."""
+    return _ZEROS.sub("", person.lower())
 
 
 def parse_scan_name(text: str) -> ScanName:
@@ -224,7 +228,7 @@ class StudyFiles:
         visits = "|".join(sorted(shapes)) or "(?!)"
         joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         self._joined = re.compile(f"{joint}({visits})", re.IGNORECASE)
-        self._people = {ZEROS.sub("", k[0].lower()): k for k in keys}
+        self._people = {bare_id(k[0]): k for k in keys}
         self._people |= {k[0]: k for k in keys}
         self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
         given = [self.inside(one) for one in derivatives]
@@ -256,8 +260,8 @@ class StudyFiles:
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
             said, visit = self.key_of(scan)
-            alike, start = ZEROS.sub("", said.lower()), re.sub("_[A-Za-z].*", "", said)
-            known = self._people.get(said) or self._people.get(alike)
+            start = re.sub("_[A-Za-z].*", "", said)
+            known = self._people.get(said) or self._people.get(bare_id(said))
             # pipelines add to the names of subjects: P001_T1w
             longer = self._people.get(start) if subject is not None else None
             person, name = known or longer or (said, "")
@@ -280,7 +284,7 @@ class StudyFiles:
         joined = self._joined.fullmatch(said)
         if visit or said in self._people or not joined:
             return said, visit
-        known = self._people.get(ZEROS.sub("", joined[1].lower()))
+        known = self._people.get(bare_id(joined[1]))
         number = re.sub(r"^\D+0*", "", joined[2])
         spelt = self._visits.get(joined[2].lower(), self._visits.get(number, joined[2]))
         return (known[0], spelt) if known else (said, "")
@@ -300,7 +304,7 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            person = ZEROS.sub("", ScanName(parts[0]).key[0].lower())
+            person = bare_id(ScanName(parts[0]).key[0])
             is_person = parts[0].startswith("sub-") or person in self._people
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             has_stats, scan = "stats" in folders, None
