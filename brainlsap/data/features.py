@@ -24,7 +24,13 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.find_files import Scan, ScanName, StudyFiles, bare_id
+from brainlsap.data.find_files import (
+    Scan,
+    ScanName,
+    StudyFiles,
+    bare_id,
+    choose_one,
+)
 from brainlsap.data.measures import (
     KNOWN,
     Measure,
@@ -439,9 +445,8 @@ class FeatureSources:
             fault += f", but a {other} one; they are never mixed" if known else ""
             fault += f"; expected a folder of its name with stats inside: {ADD_IT}"
             if own:
-                paths = listed(map(str, own))
-                fault = f"{len(own)} FreeSurfer subjects could be it: {paths}; choose "
-                fault += "by subjects_dir= or pattern={'freesurfer': '*_x'} (--config)"
+                fault = f"{len(own)} FreeSurfer subjects could be it"
+                fault = choose_one(fault, "freesurfer", map(str, own))
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 

@@ -411,6 +411,14 @@ class StudyFiles:
         )
 
 
+def choose_one(told: str, what: str, found: Iterable[str], flag: str = "") -> str:
+    """Return the fault that several files could be a scan's, and how to choose."""
+    flag = "--pattern" if what == "connectome" else flag
+    line = f"{flag} '*_x*'" if flag else f"pattern = {{{what} = '*_x*'}} in --config"
+    how = f"choose by {line} (in Python pattern={{{what!r}: '*_x*'}})"
+    return f"{told}; {how}; got {listed(found, 5)}"
+
+
 def other_side(path: Path) -> Path | None:
     """Return the file of the other hemisphere beside a file of one, if there is one."""
     other = path.with_name(SIDE_IN_NAME.sub(lambda said: _SIDES[said[1]], path.name))
@@ -423,7 +431,7 @@ def pick(
     what: str,
     given: str,
     atlas: Atlas,
-    flag: str = "--pattern",
+    flag: str = "",
 ) -> Path | None:
     """Return the one file that fits the first pattern, or group, that any file fits.
 
@@ -455,10 +463,7 @@ def pick(
             # micapipe writes parts of its matrix beside the whole
             found = [p for p in found if "full-connectome" in p.name] or found
         if len(found) > 1:
-            names_found = ", ".join(path.name for path in found)
-            raise CohortError(
-                f"{len(found)} files could be its {what}: {names_found}; choose by "
-                f"pattern={{{what!r}: ...}} ({flag})"
-            )
+            told = f"{len(found)} files could be its {what}"
+            raise CohortError(choose_one(told, what, (p.name for p in found), flag))
         return found[0]
     return None

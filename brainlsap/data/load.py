@@ -338,8 +338,10 @@ def open_study(
             "drops the zeros of 001 unless the column is formatted as text"
         )
     if files.longer:
-        whose = listed((f"{name} of {own}" for name, own in files.longer.items()), 3)
-        study.notes.append(f"FreeSurfer: by their names taken to be {whose}")
+        whose = listed((f"{own} ({name})" for name, own in files.longer.items()), 3)
+        # a report cuts off what stands behind "files or folders of", here and below
+        what = f"FreeSurfer: longer names taken for files or folders of {whose}"
+        study.notes.append(what)
     people_there = {person for person, _ in files.files} | {*files.subjects}
     if spare := sorted(people_there - {*known}):
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"

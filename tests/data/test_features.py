@@ -106,7 +106,7 @@ def test_missing_and_doubled_subjects_are_faults(people, subject):
     subject("sub-03", 2)
     with pytest.raises(CohortError) as error:
         people()
-    assert "sub-01: 2 FreeSurfer subjects could be it: " in error.value.faults[0]
+    assert "sub-01: 2 FreeSurfer subjects could be it; " in error.value.faults[0]
     second = "sub-02: no cross-sectional FreeSurfer run; expected a folder"
     assert second in error.value.faults[1]
     assert len(error.value.faults) == 2

@@ -116,10 +116,15 @@ def test_folders_without_sessions(study, tiny):
 def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     write("study/sub-99/dwi/x_connectivity.csv", "")
     write("study/derivatives/freesurfer/p98_T1w/stats/aseg.stats", "")
+    write("study/derivatives/freesurfer/01_T1w/stats/aseg.stats", "")
     cohort = load_cohort(study, tiny, "fdg")
-    note = "not in participants.tsv, left out: files or folders of 99, p98_T1w"
-    assert note in cohort.notes
-    assert withholder(cohort.table)(note).endswith("folders of [names withheld]")
+    longer = "FreeSurfer: longer names taken for files or folders of sub-01 (01_T1w)"
+    for note in (
+        "not in participants.tsv, left out: files or folders of 99, p98_T1w",
+        longer,
+    ):
+        assert note in cohort.notes
+        assert withholder(cohort.table[:0])(note).endswith("of [names withheld]")
 
 
 def test_a_label_that_is_no_column_is_refused(study, tiny):
