@@ -16,7 +16,6 @@ from brainlsap.model.inputs import (
     PackedClassifier,
     check_packed,
     make_batch,
-    order_labels,
     threads,
 )
 from brainlsap.model.propagation import NETWORKS
@@ -90,7 +89,7 @@ class GraphClassifier(PackedClassifier):
         settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
         classes = getattr(self, "classes", None)
-        self.classes_, codes = order_labels(y, len(X), classes, settings.head)
+        codes = self._learn_classes(y, len(X), classes, settings.head)
         watched = "the slice that stops training early" if settings.patience else None
         groups = check_groups(groups, len(X), watched)
         how = groups, settings.preparing(), settings.standardize
@@ -128,6 +127,7 @@ class GraphClassifier(PackedClassifier):
         Returns
         -------
         array of shape (n_scans, n_classes)
+            In the order of `classes_`.
 
         Raises
         ------
@@ -141,7 +141,8 @@ class GraphClassifier(PackedClassifier):
             if self.ridge_ is not None:
                 self._put_offset(batch, self.ridge_.decision_scores(X))
             each = [net(batch).double() / self.temperature_ for net in self.networks_]
-            return torch.stack(each).softmax(2).mean(0).cpu().numpy()
+            found = torch.stack(each).softmax(2).mean(0).cpu().numpy()
+        return found[:, self.stages_.argsort()]
 
     def _batch(self, connectomes: np.ndarray, features: np.ndarray) -> Any:
         scaled, device = self.scaler_.apply(features), torch.device(self.device)
@@ -314,6 +315,7 @@ class LSAPClassifier(GraphClassifier):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+        Sorted; `stages_` has them in order of stage.
     scales_ : array of shape (n_rois,)
         Learned scales, the mean over starts.
     scales_by_start_ : array of shape (n_starts, n_rois)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,6 +30,15 @@ class PackedClassifier(ClassifierMixin, BaseEstimator):
         """Return the class of highest probability, shape (n_scans,)."""
         probability = self.predict_proba(X)  # first, so that an unfitted model says so
         return self.classes_[probability.argmax(1)]
+
+    def _learn_classes(self, y: np.ndarray, n_scans: int, *how: Any) -> np.ndarray:
+        """Learn the classes of :func:`order_labels`; return the code of every scan.
+
+        scikit-learn's scores take the columns of probabilities for sorted classes.
+        """
+        self.stages_, codes = order_labels(y, n_scans, *how)
+        self.classes_ = np.sort(self.stages_)
+        return codes
 
     def _learn_inputs(
         self, X: np.ndarray, groups: np.ndarray, preparation: Preparation, scaling: str
@@ -105,9 +114,12 @@ def order_labels(
         return found, codes
     listed = list(classes)
     if len(set(listed)) < len(listed) or not set(found) <= set(listed):
+        # cross_val_predict numbers sorted labels where it asks for probabilities
+        hint = " Numbers are ordered by value: give y as pd.Categorical(labels, "
+        hint += "classes).codes and leave classes= out."
         raise ParameterError(
             f"classes must list every class of y once, in order; got {listed}, and y "
-            f"holds {found.tolist()}."
+            f"holds {found.tolist()}.{hint * (found.dtype.kind in 'iuf')}"
         )
     place = np.array([listed.index(one) for one in found])
     return found[place.argsort()], place.argsort().argsort()[codes]

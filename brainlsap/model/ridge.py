@@ -32,7 +32,6 @@ from brainlsap.model.inputs import (
     PackedClassifier,
     all_equal,
     check_packed,
-    order_labels,
 )
 
 RUNGS = ("none", "one", "regions")
@@ -533,6 +532,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+        Sorted; `stages_` has them in order of stage.
     chosen_ : {"none", "one", "regions"}
     evidence_ : dict of str to float
         Log evidence of every rung, in nats.
@@ -595,7 +595,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             tops[model] = 2 if model.ladder == "auto" else RUNGS.index(model.ladder)
         check_at_least("n_draws", self.n_draws, 0)
         check_at_least("max_scale", self.max_scale, 0.1)
-        self.classes_, codes = order_labels(y, len(X), self.classes)
+        codes = self._learn_classes(y, len(X), self.classes)
         people = check_groups(groups, len(X), "the left-out scores")
         terms, B = self._learn_terms(X, people)
         ordered = self.classes is not None or np.asarray(y).dtype.kind in "biuf"
@@ -677,14 +677,16 @@ class LSAPRidgeClassifier(PackedClassifier):
         """Return log-probabilities of the classes, up to a constant, of scores.
 
         `scores` (n_scans, n_targets) are of :meth:`decision_scores`, or the left-out
-        ones of the training scans; the result is (n_scans, n_classes).
+        ones of the training scans; the result is (n_scans, n_classes), classes in
+        order of stage.
         """
         apart = scores[:, None] - self.means_
         return -np.einsum("nck,kl,ncl->nc", apart, self.precision_, apart) / 2
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return the probability of every class, shape (n_scans, n_classes)."""
-        return softmax(self.log_odds(self.decision_scores(X)), axis=1)
+        """Return the probability of every class in `classes_`, a row a scan."""
+        found = softmax(self.log_odds(self.decision_scores(X)), axis=1)
+        return found[:, self.stages_.argsort()]
 
 
 @threadpool_limits.wrap(limits=1)

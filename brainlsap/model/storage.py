@@ -26,7 +26,7 @@ from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import History
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 HEADER = "brainlsap"
 
 _KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
@@ -64,7 +64,7 @@ class ModelOrigin:
     label_name: str = "diagnosis"
     atlas_name: str = ""
     reading: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def check(self, model: Any) -> None:
         """Raise unless regions and features are named, once each."""

@@ -11,6 +11,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from brainlsap.arrays import pack, unpack
@@ -333,7 +334,8 @@ def test_the_ordinal_head_learns_stages_in_the_order_given():
     scans = staged()
     given = {"head": "ordinal", "n_starts": 1, "initial_scale": 0.2}
     model = fit(scans, classes=STAGES, n_epochs=80, **given)
-    assert model.classes_.tolist() == list(STAGES)
+    assert model.stages_.tolist() == list(STAGES)
+    assert model.classes_.tolist() == sorted(STAGES)
     assert_allclose(model.predict_proba(scans.X).sum(1), 1, atol=1e-9)
     pairs = zip(model.predict(scans.X), scans.y, strict=True)
     off = [abs(STAGES.index(a) - STAGES.index(b)) for a, b in pairs]
@@ -342,6 +344,25 @@ def test_the_ordinal_head_learns_stages_in_the_order_given():
     # CN, MCI, AD would be sorted to AD, CN, MCI
     with pytest.raises(ParameterError, match=r"classes= .*--classes A,B,C"):
         fit(scans, **given)
+
+
+@pytest.mark.parametrize("kind", [LSAPClassifier, LSAPRidgeClassifier])
+def test_scores_of_scikit_learn_take_the_columns_of_the_classes_they_mean(kind):
+    scans = staged()
+    stages = STAGES[::2] + STAGES[1::2]  # CN, MCI, SMC, AD
+    rows = scans.y != "SMC"
+    y = scans.y[rows]
+    brief = {"n_epochs": 30, "n_starts": 1} if kind is LSAPClassifier else {}
+    model = kind(classes=stages, **brief).fit(
+        scans.X[rows], y, groups=scans.people[rows]
+    )
+    auc = get_scorer("roc_auc_ovr")(model, scans.X[rows], y)
+    assert auc > 0.9
+    two = np.isin(scans.y, ("CN", "AD"))
+    given = scans.X[two], scans.y[two]
+    model = kind(classes=("CN", "AD"), **brief).fit(*given, groups=scans.people[two])
+    first = model.predict_proba(given[0])[:, 0]
+    assert ((first > 0.5) == (given[1] == "AD")).mean() > 0.9
 
 
 def test_temperature_softens_probabilities_and_moves_no_class(scans):

@@ -73,6 +73,8 @@ def test_classes_are_taken_in_the_order_given():
             r"got \['CN', 'AD'\], and y holds \['AD', 'CN', 'MCI'\]",
         ),
         (("CN", "MCI", "AD"), ("CN", "CN", "MCI", "AD"), "every class of y once"),
+        # scikit-learn's numbers for sorted labels
+        ((0, 1, 2), ("CN", "MCI", "AD"), r"holds \[0, 1, 2\]. Numbers .* classes= out"),
         (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
         (("CN", "AD"), None, r"shape \(3,\), got \(2,\)"),
     ],
