@@ -444,8 +444,8 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
     evaluation = brainlsap.run_study(cohort, out, verbose=True, **how)
     table = brainlsap.score_table(evaluation)
     print(table.drop(columns="remark", errors="ignore").to_string(index=False))
-    for model, other in evaluation.same_as.items():
-        print(f"The same predictions in every fold: {model} and {other}")
+    for name, remark in brainlsap.report.tables.model_remarks(evaluation).items():
+        print(f"{name}: {remark}")
     leaks: Any = evaluation.audit
     for leak in leaks.query("severity == 'error'")["finding"].unique():
         print(f"A leak, see the report: {leak}")
@@ -457,7 +457,7 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
 RESULTS  folder that run wrote
 --out FOLDER  another folder to write (default: the same)
 --title TEXT  heading of the page
---export FOLDER  write maps of the scales there: GIFTI, TSV
+--export FOLDER  write maps of the scales there: GIFTI (cortex), TSV (all)
 --parcellation IMAGE  also write NIfTI maps in its space
 --tables FOLDER  write every table there for manuscripts: LaTeX, Markdown
 --figures FOLDER  write every figure there for manuscripts: PDF"""

@@ -105,7 +105,7 @@ def read_people(
         Of :func:`brainlsap.load_cohort`; those of the fit where not given. A model
         that was fitted with one connectome for everybody brings it along. For arrays
         those of :meth:`.Cohort.from_arrays`: `connectomes=` and `features=` in the
-        order of the model's regions.
+        order of the model's regions, and `covariates=` that the fit took out.
 
     Returns
     -------

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from brainlsap.data import Cohort
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, check_choice
 
@@ -239,9 +240,10 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     found = [str(one) for one in table.columns if kind_of(one) == kind_of(name)]
     if len(found) == 1:
         return found[0]
+    add = " Add it to the people's table (of arrays: covariates=)." * (not found)
     raise ParameterError(
         f"the covariates have {'more than one' if found else 'no'} column {name!r}; "
-        f"there are {', '.join(map(str, table.columns))}."
+        f"there are {', '.join(map(str, table.columns))}.{add}"
     )
 
 
@@ -281,6 +283,18 @@ def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
             centred = (text == name).to_numpy() - learned[name]
             parts.append(np.where(known, centred, 0.0))
     return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
+
+
+def adjust_features(cohort: Cohort, names: Sequence[str]) -> np.ndarray:
+    """Return features as at the mean covariates, by slopes within classes (ANCOVA)."""
+    if not names:
+        return cohort.features
+    values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
+    classes = pd.get_dummies(cohort.y).to_numpy(np.float64)
+    design = apply_design(learn_design(names, cohort.table), cohort.table)
+    both = np.hstack([classes, design])
+    slope = _regress(both, values, both.shape[1] + 1)[classes.shape[1] :]
+    return (values - design @ np.nan_to_num(slope)).reshape(cohort.features.shape)
 
 
 def _check_coding(column: str, given: pd.Series, learned: Any) -> None:

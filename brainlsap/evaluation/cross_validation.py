@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 import brainlsap
 from brainlsap.arrays import pack
 from brainlsap.data.cohort import Cohort, check_cohort_given
-from brainlsap.evaluation.confounds import Deconfounder
+from brainlsap.evaluation.confounds import Deconfounder, adjust_features
 from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.models import make_models
 from brainlsap.evaluation.results import CohortSummary, Evaluation, plain
@@ -144,8 +144,9 @@ def cross_validate(
     n_folds = len(splits) // n_repeats
     steps = Deconfounder(harmonize, regress_out, handle_unknown)
     steps.check(cohort.table, splits)
-    findings = audit(cohort, splits)
-    summary = CohortSummary.of(cohort)
+    taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
+    findings = audit(cohort, splits, taken_out)
+    summary = CohortSummary.of(cohort, adjust_features(cohort, steps.regress_out))
     fits = list(product(models, range(len(splits))))
     tasks = {
         f"{name}, fold {place + 1} of {len(splits)}": (models[name][0], splits[place])
@@ -171,6 +172,7 @@ def cross_validate(
         "random_state": random_state,
         "people_shared": bool((findings["check"] == "person in two folds").any()),
         "steps": steps.describe(cohort.table),
+        "adjusted_for": list(steps.regress_out),
         "version": brainlsap.__version__,
     }
     return Evaluation(**joined, cohort=summary, settings=settings, audit=findings)

@@ -15,7 +15,7 @@ from brainlsap.data import Cohort
 from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
-from brainlsap.evaluation.confounds import COVARIATES, kind_of
+from brainlsap.evaluation.confounds import COVARIATES, find_column, kind_of
 from brainlsap.evaluation.metrics import mean_over
 from brainlsap.evaluation.splits import Split
 
@@ -34,7 +34,8 @@ CHECKS = {
     "missing values tell the label": ("warning", "Find out why, or leave them out."),
     "label from one column": (
         "warning",
-        "Report this score beside the model's; regress it out, or hold out sites.",
+        "Report this score beside the model's; regress it out (with it goes what "
+        "classes differ in alongside), or hold out sites.",
     ),
     "covariates missing": ("note", "Add them to the people's table, or as covariates."),
 }
@@ -42,6 +43,7 @@ CHECKS = {
 # What is asked how well it tells the label alone; without the first three it is said.
 ALONE = ("age", "sex", "site", "scanner", "phase")
 LITTLE = "Better than chance by less than 0.05; report it beside the model's score."
+TAKEN = "What classes differ in alongside went with it: compare with a run without."
 NOTHING = "No better than chance is shown; report it with the demographics."
 
 SEVERITIES = ("error", "warning", "note")
@@ -74,7 +76,9 @@ MOST_PAIRS = 50
 N_FOLDS, N_PERMUTATIONS, N_BINS, LEAST_GAIN = 5, 999, 8, 0.05
 
 
-def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
+def audit(
+    cohort: Cohort, splits: Sequence[Split], taken_out: Sequence[str] = ()
+) -> pd.DataFrame:
     r"""Look for everything that lets a model know the answer of a test scan.
 
     - **person in two folds**: a participant in training and test scans.
@@ -97,6 +101,8 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
         The scans.
     splits : sequence of (train, test)
         Folds, as :func:`make_splits` makes them.
+    taken_out : sequence of str
+        Columns that are regressed out, or harmonised, inside the folds.
 
     Returns
     -------
@@ -110,7 +116,7 @@ def audit(cohort: Cohort, splits: Sequence[Split]) -> pd.DataFrame:
         *_visits_as_people(cohort),
         *_duplicates(cohort, splits),
         *_label_in_features(cohort),
-        *_label_from_columns(cohort),
+        *_label_from_columns(cohort, {find_column(cohort.table, n) for n in taken_out}),
     ]
     found.sort(key=lambda row: SEVERITIES.index(row[1]))
     return pd.DataFrame(found, columns=COLUMNS, dtype=object)
@@ -265,11 +271,15 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
     return np.concatenate(shares)
 
 
-def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
+def _label_from_columns(
+    cohort: Cohort, taken_out: set[str]
+) -> Iterator[tuple[str, ...]]:
     """Ask what covariates, and what was not measured, tell of the label alone."""
     tried: dict[str, pd.Series] = {}
     kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
-    if missing := sorted({*ALONE[:3]} - {*kinds.values(), of_label}):
+    known = {*kinds.values(), of_label}
+    known |= {"site"} if "scanner" in known else set()
+    if missing := sorted({*ALONE[:3]} - known):
         heads = [f"{kind} ({', '.join(COVARIATES[kind])})" for kind in missing]
         what = f"what {', '.join(missing)} alone would tell of the label was not"
         yield _found("covariates missing", f"{what} checked: no column {listed(heads)}")
@@ -293,14 +303,16 @@ def _label_from_columns(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         beyond, alone = score >= chance + LEAST_GAIN, name.endswith(" alone")
         n = tried[name].isna().groupby(cohort.groups).all().sum()
-        gone = f"; {name.removesuffix(' alone')} missing in {count(n, 'person')}"
+        unknown = f"; {name.removesuffix(' alone')} missing in {count(n, 'person')}"
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
-            f"p = {p:.3f}{of}{gone if n else ''})"
+            f"p = {p:.3f}{of}{unknown if n else ''})"
         )
         if p < 0.05 and beyond:
             kind = "label from one column" if alone else "missing values tell the label"
-            yield _found(kind, finding)
+            if gone := alone and name.removesuffix(" alone") in taken_out:
+                finding += "; taken out of the features inside the folds"
+            yield _found(kind, finding, advice=TAKEN if gone else "")
         elif alone:
             advice = LITTLE if p < 0.05 else NOTHING
             yield _found("label from one column", finding, "", "note", advice)

@@ -21,6 +21,8 @@ from brainlsap.exceptions import FileFormatError
 from brainlsap.files import fill_folder
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking")
+# Probabilities that differ by less are those of the same model, rounded otherwise.
+SAME = 1e-4
 COHORT_TABLES = ("truth", "class_features", "regions")
 MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
@@ -78,8 +80,8 @@ class CohortSummary:
     regions: pd.DataFrame | None = None
 
     @classmethod
-    def of(cls, cohort: Cohort) -> "CohortSummary":
-        """Summarise a cohort."""
+    def of(cls, cohort: Cohort, features: np.ndarray | None = None) -> "CohortSummary":
+        """Summarise a cohort; classes by other features, where they are given."""
         digest = hashlib.sha256()
         n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
         for array in (cohort.connectomes[:n_matrices], cohort.features):
@@ -92,7 +94,8 @@ class CohortSummary:
         kept["measured"] = np.asarray(cohort.measured.any(axis=(0, 2)))
         kept["atlas_name"], kept["data_hash"] = cohort.atlas.name, digest.hexdigest()
         kept["regions"] = cohort.atlas.regions
-        return cls(**kept, class_features=_class_features(cohort))
+        shown = cohort.features if features is None else features
+        return cls(**kept, class_features=_class_features(cohort, shown))
 
     def __repr__(self) -> str:
         return (
@@ -133,12 +136,12 @@ class CohortSummary:
         return counts.rename_axis("class").reset_index()
 
 
-def _class_features(cohort: Cohort) -> pd.DataFrame:
+def _class_features(cohort: Cohort, features: np.ndarray) -> pd.DataFrame:
     """Return people, mean and s.d. of every feature by region and class."""
     columns = pd.MultiIndex.from_product(
         [cohort.feature_names, cohort.region_names], names=["feature", "region"]
     )
-    values = cohort.features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
+    values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
     table = pd.DataFrame(values.astype(float), columns=columns)
     people = table.groupby([cohort.groups, cohort.y]).mean()
     found = people.groupby(level=1).agg(["count", "mean", "std"])
@@ -211,16 +214,26 @@ class Evaluation:
     def same_as(self) -> dict[str, str]:
         """Models that predicted the very same as another in every fold, and that one.
 
-        So does "LSAP-R" where it chose the same ridge throughout. A baseline or control
-        is never the same as a model, but a model the same as it.
+        So does "LSAP-R" where it chose the same ridge throughout, and Exact where its
+        expansion is as good. A baseline or control is never the same as a model, but a
+        model the same as it.
         """
         by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
         rows = self.predictions.groupby("model").indices
-        told = self.predictions.drop(columns="model")
+        told = self.predictions[["repeat", "fold", "scan", "predicted"]]
         hashes = pd.util.hash_pandas_object(told, index=False).to_numpy()
-        names = [name for name in by_role if name in rows]
-        first: dict[bytes, str] = {}
-        found = {n: first.setdefault(hashes[rows[n]].tobytes(), n) for n in names}
+        values = self.predictions.filter(regex="^[pd]_").to_numpy(float)
+
+        def are_same(one: str, other: str) -> bool:
+            a, b = rows[one], rows[other]
+            near: Any = {"rtol": 0, "atol": SAME, "equal_nan": True}
+            same = np.array_equal(hashes[a], hashes[b])
+            return same and np.allclose(values[a], values[b], **near)
+
+        found: dict[str, str] = {}
+        for name in (one for one in by_role if one in rows):
+            alike = (other for other in found.values() if are_same(name, other))
+            found[name] = next(alike, name)
         return {name: other for name, other in found.items() if name != other}
 
     def scores(self) -> pd.DataFrame:

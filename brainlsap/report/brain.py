@@ -255,8 +255,8 @@ def _views(asked: str | Sequence[str], seen: list[str]) -> list[str]:
 
 def plot_scales_at_quarters(
     evaluation: Evaluation,
-    atlas: str | Path | Atlas | None = None,
     model: str | None = None,
+    atlas: str | Path | Atlas | None = None,
     **options: Any,
 ) -> Figure | SubFigure:
     """Draw a model's heat scales at the start, the quarters and the end of training.
@@ -269,10 +269,10 @@ def plot_scales_at_quarters(
     ----------
     evaluation : Evaluation
         With scales at several shares of training.
-    atlas : str, Path or Atlas, optional
-        By default that of the evaluation's cohort.
     model : str, optional
         By default the first that has such scales.
+    atlas : str, Path or Atlas, optional
+        By default that of the evaluation's cohort.
     **options
         As for :func:`plot_regions`.
 

@@ -26,6 +26,8 @@ from brainlsap.report.figures import MIDDLE, PAGE, own_axes
 
 ABOUT = ("title", "date", "versions")
 """What a report adds to the settings of an evaluation."""
+# Of relative scales; maps that vary less look as even as they are.
+LEAST_RANGE = 0.05
 TOLD = (
     *("label_name", "classes", "classes_ordered", "feature_names", "atlas_name"),
     *("n_scans", "n_participants", "data_hash", "provenance"),
@@ -78,6 +80,9 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
             scales = relative_scales(evaluation)
             varied = scales.loc[:, scales.round(6).nunique() > 1]
             shown = scales if varied.empty else varied  # one scale alone is no map
+            # colours of maps that hardly vary are not stretched
+            spare = (LEAST_RANGE - shown.max() + shown.min()).clip(lower=0) / 2
+            how |= {"vmin": [*(shown.min() - spare)], "vmax": [*(shown.max() + spare)]}
             figures["brain"] = plot_regions(shown, atlas, **how)
         if (evaluation.scales["share"] < 1).any():
             figures["training"] = plots.plot_training(evaluation)[0].figure
@@ -85,7 +90,7 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
             # of scales that stay where they began, all quarters look alike
             is_moved = rank_regions(evaluation, first)["moved"].mean() >= 0.5
             if atlas is not None and is_moved:
-                figures["quarters"] = plot_scales_at_quarters(evaluation, atlas)
+                figures["quarters"] = plot_scales_at_quarters(evaluation, atlas=atlas)
     return figures
 
 

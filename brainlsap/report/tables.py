@@ -209,8 +209,8 @@ def score_table(
         One row per model, in order: model, then these scores under their written-out
         name; errors in stages only where the order of the classes is known. "n/a"
         where a score does not exist, "failed" where a fit did not train. A remark says
-        so where a model predicted the very same as another, as LSAP-R does where it
-        chose one ridge in every fold.
+        so where a model predicted the same as another, as LSAP-R does where it chose
+        one ridge in every fold, or one class for everybody.
     """
     titles, found = shown_scores(evaluation), evaluation.summary()
     texts = [spread_text(*row) for row in found[["mean", "sd"]].to_numpy()]
@@ -231,9 +231,8 @@ class WholeTable(pd.DataFrame):
 
 def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> WholeTable:
     """Say so in the table where its folds share people, or a model is another one."""
-    if "model" in frame and evaluation.same_as:
-        same = frame["model"].map(evaluation.same_as)
-        frame = frame.assign(remark=("same predictions as " + same).fillna(""))
+    if "model" in frame and (remarks := model_remarks(evaluation)):
+        frame = frame.assign(remark=frame["model"].map(remarks).fillna(""))
     if evaluation.settings["people_shared"]:
         frame = frame.assign(folds="folds share people: not a score by person")
     return WholeTable(frame.rename_axis(columns=None))
@@ -243,6 +242,15 @@ def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> WholeTable:
 def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
     return comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
+
+
+def model_remarks(evaluation: Evaluation) -> dict[str, str]:
+    """Say which models predict one class for everybody, or the same as another."""
+    told = evaluation.predictions.groupby("model")["predicted"].agg(["nunique", "min"])
+    one = told["min"][(told["nunique"] == 1) & (told.index != "majority class")]
+    same = evaluation.same_as.items()
+    found = {name: f"predicts {label} for everybody" for name, label in one.items()}
+    return found | {name: f"same predictions as {other}" for name, other in same}
 
 
 def interval_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -464,8 +472,9 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
         feature, region, class, people, mean, low and high (95%, Student's t);
         difference from the first class in pooled standard deviations (Cohen's d) with
         its 95% interval, difference_low and difference_high; NaN for the first.
-        Features are those of the scans as read, means over a person's scans of the
-        class.
+        Features are those of the scans as read, or adjusted for what was regressed
+        out, at its mean over scans, by slopes within classes; means over a person's
+        scans of the class.
     """
     from scipy.stats import t as student
 
@@ -486,6 +495,13 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     bounds = {"difference_low": difference - bound}
     bounds["difference_high"] = difference + bound
     return table.assign(difference=difference, **bounds)
+
+
+def basis_text(evaluation: Evaluation) -> str:
+    """Say of which values means and differences of classes are."""
+    names = evaluation.settings.get("adjusted_for")
+    adjusted = f"adjusted for {listed(names or ())} by slopes within classes"
+    return adjusted if names else "as read, before any step of the folds"
 
 
 def direction_table(

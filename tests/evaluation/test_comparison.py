@@ -104,6 +104,32 @@ def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluati
     assert remark["LSAP-R"] == f"same predictions as {LADDER[0]}"
 
 
+def test_one_model_rounded_otherwise_counts_once_and_other_probabilities_do_not(
+    example_evaluation,
+):
+    rows = example_evaluation.predictions
+    first, *_ = example_evaluation.models
+    columns = rows.filter(regex="^p_").columns
+    for change, is_same in ((1e-7, True), (1e-2, False)):
+        other = rows[rows["model"] == first].assign(model="LSAP-R")
+        other[columns] += change
+        both = pd.concat([rows[rows["model"] != "LSAP-R"], other])
+        same = replace(example_evaluation, predictions=both).same_as
+        assert (same.get("LSAP-R") == first) == is_same
+
+
+def test_one_class_for_everybody_is_remarked(example_evaluation):
+    rows = example_evaluation.predictions
+    name, label = rows["model"].iloc[0], rows["predicted"].iloc[0]
+    constant = rows.assign(
+        predicted=rows["predicted"].mask(rows["model"] == name, label)
+    )
+    one = replace(example_evaluation, predictions=constant)
+    remark = score_table(one).set_index("model")["remark"]
+    assert remark[name] == f"predicts {label} for everybody"
+    assert (remark == "").sum() > 2
+
+
 def test_a_bootstrap_draw_is_the_score_of_the_people_drawn(example_evaluation):
     name = "logistic regression"
     found = bootstrap_scores(example_evaluation, name, 150, 7).set_index("score")

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from brainlsap.evaluation import Deconfounder, cross_validate, make_models, make_splits
 from brainlsap.exceptions import ParameterError
+from brainlsap.report.tables import basis_text
 
 REFERENCE = Path(__file__).parent / "reference" / "combat.npz"
 LINEAR = make_models("logistic regression")
@@ -107,6 +108,32 @@ def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
         steps.transform(values[:1], pd.DataFrame({"Age": ["old"]}))
     with pytest.warns(UserWarning, match="gender: Female not among F, M of the train"):
         steps.transform(values, table.replace("F", "Female"))
+
+
+def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
+    rng = np.random.default_rng(0)
+    is_ill, n = sited.y == sited.classes[-1], sited.n_scans
+    age = 60 + 10.0 * is_ill + rng.normal(0, 4, n)
+    values = np.repeat(0.5 * age[:, None, None], len(sited.atlas), 1)
+    values[:, 0, 0] += 3.0 * is_ill  # else age is all that the classes differ in
+    values += rng.normal(size=values.shape)
+    aged = replace(sited, features=values, table=sited.table.assign(age=age))
+    raw, adjusted = (
+        cross_validate(LINEAR, aged, 2, baselines=False, regress_out=names)
+        for names in ((), ("age",))
+    )
+    assert basis_text(raw).startswith("as read")
+    assert basis_text(adjusted) == "adjusted for age by slopes within classes"
+    apart = []
+    for one in (raw, adjusted):
+        means = one.cohort.class_features.pivot(
+            index="region", columns="class", values="mean"
+        )
+        means = means.loc[list(sited.region_names)].to_numpy(float)
+        apart.append(np.abs(np.ptp(means, axis=1)))
+    assert apart[0][1:].min() > 3
+    assert apart[1][1:].mean() < 0.8
+    assert apart[1][0] == pytest.approx(3, abs=1)
 
 
 def test_fitted_steps_are_kept_for_new_people(values, table):

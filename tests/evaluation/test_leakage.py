@@ -114,6 +114,11 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     assert row["severity"] == "warning"
     assert "corrected for 3 columns" in row["finding"]
     assert (checks(confounded)["what_to_do"] != "").all()
+    splits = make_splits(cohort.y, cohort.groups, 3)
+    known = audit(confounded, splits, ["Site"]).set_index("finding")
+    gone = known.filter(like="site alone", axis=0).iloc[0]
+    assert gone.name == row["finding"] + "; taken out of the features inside the folds"
+    assert "compare with a run without" in gone["what_to_do"]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +147,8 @@ def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
     assert told in row["finding"]
     assert "no column sex (sex, gender, ptgender), site (site, cen" in row["finding"]
     assert "to the people's table, or as covariates" in row["what_to_do"]
+    row = checks(replace(cohort, table=table.assign(scanner=cohort.table["site"])))
+    assert "what sex alone would" in row.loc["covariates missing"]["finding"]
 
 
 def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
