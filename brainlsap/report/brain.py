@@ -44,7 +44,8 @@ HEAD, GAP, LABEL, STEP, UPRIGHT = 6.0, 2.0, 3.2, 2.5, 21.0
 """Of titles, between views, labels, steps, upright lines; in mm."""
 
 # Around a shape, which keeps all of its colour: black, and white on dark neighbours.
-OUTLINED = [Stroke(linewidth=2.6, foreground="white"), Stroke(linewidth=1.6), Normal()]
+# Dark around white, so that one of the two stands out from any colour.
+OUTLINED = [Stroke(linewidth=3), Stroke(linewidth=1.3, foreground="white"), Normal()]
 HALO = [withStroke(linewidth=1.6, foreground="white")]
 
 GLASS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {

@@ -119,6 +119,8 @@ def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     for axes in right:
         plots.plot_directions(evaluation, ranking, atlas, axes=axes)
         axes.set_yticklabels([])
+    for axes in (left, *right):  # both have the room that names of rows leave
+        axes.locator_params("x", nbins=5)
     return left.figure
 
 
