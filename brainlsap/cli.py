@@ -551,7 +551,7 @@ def _load(study: str, data: Options, studying: Options) -> Any:
     merged = studying.pop("merged_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, merged)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
-    told = r"taken to be|classes|at baseline"
+    told = r"taken (to be|for)|classes|at baseline"
     for note in (one for one in cohort.notes if re.search(told, one)):
         print(f"Note: {note}", flush=True)
     return cohort

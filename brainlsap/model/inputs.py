@@ -115,8 +115,8 @@ def order_labels(
     listed = list(classes)
     if len(set(listed)) < len(listed) or not set(found) <= set(listed):
         # cross_val_predict numbers sorted labels where it asks for probabilities
-        hint = " Numbers are ordered by value: give y as pd.Categorical(labels, "
-        hint += "classes).codes and leave classes= out."
+        hint = " If scikit-learn numbered the labels, number them in order before: "
+        hint += "y=pd.Categorical(labels, classes).codes, classes=range(len(classes))."
         raise ParameterError(
             f"classes must list every class of y once, in order; got {listed}, and y "
             f"holds {found.tolist()}.{hint * (found.dtype.kind in 'iuf')}"

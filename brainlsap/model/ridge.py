@@ -513,8 +513,9 @@ class LSAPRidgeClassifier(PackedClassifier):
     ladder : {"auto", "none", "one", "regions"}
         Climb as far as the evidence supports, or to a given rung.
     classes : sequence, optional
-        All classes in order of stage: the target is then the number of the stage
-        (also where labels are numbers). Without an order every class is a target.
+        All classes in order of stage: the target is then the number of the stage.
+        Without it every class is a target, also where labels are numbers: those of
+        scikit-learn's stacking or calibration are in alphabetical order.
     max_scale : float
         Largest scale; scales are dimensionless.
     n_draws : int
@@ -598,7 +599,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         codes = self._learn_classes(y, len(X), self.classes)
         people = check_groups(groups, len(X), "the left-out scores")
         terms, B = self._learn_terms(X, people)
-        ordered = self.classes is not None or np.asarray(y).dtype.kind in "biuf"
+        ordered = self.classes is not None
         targets = _targets(codes, ordered)
         _, person, visits = np.unique(people, return_inverse=True, return_counts=True)
         weights = 1 / (visits[person] * np.bincount(codes, 1 / visits[person])[codes])
@@ -627,7 +628,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "common_scale": float(np.exp(fit.common)),
                 "spread": fit.spread,
                 "ridge": fit.ridge,
-                "ordered": bool(ordered),
+                "ordered": ordered,
             }
             found = _regress(evidence, fit, person)
             model.left_out_scores_, model.coefficients_, model.intercept_ = found

@@ -74,7 +74,11 @@ def test_classes_are_taken_in_the_order_given():
         ),
         (("CN", "MCI", "AD"), ("CN", "CN", "MCI", "AD"), "every class of y once"),
         # scikit-learn's numbers for sorted labels
-        ((0, 1, 2), ("CN", "MCI", "AD"), r"holds \[0, 1, 2\]. Numbers .* classes= out"),
+        (
+            (0, 1, 2),
+            ("CN", "MCI", "AD"),
+            r"holds \[0, 1, 2\]. If .*codes, classes=range",
+        ),
         (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
         (("CN", "AD"), None, r"shape \(3,\), got \(2,\)"),
     ],
