@@ -18,7 +18,7 @@ import pandas as pd
 from brainlsap.exceptions import FileFormatError, listed, reading
 from brainlsap.files import replace_when_whole
 
-DELIMITERS = "\t,;"
+DELIMITERS = "\t;,"
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
 PEOPLE_COLUMNS = (
@@ -55,7 +55,12 @@ def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
     with reading(path, "text"):
         data = Path(path).read_bytes()
         data = gzip.decompress(data) if Path(path).suffix.lower() == ".gz" else data
-        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            told = f"{path}: is no text in UTF-8 ({error}). Save a table as that (in "
+            raise FileFormatError(f"{told}Excel: CSV UTF-8).") from error
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise FileFormatError(f"{path}: not a text file (it holds zero bytes).")
     lines = [line for line in text.split("\n") if line and not line.isspace()]

@@ -134,6 +134,7 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
         ("1,2,3\n4,5,6\n", r"expected a square matrix of numbers, got shape \(2, 3\)"),
         ("7\n", "a matrix of 1 x 1 without names"),
         ("1,2\n3\n", "the number of columns changed from 2 to 1"),
+        ("1,5;2\n3,5;4\n", "decimal commas; write points"),
         ("1 2\n3 x\n", "could not convert string 'x'"),
         ("a,b\n1,2\n3,\n", "could not convert string ''"),
         ("a,b,c\n1,2\n3,4\n", "3 names for 2 columns"),
