@@ -457,7 +457,8 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
 RESULTS  folder that run wrote
 --out FOLDER  another folder to write (default: the same)
 --title TEXT  heading of the page
---export FOLDER  write maps of the scales there: GIFTI (cortex), TSV (all)
+--export FOLDER  write maps of the scales there: GIFTI (cortex) or
+    NIfTI (of an atlas of an image), and TSV (all regions)
 --parcellation IMAGE  also write NIfTI maps in its space
 --tables FOLDER  write every table there for manuscripts: LaTeX, Markdown
 --figures FOLDER  write every figure there for manuscripts: PDF"""

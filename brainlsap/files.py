@@ -73,7 +73,9 @@ def fill_folder(folder: str | Path, *, replace: bool = False) -> Iterator[Path]:
     """
     folder = Path(folder).expanduser().resolve()
     if not replace and folder.exists() and any(folder.iterdir()):
-        raise ParameterError(f"{folder} must be new or empty; name another folder.")
+        raise ParameterError(
+            f"{folder} must be new or empty; delete it or name another."
+        )
     for stray in folder.parent.glob(f".partial-{folder.name}-????????"):
         shutil.rmtree(stray, ignore_errors=True)
     with replace_when_whole(folder) as partial:

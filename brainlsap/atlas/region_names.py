@@ -32,7 +32,12 @@ BELOW_CORTEX = "|".join((*SUBCORTEX_SHORT, "cerebell?um", "vermis", "brainstem")
 _ENIGMA = ("accumb", "amyg", "caud", "hippo", "pal", "put", "thal")
 _CORE_ALIASES = {
     "thalamusproper": "thalamus",
-    **dict.fromkeys(("accumbensarea", "nucleusaccumbens"), "accumbens"),
+    **dict.fromkeys(("accumbensarea", "nucleusaccumbens", "nacc"), "accumbens"),
+    **dict.fromkeys(("hipp", "hip"), "hippocampus"),
+    "tha": "thalamus",
+    "cau": "caudate",
+    "pall": "pallidum",
+    "amy": "amygdala",
     **dict(zip(_ENIGMA, sorted(SUBCORTEX_SHORT), strict=True)),
     **{name.replace(".", "").lower(): core for core, name in SUBCORTEX_SHORT.items()},
 }

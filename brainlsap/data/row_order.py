@@ -203,7 +203,10 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     else:
         table = read_table(path).fillna("").rename(columns=str.lower)
     texts = [head for head in table if not are_numbers(table[head])]
-    name = find_column(texts, NAME_COLUMNS) or find_column(table, NAME_COLUMNS)
+    # of several that which tells all regions apart
+    distinct = [head for head in texts if table[head].is_unique]
+    found = (find_column(heads, NAME_COLUMNS) for heads in (distinct, texts, table))
+    name = next(filter(None, found))
     rest = (head for head in texts if find_column([head], SIDE_COLUMNS) is None)
     words = [h for h in rest if pd.to_numeric(table[h], errors="coerce").isna().all()]
     if words and name not in texts:

@@ -177,7 +177,8 @@ def plot_regions(
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
             located = ~located
-            drawing = _plot_dots(page)
+            drawing, known = _plot_dots(page, places), maps.notna().any(axis=1)
+            labels = {k: text for k, text in labels.items() if not known.iloc[k]}
     seen_at = {place for one in shown.values() for place in one.centres}
     known = maps.notna().any(axis=1).to_numpy()
     hidden = {*np.flatnonzero(known & located & bool(shown)).tolist()} - seen_at
@@ -511,7 +512,7 @@ def _place_labels(some: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
     """Place labels of a view between two ends, each from its line to the right.
 
     Those of regions farther to the right stand nearer to the view, so that lines to
-    the others pass them at the left.
+    the others pass them at the left. From labels beside the view lines go straight.
     """
     some = some.sort_values("at")
     step = STEP * np.arange(len(some))
@@ -524,7 +525,9 @@ def _place_labels(some: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
     for k in reversed(range(len(some))):
         up[k] = max(top[k + 1 :][x[k + 1 :] < x[k] + wide[k]], default=0)
         top[k] = up[k] + 1 + text[k].count("\n")
-    return some.assign(text=text, at=x, up=up, top=top, fits=wide <= room)
+    line = np.where(up == 0, some["at"].clip(x, x + wide), x)
+    found = {"text": text, "at": x, "wide": wide, "line": line, "up": up, "top": top}
+    return some.assign(**found, fits=wide <= room)
 
 
 def _ticks() -> MaxNLocator:
@@ -617,11 +620,13 @@ def _write_labels(
     style: Any = {"bbox": {"fc": "white", "ec": "none", "pad": 0.5}}
     style |= {"xycoords": "axes fraction", "textcoords": "subfigure fraction"}
     for one in some.itertuples():
-        x, near = (left + one.at) / size[0], edges[one.side > 0]
+        x, near = (left + one.line) / size[0], edges[one.side > 0]
         bend = partial(_bent, axes.figure.transSubfigure, (x, near / size[1]))
-        line |= {"relpos": (0, 0.5 - one.side / 2), "connectionstyle": bend}
+        start = (one.line - one.at) / one.wide, 0.5 - one.side / 2
+        line |= {"relpos": start, "connectionstyle": bend}
         style["va"] = "bottom" if one.side > 0 else "top"
-        place = x, (near + one.side * LABEL * one.up) / size[1]
+        up = (near + one.side * LABEL * one.up) / size[1]
+        place = (left + one.at) / size[0], up
         axes.annotate(one.text, (one.x, one.y), place, arrowprops={**line}, **style)
 
 
@@ -647,12 +652,15 @@ def _wrap(text: str, width: float) -> str:
     return textwrap.fill(text, most, break_long_words=False).replace("\0", " ")
 
 
-def _plot_dots(page: Any) -> Any:
-    """Draw a dot for each region that is among the ends of a map, one column a map."""
+def _plot_dots(page: Any, marked: Sequence[int]) -> Any:
+    """Draw a dot for each region that stands out in a map or is marked; maps beside."""
     maps, scales, (title, bars), (width, _), figure = page
-    ranks = maps.dropna(how="all").rank()
-    inwards = np.minimum(ranks, len(ranks) + 1 - ranks).min(axis=1)
-    kept = inwards.sort_values(kind="stable").index[:MOST_DOTS]
+    known, outlined = maps.dropna(how="all"), maps.index[[*marked]]
+    is_signed = (known.min() < 0) & (known.max() > 0)
+    apart = (known - known.median().mask(is_signed, 0)).abs()
+    ranks = apart.rank(ascending=False).min(axis=1)
+    ranks[ranks.index.isin(outlined)] = 0
+    kept = ranks.sort_values(kind="stable").index[:MOST_DOTS]
     n = len(ranks) - len(kept)
     note = f"{n} of {len(ranks)} regions stand out least and are left out." if n else ""
     table = maps.loc[kept].sort_values([*maps])
@@ -663,7 +671,8 @@ def _plot_dots(page: Any) -> Any:
     for k, (axes, (name, values)) in enumerate(zip(panels, table.items(), strict=True)):
         colors = scales[k % len(scales)].to_rgba(values.to_numpy())
         rows = np.arange(len(names))
-        axes.scatter(values, rows, s=20, c=colors, edgecolors=LINE, lw=0.4, zorder=3)
+        thick = np.where(table.index.isin(outlined), 1.6, 0.4)
+        axes.scatter(values, rows, 20, colors, edgecolors=LINE, lw=thick, zorder=3)
         name_rows(axes, names)
         axes.set_title(_wrap(name, UPRIGHT))
         if values.min() < 0 < values.max():

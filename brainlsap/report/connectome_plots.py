@@ -87,6 +87,9 @@ def plot_connectome(
         seen = own["display_mode"].replace("ortho", "xyz")  # from above 150 mm wide
         across = sum(150 if view in "yz" else 195 for view in seen)
         figure = new_figure(width, min(80, 195 * (width - 18) / across) + 8)
+    if not isinstance(figure, Figure):
+        told = "figure must be a Figure of its own, as nilearn draws in no SubFigure"
+        raise ParameterError(f"{told}; save it, or take plot_matrix(axes=).")
     wide, tall = figure.get_size_inches() / MM
     sizes = np.where(n_of_region > 0, 2 + 2 * n_of_region, 0) * (wide / PAGE) ** 2
     own |= {"figure": figure, "axes": (0, 0, 1 - 14 / wide, 1 - 6 / tall)}

@@ -54,7 +54,8 @@ def export_maps(
         What :func:`brainlsap.atlas.load_atlas` takes; by default of the evaluation,
         else "destrieux160".
     parcellation : str or Path, optional
-        Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted.
+        Image of labels, such as `aparc.a2009s+aseg.mgz` in the space that is wanted;
+        of other numbers with a table of `index` and `name` beside it, `<image>.tsv`.
 
     Returns
     -------

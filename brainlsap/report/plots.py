@@ -44,8 +44,8 @@ def plot_scores(
     score : str
         One of :data:`brainlsap.evaluation.SCORES`.
     axes : Axes, optional
-        Where to draw, in letters of 7 points; by default a new figure. Labels are whole
-        in a figure with `layout="constrained"`.
+        Where to draw, in letters of 7 points, for which panels need 60 mm or more; by
+        default a new figure. Labels are whole in a figure with `layout="constrained"`.
     width : float
         Of a new figure, in mm, from 60 to 400, such as 85 (one column of a journal) or
         180 (two); letters keep their size.

@@ -1,6 +1,7 @@
 """Every table of a report: a data frame of text, ready for a paper."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from shutil import get_terminal_size
@@ -75,7 +76,7 @@ def p_text(p: float) -> str:
 
 def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
     """Return "mean ± s.d.", without the s.d. where it is unknown."""
-    told = f"{round(mean, digits) + 0.0:.{digits}f}" if np.isfinite(mean) else "n/a"
+    told = f"{mean:z.{digits}f}" if np.isfinite(mean) else "n/a"  # z: no -0.000
     return f"{told} ± {sd:.{digits}f}" if np.isfinite(sd) else told
 
 
@@ -385,14 +386,19 @@ def _counts_text(values: pd.Series) -> str:
 def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:
     """Return names of regions: "short", "full", or "brief", to the first comma.
 
-    Names are as they are without an atlas, else of what load_atlas takes.
+    That is where it tells regions of the atlas apart. Names are as they are without an
+    atlas, else of what load_atlas takes.
     """
     if atlas is None:
         return list(regions)
     atlas = load_atlas(atlas)
     names = atlas.short_names if kind == "short" else atlas.full_names
     found = [names[place] for place in atlas.match(list(regions))]
-    return [one.partition(", ")[0] for one in found] if kind == "brief" else found
+    if kind != "brief":
+        return found
+    brief = {name: name.partition(", ")[0] for name in names}
+    alike = Counter(brief.values())
+    return [brief[one] if alike[brief[one]] == 1 else one for one in found]
 
 
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:

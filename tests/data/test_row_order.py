@@ -181,6 +181,8 @@ def test_numbers_that_count_names_decide_their_order(write, first):
         assert read_names(write("l.csv", f"\ufeff{head}\n{text}")) == wanted
     # numbers of labels do not count the rows: the file's order stands
     kept = ("lh_b", "lh_a")
+    one = "no,region,hemi,roi\n1,Pole,L,P_L\n2,Pole,R,P_R\n"
+    assert read_names(write("l.csv", one)) == ("P_L", "P_R")  # which tells them apart
     assert read_names(write("l.txt", "17 lh_b\n10 lh_a\n")) == kept
     assert read_names(write("l.csv", "name,lobe\nlh_b,2\nlh_a,9\n")) == kept
     assert read_names(write("l.csv", "index,name\n")) == ()

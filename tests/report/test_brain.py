@@ -235,7 +235,7 @@ def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
     assert shapes[0].get_facecolor() == shapes[2].get_facecolor()
 
 
-@pytest.mark.parametrize("atlas", [ATLAS, without_surfaces(), NAMES_ALONE])
+@pytest.mark.parametrize("atlas", [ATLAS, without_surfaces()])
 def test_an_outline_that_is_not_seen_is_told(atlas):
     options = {"views": "lateral left", "outline": {"Right-Hippocampus": "HIP"}}
     with pytest.warns(UserWarning, match="Not outlined, .*: right hippocampus"):
@@ -372,8 +372,14 @@ def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     first = figure.axes[0]
     assert first.get_xlim()[0] > 0  # not from 0, where no value is
     shown = first.collections[-1].get_offsets()
-    ends = [*draw_values().nsmallest(20), *draw_values().nlargest(20)]
-    assert shown[:, 0].tolist() == sorted(ends)
+    values = draw_values()
+    far = (values - values.median()).abs().nlargest(40).index
+    assert shown[:, 0].tolist() == sorted(values[far])
+    signed, near = values - 1.5, (values - 1.5).abs().idxmin()
+    figure = plot_regions(signed, NAMES_ALONE, outline=near)
+    dots, drawn = figure.axes[0].collections[-1], signed.abs().nlargest(39).index
+    assert dots.get_offsets()[:, 0].tolist() == sorted(signed[[*drawn, near]])
+    assert np.count_nonzero(np.array(dots.get_linewidths()) > 1) == 1
     names = {one.get_text() for one in first.get_yticklabels()}
     # a map that does not vary, as scales at the start of training, chooses none
     again = plot_regions({"start": 0 * draw_values(), "B": draw_values()}, NAMES_ALONE)

@@ -12,7 +12,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import SCORES, common_regions, rank_regions
 from brainlsap.evaluation.comparison import compare_models
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.tables import interval_text, p_text, spread_text
+from brainlsap.report.tables import interval_text, p_text, region_labels, spread_text
 
 P_HEAD = "p (labels permuted)"
 PEOPLE = pd.DataFrame(
@@ -206,3 +206,9 @@ def test_common_regions_have_their_distance_to_exact(evaluation):
     found, rmse = common_regions(evaluation, 3)
     assert table.iloc[-1].tolist() == ["", "RMSE", "-", f"{rmse['LSAP-C']:.3f}"]
     assert table.loc[0, "Exact"] == f"{found['Exact'].min():.3f}"
+
+
+def test_labels_tell_regions_apart():
+    for name in ("schaefer100", "destrieux160"):
+        atlas = load_atlas(name)
+        assert len(set(region_labels(atlas.names, atlas))) == len(atlas)
