@@ -34,7 +34,7 @@ _CORE_ALIASES = {
     "thalamusproper": "thalamus",
     **dict.fromkeys(("accumbensarea", "nucleusaccumbens", "nacc"), "accumbens"),
     **dict.fromkeys(("hipp", "hip"), "hippocampus"),
-    "tha": "thalamus",
+    "tha": "thalamus",  # codespell:ignore tha
     "cau": "caudate",
     "pall": "pallidum",
     "amy": "amygdala",
