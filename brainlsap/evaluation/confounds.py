@@ -128,8 +128,8 @@ class Deconfounder(BaseEstimator):
             raise ParameterError(
                 f"{self.harmonize} {problem} the training scans of fold {fold}; ComBat "
                 f"needs two sites and {FEWEST} people of each, and cannot know a site "
-                "that is held out. Leave people out, merge small sites, or take fewer "
-                "folds by person."
+                "that is held out: leave_out= goes without harmonize=. Else leave "
+                "people out, merge small sites, or take fewer folds by person."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
@@ -285,13 +285,18 @@ def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
     return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
 
 
-def adjust_features(cohort: Cohort, names: Sequence[str]) -> np.ndarray:
-    """Return features as at the mean covariates, by slopes within classes (ANCOVA)."""
+def adjust_features(cohort: Cohort, steps: Deconfounder) -> np.ndarray:
+    """Return features as at the mean of what is taken out, by slopes within classes."""
+    names, table = [*steps.regress_out], cohort.table
+    if steps.harmonize:
+        names.append(find_column(table, steps.harmonize))
+        # sites may be numbered
+        table = table.assign(**{names[-1]: "site " + table[names[-1]].astype(str)})
     if not names:
         return cohort.features
     values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
     classes = pd.get_dummies(cohort.y).to_numpy(np.float64)
-    design = apply_design(learn_design(names, cohort.table), cohort.table)
+    design = apply_design(learn_design(names, table), table)
     both = np.hstack([classes, design])
     slope = _regress(both, values, both.shape[1] + 1)[classes.shape[1] :]
     return (values - design @ np.nan_to_num(slope)).reshape(cohort.features.shape)

@@ -146,7 +146,7 @@ def cross_validate(
     steps.check(cohort.table, splits)
     taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
     findings = audit(cohort, splits, taken_out)
-    summary = CohortSummary.of(cohort, adjust_features(cohort, steps.regress_out))
+    summary = CohortSummary.of(cohort, adjust_features(cohort, steps))
     fits = list(product(models, range(len(splits))))
     tasks = {
         f"{name}, fold {place + 1} of {len(splits)}": (models[name][0], splits[place])
@@ -172,7 +172,7 @@ def cross_validate(
         "random_state": random_state,
         "people_shared": bool((findings["check"] == "person in two folds").any()),
         "steps": steps.describe(cohort.table),
-        "adjusted_for": list(steps.regress_out),
+        "adjusted_for": taken_out,
         "version": brainlsap.__version__,
     }
     return Evaluation(**joined, cohort=summary, settings=settings, audit=findings)

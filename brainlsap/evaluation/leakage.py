@@ -35,7 +35,7 @@ CHECKS = {
     "label from one column": (
         "warning",
         "Report this score beside the model's; regress it out (with it goes what "
-        "classes differ in alongside), or hold out sites.",
+        "classes differ in alongside), or, if it is site or scanner, hold that out.",
     ),
     "covariates missing": ("note", "Add them to the people's table, or as covariates."),
 }
@@ -308,11 +308,11 @@ def _label_from_columns(
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
             f"p = {p:.3f}{of}{unknown if n else ''})"
         )
+        if is_out := alone and name.removesuffix(" alone") in taken_out:
+            finding += "; taken out of the features inside the folds"
         if p < 0.05 and beyond:
             kind = "label from one column" if alone else "missing values tell the label"
-            if gone := alone and name.removesuffix(" alone") in taken_out:
-                finding += "; taken out of the features inside the folds"
-            yield _found(kind, finding, advice=TAKEN if gone else "")
+            yield _found(kind, finding, advice=TAKEN if is_out else "")
         elif alone:
             advice = LITTLE if p < 0.05 else NOTHING
             yield _found("label from one column", finding, "", "note", advice)

@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from brainlsap.evaluation import Deconfounder, cross_validate, make_models, make_splits
+from brainlsap.evaluation.confounds import adjust_features
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.tables import basis_text
 
@@ -134,6 +135,16 @@ def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
     assert apart[0][1:].min() > 3
     assert apart[1][1:].mean() < 0.8
     assert apart[1][0] == pytest.approx(3, abs=1)
+
+
+def test_differences_are_adjusted_for_numbered_sites_that_were_harmonised(sited):
+    rng, is_ill = np.random.default_rng(1), sited.y == sited.classes[-1]
+    site = np.where(rng.random(len(is_ill)) < 0.7, 1 + is_ill, 3)  # goes with the class
+    values = sited.features * 0 + np.array([0.0, 5.0, 0.0])[site - 1][:, None, None]
+    values += 2.0 * is_ill[:, None, None]
+    cohort = replace(sited, features=values, table=sited.table.assign(scanner=site))
+    found = adjust_features(cohort, Deconfounder("scanner"))
+    assert np.ptp([found[is_ill].mean(), found[~is_ill].mean()]) == pytest.approx(2)
 
 
 def test_fitted_steps_are_kept_for_new_people(values, table):
