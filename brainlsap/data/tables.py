@@ -35,6 +35,7 @@ SESSION_COLUMNS = (
 NAME_COLUMNS = (
     *("name", "region", "region_name", "roi", "roi_name", "label_name", "label"),
     *("struct_name", "structure", "parcel", "parcel_name", "node", "node_name"),
+    *("abbreviation", "abbrev", "abbr", "acronym"),
 )
 INDEX_COLUMNS = (
     *("index", "node_index", "freesurfer_id", "id", "no", "nr", "number", "value"),

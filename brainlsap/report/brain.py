@@ -135,7 +135,8 @@ def plot_regions(
         6 points but for sub- and superscripts, of 4.9), and in SVG an id for every
         region or marker: its name, after map and view. Its attribute `note` is for the
         caption: what stands in for surfaces, and which values or outlines were not
-        drawn (of which a warning says so, too).
+        drawn (of which a warning says so, too, but for an atlas of names alone: it has
+        dots, of the 40 regions that stand out most).
         `bbox_inches="tight"` would change the width.
 
     Raises
@@ -177,7 +178,7 @@ def plot_regions(
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
             located = ~located
-            drawing, known = _plot_dots(page, places), maps.notna().any(axis=1)
+            drawing, known = _plot_dots(page, labels), maps.notna().any(axis=1)
             labels = {k: text for k, text in labels.items() if not known.iloc[k]}
     seen_at = {place for one in shown.values() for place in one.centres}
     known = maps.notna().any(axis=1).to_numpy()
@@ -652,10 +653,10 @@ def _wrap(text: str, width: float) -> str:
     return textwrap.fill(text, most, break_long_words=False).replace("\0", " ")
 
 
-def _plot_dots(page: Any, marked: Sequence[int]) -> Any:
+def _plot_dots(page: Any, labels: Mapping[int, str]) -> Any:
     """Draw a dot for each region that stands out in a map or is marked; maps beside."""
     maps, scales, (title, bars), (width, _), figure = page
-    known, outlined = maps.dropna(how="all"), maps.index[[*marked]]
+    known, outlined = maps.dropna(how="all"), maps.index[[*labels]]
     is_signed = (known.min() < 0) & (known.max() > 0)
     apart = (known - known.median().mask(is_signed, 0)).abs()
     ranks = apart.rank(ascending=False).min(axis=1)
@@ -664,7 +665,11 @@ def _plot_dots(page: Any, marked: Sequence[int]) -> Any:
     n = len(ranks) - len(kept)
     note = f"{n} of {len(ranks)} regions stand out least and are left out." if n else ""
     table = maps.loc[kept].sort_values([*maps])
-    names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in table.index]
+    told = {
+        name: text or name for name, text in zip(outlined, labels.values(), strict=True)
+    }
+    names = [told.get(one, one) for one in table.index]
+    names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in names]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
     shape: Any = {"sharex": len(scales) == 1, "sharey": True, "squeeze": False}
     panels = figure.subplots(1, table.shape[1], **shape)[0]

@@ -376,7 +376,8 @@ def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     far = (values - values.median()).abs().nlargest(40).index
     assert shown[:, 0].tolist() == sorted(values[far])
     signed, near = values - 1.5, (values - 1.5).abs().idxmin()
-    figure = plot_regions(signed, NAMES_ALONE, outline=near)
+    figure = plot_regions(signed, NAMES_ALONE, outline={near: "near 0"})
+    assert "near 0" in [one.get_text() for one in figure.axes[0].get_yticklabels()]
     dots, drawn = figure.axes[0].collections[-1], signed.abs().nlargest(39).index
     assert dots.get_offsets()[:, 0].tolist() == sorted(signed[[*drawn, near]])
     assert np.count_nonzero(np.array(dots.get_linewidths()) > 1) == 1
