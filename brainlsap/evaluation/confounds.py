@@ -285,21 +285,38 @@ def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
     return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
 
 
-def adjust_features(cohort: Cohort, steps: Deconfounder) -> np.ndarray:
-    """Return features as at the mean of what is taken out, by slopes within classes."""
+def adjust_features(
+    cohort: Cohort, steps: Deconfounder
+) -> tuple[np.ndarray, pd.DataFrame | None]:
+    """Return features as at the mean of what is taken out, by slopes within classes.
+
+    Then by class by how much that raises the variance of its mean, and of its
+    difference from the first; None where nothing is taken out.
+    """
     names, table = [*steps.regress_out], cohort.table
     if steps.harmonize:
         names.append(find_column(table, steps.harmonize))
         # sites may be numbered
         table = table.assign(**{names[-1]: "site " + table[names[-1]].astype(str)})
     if not names:
-        return cohort.features
+        return cohort.features, None
     values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
-    classes = pd.get_dummies(cohort.y).to_numpy(np.float64)
+    dummies = pd.get_dummies(cohort.y)
+    classes = dummies.to_numpy(np.float64)
     design = apply_design(learn_design(names, table), table)
     both = np.hstack([classes, design])
     slope = _regress(both, values, both.shape[1] + 1)[classes.shape[1] :]
-    return (values - design @ np.nan_to_num(slope)).reshape(cohort.features.shape)
+    adjusted = (values - design @ np.nan_to_num(slope)).reshape(cohort.features.shape)
+    people = pd.DataFrame(both).groupby([cohort.groups, cohort.y]).mean().to_numpy()
+    n, n_classes = people[:, : classes.shape[1]].sum(axis=0), classes.shape[1]
+    cov = np.linalg.pinv(people.T @ people)[:n_classes, :n_classes]
+    own, first = np.diag(cov), dummies.columns.get_loc(cohort.classes[0])
+    apart = own + own[first] - 2 * cov[first]
+    raised = {
+        "mean_factor": own * n,
+        "difference_factor": apart / (1 / n + 1 / n[first]),
+    }
+    return adjusted, pd.DataFrame(raised, index=dummies.columns)
 
 
 def _check_coding(column: str, given: pd.Series, learned: Any) -> None:

@@ -146,7 +146,7 @@ def cross_validate(
     steps.check(cohort.table, splits)
     taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
     findings = audit(cohort, splits, taken_out)
-    summary = CohortSummary.of(cohort, adjust_features(cohort, steps))
+    summary = CohortSummary.of(cohort, *adjust_features(cohort, steps))
     fits = list(product(models, range(len(splits))))
     tasks = {
         f"{name}, fold {place + 1} of {len(splits)}": (models[name][0], splits[place])

@@ -59,7 +59,10 @@ class CohortSummary:
         SHA-256 of arrays and labels.
     class_features : DataFrame or None
         Every feature of every region by class: feature, region, class, people, mean
-        and sd over people (the mean of a person's scans of that class counts).
+        and sd over people (the mean of a person's scans of that class counts). Of
+        adjusted features also mean_factor and difference_factor: how much the
+        adjustment raises the variance of the mean, and of its difference from the
+        first class.
     regions : DataFrame or None
         As of the atlas: what figures know of regions that no atlas on disk has.
     """
@@ -80,8 +83,16 @@ class CohortSummary:
     regions: pd.DataFrame | None = None
 
     @classmethod
-    def of(cls, cohort: Cohort, features: np.ndarray | None = None) -> "CohortSummary":
-        """Summarise a cohort; classes by other features, where they are given."""
+    def of(
+        cls,
+        cohort: Cohort,
+        features: np.ndarray | None = None,
+        factors: pd.DataFrame | None = None,
+    ) -> "CohortSummary":
+        """Summarise a cohort; classes by other features, where they are given.
+
+        `factors`: by class, of the variance of means and of differences.
+        """
         digest = hashlib.sha256()
         n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
         for array in (cohort.connectomes[:n_matrices], cohort.features):
@@ -95,7 +106,10 @@ class CohortSummary:
         kept["atlas_name"], kept["data_hash"] = cohort.atlas.name, digest.hexdigest()
         kept["regions"] = cohort.atlas.regions
         shown = cohort.features if features is None else features
-        return cls(**kept, class_features=_class_features(cohort, shown))
+        table = _class_features(cohort, shown)
+        if factors is not None:
+            table = table.merge(factors, left_on="class", right_index=True, how="left")
+        return cls(**kept, class_features=table)
 
     def __repr__(self) -> str:
         return (

@@ -486,17 +486,22 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
 
     columns = ["feature", "region", "class", "people", "mean", "sd"]
     table = evaluation.cohort.class_features
-    table = pd.DataFrame(columns=columns) if table is None else table[columns]
+    table = pd.DataFrame(columns=columns) if table is None else table
     table = table[table["people"] >= FEWEST_PEOPLE]
-    first = table[table["class"] == evaluation.cohort.classes[0]]
+    first = table.loc[table["class"] == evaluation.cohort.classes[0], columns]
     table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
     n, mean, sd = table["people"], table["mean"], table["sd"]
     m, mean_first, sd_first = (table[f"{one}_first"] for one in columns[3:])
-    half = student.ppf(0.975, n - 1) * sd / np.sqrt(n)
+    # slopes of what was adjusted for are not known for sure
+    of_mean, of_difference = (
+        table.get(f"{one}_factor", 1.0) for one in ("mean", "difference")
+    )
+    half = student.ppf(0.975, n - 1) * sd * np.sqrt(of_mean / n)
     squares = (n - 1) * sd**2 + (m - 1) * sd_first**2
     difference = (mean - mean_first) / np.sqrt(squares / (n + m - 2))
     difference[table["class"] == evaluation.cohort.classes[0]] = np.nan
-    bound = 1.96 * np.sqrt((n + m) / (n * m) + difference**2 / (2 * (n + m)))
+    variance = of_difference * (n + m) / (n * m) + difference**2 / (2 * (n + m))
+    bound = 1.96 * np.sqrt(variance)
     table = table[columns[:5]].assign(low=mean - half, high=mean + half)
     bounds = {"difference_low": difference - bound}
     bounds["difference_high"] = difference + bound

@@ -143,8 +143,25 @@ def test_differences_are_adjusted_for_numbered_sites_that_were_harmonised(sited)
     values = sited.features * 0 + np.array([0.0, 5.0, 0.0])[site - 1][:, None, None]
     values += 2.0 * is_ill[:, None, None]
     cohort = replace(sited, features=values, table=sited.table.assign(scanner=site))
-    found = adjust_features(cohort, Deconfounder("scanner"))
+    found, _ = adjust_features(cohort, Deconfounder("scanner"))
     assert np.ptp([found[is_ill].mean(), found[~is_ill].mean()]) == pytest.approx(2)
+
+
+def test_intervals_of_adjusted_differences_are_as_wide_as_they_vary(sited):
+    one = sited.select(~sited.table["participant"].duplicated().to_numpy())
+    rng, is_ill = np.random.default_rng(2), one.y == one.classes[-1]
+    is_well, shape = one.y == one.classes[0], (one.n_scans, len(one.atlas), 1)
+    age = rng.normal(size=one.n_scans) + 2.0 * is_ill
+    cohort = replace(one, table=one.table.assign(age=age))
+    apart = []
+    for _ in range(30):
+        noise = replace(cohort, features=rng.normal(size=shape))
+        found, factors = adjust_features(noise, Deconfounder(None, ("age",)))
+        apart += [*(found[is_ill].mean(axis=0) - found[is_well].mean(axis=0)).ravel()]
+    factor = factors.loc[one.classes[-1], "difference_factor"]
+    variance = factor * (1 / is_ill.sum() + 1 / is_well.sum())
+    assert factor > 1.2
+    assert np.var(apart) == pytest.approx(variance, rel=0.15)
 
 
 def test_fitted_steps_are_kept_for_new_people(values, table):
