@@ -315,7 +315,7 @@ def _read_text(path: Path) -> list[RawMatrix]:
         lines = [" ".join(line.split()) for line in lines]
     elif all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
-    if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]) and delimiter != ",":
+    if delimiter != "," and re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(f"{path}: numbers have decimal commas; write points.")
     rows, columns, separator = list[str](), list[str](), delimiter or " "
     bare = lines[0].replace(separator, " ")

@@ -172,7 +172,6 @@ def cross_validate(
         "random_state": random_state,
         "people_shared": bool((findings["check"] == "person in two folds").any()),
         "steps": steps.describe(cohort.table),
-        "adjusted_for": taken_out,
         "version": brainlsap.__version__,
     }
     return Evaluation(**joined, cohort=summary, settings=settings, audit=findings)

@@ -301,14 +301,15 @@ def _label_from_columns(
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
     of = f", Holm-corrected for {len(tried)} columns" if len(tried) > 1 else ""
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
-        beyond, alone = score >= chance + LEAST_GAIN, name.endswith(" alone")
+        column = name.removesuffix(" alone")
+        beyond, alone = score >= chance + LEAST_GAIN, column != name
         n = tried[name].isna().groupby(cohort.groups).all().sum()
-        unknown = f"; {name.removesuffix(' alone')} missing in {count(n, 'person')}"
+        unknown = f"; {column} missing in {count(n, 'person')}" if n else ""
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
-            f"p = {p:.3f}{of}{unknown if n else ''})"
+            f"p = {p:.3f}{of}{unknown})"
         )
-        if is_out := alone and name.removesuffix(" alone") in taken_out:
+        if is_out := alone and column in taken_out:
             finding += "; taken out of the features inside the folds"
         if p < 0.05 and beyond:
             kind = "label from one column" if alone else "missing values tell the label"

@@ -43,8 +43,8 @@ SMALLEST, TALLEST_VIEW, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
 HEAD, GAP, LABEL, STEP, UPRIGHT = 6.0, 2.0, 3.2, 2.5, 21.0
 """Of titles, between views, labels, steps, upright lines; in mm."""
 
-# Around a shape, which keeps all of its colour: black, and white on dark neighbours.
-# Dark around white, so that one of the two stands out from any colour.
+# Around a shape, which keeps all of its colour: dark around white, so that one of the
+# two stands out from any colour beside it.
 OUTLINED = [Stroke(linewidth=3), Stroke(linewidth=1.3, foreground="white"), Normal()]
 HALO = [withStroke(linewidth=1.6, foreground="white")]
 
@@ -158,6 +158,7 @@ def plot_regions(
     marked = asked if isinstance(asked, Mapping) else dict.fromkeys(asked, "")
     places = atlas.match(list(marked)).tolist()
     labels = dict(zip(places, map(str, marked.values()), strict=True))
+    known = maps.notna().any(axis=1).to_numpy()
     located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
     shown: dict[str, RegionPicture] = {}
     texts = _wrap(title or "", (size[0] - 4) * 7 / 9), bars
@@ -178,10 +179,9 @@ def plot_regions(
         else:
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
             located = ~located
-            drawing, known = _plot_dots(page, labels), maps.notna().any(axis=1)
-            labels = {k: text for k, text in labels.items() if not known.iloc[k]}
+            drawing = _plot_dots(page, labels)
+            labels = {k: text for k, text in labels.items() if not known[k]}
     seen_at = {place for one in shown.values() for place in one.centres}
-    known = maps.notna().any(axis=1).to_numpy()
     hidden = {*np.flatnonzero(known & located & bool(shown)).tolist()} - seen_at
     notes = [note]
     if hidden:
@@ -665,9 +665,7 @@ def _plot_dots(page: Any, labels: Mapping[int, str]) -> Any:
     n = len(ranks) - len(kept)
     note = f"{n} of {len(ranks)} regions stand out least and are left out." if n else ""
     table = maps.loc[kept].sort_values([*maps])
-    told = {
-        name: text or name for name, text in zip(outlined, labels.values(), strict=True)
-    }
+    told = {maps.index[k]: text for k, text in labels.items() if text}
     names = [told.get(one, one) for one in table.index]
     names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in names]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")

@@ -32,7 +32,7 @@ RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per regio
 """What ridges are called by what is learned of the network."""
 
 # What changes no number, or stands in the templates' own sentences.
-_DESIGN = "cv n_folds n_repeats random_state people_shared adjusted_for"
+_DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
 _ABOUT = "version brainlsap versions date differences verbose title overwrite"
 _SAID = "atlas feature label model models baselines steps asked options preparation"

@@ -510,9 +510,11 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
 
 def basis_text(evaluation: Evaluation) -> str:
     """Say of which values means and differences of classes are."""
-    names = evaluation.settings.get("adjusted_for")
-    adjusted = f"adjusted for {listed(names or ())} by slopes within classes"
-    return adjusted if names else "as read, before any step of the folds"
+    table, steps = evaluation.cohort.class_features, evaluation.settings["steps"]
+    if table is None or "mean_factor" not in table:
+        return "as read, before any step of the folds"
+    names = [*filter(None, [steps["harmonize"]]), *steps["regress_out"]]
+    return f"adjusted for {listed(names)} by slopes within classes"
 
 
 def direction_table(
