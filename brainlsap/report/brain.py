@@ -4,7 +4,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
@@ -641,6 +641,7 @@ def _is_short(label: str) -> bool:
     return len(re.sub(r"(\\)[a-z]+|[${}^_]", r"\1", label)) <= 3
 
 
+@lru_cache(maxsize=4096)
 def _length(text: str) -> float:
     """Return how many mm a line of 7 points is long, and the dot behind it."""
     return TextPath((0, 0), f"{text}.", 7).vertices[:, 0].max() / (72 * MM)

@@ -508,13 +508,19 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     return table.assign(difference=difference, **bounds)
 
 
+def taken_out(evaluation: Evaluation) -> str:
+    """Name the covariates that were taken out of the features inside the folds."""
+    steps = evaluation.settings["steps"]
+    names = [*filter(None, [steps["harmonize"]]), *steps["regress_out"]]
+    return listed(names) if names else ""
+
+
 def basis_text(evaluation: Evaluation) -> str:
     """Say of which values means and differences of classes are."""
-    table, steps = evaluation.cohort.class_features, evaluation.settings["steps"]
+    table = evaluation.cohort.class_features
     if table is None or "mean_factor" not in table:
         return "as read, before any step of the folds"
-    names = [*filter(None, [steps["harmonize"]]), *steps["regress_out"]]
-    return f"adjusted for {listed(names)} by slopes within classes"
+    return f"adjusted for {taken_out(evaluation)} by slopes within classes"
 
 
 def direction_table(

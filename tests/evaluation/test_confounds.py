@@ -12,6 +12,7 @@ from sklearn.base import clone
 from brainlsap.evaluation import Deconfounder, cross_validate, make_models, make_splits
 from brainlsap.evaluation.confounds import adjust_features
 from brainlsap.exceptions import ParameterError
+from brainlsap.report import headline
 from brainlsap.report.tables import basis_text
 
 REFERENCE = Path(__file__).parent / "reference" / "combat.npz"
@@ -125,6 +126,8 @@ def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
     )
     assert basis_text(raw).startswith("as read")
     assert basis_text(adjusted) == "adjusted for age by slopes within classes"
+    assert "after age was taken out of the features" in headline(adjusted)[0]
+    assert "taken out" not in headline(raw)[0]
     apart = []
     for one in (raw, adjusted):
         means = one.cohort.class_features.pivot(
