@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, ListedColormap, Normalize, to_rgba
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import PathPatch, Rectangle
@@ -559,10 +560,10 @@ def _draw_view(
     where = Affine2D().scale(1 / picture.width, 1 / picture.height) + axes.transAxes
     order = [*shapes]
     if raster.NO_REGION not in shapes:  # markers; those that stand out lie above others
-        from nilearn.plotting.displays import GlassBrainAxes
-
         kind, across, up = GLASS[view]
-        GlassBrainAxes(axes, kind, 0, linewidth=0.5)
+        lines, edges = _glass_lines(kind)
+        thin: Any = {"edgecolors": edges, "facecolors": "none", "linewidths": 0.5}
+        axes.add_collection(PathCollection(lines, **thin), autolim=False)
         axes.set(xlim=across, ylim=up)
         usual = 0 if values.min() < 0 < values.max() else values.median()
         order.sort(key=(values - usual).abs().fillna(-1).to_numpy().__getitem__)
@@ -579,6 +580,21 @@ def _draw_view(
     words = SIDEWAYS[:2] if tall > 17 else ("lat.", "med.") if tall > 9 else ()
     for k, word in enumerate(words):
         axes.text(-0.01, 0.75 - k / 2, word, **style)
+
+
+@lru_cache
+def _glass_lines(kind: str) -> tuple[list[Shape], list[Any]]:
+    """Return the lines of nilearn's glass brain, in mm, and their colours."""
+    from nilearn.plotting.displays import GlassBrainAxes
+
+    axes = Figure().add_subplot()
+    GlassBrainAxes(axes, kind, 0)
+    lines, edges = list[Shape](), list[Any]()
+    for one in axes.patches:
+        in_mm = one.get_transform() - axes.transData
+        lines.append(in_mm.transform_path(one.get_path()))
+        edges.append(one.get_edgecolor())
+    return lines, edges
 
 
 def _glass_picture(atlas: Atlas, view: str) -> RegionPicture:
