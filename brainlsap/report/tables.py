@@ -456,7 +456,9 @@ def region_table(
     table["scale"] = ranked["scale"].map(spread_text)
     if "p" in ranked:
         enough = ranked["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
-        table["p (labels permuted)"] = ranked["p"].where(enough).map(p_text)
+        few = f"needs {ranks.FEWEST_PERMUTATIONS} permutations"
+        head = f"p ({'labels permuted' if enough.all() else few})"
+        table[head] = ranked["p"].where(enough).map(p_text)
     remarks = pd.DataFrame({"planted": ranked.get("planted", False)}, ranked.index)
     remarks["tied"] = ranked["rank"].duplicated(keep=False)
     remarks["not learned"] = ranked["moved"] < 0.5
