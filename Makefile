@@ -13,9 +13,10 @@ TORCH_INDEX ?=
 demo: $(READY)
 	$(BIN)/brainlsap demo --out $(DEMO_OUT)
 
-# One thread for each of two processes: more threads than cores make everything slow.
+# One thread for each of two processes, and commands that start no processes of their
+# own unless told how many: more than there are cores make everything slow.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
+	OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest --numprocesses 2
 
 lint: $(READY)
 	$(BIN)/ruff check .
