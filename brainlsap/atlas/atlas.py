@@ -192,7 +192,7 @@ class Atlas:
         """Names for readers, such as `left amygdala`; own names as they are written."""
         names, texts = self.regions["name"], self.regions["long_name"]
         lower = texts.str.replace(r"\s*\([^)]*\)", "", regex=True).str.replace(
-            "^[A-Z](?=[a-z][^A-Z]*$)", lambda first: first[0].lower(), regex=True
+            "^[A-Z](?=[a-z][^A-Z']*$)", lambda first: first[0].lower(), regex=True
         )
         texts = texts.where(texts == names, lower)
         sides = self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")

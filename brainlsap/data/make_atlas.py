@@ -18,6 +18,7 @@ from brainlsap.files import fill_folder
 
 # Vertices of a hemisphere of fsaverage5, 6 and fsaverage, each the first of the next.
 _N_VERTICES = (10242, 40962, 163842)
+_LONG_NAMES = ("long_name", "full_name", "description")
 
 
 def make_atlas(
@@ -39,7 +40,7 @@ def make_atlas(
         FreeSurfer's stats of NAME are then read by name.
     labels : path, optional
         Names of the regions in order: a column `name` (or `region`, `roi`, `label`
-        ...), also `hemisphere`, `structure`, `x`, `y`, `z` (mm) or further ones, and
+        ...), also `hemisphere`, `structure`, `full_name`, `x`, `y`, `z` (mm), and
         the number of each label in `image` (`index`, `id`, `no` ...); or lines of a
         number and a name, as of FreeSurfer, MRtrix, AAL or ITK-SNAP; or a name on each
         line, which counts labels from 1 ("Background" or "Unknown" on the first: 0).
@@ -117,6 +118,7 @@ def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFra
         rows = [(name, side, name) for name, side in pairs if not is_outside(name)]
         table = pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
     table = table.rename(columns={find_column(table, SIDE_COLUMNS): "hemisphere"})
+    table = table.rename(columns={find_column(table, _LONG_NAMES): "long_name"})
     if "hemisphere" in table and table["name"].duplicated().any():
         side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
         sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides

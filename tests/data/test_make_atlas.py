@@ -39,6 +39,14 @@ LABELS = {
 }
 
 
+def test_full_names_of_a_table_are_those_of_reports(tmp_path, image, write):
+    rows = "HR,9,Heschl's gyrus,R\nHL,7,Heschl's gyrus,L\nV,30,Vermis,M\n"
+    labels = write("d.csv", "abbrev,no,Full Name,hemi\n" + rows)
+    atlas = make_atlas(tmp_path / "own", labels=labels, image=image)
+    assert atlas.names == ("HR", "HL", "V")
+    assert atlas.full_names[1:] == ("left Heschl's gyrus", "vermis")
+
+
 @pytest.mark.parametrize("name", [*LABELS, "a.xlsx"])
 def test_an_image_with_a_table_gives_names_and_centres(
     tmp_path, image, write, capsys, name
