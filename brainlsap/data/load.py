@@ -61,7 +61,8 @@ class _Log:
 
     def fault(self, error: object, scan: Scan | None = None) -> None:
         message = str(error)
-        message = message if message.endswith("...") else message.removesuffix(".")
+        is_whole = message[-2:-1] in (".", " ")  # ends with dots, or the folder "."
+        message = message if is_whole else message.removesuffix(".")
         # a file says whose it is, and what many files share is said once
         is_of_file = os.sep in message.partition(": ")[0]
         if scan is not None and scan.name not in message and not is_of_file:

@@ -43,7 +43,7 @@ INDEX_COLUMNS = (
 )
 SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 # What to do about a scan that a file lacks.
-ADD_IT = "add it, or take the scan out of the table of people"
+ADD_IT = "add it, or leave the scan out (its rows in tables, its folder)"
 
 
 def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:

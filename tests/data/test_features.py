@@ -189,7 +189,7 @@ def test_rows_that_do_not_fit_are_faults(tables):
         load()
     assert "sub-01: 2 rows in " in error.value.faults[0]
     assert "sub-02: no rows in " in error.value.faults[1]
-    assert "expected one: add it, or take the scan out" in error.value.faults[1]
+    assert "expected one: add it, or leave the scan out" in error.value.faults[1]
     for respelt in (str.upper, lambda one: one.replace("-0", "-")):
         make("table.csv", ["id", *CORTEX], [(respelt(one), row) for one, row in ROWS])
         with refused("an id there differs only in case or zeros at the front"):

@@ -126,7 +126,7 @@ def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
     )
     assert basis_text(raw).startswith("as read")
     assert basis_text(adjusted) == "adjusted for age by slopes within classes"
-    assert "after age was taken out of the features" in headline(adjusted)[0]
+    assert "with age taken out of the features" in headline(adjusted)[0]
     assert "taken out" not in headline(raw)[0]
     apart = []
     for one in (raw, adjusted):
