@@ -295,7 +295,8 @@ def atlas(folder: str, **of_what: Any) -> None:
     made = brainlsap.make_atlas(folder, **of_what)
     left, right, middle = (sum(made.regions["hemisphere"] == one) for one in "LRM")
     print(f"Atlas: {Path(folder)} ({len(made)} regions, {made.cortex.sum()} cortical)")
-    print(f"Names: {', '.join(made.names[:3])} ... ({', '.join(made.full_names[:1])})")
+    full = "" if made.full_names == made.names else f"in reports: {made.full_names[0]}"
+    print(f"Names: {', '.join(made.names[:3])} ... {full}")
     print(f"Sides: {left} left, {right} right, {middle} in the middle")
     print(f"Subcortex: {', '.join(made.regions['name'][~made.cortex]) or 'none'}")
     print("".join(f"{note}\n" for note in made.settings.get("notes", ())), end="")

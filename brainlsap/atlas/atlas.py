@@ -602,7 +602,8 @@ def complete_regions(
     names = given["name"].str.strip()
     sides = given["hemisphere"].str.strip().str.lower().map(_SIDES)
     parts = pd.DataFrame(map(split_name, names), columns=["side", "core"])
-    is_below = parts["core"].str.match(BELOW_CORTEX)
+    in_full = given.get("long_name", names).astype(str).map(split_name).str[1]
+    is_below = parts["core"].str.match(BELOW_CORTEX) | in_full.str.match(BELOW_CORTEX)
     usual = {
         "structure": is_below.map({True: "subcortex", False: "cortex"}),
         "annot_name": names.map(bare_name),
