@@ -1,5 +1,6 @@
 """One file with the connectomes of many scans, found by person and visit."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.row_order import find_names
 from brainlsap.data.tables import ID_COLUMNS, find_column, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
+
+# Names of lists of ids, one a line; a table of people may have such a name, too.
+_LISTS = ("ids.txt", "subjects.txt", "subject_ids.txt", "subject_list.txt")
 
 
 class ConnectomeStack(NamedTuple):
@@ -43,8 +47,8 @@ def read_stack(
     """Read the array of all connectomes; None where the file holds no such array.
 
     Ids are texts or whole numbers in the file, one for each matrix, or lines of
-    `<name>_ids.txt` or `ids.txt` beside it. Raises FileFormatError where there are
-    none, or not as many as matrices, or where the rows cannot be named.
+    `<name>_ids.txt` or another list of `_LISTS` beside it. Raises FileFormatError where
+    there are none, or not as many as matrices, or where the rows cannot be named.
     """
     if path.suffix.lower() not in (".npy", ".npz", ".mat", ".h5", ".hdf5"):
         return None
@@ -53,10 +57,11 @@ def read_stack(
     if found[0].scan is None:
         return None
     ids, origin = [one.scan or "" for one in found], "in the file"
-    beside = [path.with_name(name) for name in (f"{path.stem}_ids.txt", "ids.txt")]
+    beside = [path.with_name(name) for name in (f"{path.stem}_ids.txt", *_LISTS)]
     for file in beside if not any(ids) else ():
-        if file.is_file():
-            ids, origin = [line.strip() for line in read_lines(file)], file.name
+        lines = [line.strip() for line in read_lines(file)] if file.is_file() else []
+        if lines and not re.search(r"[\t,;]", lines[0]):
+            ids, origin = lines, file.name
             ids = ids if find_column(ids[:1], ID_COLUMNS) is None else ids[1:]
             break
     if len(ids) != len(found) or not all(ids):

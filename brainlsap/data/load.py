@@ -25,7 +25,7 @@ from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
 from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles, read_rows
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
-from brainlsap.data.participants import PEOPLE_FILES, ScanList, list_scans, read_people
+from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.data.row_order import read_names
 from brainlsap.data.tables import ADD_IT, group_faults, listed
@@ -134,9 +134,9 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         Labels in order; scans with another label are left out, and this is noted.
     connectome : path, array of shape (n_rois, n_rois) or DataFrame, optional
         One connectome for everybody; or one file with those of all scans, an array of
-        three axes with a list of ids in it, or in `<name>_ids.txt` beside it. By
-        default every scan has its own file. "none" reads none, for models that make
-        one of their training people's features.
+        three axes with a list of ids in it, or in `<name>_ids.txt`, `ids.txt` or
+        `subjects.txt` beside it. By default every scan has its own file. "none" reads
+        none, for models that make one of their training people's features.
     subjects_dir : path, optional
         Where FreeSurfer's subjects are, if not below the folder.
     derivatives : sequence of path
@@ -302,7 +302,7 @@ def open_study(
     folder, atlas = Path(folder), load_atlas(atlas)
     if isinstance(features_table, str | Path):
         features_table = [features_table]
-    paths = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    paths = people_files(folder)
     sheets = tables = list[ScanTable]()
     if paths and paths[0].suffix != ".xlsx":
         names, facts = read_rows(paths[0])

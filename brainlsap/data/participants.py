@@ -1,5 +1,6 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,7 @@ import pandas as pd
 
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import Scan, ScanName, visit_order
-from brainlsap.data.tables import read_columns
+from brainlsap.data.tables import ID_COLUMNS, find_column, read_columns, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 UNLABELLED = "unlabelled"
@@ -33,6 +34,19 @@ Facts = dict[str, str | None]
 People = dict[str, dict[str, tuple[ScanName, Facts]]]
 """By person and visit, as keys of names: the name as written, labels and covariates as
 text. What is known of the person, whatever the visit, has the visit ""."""
+
+
+def people_files(folder: Path) -> list[Path]:
+    """Return the tables of people in a folder, best first; a list of ids is none."""
+    found = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    return [one for one in found if one.suffix != ".txt" or not _is_list(one)]
+
+
+def _is_list(path: Path) -> bool:
+    """Return whether a text holds words, one a line, and no head of ids."""
+    first = read_lines(path)[:1]
+    has_one = all(len(re.split(r"[\s,;]+", line)) == 1 for line in first)
+    return has_one and find_column(first, ID_COLUMNS) is None
 
 
 def order_classes(

@@ -19,7 +19,7 @@ import numpy as np
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import ScanName, StudyFiles, pick, read_rows, visit_order
-from brainlsap.data.participants import PEOPLE_FILES
+from brainlsap.data.participants import people_files
 from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -125,7 +125,7 @@ def build_study(
     if not folder.is_dir():
         raise CohortError(f"{folder}: no such folder")
     out = folder / FOLDER if out is None else Path(out)
-    tables = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
+    tables = people_files(folder)
     listed = [name.participant for name in read_rows(tables[0])[0]] if tables else []
     files = StudyFiles(folder, listed, derivatives, subjects_dir)
     tasks, faults = find_tasks(files, out, atlas, dict(patterns or {}))

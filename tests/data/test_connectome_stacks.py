@@ -49,6 +49,16 @@ def test_matrices_go_by_ids_and_rows_by_names(study):
     np.testing.assert_array_equal(other.connectomes, cohort.connectomes)
 
 
+def test_a_list_of_subjects_is_of_ids_and_no_table_of_people(study):
+    cohort = load(study, "W.npy", row_order="atlas")
+    (study / "W_ids.txt").unlink()
+    (study / "subjects.txt").write_text("\n".join(["sub-09", *IDS[::-1]]))
+    (study / "participants.csv").rename(study / "clinical.csv")
+    other = load(study, "W.npy", row_order="atlas")
+    np.testing.assert_array_equal(other.connectomes, cohort.connectomes)
+    assert other.table["scan"].tolist() == IDS
+
+
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
