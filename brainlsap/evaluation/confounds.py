@@ -240,7 +240,7 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     found = [str(one) for one in table.columns if kind_of(one) == kind_of(name)]
     if len(found) == 1:
         return found[0]
-    add = " Add it to the people's table (of arrays: covariates=)." * (not found)
+    add = " Add it to the people's table or to the covariates of arrays." * (not found)
     raise ParameterError(
         f"the covariates have {'more than one' if found else 'no'} column {name!r}; "
         f"there are {', '.join(map(str, table.columns))}.{add}"
