@@ -240,6 +240,7 @@ class Cohort:
             notes = [*notes, f"{told}; named by words they have no order"]
         whose = "people are those of the index" if named else "every scan is a person"
         alone = [f"groups= not given: {whose}"] * (groups is None)
+        shared = "array" if W.strides[0] == 0 else "one per scan"
         return Cohort(
             connectomes=W,
             features=X,
@@ -250,7 +251,8 @@ class Cohort:
             classes_ordered=ordered,
             label_name=label_name,
             notes=("made from arrays", *notes, *alone),
-            provenance={"asked": {"negative": negative}},  # kept with a model
+            # what was asked is kept with a model
+            provenance={"connectome": shared, "asked": {"negative": negative}},
         )
 
     def __repr__(self) -> str:

@@ -253,7 +253,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     is_path = isinstance(given["atlas"], str | Path)
     is_path = is_path and atlas.name not in available_atlases()
     asked["atlas"] = Path(given["atlas"]).resolve() if is_path else atlas.name
-    shared = "one per scan" if connectome is None else asked.get("connectome", "array")
+    has_own = connectome is None or stack is not None
+    shared = "one per scan" if has_own else asked.get("connectome", "array")
     # the answer of a simulated study, where it is about these regions
     truth, path = None, folder / TRUTH_FILE
     if path.is_file():

@@ -156,7 +156,7 @@ def _place(table: pd.DataFrame, volume: Any, image: str) -> pd.DataFrame:
         raise FileFormatError(
             f"{image}: labels {listed(map(str, unnamed.tolist()), 8)} have no name in "
             f"labels=, which names {numbers.min():g} to {numbers.max():g} (without "
-            "numbers, 1 is the first). Write 2001 Precentral_L ..., or set them to 0."
+            "numbers, 1 is the first). Add a line for each, or set them to 0."
         )
     is_there = numbers.isin(np.unique(voxels))
     table = table[is_there].reset_index(drop=True)

@@ -135,8 +135,9 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     """
     cohort, settings = evaluation.cohort, evaluation.settings
     ages = tables.covariate(cohort.table.drop_duplicates("participant"), "age")
+    # what was found counts before what was asked: an array may be of all scans
     reading = dict(cohort.provenance)
-    reading |= reading.pop("asked", None) or {}
+    reading = (reading.pop("asked", None) or {}) | reading
     if not {"thickness", "area"} & set(cohort.feature_names):
         reading.pop("subcortex", None)
     others = evaluation.fits.query("role != 'model'")["model"].unique()

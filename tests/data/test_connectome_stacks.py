@@ -35,6 +35,7 @@ def test_matrices_go_by_ids_and_rows_by_names(study):
     assert cohort.table["scan"].tolist() == IDS
     np.testing.assert_array_equal(cohort.connectomes, W[:0:-1])
     assert any("taken from W.npy by ids (W_ids.txt)" in note for note in cohort.notes)
+    assert cohort.provenance["connectome"] == "one per scan"
     # MATLAB has scans last; names and ids lie beside the array, in another order
     order = np.random.default_rng(1).permutation(82)
     turned = W[1:, order][:, :, order].transpose(1, 2, 0)

@@ -162,6 +162,13 @@ def test_settings_chosen_in_folds_are_told_so(evaluation):
     assert "no early stopping" in with_model(evaluation, n_epochs=30, patience=40)
 
 
+@pytest.mark.parametrize(("found", "serves"), [("one per scan", False), ("W", True)])
+def test_a_file_of_all_connectomes_serves_nobody_else(evaluation, found, serves):
+    asked = {"connectome": "W.npy"}
+    text = with_cohort(evaluation, connectome=found, asked=asked)
+    assert ("One connectome served all scans" in text) == serves
+
+
 def test_a_null_of_the_ranking_is_told(evaluation):
     ranking = rank_regions(evaluation).assign(p=0.5, n_permutations=99)
     text = text_of(evaluation, ranking=ranking)
