@@ -167,6 +167,8 @@ def _names_by_size(
     could += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
     said = f" as row_order={row_order!r}" if row_order else ""
     hint = f" {n} rows could be: {'; '.join(could)}." if could else ""
+    for order in fitting if len(fitting) == 1 else ():
+        hint += f" Row 1 would be {order.names[0]}, row {n} {order.names[-1]}."
     for first, second in empty:
         hint += f" Rows {first + 1} and {second + 1} are empty, as walls are."
     raise FileFormatError(

@@ -106,6 +106,7 @@ def test_rows_that_are_label_numbers(tmp_path):
         ("destrieux160", 84, "atlas desikan82"),
         ("desikan82", 68, "cortex only"),
         ("desikan82", 82, r"order of desikan82 \(row_order='atlas'\); .*ENIGMA"),
+        ("desikan82", 82, "Row 1 would be ctx-lh-bankssts, row 82 Right-Accumbens"),
         ("desikan82", 83, "Lausanne"),
         ("desikan82", 164, "atlas destrieux160"),
     ],
