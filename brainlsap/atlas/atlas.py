@@ -236,7 +236,10 @@ class Atlas:
 
     @cached_property
     def _spellings(self) -> dict[tuple[str | None, str], int | None]:
-        """Region by (side or None, core) and ("", name); None where it is not one."""
+        """Region by (side or None, core) and ("", name); None where it is not one.
+
+        What reports call a region is a name, too, where it is no name of another.
+        """
         found: dict[tuple[str | None, str], int | None] = {}
         sides = self.regions["hemisphere"]
         for row, (name, side) in enumerate(zip(self.names, sides, strict=True)):
@@ -246,7 +249,12 @@ class Atlas:
                 core = "".join(filter(str.isalnum, name.lower()))
             for key in ((side, core), (None, core), ("", name)):
                 found[key] = None if key in found else row
-        return found
+        spare: dict[tuple[str | None, str], int | None] = {}
+        for texts in (self.regions["long_name"].astype(str), self.full_names):
+            which = pd.Series(range(len(self)), texts)
+            alone = which[~which.index.duplicated(keep=False)]
+            spare |= {("", text): row for text, row in alone.items()}
+        return spare | found
 
     def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:
         """Return the position of one region, whatever the spelling of its name.
@@ -254,7 +262,7 @@ class Atlas:
         Parameters
         ----------
         name : str or bytes
-            In any tool's spelling, or the paper's short name.
+            In any tool's spelling, the paper's short name, or one of `full_names`.
         hemisphere : {"L", "R"} or None
             The side of the file that the name stands in, for names that do not say.
 

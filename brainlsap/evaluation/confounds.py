@@ -22,6 +22,7 @@ COVARIATES = {
     "phase": ("phase", "protocol", "colprot", "origprot", "study"),
     "family": ("family", "household", "twin", "pair", "mother", "father"),
     "etiv": ("icv", "tiv", "estimated_total_intracranial_vol", "intracranial_volume"),
+    "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
 }
 _KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
 

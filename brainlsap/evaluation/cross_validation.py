@@ -265,6 +265,7 @@ def _run_fits(
         n_jobs = -1
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     shown = {"total": len(tasks), "initial": len(results), "desc": "fits"}
+    n_models = len(tasks) // len({id(split) for _, split in tasks.values()})
     with tqdm(**shown, disable=None if verbose else True) as bar:  # None: not in a file
         found = parallel(calls) if calls else ()
         for name, result in (pair for some in found for pair in some.items()):
@@ -274,7 +275,8 @@ def _run_fits(
                     partial.write_text(json.dumps(result), encoding="utf-8")
                 paths[name].chmod(0o600)
             bar.update()
-            if verbose and bar.disable:  # no terminal: a line a fold
+            # no terminal: a line for as many fits as a fold has
+            if verbose and bar.disable and len(results) % n_models == 0:
                 n_done = f"{len(results)} of {len(tasks)}"
                 bar.write(f"fitted {n_done}, last {name}", file=sys.stderr)
     return [results[name] for name in tasks]

@@ -41,7 +41,7 @@ CHECKS = {
 }
 
 # What is asked how well it tells the label alone; without the first three it is said.
-ALONE = ("age", "sex", "site", "scanner", "phase")
+ALONE = ("age", "sex", "site", "scanner", "phase", "etiv", "motion")
 LITTLE = "Better than chance by less than 0.05; report it beside the model's score."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
 NOTHING = "No better than chance is shown; report it with the demographics."
@@ -90,9 +90,9 @@ def audit(
       :math:`\eta^2 \ge 0.99` of the variance; features named like a clinical score.
     - **family, site in two folds**: people of one family or site on both sides.
     - **label from one column**: balanced accuracy of the label told from site,
-      scanner, phase, age or sex alone (its commonest class per value or eighth, in five
-      folds of people), with a permutation p-value, Holm-corrected for the columns
-      tried; likewise from what was not measured.
+      scanner, phase, age, sex, head size or motion alone (its commonest class per value
+      or eighth, in five folds of people), with a permutation p-value, Holm-corrected
+      for the columns tried; likewise from what was not measured.
     - **covariates missing**: there is no age, sex or site that could be tried.
 
     Parameters

@@ -344,6 +344,7 @@ def test_the_licence_stands_beside_the_files(atlas):
 def test_names_and_coordinates_for_readers(atlas):
     assert atlas.full_names[atlas.find("Left-Amygdala")] == "left amygdala"
     assert not any("(" in name or "_" in name for name in atlas.full_names)
+    assert atlas.match(atlas.full_names).tolist() == list(range(len(atlas)))
     # fsaverage lies a little behind and below MNI152
     moved = atlas.coordinates - atlas.regions[["x", "y", "z"]].to_numpy()
     assert ((moved.mean(axis=0) > [-1, 0, 0]) & (moved.mean(axis=0) < 3)).all()

@@ -45,6 +45,7 @@ def test_full_names_of_a_table_are_those_of_reports(tmp_path, image, write):
     atlas = make_atlas(tmp_path / "own", labels=labels, image=image)
     assert atlas.names == ("HR", "HL", "V")
     assert atlas.full_names[1:] == ("left Heschl's gyrus", "vermis")
+    assert atlas.match(["left Heschl's gyrus", "HR", "Vermis"]).tolist() == [1, 0, 2]
     assert atlas.cortex.tolist() == [True, True, False]  # V says it by its full name
 
 

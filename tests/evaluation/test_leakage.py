@@ -151,6 +151,14 @@ def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
     assert "what sex alone would" in row.loc["covariates missing"]["finding"]
 
 
+def test_head_size_and_motion_are_asked_what_they_tell(cohort):
+    drawn = np.random.default_rng(0).normal(size=cohort.n_scans)
+    size = drawn + 3 * (cohort.y == "AD")
+    found = checks(with_table(cohort, mean_FD=drawn, TIV=size))["finding"]
+    told = found["label from one column"]
+    assert sum(one.startswith(("mean_FD alone", "TIV alone")) for one in told) == 2
+
+
 def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
     for score, p, words in (
         (0.23, 0.9, "No better than chance is shown"),
