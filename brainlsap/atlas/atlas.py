@@ -250,10 +250,11 @@ class Atlas:
             for key in ((side, core), (None, core), ("", name)):
                 found[key] = None if key in found else row
         spare: dict[tuple[str | None, str], int | None] = {}
-        for texts in (self.regions["long_name"].astype(str), self.full_names):
-            which = pd.Series(range(len(self)), texts)
-            alone = which[~which.index.duplicated(keep=False)]
-            spare |= {("", text): row for text, row in alone.items()}
+        if "long_name" in self.regions:
+            for texts in (self.regions["long_name"].astype(str), self.full_names):
+                which = pd.Series(range(len(self)), texts)
+                alone = which[~which.index.duplicated(keep=False)]
+                spare |= {("", text): row for text, row in alone.items()}
         return spare | found
 
     def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:

@@ -14,7 +14,12 @@ from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
-from brainlsap.data.participants import KEY_COLUMNS, UNLABELLED, order_classes
+from brainlsap.data.participants import (
+    KEY_COLUMNS,
+    UNLABELLED,
+    find_absent,
+    order_classes,
+)
 from brainlsap.data.tables import PEOPLE_COLUMNS, find_column, group_faults, listed
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
@@ -47,7 +52,8 @@ class Cohort:
     feature_names : tuple of str
         Names the last axis of `features`.
     classes : tuple of str
-        The labels in order of stage; holds every label of `table`.
+        The labels in order of stage; holds every label of `table`. Those that no scan
+        has are left out.
     classes_ordered : bool, optional
         Whether that order is known; by default as :func:`.order_classes` says.
     label_name : str
@@ -103,9 +109,12 @@ class Cohort:
             table[column] = table[column].astype(object).fillna("").astype(str)
         rest = [name for name in table.columns if name not in KEY_COLUMNS]
         store(self, "table", table[[*KEY_COLUMNS, *rest]])
+        # chance and scores count the classes that there are
+        found = set(table["label"])
+        store(self, "classes", tuple(name for name in self.classes if name in found))
 
     @staticmethod
-    def from_arrays(
+    def from_arrays(  # noqa: C901 (straight, from arrays to the cohort)
         connectomes: np.ndarray | pd.DataFrame | Sequence[pd.DataFrame],
         features: np.ndarray | pd.DataFrame | Mapping[str, np.ndarray | pd.DataFrame],
         labels: Sequence[Any] | None,
@@ -220,6 +229,10 @@ class Cohort:
                 f"{name} must have shape {expected}, for {n_scans} scans and "
                 f"{n_rois} regions ({atlas.name}); got {shape}. {hint}"
             )
+        if isinstance(covariates, pd.DataFrame):  # whose columns have one index
+            for name in [*facts][1:]:
+                given.pop(name)
+            given = {"covariates" if k in facts else k: x for k, x in given.items()}
         named = _check_order(given, said)
         X = np.stack(each, axis=-1) if X.ndim == 2 else X
         W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
@@ -232,8 +245,12 @@ class Cohort:
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
         _check_people(people, own)
         columns = {**own, "participant": people, "label": text}
-        table = pd.DataFrame(columns | {k: list(v) for k, v in facts.items()})
+        # a covariate called label is not the label
+        kept = {f"{k}_given" if k == "label" else k: list(v) for k, v in facts.items()}
+        table = pd.DataFrame(columns | kept)
         order, ordered = order_classes(text, classes)
+        if absent := find_absent(label_name, order, table["label"].value_counts()):
+            raise CohortError("classes= has more than labels", absent)
         # without `classes` stages have an order, whose names end in letters, or numbers
         if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
             told = f"classes {' < '.join(order)} taken as ordered, being numbers"
@@ -317,7 +334,7 @@ class Cohort:
         return len(self.connectomes) > 1 and self.connectomes.strides[0] == 0
 
     def select(self, rows: np.ndarray | Sequence[int] | Sequence[bool]) -> "Cohort":
-        """Return the cohort of some scans; classes, notes and truth stay.
+        """Return the cohort of some scans; notes and truth stay, and their classes.
 
         Parameters
         ----------
@@ -498,6 +515,7 @@ def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str,
     """
     found = {k: x.index for k, x in given.items() if hasattr(x, "iloc")}
     named = {k: x for k, x in found.items() if not are_counts([*map(str, x)])}
+    people = given.get("groups", ())
     for k, index in named.items() if "groups" not in given else ():
         levels = [*map(str, index.names)]
         if len(levels) > 1 and find_column(levels, PEOPLE_COLUMNS) is None:
@@ -511,7 +529,6 @@ def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str,
             raise ParameterError(
                 f"{k} has {twice[0]!r} twice in its index; give groups=."
             )
-    people = given.get("groups", ())
     pairs = [*combinations(found.items(), 2)]
     pairs += [(one, ("groups", people)) for one in (*named.items(), *said.items())]
     for (first, a), (second, b) in pairs:
@@ -524,6 +541,15 @@ def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str,
                 f"{first} and {second} have different people for scan {scan}: {x!r} "
                 f"and {y!r}. Put one in the order of the other (.reindex), or take one "
                 "off (.reset_index(drop=True), .drop)."
+            )
+    for k, index in named.items():
+        others = [people, *said.values(), *(x for j, x in found.items() if j != k)]
+        is_alone = [*map(str, index)] not in [[*map(str, other)] for other in others]
+        if is_alone and are_counts(sorted(map(str, index), key=lambda n: (len(n), n))):
+            raise ParameterError(
+                f"{k} has the index {listed(map(str, index), 3)}: its rows were moved, "
+                "and arrays beside it have no index. Put it in their order "
+                "(.sort_index()?), then .reset_index(drop=True)."
             )
     own = (x for x in named.values() if not isinstance(x, pd.RangeIndex))
     return next((_scan_names(x) for x in own if x.is_unique), {})
@@ -623,5 +649,14 @@ def _find_faults(cohort: Cohort) -> list[str]:
         f"{LARGEST:g} in size; got {X[row, region, feature]:g} for "
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
+    ]
+    unknown = np.isnan(X).all(axis=1)
+    faults += [
+        f"{name} has no value in any scan; leave it out"
+        for name in np.array(names)[unknown.all(axis=0)]
+    ]
+    faults += [
+        f"{scan} has no value of any feature; leave the scan out"
+        for scan in keys["scan"][unknown.all(axis=1) & ~unknown.all()]
     ]
     return faults

@@ -155,10 +155,16 @@ def finish(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Apply what holds for every source: absent regions, and the subcortex.
 
-    Raises a FileFormatError where a value is infinite, a size is negative (tables
-    write -4 for what was not measured), or volumes were asked for and there are none.
+    Raises a FileFormatError where no value is known, one is infinite, a size is
+    negative (tables write -4 for what was not measured), or volumes were asked for and
+    there are none.
     """
     check_choice("subcortex", subcortex, SUBCORTEX)
+    if np.isnan(values).all():
+        raise FileFormatError(
+            f"{measure.name} has no value in any region of {atlas.name}. Leave the "
+            "scan out (its rows in tables, its folder)."
+        )
     bad = np.isinf(values) | ((values < 0) & measure.in_stats)
     if bad.any():
         place = int(np.flatnonzero(bad)[0])

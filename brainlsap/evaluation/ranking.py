@@ -17,7 +17,7 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
 from brainlsap.evaluation.models import LADDER, make_models
-from brainlsap.evaluation.results import Evaluation
+from brainlsap.evaluation.results import Evaluation, plain
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
 
@@ -95,6 +95,7 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     )
     table.loc[~measured, table.columns[2:]] = np.nan
     table["measured"] = measured
+    table.attrs["steps"] = evaluation.settings["steps"]
     truth = evaluation.cohort.truth
     # where disease was planted says nothing of other labels, such as sex
     if truth is not None and evaluation.cohort.label_name == "diagnosis":
@@ -145,9 +146,9 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         )
     if p >= ALPHA:
         return (
-            "The ranking of regions is not better than its null: permuted labels ask "
-            f"for smaller scales as strongly (smallest family-wise p = {p:.2f}, "
-            f"{number} permutations). Do not interpret it."
+            "No region was shown to stand out from permuted labels (smallest "
+            f"family-wise p = {p:.2f}, {number} permutations): the order may be "
+            "chance. Do not interpret it."
         )
     return (
         f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions: the "
@@ -187,9 +188,9 @@ def permutation_null(
     Parameters
     ----------
     ranking : DataFrame
-        Of :func:`rank_regions`.
+        Of :func:`rank_regions`, or some of its rows, in any order.
     cohort : Cohort
-        The scans.
+        The scans; its regions go by name.
     n_permutations : int
         Labellings; at least 99 for :func:`ranking_verdict`.
     model : LSAPRidgeClassifier, optional
@@ -197,7 +198,7 @@ def permutation_null(
     random_state : int
         Seed of the permutations.
     harmonize, regress_out, handle_unknown
-        As of :func:`cross_validate`, learned from all scans.
+        As of :func:`cross_validate`, learned from all scans; the same as there.
 
     Returns
     -------
@@ -209,12 +210,23 @@ def permutation_null(
 
     check_cohort_given(cohort)
     check_at_least("n_permutations", n_permutations, 1)
+    if not isinstance(ranking, pd.DataFrame) or "measured" not in ranking:
+        told = (
+            f"ranking must be what rank_regions returns; got {type(ranking).__name__}"
+        )
+        raise ParameterError(f"{told}.")
+    places = cohort.atlas.match(ranking["region"])  # whatever was sorted or left out
+    steps = Deconfounder(harmonize, regress_out, handle_unknown)
+    before = ranking.attrs.get("steps", {})
+    for name, value in plain(steps.get_params()).items():
+        if before.get(name, value) != value:
+            told = f"{name} must be {before[name]!r}, as in the folds"
+            raise ParameterError(f"{told}; got {value!r}.")
     model = model or make_models(LADDER[-1])[LADDER[-1]][0]
     model = order_classes(clone(model), cohort)
     rng = np.random.default_rng(random_state)
     y, groups = pd.Index(cohort.classes).get_indexer(cohort.y), cohort.groups
     permuted = [permute_labels(y, groups, rng) for _ in range(n_permutations)]
-    steps = Deconfounder(harmonize, regress_out, handle_unknown)
     steps.fit(cohort.features, cohort.table)
     X = pack(cohort.connectomes, steps.transform(cohort.features, cohort.table))
     evidence = model.learn_evidence(X, groups)
@@ -223,11 +235,11 @@ def permutation_null(
     model.fit(X, cohort.y, groups=groups)
     scales = np.column_stack([model.scales_, model.scales_interval_])
     scales = scales.clip(max=model.max_scale)  # but for rounding, none is above
-    measured = ranking["measured"].to_numpy(dtype=bool)
+    measured = np.asarray(cohort.measured.any(axis=(0, 2)))
     scales[~measured] = np.nan
     p = family_wise_p(slopes, measured)
-    table = ranking.assign(p=p, n_permutations=n_permutations)
-    table[["fit_scale", "fit_low", "fit_high"]] = scales
+    table = ranking.assign(p=p[places], n_permutations=n_permutations)
+    table[["fit_scale", "fit_low", "fit_high"]] = scales[places]
     return table
 
 

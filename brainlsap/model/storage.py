@@ -26,7 +26,7 @@ from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import History
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 HEADER = "brainlsap"
 
 _KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
@@ -148,7 +148,7 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
             if name.endswith("_") and name != "origin_"
         },
     }
-    text = json.dumps(about, default=encode, sort_keys=True)
+    text = json.dumps(about, default=encode)
     # under one key: several would come in any order
     header = json.dumps({"about": text, "sha256": _digest(text, arrays)})
     with replace_when_whole(path) as partial:

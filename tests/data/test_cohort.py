@@ -332,12 +332,35 @@ def test_regions_of_tables_travel_by_name():
         Cohort.from_arrays(W, table.drop(columns="d"), **given)
 
 
+def test_classes_labels_and_values_are_those_that_there_are():
+    y, names = [*"xyzxyz"], list("abcde")
+    shadow = {"label": [*"zzzzzz"], "age": [*range(6)]}
+    cohort = Cohort.from_arrays(W, F, y, covariates=shadow, atlas=names)
+    assert cohort.y.tolist() == y
+    assert cohort.table["label_given"].tolist() == shadow["label"]
+    assert cohort.select(cohort.y != "y").classes == ("x", "z")
+    with pytest.raises(CohortError, match=r"no scan has the diagnosis 'w' of classes"):
+        Cohort.from_arrays(W, F, y, classes=[*"xyzw"], atlas=names)
+    values = np.array(F, dtype=float)
+    values[2] = np.nan
+    with pytest.raises(CohortError, match=r"scan3 has no value of any feature; leave"):
+        Cohort.from_arrays(W, values, y, atlas=names)
+    values = {"a": F[..., 0], "b": np.full(F.shape[:2], np.nan)}
+    with pytest.raises(CohortError, match="b has no value in any scan; leave it out"):
+        Cohort.from_arrays(W, values, y, atlas=names)
+
+
 def test_people_in_another_order_are_refused():
     y, mixed, names = pd.Series([*"xyzxyz"]), [3, 1, 2, 0, 4, 5], list("abcde")
     ages, people = pd.DataFrame({"age": range(6)}, mixed), pd.Series(range(6), mixed)
     for more in ({"covariates": ages}, {"groups": people}):
         with pytest.raises(ParameterError, match="have different people for scan 1"):
             Cohort.from_arrays(W, F, y, atlas=names, **more)
+    with pytest.raises(ParameterError, match="index 3, 1, 2 and 3 more: its rows were"):
+        Cohort.from_arrays(W, F, [*y], covariates=ages, atlas=names)
+    alike = {"covariates": ages, "groups": pd.Series([*"abcabc"], mixed)}
+    both = Cohort.from_arrays(W, F, [*y], atlas=names, **alike)
+    assert both.table["age"].tolist() == [*range(6)]
     named = pd.DataFrame(F[..., 0], [*"uvwxyz"])
     assert [*Cohort.from_arrays(W, named, y, atlas=names).groups] == [*"uvwxyz"]
     assert Cohort.from_arrays(W, named, None, atlas=names).classes == ("unlabelled",)

@@ -212,9 +212,20 @@ def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
     moved = replace(small_cohort, table=small_cohort.table.assign(label=label))
     null = permutation_null(ranked, moved, 40)
     assert null["p"].min() > 0.05
+    # by name, whatever was sorted or left out
+    some = ranked.sort_values("rank").head(9)
+    again = permutation_null(some, moved, 40).set_index("region")
+    wanted = null.set_index("region").loc[list(some["region"]), list(again)]
+    pd.testing.assert_frame_equal(again, wanted)
+    with pytest.raises(ParameterError, match=r"what rank_regions returns; got str"):
+        permutation_null("LSAP-C", moved)
 
 
 def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
+    with pytest.raises(ParameterError, match=r"harmonize must be None, as in the fol"):
+        permutation_null(ranked, small_cohort, 20, harmonize="site")
+    ranked = ranked.copy()
+    ranked.attrs = {}
     site = small_cohort.table["site"]
     shift = 9.0 * (site == site[0]).to_numpy()[:, None, None]
     other = replace(small_cohort, features=small_cohort.features + shift)
@@ -235,6 +246,6 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked, small_cohort):
     words = ranking_verdict(few)
     assert "Too few permutations (20)" in words
     assert "smallest possible p-value is 0.048. At least 99 are needed" in words
-    assert "not better" not in words
+    assert "stand out" not in words
     none = few.assign(p=0.4, n_permutations=99)
-    assert "not better than its null" in ranking_verdict(none)
+    assert "No region was shown to stand out" in ranking_verdict(none)
