@@ -15,9 +15,11 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.participants import (
+    COVARIATES,
     KEY_COLUMNS,
     UNLABELLED,
     find_absent,
+    find_codes,
     order_classes,
 )
 from brainlsap.data.tables import PEOPLE_COLUMNS, find_column, group_faults, listed
@@ -650,6 +652,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
     ]
+    faults += find_codes(table, [head for head in heads if head.lower() in COVARIATES])
     unknown = np.isnan(X).all(axis=1)
     faults += [
         f"{name} has no value in any scan; leave it out"

@@ -260,13 +260,17 @@ class StudyFiles:
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
             said, visit = self.key_of(scan)
-            start = re.sub("_[A-Za-z].*", "", said)
             known = self._people.get(said) or self._people.get(bare_id(said))
-            # pipelines add to the names of subjects: P001_T1w
-            longer = self._people.get(start) if subject is not None else None
-            person, name = known or longer or (said, "")
-            if person != said:
-                (self.respelt if known else self.longer)[scan.participant] = name
+            # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
+            ends = [one.start() for one in re.finditer("_(?=[A-Za-z])", said)]
+            starts = [self.key_of(ScanName(said[:end])) for end in ends[::-1]]
+            longer = [one for one in starts if one[0] in self._people]
+            if longer and subject is not None and not known:
+                known, visit = self._people[longer[0][0]], visit or longer[0][1]
+                self.longer[scan.participant] = known[1]
+            person, name = known or (said, "")
+            if person != said and scan.participant not in self.longer:
+                self.respelt[scan.participant] = name
             if subject is None:
                 self.files.setdefault((person, visit), []).extend(paths)
                 if visit:
@@ -287,7 +291,7 @@ class StudyFiles:
         known = self._people.get(bare_id(joined[1]))
         number = re.sub(r"^\D+0*", "", joined[2])
         spelt = self._visits.get(joined[2].lower(), self._visits.get(number, joined[2]))
-        return (known[0], spelt) if known else (said, "")
+        return (joined[1], spelt) if known else (said, "")
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
         """Yield the FreeSurfer subjects of a root and the files of its people.

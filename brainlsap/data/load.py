@@ -371,6 +371,7 @@ def _read_connectomes(
         wanted = f"an id of it in {stack.path.name}"
         log.notes += [f"connectomes: {note}" for note in stack.notes]
     missing, n_read, n_before = list[str](), 0, len(log.faults)
+    by_order: dict[str, list[str]] = {}
     for row, scan in enumerate(tqdm(scans, "reading connectomes", **log.bar)):
         try:
             source = (stack or files).connectome(scan, atlas)
@@ -384,6 +385,15 @@ def _read_connectomes(
             continue
         n_read += 1
         log.counts.update(f"connectomes: {note}" for note in notes)
+        for note in (one for one in notes if one.startswith("read in the order")):
+            by_order.setdefault(note, []).append(scan.name)
+    # one with a row more is rather damaged than of another tool
+    *others, most = sorted(by_order.items(), key=lambda one: len(one[1])) or [("", [])]
+    for note, names in others:
+        log.fault(
+            f"{listed(names, 5)}: connectome {note}; of {len(most[1])} others "
+            f"{most[0]}. Make them alike, or name the rows in the files"
+        )
     log.found.append(f"connectome: {n_read} of {len(scans)} scans")
     for note, _ in log.counts.most_common(1):  # what an odd matrix should have been
         usual = f". Of {n_read} others: {note.removeprefix('connectomes: ')}"

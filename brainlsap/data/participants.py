@@ -27,6 +27,8 @@ _STAGES = (
     "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
     *("smc,scd", "emci", "mci", "lmci", "ad,dementia"),
 )
+# Numbers that stand for what is missing, where they are far from all others.
+_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999)
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -137,7 +139,8 @@ def read_people(
                 again = f" at visit {name.session}" if visit and visit in visits else ""
                 faults.append(
                     f"{name.participant}: stands more than once{again} in {source}; "
-                    "expected one row for a person, or each with its own session_id"
+                    "expected one row for a person, or a column session_id (or visit) "
+                    "that tells them apart"
                 )
                 continue
             visits.add(visit)
@@ -290,7 +293,29 @@ def list_scans(  # noqa: C901 (one question after the other)
         is_number = len(known) and numbers[known.index].notna().all()
         name = f"{head}_given" if head in KEY_COLUMNS else head
         table[name] = numbers if is_number else pd.Series(column.tolist())
+    faults += find_codes(table, [*usual])
+    for person, said in table.groupby("participant")[["sex"] * ("sex" in usual)]:
+        if said.nunique().gt(1).any():
+            differ = " and ".join(map(str, said["sex"].dropna().unique()))
+            faults.append(f"{person}: sex is {differ} at different visits; write one")
     return ScanList(scans, table, label, order, ordered, notes, faults)
+
+
+def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
+    """Say which covariates hold a code for what is missing, such as 999 or -9."""
+    faults, names = list[str](), table.get("scan", table.index.to_series())
+    for head in heads:
+        numbers = pd.to_numeric(table[head], errors="coerce")
+        known = numbers[~numbers.isin(_CODES)]
+        low, high, far = known.min(), known.max(), known.max() - known.min()
+        is_far = (numbers < low - far) | (numbers > high + far)
+        codes = numbers[numbers.isin(_CODES) & is_far]
+        faults += [
+            f"{scan}: {head} is {code:g}, others {low:g} to {high:g}; write n/a for "
+            "what is not known"
+            for scan, code in zip(names[codes.index], codes, strict=True)
+        ]
+    return faults
 
 
 def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:

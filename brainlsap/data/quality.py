@@ -90,13 +90,16 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         unknown = np.isnan(values)
         missing = unknown[:, ~unknown.all(axis=0)].sum(axis=1)
         low, high = get_measure(name).plausible
+        # below the cortex its volume may stand for what is measured on the surface
+        is_odd = (values < low) | (values > high)
+        is_odd &= cohort.atlas.cortex | (not get_measure(name).on_surface)
         counted = (np.unique_counts(x).counts for x in values)  # every NaN for itself
         distance = _distance(values) / np.maximum(n_rois - unknown.sum(axis=1), 1)
         gap = np.nan_to_num(values - values[:, mirror])
         columns |= {
             f"{name}_missing": missing,
             f"{name}_zeros": (values == 0).sum(axis=1),
-            f"{name}_implausible": ((values < low) | (values > high)).sum(axis=1),
+            f"{name}_implausible": is_odd.sum(axis=1),
             f"{name}_equal": np.array([n.max() for n in counted]),
             f"{name}_deviation": _robust_deviation(distance) * is_enough,
             f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),

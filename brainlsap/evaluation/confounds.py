@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from brainlsap.data import Cohort
+from brainlsap.data.participants import find_codes
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, check_choice
 
@@ -393,7 +394,9 @@ def _check_confound(table: pd.DataFrame, name: str) -> str:
 
 
 def _check_values(table: pd.DataFrame, column: str) -> None:
-    """Raise for a column of numbers that were written as text."""
+    """Raise for numbers that were written as text, or stand for what is missing."""
+    if codes := find_codes(table, [column]):
+        raise ParameterError(f"{codes[0]}.")
     values = table[column].dropna()
     text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
     mixed = len(text) > 0 and values.drop(text.index).nunique() > MOST_GROUPS

@@ -223,17 +223,20 @@ def test_visits_of_the_table_take_joined_names_apart(write, tmp_path):
     files = StudyFiles(tmp_path, visits, subjects_dir=tmp_path / "freesurfer")
     found = {person: sorted(visits) for person, visits in files.subjects.items()}
     assert found["P2"] == ["V1", "V3"]  # a visit that nobody listed is no other one
-    assert found["P1"] == ["", "V1", "V2"]
+    assert found["P1"] == ["V1", "V2"]
+    assert [len(files.subjects["P1"][visit]) for visit in ("V1", "V2")] == [2, 1]
     assert found["P3"] == [""]
     assert files.longer == {"P3_T1w": "P3", "P1_V1_old": "P1"}
 
 
 def test_numbered_visits_may_be_named_v1(write, tmp_path):
-    for name in ("P1_V1", "P1_visit2", "P1_3"):
+    for name in ("P1_V1", "P1_visit2", "P1_3", "P1_v4_T1w", "P01_V5"):
         write(f"freesurfer/{name}/stats/aseg.stats", "")
-    visits = [ScanName("P1", str(number)) for number in (1, 2, 3)]
+    visits = [ScanName("P1", str(number)) for number in (1, 2, 3, 4, 5)]
     files = StudyFiles(tmp_path, visits, subjects_dir=tmp_path / "freesurfer")
-    assert sorted(files.subjects["P1"]) == ["1", "2", "3"]
+    assert sorted(files.subjects["P1"]) == ["1", "2", "3", "4", "5"]
+    assert files.longer == {"P1_v4_T1w": "P1"}
+    assert files.respelt == {"P01_V5": "P1"}  # which is refused
 
 
 def check(cohort, matrix):

@@ -150,6 +150,30 @@ def test_a_sex_in_two_cases_is_refused(study, tiny):
     assert "the sex 'f' is written in another case elsewhere; write both" in fault
 
 
+def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
+    table = pd.read_csv(study / "participants.tsv", sep="\t")
+    table["Sex"] = ["F", "M", *["F"] * (len(table) - 2)]
+    replace(study, "participants.tsv", "\t74", "\t999")
+    _, faults = faults_of(study, tiny)
+    (fault,) = faults
+    assert fault.startswith("sub-05_ses-M00: age is 999, others 70 to 73; write n/a")
+    visits = "session_id\tsex\nses-M00\tF\nses-M12\tM\n"
+    (study / "sub-01/sub-01_sessions.tsv").write_text(visits)
+    _, faults = faults_of(study, tiny)
+    assert "sub-01: sex is F and M at different visits; write one" in faults
+
+
+def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
+    cohort = make_cohort(5, atlas="desikan82", visits=[1])
+    folder = write_study_folder(cohort, tmp_path / "study")
+    path = next((folder / "sub-0003").rglob("*_connectivity.csv"))
+    rows = np.pad(np.loadtxt(path, delimiter=","), (1, 0))
+    np.savetxt(path, rows, "%d", ",")
+    _, (fault,) = faults_of(folder, "desikan82")
+    assert fault.startswith("sub-0003_ses-M00: connectome read in the order of MRtr")
+    assert "after a first row for label 0; of 4 others read in the order of" in fault
+
+
 def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
     before = sorted(tmp_path.rglob("*"))
     (study / CONNECTOME.format("sub-01", "ses-M12")).unlink()

@@ -43,8 +43,8 @@ def test_people_and_facts(read, write):
     [
         ("sub-1\t\nsub-1\t\n", "sub-1: stands more than once in .*; expected one row"),
         ("sub-1\t1\nsub-1\tses-1\n", "sub-1: stands more than once at visit ses-1"),
-        ("sub-1\t1\nsub-1\t\n", "sub-1: .* each with its own session_id"),
-        ("sub-1\t\n1\t1\n", "1: stands .* each with its own session_id"),
+        ("sub-1\t1\nsub-1\t\n", "sub-1: .* a column session_id"),
+        ("sub-1\t\n1\t1\n", "1: stands .* a column session_id"),
     ],
 )
 def test_rows_refused(read, rows, message):
