@@ -53,6 +53,8 @@ DATA = """
 --row-order NAME  of unnamed rows: atlas, mrtrix, micapipe, freesurfer
 --negative refuse|drop|absolute
     negative weights of connectomes, as correlations have them"""
+# of people to be predicted
+UNLABELLED = re.sub(r"(\n--label COLUMN  ).*\n.*", r"\1to write beside, if known", DATA)
 CLASSES = """
 --merge-classes HOW  5-to-3, 5-to-2, cn-or-ad, early-or-late, or
     healthy=CN+SMC,ill=AD"""
@@ -104,7 +106,10 @@ def window(text: str) -> tuple[float, ...]:
 
 def whole_number(text: str) -> int:
     """Parse a number that is not negative."""
-    return int(text if text.isdecimal() else "")
+    if not text.isdecimal():
+        told = f"must be a whole number of at least 0, got {text!r}"
+        raise argparse.ArgumentTypeError(told)
+    return int(text)
 
 
 READ_AS = {
@@ -203,8 +208,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0 done, 2 bad input or a leak, 130 stopped.
     """
-    options = vars(build_parser().parse_args(arguments))
+    parser = build_parser()
+    known, unknown = parser.parse_known_args(arguments)
+    options = vars(known)
     call: Callable[..., None] = options.pop("call")
+    name = f"{parser.prog} {call.__name__.replace('_', '-')}"
+    if unknown:
+        near = get_close_matches(unknown[0], _flags(call), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        parser.error(f"{name} has no {unknown[0]}{hint} (see {name} --help)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
@@ -226,10 +238,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _flags(call: Callable[..., None]) -> list[str]:
+    return re.findall(r"^--[a-z-]+", COMMANDS[call], re.MULTILINE)
+
+
 def _in_flags(text: str, call: Callable[..., None]) -> str:
     """Say --label where a message for a command says "label=" (but not in a path)."""
-    flags = re.findall(r"^--[a-z-]+", COMMANDS[call], re.MULTILINE)
-    names = {"folder": "STUDY"} | {_in_python(flag): flag for flag in flags}
+    names = {"folder": "STUDY"} | {_in_python(flag): flag for flag in _flags(call)}
 
     def say(found: re.Match[str]) -> str:
         flag, value = names.get(found[1]), found[2]
@@ -477,7 +492,7 @@ def report(results: str, **how: Any) -> None:
         names = ", ".join(path.name for path in exports[option](evaluation, folder))
         what = option.replace("export", "maps").capitalize()
         print(f"{what}: {folder} ({names})")
-    if not asked:
+    if not asked or out != results or how:
         print(f"Report: {brainlsap.write_report(evaluation, Path(out), **how)}")
 
 
@@ -504,7 +519,7 @@ def fit(study: str, out: str, **options: Any) -> None:
     f"""
 MODEL  file that fit wrote{STUDY}
 --out FILE  table to write (.csv, .tsv); it names people (required)
-data, by default as in the fit; where files are is said anew:{DATA}"""
+data, by default as in the fit; where files are is said anew:{UNLABELLED}"""
 )
 def predict(model: str, study: str, out: str, **options: Any) -> None:
     """Predict the classes of new people by a stored model."""

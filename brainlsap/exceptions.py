@@ -104,6 +104,7 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
         raise FileFormatError(f"{path}: cannot be read as {what}: {error}") from error
     except Exception as error:  # broken files fail in every way there is
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = "it is a folder" if Path(path).is_dir() else reason
         raise FileFormatError(
             f"{path}: cannot be read as {what}: {reason.rstrip('.')}. The file may be "
             "cut short, or something else than its name says."

@@ -134,6 +134,14 @@ def read_people(
                 f"read_people needs the folder of a study, or arrays: {absent[0]}= is "
                 f"missing ({len(origin.region_names)} regions in the model's order)."
             )
+        is_named = (
+            isinstance(options["features"], Mapping) or "feature_names" in options
+        )
+        if len(origin.feature_names) > 1 and not is_named:
+            raise ParameterError(
+                f"features= must say which is which: {{name: array}} of "
+                f"{', '.join(origin.feature_names)}."
+            )
         return Cohort.from_arrays(**(usual | options))
     if shared is not None:
         names = list(origin.region_names)

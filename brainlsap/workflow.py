@@ -12,7 +12,7 @@ from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.participants import find_absent
+from brainlsap.data.participants import KEY_COLUMNS, find_absent
 from brainlsap.evaluation import (
     Evaluation,
     cross_validate,
@@ -25,7 +25,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import CohortSummary, plain
-from brainlsap.exceptions import CohortError, ParameterError, check_choice
+from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
 
@@ -253,6 +253,11 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
     if cv is not None:
         raise ParameterError("leave_out= goes without cv= and other folds (--splits).")
     column = find_column(cohort.table, leave_out)
+    if column in KEY_COLUMNS:
+        raise ParameterError(
+            f"leave_out= must be a column such as site; got {leave_out!r}, of which no "
+            "value holds several people and classes."
+        )
     return leave_one_out_splits(cohort.table[column], cohort.groups)
 
 
@@ -294,7 +299,11 @@ def merge_classes(
         said = (part.partition("=") for part in merged.split(","))
         merged = {n.strip(): [*map(str.strip, old.split("+"))] for n, _, old in said}
     elif isinstance(merged, str):
-        check_choice("merged_classes", merged, MERGED_CLASSES)
+        if merged not in MERGED_CLASSES:
+            raise ParameterError(
+                f"merged_classes must be {', '.join(MERGED_CLASSES)}, or such as "
+                f"'healthy=CN+SMC,ill=AD'; got {merged!r}."
+            )
         merged = MERGED_CLASSES[merged]
     parts = {name: list(old) for name, old in merged.items()}
     new_of = {one: name for name, old in parts.items() for one in old}

@@ -175,6 +175,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
         (("--splits", "nowhere.tsv", "--folds", "2"), "--splits goes without --folds"),
         (("--leave-out", "site", "--folds", "2"), "--leave-out goes without --folds"),
         (("--leave-out", "planet"), "planet"),
+        (("--leave-out", "participant"), "must be a column such as site"),
         (("--pattern", "*_nothing.csv"), "_nothing.csv"),
         (("--connectome", "nowhere.csv"), "nowhere.csv"),
     ],
@@ -214,6 +215,23 @@ def test_a_report_of_other_settings_or_people_is_not_replaced(
     monkeypatch.setattr("brainlsap.workflow.write_report", lambda *_, **__: None)
     assert main([str(one) for one in ("run", study, *same)]) == 0
     assert (results / "report" / "settings.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--merge-class", "5-to-3"), "has no --merge-class; did you mean --merge-cl"),
+        (
+            ("--epochs", "-3"),
+            "--epochs: must be a whole number of at least 0, got '-3'",
+        ),
+    ],
+)
+def test_flags_that_are_misspelt_are_told(study, capsys, arguments, words):
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(study), "--out", "x", *arguments])
+    assert stop.value.code == 2
+    assert words in capsys.readouterr().err
 
 
 def test_results_are_not_written_over_foreign_files(study, tmp_path, capsys):

@@ -147,6 +147,17 @@ def test_people_of_arrays_are_read_as_those_of_the_fit(cohort, tmp_path):
         predict_people(model, other)
 
 
+def test_several_features_of_arrays_are_named(tmp_path):
+    cohort = make_cohort(24, atlas="desikan82", feature=["fdg", "volume"])
+    model = fit_model(cohort, tmp_path / "model", brief_model())
+    arrays = {"connectomes": cohort.connectomes, "features": cohort.features}
+    with pytest.raises(ParameterError, match=r"say which is which: .* of fdg, volume"):
+        read_people(model, **arrays)
+    both = {name: cohort.features[..., k] for k, name in enumerate(["fdg", "volume"])}
+    people = read_people(model, **arrays | {"features": both})
+    np.testing.assert_array_equal(people.features, cohort.features)
+
+
 def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):
     two = merge_classes(cohort, "5-to-2")
     model = fit_model(two, tmp_path / "model", brief_model())

@@ -187,6 +187,11 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         raise ParameterError(
             f"feature must be a name or a list of different names, got {feature!r}."
         )
+    if subcortex == "volume" and "volume" in names:
+        raise ParameterError(
+            "subcortex='volume' beside the feature volume would count volumes twice; "
+            "leave subcortex= out."
+        )
     atlas, folder = load_atlas(atlas), Path(folder)
     if not folder.is_dir():
         hint = "; it is a file, as Cohort.load reads" * folder.is_file()
@@ -276,7 +281,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         label_name=label_name,
         notes=tuple(log.notes),
         provenance={
-            "folder": str(folder),
+            "folder": str(folder.resolve()),
             "atlas": atlas.name,
             "connectome": str(shared),
             "scans": scans,

@@ -32,7 +32,7 @@ PRESERVED = ("age", "sex")
 
 # Fewer have no spread; ComBat cannot know what their site does.
 FEWEST = 2
-NOT_CONFOUNDS = ("label", "participant", "scan")
+NOT_CONFOUNDS = ("label", "participant", "scan", "session")
 # Text of more kinds is no groups, where there is a kind for every second person.
 MOST_GROUPS = 5
 
@@ -55,7 +55,8 @@ class Deconfounder(BaseEstimator):
         Column, such as a site, for ComBat; age and sex are preserved where the table
         has them, never the label: test scans would then need it.
     regress_out : str or sequence of str
-        Columns, numbers or groups.
+        Columns, numbers or groups; a missing value counts as the mean of those learned
+        from, or as no group.
     handle_unknown : {"keep", "error"}
         What to do with scans of sites that were not learned: leave them, or refuse.
 
@@ -242,10 +243,11 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     found = [str(one) for one in table.columns if kind_of(one) == kind_of(name)]
     if len(found) == 1:
         return found[0]
+    others = [str(one) for one in table.columns if one not in NOT_CONFOUNDS]
     add = " Add it to the people's table or to the covariates of arrays." * (not found)
     raise ParameterError(
         f"the covariates have {'more than one' if found else 'no'} column {name!r}; "
-        f"there are {', '.join(map(str, table.columns))}.{add}"
+        f"there are {', '.join(others) or 'none'}.{add}"
     )
 
 

@@ -42,9 +42,9 @@ CHECKS = {
 
 # What is asked how well it tells the label alone; without the first three it is said.
 ALONE = ("age", "sex", "site", "scanner", "phase", "etiv", "motion")
-LITTLE = "Better than chance by less than 0.05; report it beside the model's score."
+LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
-NOTHING = "No better than chance is shown; report it with the demographics."
+NOTHING = "No difference of classes is shown; report it with the demographics."
 
 SEVERITIES = ("error", "warning", "note")
 COLUMNS = ["check", "severity", "finding", "what_to_do", "scans"]
@@ -91,8 +91,8 @@ def audit(
     - **family, site in two folds**: people of one family or site on both sides.
     - **label from one column**: balanced accuracy of the label told from site,
       scanner, phase, age, sex, head size or motion alone (its commonest class per value
-      or eighth, in five folds of people), with a permutation p-value, Holm-corrected
-      for the columns tried; likewise from what was not measured.
+      or eighth, in five folds of people), with a permutation p-value of chi-squared,
+      Holm-corrected for the columns tried; likewise from what was not measured.
     - **covariates missing**: there is no age, sex or site that could be tried.
 
     Parameters
@@ -299,7 +299,8 @@ def _label_from_columns(
     tried = {name: one for name, one in tried.items() if one.nunique() > 1}
     scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
-    of = f", Holm-corrected for {len(tried)} columns" if len(tried) > 1 else ""
+    what = f"Holm-corrected for {len(tried)} columns and gaps"
+    of = f", {what}" if len(tried) > 1 else ""
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         column = name.removesuffix(" alone")
         beyond, alone = score >= chance + LEAST_GAIN, column != name
@@ -324,6 +325,7 @@ def column_score(
 ) -> tuple[float, float, float]:
     """Return balanced accuracy of the label from one column, chance, and p-value.
 
+    The p-value is of Pearson's chi-squared, held against permuted values.
     Each value (numbers in eighths) stands for the commonest class among the training
     people who have it; of each person the first scan with a value counts.
     """
@@ -338,7 +340,7 @@ def column_score(
     fold, shuffled = np.empty(len(y), dtype=np.int64), rng.permutation(len(y))
     fold[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(len(y)) % N_FOLDS
     permuted = (rng.permutation(code) for _ in range(N_PERMUTATIONS))
-    found, n_codes = [], int(code.max()) + 1
+    scores, squares, n_codes = [], [], int(code.max()) + 1
     for draws in np.array_split(np.stack([code, *permuted]), 40):
         shape = (len(draws), N_FOLDS, n_codes, n_classes)
         offset = np.arange(len(draws))[:, None] * np.prod(shape[1:])
@@ -350,10 +352,15 @@ def column_score(
         # Classes that are tied share the guess, so that what tells nothing is chance.
         right = (test * best / best.sum(axis=3, keepdims=True)).sum(axis=(1, 2))
         true = test.sum(axis=(1, 2))
-        found.append(mean_over(right / np.maximum(true, 1), true > 0))
-    scores = np.concatenate(found)
-    p_value = (scores >= scores[0] - 1e-12).mean()
-    return float(scores[0]), 1 / n_classes, float(p_value)
+        scores.append(mean_over(right / np.maximum(true, 1), true > 0))
+        # of a cross-validated score small studies would see little; permutations have
+        # the margins of the table, so that this goes with its chi-squared
+        counts = test.sum(axis=1)
+        expected = counts.sum(axis=2, keepdims=True) * true[:, None]
+        squares.append((counts**2 / np.maximum(expected, 1)).sum(axis=(1, 2)))
+    found = np.concatenate(squares)
+    p_value = (found >= found[0] * (1 - 1e-12)).mean()
+    return float(scores[0][0]), 1 / n_classes, float(p_value)
 
 
 def _covariates(cohort: Cohort) -> dict[str, str]:

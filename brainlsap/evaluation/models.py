@@ -26,14 +26,12 @@ from brainlsap.arrays import (
     unpack,
 )
 from brainlsap.data.participants import KEY_COLUMNS
-from brainlsap.evaluation.confounds import apply_design, learn_design
+from brainlsap.evaluation.confounds import MOST_GROUPS, apply_design, learn_design
 from brainlsap.evaluation.splits import make_splits
 from brainlsap.exceptions import ParameterError
 
 # C is tuned over these powers of ten.
 POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
-# Text of more kinds, such as a comment, is no covariate.
-MOST_LEVELS = 50
 
 
 def read_features(X: np.ndarray) -> np.ndarray:
@@ -69,14 +67,15 @@ def read_edges(X: np.ndarray) -> np.ndarray:
 
 
 def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
-    """Learn to code what is neither a key, nor the label renamed, nor free text."""
+    """Learn to code what is no key, renamed label, or text such as names and dates."""
     names = []
     for name, values in covariates.items():
         pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
         is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
         known = values.dropna()
         text = pd.to_numeric(known, errors="coerce").isna().any()
-        told = 1 < known.nunique() <= MOST_LEVELS if text else len(known)
+        n_kinds, most = known.nunique(), max(MOST_GROUPS, len(known) / 4)
+        told = 1 < n_kinds <= most if text else len(known)
         if told and not is_label and name not in KEY_COLUMNS:
             names.append(str(name))
     return learn_design(names, covariates)
@@ -122,7 +121,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array of str
     fit_report_ : dict
-        C, class_weight and inner_balanced_accuracy that were chosen.
+        C, class_weight and inner_balanced_accuracy that were chosen; covariates read.
     """
 
     __metadata_request__fit: ClassVar = {"groups": True}
@@ -170,6 +169,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         self.model_ = make_pipeline(standardizer(self.reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
         chosen = {"C": C, "class_weight": class_weight or "none"}
+        chosen |= {"covariates": [*getattr(self, "design_", ())]}
         self.fit_report_ = chosen | {"inner_balanced_accuracy": score}
         return self
 

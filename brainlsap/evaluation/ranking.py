@@ -13,6 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from brainlsap.arrays import pack, unpack
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.measures import get_measure
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
@@ -331,7 +332,8 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     -------
     DataFrame
         region; degree (edges) and strength (their weights), means over scans; and the
-        variance of every feature within classes, over scans.
+        variance of every feature within classes, over scans (NaN below the cortex
+        where something else stands for the feature).
     """
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
     loops = np.einsum("nii->ni", W)
@@ -346,7 +348,16 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
         values = pd.DataFrame(cohort.features[..., place])
         within = values - values.groupby(cohort.y).transform("mean")
         table[f"variance_{name}"] = within.var(ddof=0)
+        if stands_below(cohort, name):  # another measure, in another unit
+            table.loc[~cohort.atlas.cortex, f"variance_{name}"] = np.nan
     return table
+
+
+def stands_below(cohort: Any, feature: str) -> str:
+    """Return what stands below the cortex for a feature of its surface, or ""."""
+    policies = {"volume": "volume in mm3", "mean": "mean of the hemisphere's cortex"}
+    policy = cohort.provenance.get("subcortex", "")
+    return policies.get(policy, "") if get_measure(feature).on_surface else ""
 
 
 def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFrame:

@@ -107,6 +107,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         regions=regions,
         sure=sure,
         direction=direction,
+        n_lacking=tables.folds_lacking(evaluation),
     )
 
 
@@ -144,10 +145,10 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     return _paragraphs(
         "methods",
         evaluation,
-        features=tables.feature_text(cohort.feature_names),
+        features=tables.feature_text(cohort),
         age=None if ages is None else spread_text(ages.mean(), ages.std(), 1),
         reading=Settings(reading),
-        lsap=_lsap_models(evaluation),
+        lsap=_network_settings(evaluation),
         ridges=_ridges(evaluation),
         study=Settings((settings.get("steps") or {}) | settings),
         others=listed(others) if 0 < len(others) < len(evaluation.models) else "",
@@ -205,7 +206,8 @@ def networks_kept(evaluation: Evaluation, when: str) -> str:
             waits = settings.get("patience", pd.Series(0)).clip(lower=1)
             best, most = fits["epochs"].to_numpy() + 1, settings["n_epochs"]
             late = (best + waits >= most) & (best > (1 - LATE) * most)
-            kinds = {"unchecked": blind, "late": late & ~blind, "early": best <= EARLY}
+            kinds = {"unchecked": blind, "late": late, "early": best <= EARLY}
+            kinds |= {kind: kinds[kind] & ~blind for kind in ("late", "early")}
             n = kinds[when].sum()
             if 2 * n > len(fits):
                 epochs = count(settings["n_epochs"].iloc[0], "epoch")
@@ -213,17 +215,27 @@ def networks_kept(evaluation: Evaluation, when: str) -> str:
     return listed(told) if told else ""
 
 
-def _lsap_models(evaluation: Evaluation) -> list[tuple[str, Settings, str]]:
-    """Return name, settings unlike those of the first, and its name, of LSAP models."""
+def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]:
+    """Return name, settings unlike those of the first, and its name, of networks.
+
+    The first of LSAP, or of other networks.
+    """
     found: list[tuple[str, Settings, str]] = []
-    first: dict[str, Any] = {}
-    own = evaluation.fits[evaluation.fits["role"] == "model"]
+    firsts: dict[bool, tuple[str, dict[str, Any]]] = {}
+    own = evaluation.fits[evaluation.fits["role"] != "control"]
     for name, fits in own.groupby("model", sort=False):
         settings = _model_settings(fits)
-        if "kernel" in settings and settings.pop("network", "heat") == "heat":
+        if "kernel" in settings:
+            is_lsap = settings.get("network", "heat") == "heat"
+            if not is_lsap:  # what it was not asked for is of heat kernels
+                asked = json.loads(fits["settings"].iloc[0])
+                settings = {k: v for k, v in settings.items() if k in asked}
+                if asked["network"] != "graphheat":
+                    settings.pop("scale", None)
+            like, first = firsts.setdefault(is_lsap, (str(name), {}))
             told = {k: v for k, v in settings.items() if not first or first.get(k) != v}
-            found.append((str(name), Settings(told), found[0][0] if found else ""))
-            first = first or settings
+            found.append((str(name), Settings(told), like if first else ""))
+            first.update({} if first else settings)
     return found
 
 

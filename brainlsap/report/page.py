@@ -156,9 +156,9 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         interactive=turns,
         title=clean(evaluation.settings["title"]),
         headline=[clean(one) for one in texts.headline(evaluation, atlas)],
-        features=made.feature_text(evaluation.cohort.feature_names),
+        features=made.feature_text(evaluation.cohort),
         training=texts.training_text(evaluation),
-        drawn=made.feature_text(evaluation.cohort.feature_names[:1]),
+        drawn=made.feature_title(evaluation.cohort, evaluation.cohort.feature_names[0]),
         notes=[clean(one) for one in evaluation.cohort.notes],
         tables=tables,
         figures=figures,
@@ -167,8 +167,11 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         atlas=atlas,
     )
     (folder / "report.html").write_text(page, "utf-8")
-    predictions = evaluation.predictions.drop(columns="participant")
+    predictions = evaluation.predictions.rename(columns={"participant": "person"})
     predictions["scan"] = predictions["scan"].map(codes)
+    # a person goes by the code of one of the scans
+    first = evaluation.cohort.table.groupby("participant")["code"].min()
+    predictions["person"] = predictions["person"].map(first)
     place = predictions["model"].map(evaluation.models.index)
     # in an order that names nobody
     order = np.lexsort((predictions["scan"], predictions["repeat"], place))
@@ -204,6 +207,9 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas | None) ->
     write_tsv(ranking, folder / "ranking.tsv")
     differences = made.class_differences(evaluation)
     if len(differences):
+        pairs = zip(differences["feature"], differences["region"], strict=True)
+        what = [made.feature_title(evaluation.cohort, *pair) for pair in pairs]
+        differences.insert(2, "measure", what)
         write_tsv(differences, folder / "class_features.tsv")
 
 

@@ -330,7 +330,7 @@ def plot_directions(
     check_choice("feature", feature, evaluation.cohort.feature_names)
     found = tables.class_differences(evaluation).query("feature == @feature")
     first, *others = evaluation.cohort.classes
-    title = tables.FEATURES.get(feature, feature)
+    title = tables.feature_title(evaluation.cohort, feature)
     label = f"{title}: difference from {first} (s.d., 95%)"
     axes = _named_rows(axes, width, tables.region_labels(top, atlas), label)
     axes.axvline(0, **DASHES)

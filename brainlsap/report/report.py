@@ -167,7 +167,7 @@ def _completed(
 ) -> Evaluation:
     """Add what a remade report must have alike, such as date and codes."""
     cohort, settings = evaluation.cohort, dict(evaluation.settings)
-    features = feature_text(cohort.feature_names)
+    features = feature_text(cohort)
     usual = f"{cohort.label_name} from {features}: {evaluation.models[0]}"
     settings["title"] = title or settings.get("title") or usual[:1].upper() + usual[1:]
     settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())

@@ -15,6 +15,7 @@ from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.leakage import count
+from brainlsap.evaluation.ranking import stands_below
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
@@ -48,21 +49,41 @@ def listed(names: Iterable[Any]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def feature_text(names: Iterable[str]) -> str:
+def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
+    """Return what text calls a feature, of a region or of all.
+
+    Below the cortex something else may stand for what is measured on its surface.
+    """
+    title, of_region = FEATURES.get(name, name), cohort.regions
+    policy = stands_below(cohort, name)
+    if not policy or of_region is None:
+        return title
+    if region is None:
+        return f"{title} (subcortex: {policy})"
+    is_below = (of_region["structure"] != "cortex") & (of_region["name"] == region)
+    return policy if is_below.any() else title
+
+
+def feature_text(cohort: Any) -> str:
     """Return what text calls the features of a cohort."""
-    return listed(FEATURES.get(name, name) for name in names)
+    return listed(feature_title(cohort, name) for name in cohort.feature_names)
 
 
 def measured_text(cohort: Any) -> str:
-    """Say in how many regions each feature was measured."""
-    known = cohort.class_features
-    counts = dict.fromkeys(cohort.feature_names, cohort.measured.sum())
-    if known is not None:
-        counts = known.dropna(subset="mean").groupby("feature")["region"].nunique()
-    each = (
-        f"{FEATURES.get(one, one)} in {counts[one]}" for one in cohort.feature_names
-    )
-    return f"{listed(each)} of {count(len(cohort.region_names), 'region')}"
+    """Say in how many regions each feature was measured, and how much is missing."""
+    known, told = cohort.class_features, list[str]()
+    people = cohort.class_counts()["participants"].sum()
+    for name in cohort.feature_names:
+        n_regions, missing = cohort.measured.sum(), 0.0
+        if known is not None:
+            own = known[(known["feature"] == name) & known["mean"].notna()]
+            n_regions = own["region"].nunique()
+            missing = 1 - own["people"].sum() / max(1, n_regions * people)
+        all_regions = count(len(cohort.region_names), "region")
+        told.append(f"{feature_title(cohort, name)} in {n_regions} of {all_regions}")
+        if missing > 0:
+            told[-1] += f" ({max(missing, 0.001):.1%} of values missing)"
+    return listed(told)
 
 
 def p_text(p: float) -> str:
@@ -175,6 +196,12 @@ def summary_of(evaluation: Evaluation, score: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
     summary = evaluation.summary()
     return summary[summary["score"] == score].set_index("model")
+
+
+def folds_lacking(evaluation: Evaluation) -> int:
+    """Return how many test folds hold no scan of some class."""
+    folds = evaluation.predictions.groupby(["repeat", "fold"])["truth"].nunique()
+    return int((folds < len(evaluation.cohort.classes)).sum())
 
 
 def shown_scores(evaluation: Evaluation) -> dict[str, str]:
@@ -374,13 +401,15 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
 
 
 def _age_text(ages: pd.Series) -> str:
-    few = ages.count() < FEWEST_PEOPLE
-    return "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
+    few, n = ages.count() < FEWEST_PEOPLE, ages.isna().sum()
+    known = "n/a" if few else spread_text(ages.mean(), ages.std(), 1)
+    return f"{known} ({n} missing)" if n and not few else known
 
 
 def _counts_text(values: pd.Series) -> str:
-    counts = values.value_counts().sort_index().items()
-    return ", ".join(f"{value} {n}" for value, n in counts) or "n/a"
+    counts = values.value_counts().sort_index().to_dict()
+    counts |= {"n/a": n} if counts and (n := values.isna().sum()) else {}
+    return ", ".join(f"{value} {n}" for value, n in counts.items()) or "n/a"
 
 
 def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:
@@ -552,9 +581,9 @@ def direction_table(
     rows = pd.MultiIndex.from_product([regions, features])
     found = class_differences(evaluation).set_index(["region", "feature"])
     names = region_labels(regions, atlas, "full")
-    told = [FEATURES.get(one, one) for one in features]
-    columns = pd.MultiIndex.from_product([names, told], names=["region", "feature"])
-    table = columns.to_frame(index=False)
+    told = [feature_title(evaluation.cohort, f, region) for region, f in rows]
+    names = np.repeat(names, len(features)).tolist()
+    table = pd.DataFrame({"region": names, "feature": told})
     for name in classes:
         some = found[found["class"] == name].reindex(rows).reset_index(drop=True)
         table = table.join(number_texts(some, {"mean": name}))

@@ -112,7 +112,7 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     found = checks(confounded).loc["label from one column"]
     row = found[found["finding"].str.startswith("site alone")].iloc[0]
     assert row["severity"] == "warning"
-    assert "corrected for 3 columns" in row["finding"]
+    assert "corrected for 3 columns and gaps" in row["finding"]
     assert (checks(confounded)["what_to_do"] != "").all()
     splits = make_splits(cohort.y, cohort.groups, 3)
     known = audit(confounded, splits, ["Site"]).set_index("finding")
@@ -132,7 +132,7 @@ def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap
     table = cohort.table.assign(**{column: values})
     found = checks(replace(cohort, table=table))["finding"]
     (told,) = found[found.str.startswith(f"{column} alone")]
-    assert f"columns; {column} missing in 1 person)" in told
+    assert f"gaps; {column} missing in 1 person)" in told
     known = cohort.table[column], cohort.y, cohort.groups
     score, _, _ = column_score(*(one[rest] for one in known))
     assert f"balanced accuracy {score:.2f}" in told
@@ -161,8 +161,8 @@ def test_head_size_and_motion_are_asked_what_they_tell(cohort):
 
 def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
     for score, p, words in (
-        (0.23, 0.9, "No better than chance is shown"),
-        (0.23, 0.0005, "Better than chance by less than 0.05"),
+        (0.23, 0.9, "No difference of classes is shown"),
+        (0.23, 0.0005, "Classes differ in it, but it tells them by less"),
         (0.9, 0.0005, "Report this score beside"),
     ):
         found = score, 0.2, p

@@ -132,6 +132,7 @@ def test_confounds_only_sees_covariates_and_the_size_of_the_network():
             "site": np.where(rng.random(60) < 0.8, y, "other"),
             "age": rng.normal(70, 5, 60),
             "comment": [f"text {k}" for k in range(60)],
+            "birth_date": [f"day {person}" for person in people],
         }
     )
     model = TunedLinearClassifier(reads="covariates").fit(X, y, people, table)

@@ -134,14 +134,16 @@ def test_words_for_paper(evaluation):
     cohort = replace(evaluation.cohort, provenance=provenance)
     one = replace(evaluation, cohort=cohort)
     people, model, design, results = methods_text(one)
-    assert "54 scans of 36 participants in 3 groups by diagnosis" in people
+    assert "54 scans of 36 participants in 3 classes of diagnosis" in people
     assert "simulated" not in " ".join([people, *headline(one)])
     truth = pd.DataFrame(columns=["region", "seed"])
     simulated = replace(one, cohort=replace(cohort, truth=truth))
     assert "36 participants, all simulated, in" in methods_text(simulated)[0]
     assert "(simulated: this says nothing about people)" in headline(simulated)[0]
     assert "CN (n = 12, 18 scans)" in people
-    assert "and by cortical thickness in 7 of 7 regions." in people
+    told = "and by cortical thickness in 7 of 7 regions (4.0% of values missing)."
+    assert told in people
+    assert "Missing values of features counted as the mean of the training" in design
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]
     told = f"Age at the first scan was {age.mean():.1f} ± {age.std():.1f} years"
     assert told in people

@@ -211,6 +211,14 @@ def test_settings_and_versions_are_kept(written):
     assert "report/report.html" in told["files"]
 
 
+def test_predictions_say_which_scans_are_of_one_person(written):
+    shared = pd.read_csv(written / "report" / "predictions.tsv", sep="\t")
+    key = pd.read_csv(written / "private" / "codes.tsv", sep="\t").set_index("code")
+    people = shared["scan"].map(key["participant"])
+    assert (shared["person"].map(key["participant"]) == people).all()
+    assert shared.groupby("person")["scan"].nunique().max() > 1
+
+
 def test_an_evaluation_without_much(evaluation, tmp_path):
     lost = evaluation.fits["model"] == "LSAP-C"  # in every fold
     one = replace(

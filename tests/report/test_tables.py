@@ -12,7 +12,13 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import SCORES, common_regions, rank_regions
 from brainlsap.evaluation.comparison import compare_models
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.tables import interval_text, p_text, region_labels, spread_text
+from brainlsap.report.tables import (
+    interval_text,
+    measured_text,
+    p_text,
+    region_labels,
+    spread_text,
+)
 
 P_HEAD = "p (labels permuted)"
 PEOPLE = pd.DataFrame(
@@ -53,7 +59,7 @@ def test_covariates_count_whatever_their_case():
     table = report.demographics_table(PEOPLE, ["AD", "CN"]).set_index("class")
     assert table.loc["CN"].tolist() == [3, 4, "70.0 ± 10.0", "F 1, M 2", 2]
     # the mean age of two people is not shown: it would give them away
-    assert table.loc["AD"].tolist() == [3, 3, "n/a", "F 2", 1]
+    assert table.loc["AD"].tolist() == [3, 3, "n/a", "F 2, n/a 1", 1]
     known = report.demographics_table(PEOPLE[["participant", "label"]], ["CN"])
     assert list(known) == ["class", "people", "scans"]
     assert len(known) == 1
@@ -207,6 +213,20 @@ def test_common_regions_have_their_distance_to_exact(evaluation):
     found, rmse = common_regions(evaluation, 3)
     assert table.iloc[-1].tolist() == ["", "RMSE", "-", f"{rmse['LSAP-C']:.3f}"]
     assert table.loc[0, "Exact"] == f"{found['Exact'].min():.3f}"
+
+
+def test_what_stands_below_the_cortex_is_named(evaluation):
+    names = list(evaluation.cohort.region_names)
+    structure = ["cortex"] * 6 + ["subcortex"]
+    how = {"subcortex": "volume"}, pd.DataFrame({"name": names, "structure": structure})
+    cohort = replace(evaluation.cohort, provenance=how[0], regions=how[1])
+    one = replace(evaluation, cohort=cohort)
+    told = report.direction_table(one, rank_regions(one), n_regions=7)
+    told = told.set_index("region")["feature"]
+    assert told[names[6]] == "volume in mm3"
+    assert set(told.drop(names[6])) == {"cortical thickness"}
+    text = measured_text(cohort)
+    assert text.startswith("cortical thickness (subcortex: volume in mm3) in 7 of 7")
 
 
 def test_labels_tell_regions_apart():
