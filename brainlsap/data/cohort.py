@@ -225,7 +225,9 @@ class Cohort:
                 hint = "Connectomes come first, features behind: are they exchanged?"
             elif len(shape) == 3 and shape[2] == n_rois:
                 hint = "Several features are the last axis, or {name: its array}."
-            elif shape[1:] != expected[1:]:
+            elif name == "connectomes" and len(shape) == 2 and shape[0] != shape[1]:
+                hint = "Edges in a vector become matrices: nilearn's vec_to_sym_matrix."
+            elif len(shape) > 1 and len(expected) > 1 and shape[1:] != expected[1:]:
                 hint = "Name other regions by atlas=."
             raise ParameterError(
                 f"{name} must have shape {expected}, for {n_scans} scans and "

@@ -85,7 +85,7 @@ def order_classes(
     (('CN', 'AD', 'FTD'), False)
     """
     if given is not None:
-        names = tuple(map(str, given))
+        names = tuple(map(str, [given] if isinstance(given, str) else given))
         if doubled := [name for name in names if names.count(name) > 1]:
             raise ParameterError(f"classes names {doubled[0]!r} more than once.")
         return names, True
