@@ -27,6 +27,8 @@ _STAGES = (
     "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
     *("smc,scd", "emci", "mci", "lmci", "ad,dementia"),
 )
+# Covariates whose numbers are names.
+_NUMBERED = ("site", "phase", "scanner")
 # Numbers that stand for what is missing, where they are far from all others.
 _CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999)
 # More values than this are of a continuous number, not of classes.
@@ -304,7 +306,7 @@ def list_scans(  # noqa: C901 (one question after the other)
 def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
     """Say which covariates hold a code for what is missing, such as 999 or -9."""
     faults, names = list[str](), table.get("scan", table.index.to_series())
-    for head in heads:
+    for head in (one for one in heads if one.lower() not in _NUMBERED):
         numbers = pd.to_numeric(table[head], errors="coerce")
         known = numbers[~numbers.isin(_CODES)]
         low, high, far = known.min(), known.max(), known.max() - known.min()
