@@ -17,7 +17,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation.metrics import SCORES, Predictions, weighted_scores
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 
 TABLES = ("predictions", "scales", "fits", "audit", "ranking")
@@ -400,6 +400,15 @@ class Evaluation:
                 f"{folder}: no evaluation can be read there ({error}). Name the folder "
                 "that `run` wrote; in Python, its private/evaluation."
             ) from error
+
+
+def check_evaluation_given(evaluation: object) -> None:
+    """Raise where a function got something else, such as a table, for an evaluation."""
+    if not hasattr(evaluation, "as_predictions"):  # of a module loaded anew, too
+        raise ParameterError(
+            f"evaluation must be an Evaluation; got {type(evaluation).__name__}. "
+            "cross_validate or run_study makes one."
+        )
 
 
 def plain(value: Any) -> Any:

@@ -134,11 +134,11 @@ def plot_regions(
     Figure
         Of pyplot. Saved, it has 300 dpi, text as text (PDF: TrueType, no letter below
         6 points but for sub- and superscripts, of 4.9), and in SVG an id for every
-        region or marker: its name, after map and view. Its attribute `note` is for the
-        caption: what stands in for surfaces, and which values or outlines were not
-        drawn (of which a warning says so, too, but for an atlas of names alone: it has
-        dots, of the 40 regions that stand out most).
-        `bbox_inches="tight"` would change the width.
+        region or marker: its name, after map and view, without signs but `_`, `-` and
+        `.`. Its attribute `note` is for the caption: what stands in for surfaces, and
+        which values or outlines were not drawn (of which a warning says so, too, but
+        for an atlas of names alone: it has dots, of the 40 regions that stand out
+        most). `bbox_inches="tight"` would change the width.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def plot_regions(
     shown: dict[str, RegionPicture] = {}
     texts = _wrap(title or "", (size[0] - 4) * 7 / 9), bars
     page = maps, scales, texts, size, figure
-    # For want of width, small numbers as 2.5 with "1e-4" above.
+    # Of dots, whose axes have no room for more: small numbers as 2.5, and "1e-4" below.
     with styled(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces:
             seen, located, note = _surface_views(atlas, maps, views)
@@ -331,7 +331,7 @@ def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
 def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
     lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
-    spare = 0.5 * (abs(lowest) or 1.0) * (lowest == highest)
+    spare = 0.5 * (abs(lowest) or 1.0) * (highest - lowest <= 1e-12 * abs(lowest))
     try:
         low = lowest - spare if vmin is None else float(vmin)
         high = highest + spare if vmax is None else float(vmax)
@@ -412,7 +412,7 @@ def _plot_views(
             box = left + view.x, y + rise, unit * view.wide, unit * view.tall
             axes = figure.add_axes(box / size, label=view.Index)
             axes.set_axis_off()
-            gid = "-".join(f"{title_of_map}.{view.Index}".strip(".").split())
+            gid = f"{title_of_map}.{view.Index}".strip(".")
             _draw_view(atlas, axes, pictures[view.Index], gid, data, labels.keys())
             for x, letter in enumerate(view.letters):
                 style: Any = {"ha": ("left", "right")[x], "va": "top"}
@@ -440,10 +440,10 @@ def _plot_views(
 def _margins(names: Any, bars: Any, scales: Any) -> tuple[float, float]:
     """Return the mm that names of maps take at the left, and bars at the right."""
     left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
-    ticks = [_ticks().tick_values(*one.get_clim()) for one in scales]
-    letters = max(len(f"{tick:g}") for tick in np.concatenate(ticks).round(12))
+    drawn = [form.format(x=x) for xs, form in map(_ticks, scales) for x in xs]
+    long = max(_length(one.replace("-", "\N{MINUS SIGN}")) for one in drawn)
     beside = max(3.0 * (bool(one) + one.count("\n") + _is_short(one)) for one in bars)
-    return left, 14 + 1.6 * max(0, letters - 4) + beside
+    return left, max(14.0, 7.4 + 1.1 * long) + beside  # letters on a screen are wider
 
 
 def _lines(views: Iterable[str], per_line: int) -> tuple[int, ...]:
@@ -532,18 +532,21 @@ def _place_labels(some: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
     return some.assign(**found, fits=wide <= room)
 
 
-def _ticks() -> MaxNLocator:
-    """Return where a bar has ticks."""
-    return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
+def _ticks(scale: Any) -> tuple[Any, str]:
+    """Return where a bar has ticks, and their format: plain, with as many decimals."""
+    ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(*scale.get_clim())
+    step = ticks[1] - ticks[0]
+    told = np.format_float_positional(step, 6, fractional=False, trim="-")
+    return ticks, f"{{x:z.{len(told.partition('.')[2])}f}}"
 
 
 def _color_bar(cax: Any, scale: Any, label: str, long: float, any_grey: bool) -> None:
     """Draw the bar, `long` mm, and below it the colour of no value."""
-    cax.figure.colorbar(scale, cax=cax, ticks=_ticks(), label=label)
+    ticks, form = _ticks(scale)
+    cax.figure.colorbar(scale, cax=cax, ticks=ticks, format=form, label=label)
     cax.yaxis.label.set_parse_math(True)
     if _is_short(label):  # upright: a turned "t" looks like a plus
         cax.yaxis.label.set(rotation=0, ha="left", va="center")
-    cax.yaxis.set_offset_position("left")  # above the bar, and not left of it
     if any_grey:
         key: Any = {"facecolor": NO_VALUE, "edgecolor": LINE, "linewidth": 0.5}
         beside: Any = {"transform": cax.transAxes, "clip_on": False}
@@ -569,7 +572,9 @@ def _draw_view(
         order.sort(key=(values - usual).abs().fillna(-1).to_numpy().__getitem__)
     for place in order:  # -1: all of the brain, below its regions
         style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
-        style |= {"transform": where, "gid": f"{gid}.{names[place]}"}
+        # no "$", "(" or "²", which ids of XML and CSS cannot hold
+        told = re.sub(r"[^\w\s.-]|[²³]", "", f"{gid}.{names[place]}").split()
+        style |= {"transform": where, "gid": "-".join(told)}
         if place in marked:  # above other regions, below the shade
             style |= {"zorder": 1.5, "clip_on": False, "path_effects": OUTLINED}
         axes.add_artist(PathPatch(shapes[place], **style))

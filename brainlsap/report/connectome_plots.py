@@ -40,9 +40,10 @@ def plot_connectome(
     Parameters
     ----------
     connectome : array or DataFrame of shape (n_rois, n_rois)
-        Symmetric.
+        Symmetric; what is on its diagonal is not drawn.
     region_names : sequence of str, optional
-        Name of each row; by default the data frame's, else those of the atlas.
+        Name of each row of an array; by default those of the atlas. A data frame has
+        its own, its index.
     atlas : str, Path or Atlas
         With coordinates of its regions.
     n_edges : int
@@ -66,8 +67,9 @@ def plot_connectome(
     Raises
     ------
     ParameterError
-        If there is no edge, a region has no coordinates, or the connectome's shape is
-        not that of the names.
+        If there is no edge, a region has no coordinates, the connectome is not finite
+        and symmetric off its diagonal, or its shape or names are not those of
+        `region_names`.
     """
     atlas = load_atlas(atlas)
     weights, places = _named_connectome(connectome, region_names, atlas)
@@ -200,18 +202,29 @@ def _named_connectome(
     connectome: np.ndarray | pd.DataFrame, names: Sequence[str] | None, atlas: Atlas
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return weights without self-connections, and each row's position in the atlas."""
-    if isinstance(connectome, pd.DataFrame) and names is None:
-        names = list(connectome.index)
-        connectome = connectome.reindex(columns=names)
+    frame: Any = connectome
+    # rows and columns that are only numbered have no names: such a frame is an array
+    if not all(isinstance(one, pd.RangeIndex) for one in getattr(frame, "axes", ())):
+        own = list(frame.index)
+        if names is not None and list(names) != own:
+            told = "connectome is a data frame, which names its rows"
+            raise ParameterError(f"{told}; leave region_names= out, or pass an array.")
+        if {*own} != {*frame.columns}:
+            told = "the same names as index and columns, where it is a data frame"
+            raise ParameterError(f"connectome must have {told}.")
+        names, connectome = own, frame.reindex(columns=own)
     places = np.arange(len(atlas)) if names is None else atlas.match(names)
-    W = np.array(connectome, dtype=float)
-    shape = (len(places), len(places))
-    if W.shape != shape or not np.isfinite(W).all() or not np.allclose(W, W.T):
-        raise ParameterError(
-            f"connectome must be finite, symmetric, of shape {shape} ({atlas.name}, or "
-            f"region_names); got {W.shape}. load_cohort(...).connectomes are."
-        )
-    np.fill_diagonal(W, 0.0)
+    W, shape = np.array(connectome, dtype=float), (len(places), len(places))
+    if W.shape != shape:
+        told = f"{shape} ({atlas.name}, or region_names); got {W.shape}"
+        raise ParameterError(f"connectome must be of shape {told}.")
+    np.fill_diagonal(W, 0.0)  # whatever it holds
+    if n := np.count_nonzero(~np.isfinite(W)):
+        told = f"{n} of {W.size} weights are not; 0 is no connection"
+        raise ParameterError(f"connectome must be finite; {told}.")
+    if n := np.count_nonzero(~np.isclose(W, W.T)):
+        told = f"{n} of {W.size} weights are not those of the same pair, turned"
+        raise ParameterError(f"connectome must be symmetric; {told}.")
     if not W.any():
         raise ParameterError("connectome joins no two regions; nothing to draw.")
     return W, places

@@ -1,5 +1,6 @@
 """What all figures have in common: sizes in mm, letters, and how they are saved."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -23,6 +24,8 @@ TALLEST = 240.0
 
 LETTERS, LETTER, LINE = 7, 1.35, 3.4
 """Points; and how many mm a letter is wide, and a line high."""
+
+NARROW = "Axes are less than 45 mm wide with their labels: fewer panels, or more room."
 
 INK = "#1a1a1a"
 STYLE: Any = {
@@ -66,10 +69,14 @@ class PaperFigure(Figure):
         raise NotImplementedError  # shown as other figures are
 
 
-def add_lines(axes: Axes, number: float) -> None:
-    """Make a figure of ours, but not one of several panels, taller by lines of text."""
+def add_lines(axes: Axes, number: float, beside: bool = False) -> None:
+    """Make a figure of ours taller by lines of text.
+
+    One of several panels only with `beside`, and where these stand side by side.
+    """
     figure = axes.figure
-    if isinstance(figure, PaperFigure) and len(figure.axes) == 1:
+    lines = {one.get_position(True).y0 for one in figure.axes}
+    if isinstance(figure, PaperFigure) and len(lines if beside else figure.axes) == 1:
         figure.set_figheight(figure.get_figheight() + number * LINE * MM)
 
 
@@ -108,10 +115,9 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
     if axes is None:
         check_width(width)
         lines = number if width < 50 * number else 1
-        # "constrained" cuts labels beside axes of equal aspect off at the first drawing
-        how = "compressed" if number == 1 else "constrained"
         height = height or min(width / 1.2, TALLEST)
-        figure = new_figure(width, lines * height, layout=how)
+        # "constrained" cuts labels beside axes of equal aspect off at the first drawing
+        figure = new_figure(width, lines * height, layout="compressed")
         panels = figure.subplots(lines, number // lines, squeeze=False).ravel()
         for one, letter in zip(panels, "abc" if number > 1 else "", strict=False):
             one.set_title(letter, loc="left", weight="bold")
@@ -123,6 +129,9 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
     for one in given:  # made before, perhaps in other letters
         one.tick_params(labelsize=LETTERS)
         plt.setp([one.xaxis.label, one.yaxis.label], size=LETTERS, parse_math=False)
+        one.spines[["top", "right"]].set_visible(False)
+        if cell_size(one)[0] < 45:
+            warnings.warn(NARROW, UserWarning, stacklevel=5)
     return given
 
 

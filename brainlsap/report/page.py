@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any
             how |= {"vmin": [*(shown.min() - spare)], "vmax": [*(shown.max() + spare)]}
             figures["brain"] = plot_regions(shown, atlas, **how)
         if (evaluation.scales["share"] < 1).any():
-            figures["training"] = plots.plot_training(evaluation)[0].figure
+            with suppress(ParameterError):  # of models, the first may have kept none
+                figures["training"] = plots.plot_training(evaluation)[0].figure
             first = evaluation.scales.query("share < 1")["model"].iloc[0]
             # of scales that stay where they began, all quarters look alike
             is_moved = rank_regions(evaluation, first)["moved"].mean() >= 0.5

@@ -9,14 +9,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
 from brainlsap.evaluation import SCORES, Evaluation, rank_regions
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.metrics import Predictions
+from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, tables
-from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
+from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, MM, PAGE, own_axes, styled
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
@@ -44,8 +46,9 @@ def plot_scores(
     score : str
         One of :data:`brainlsap.evaluation.SCORES`.
     axes : Axes, optional
-        Where to draw, in letters of 7 points, for which panels need 60 mm or more; by
-        default a new figure. Labels are whole in a figure with `layout="constrained"`.
+        Where to draw, in letters of 7 points, for which axes with their labels need a
+        width of 60 mm or more; by default a new figure. Labels are whole in a figure
+        with `layout="constrained"`.
     width : float
         Of a new figure, in mm, from 60 to 400, such as 85 (one column of a journal) or
         180 (two); letters keep their size.
@@ -62,8 +65,8 @@ def plot_scores(
         Where `score` is unknown.
     """
     check_choice("score", score, SCORES)
-    by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
     title = tables.shown_scores(evaluation).get(score, SCORES[score])
+    by_fold, summary = evaluation.scores(), tables.summary_of(evaluation, score)
     label = f"{title} (dots: folds; bar: mean ± s.d.)"
     axes = _named_rows(axes, width, list(summary.index), label)
     if score == "balanced_accuracy":
@@ -122,7 +125,7 @@ def plot_confusion(
     (axes,) = own_axes(axes, width)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
-        color = "white" if share[row, column] > 0.55 else None
+        color = "white" if share[row, column] > 0.69 else None  # of more contrast
         text = f"{int(100 * share[row, column] + 0.5)}%\n{count}"  # not 12 of 12.5
         axes.text(column, row, text, color=color, ha="center", va="center")
     turned: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
@@ -173,7 +176,7 @@ def plot_roc(
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
     axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
-    grid = np.linspace(0, 1, 101)
+    grid = lowest = np.linspace(0, 1, 1001)
     colors = class_colors(evaluation)
     folds = [np.flatnonzero(told.fold == one) for one in np.unique(told.fold)]
     for code, name in enumerate(classes):
@@ -185,14 +188,14 @@ def plot_roc(
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
-    # inside where the names are short, below the curves of a model that is any good
-    room = min(figures.cell_size(axes)) - 15
-    longest = max(map(len, axes.get_legend_handles_labels()[1]), default=0)
-    if 9 + LETTER * longest > 0.85 * room:
-        _legend(axes, "class, AUC")
-    else:
-        close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
-        axes.legend(title="class, AUC", loc="lower right", borderpad=0.1, **close)
+            lowest = np.minimum(lowest, mean)
+    close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
+    close |= {"title": "class, AUC", "loc": "lower right", "borderpad": 0.1}
+    size: Any = axes.legend(**close).get_window_extent().size
+    # of the axes; above them if a line, which only rises, begins below its upper left
+    size = size / axes.figure.dpi / MM / (min(figures.cell_size(axes)) - 13)
+    if np.interp(1 - size[0], grid, lowest) < size[1]:
+        _legend(axes, close["title"])
     return axes
 
 
@@ -371,33 +374,37 @@ def plot_training(
     -------
     array of two Axes
         First, the losses of every fold (thin), of its start of lowest validation loss,
-        and their median (thick), up to the last epoch of the fold that stopped first.
-        Second, the relative scale of every region, mean over folds; those of the ten
-        smallest scales are blue. A panel is empty where the model kept none.
+        and their median (thick), up to the last epoch of the fold that stopped first;
+        epochs are counted from 1. Second, the relative scale of every region, mean over
+        folds; those of the ten smallest scales are blue. A panel is empty where the
+        model kept none.
 
     Raises
     ------
     ParameterError
-        If the model is unknown.
+        If the model is unknown, or kept neither.
     """
-    model = model or evaluation.models[0]
-    check_choice("model", model, evaluation.models)
-    left, right = own = own_axes(axes, width, 60, number=2)
+    model = _known_model(evaluation, model)
     fits = evaluation.fits[evaluation.fits["model"] == model]
     losses = tables.reported(fits, "losses")
+    paths = scales_in_training(evaluation, model)
+    if not losses and paths.empty:
+        told = "has neither losses nor scales of a training; name another model"
+        raise ParameterError(f"{model} {told}.")
+    left, right = own = own_axes(axes, width, 60, number=2)
     for kind, color in (("training", GREY), ("validation", BLUE)):
-        folds = [pd.Series(one[kind], one["epoch"], float) for one in losses]
+        folds = [pd.Series(x[kind], np.add(x["epoch"], 1), float) for x in losses]
         if any(one.notna().any() for one in folds):
             each = pd.concat(folds, axis=1)
             left.plot(each, color=color, lw=0.4, alpha=0.7)
             left.plot(each.dropna().median(axis=1), color=color, lw=1.6, label=kind)
-    paths = scales_in_training(evaluation, model)
     if len(paths):
         small, rest = paths.iloc[:, -1].rank() <= N_SHOWN, "other regions"
         right.plot(paths.columns, paths[~small].T, "#c4c4c4", lw=0.6, label=rest)
         label = f"{N_SHOWN} smallest"
         right.plot(paths.columns, paths[small].T, BLUE, lw=0.6, label=label)
     right.set_xticks(list(QUARTERS), list(QUARTERS.values()))
+    left.locator_params("x", integer=True)
     left.set(xlabel="epoch", ylabel="mean cross-entropy")
     right.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
     for one in own:
@@ -454,11 +461,13 @@ def _legend(axes: Axes, title: str = "") -> None:
     widest = 9 + LETTER * max(map(len, kinds), default=0)
     per_line = 1 if title else max(1, int(room / widest))
     n_lines = -(-len(told) // per_line) + sum(one.count("\n") for one in told)
-    figures.add_lines(axes, n_lines + bool(title) - 1)
+    figures.add_lines(axes, n_lines + 2 * bool(title) - 1, beside=bool(title))
     close: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
-    rise = 0.07 * bool(title and axes.get_title("left"))  # above the panel's letter
-    close |= {"loc": "lower right", "bbox_to_anchor": (1, 1 + rise), "title": title}
-    axes.legend(kinds.values(), told, ncols=per_line, **close)
+    # above the panel's letter, if need be of 12 points
+    rise = ScaledTranslation(0, bool(title) * 12 / 72, axes.figure.dpi_scale_trans)
+    close |= {"bbox_to_anchor": (1, 1), "bbox_transform": axes.transAxes + rise}
+    close |= {"loc": "lower right", "title": title, "ncols": per_line}
+    axes.legend(kinds.values(), told, **close)
 
 
 def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
@@ -477,10 +486,17 @@ def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
     return axes
 
 
-def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predictions]:
-    """Return a model's name and what it predicted, by default the first model's."""
+def _known_model(evaluation: Evaluation, model: str | None) -> str:
+    """Return a model's name, by default the first one's; raise unless there is one."""
+    check_evaluation_given(evaluation)
     model = evaluation.models[0] if model is None else model
     check_choice("model", model, evaluation.models)
+    return model
+
+
+def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predictions]:
+    """Return a model's name and what it predicted, by default the first model's."""
+    model = _known_model(evaluation, model)
     found = evaluation.predictions[evaluation.predictions["model"] == model]
     if found.empty:
         raise ParameterError(f"{model} failed in every fold; it has no predictions.")

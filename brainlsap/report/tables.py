@@ -16,6 +16,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.leakage import count
 from brainlsap.evaluation.ranking import stands_below
+from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
@@ -41,6 +42,9 @@ FEWEST_PEOPLE = 3
 _LATEX = {"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$"}
 _LATEX |= {"\N{EN DASH}": "--", "\N{MINUS SIGN}": "$-$"}
 """What pandas leaves as it is."""
+
+_SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
+"""A hyphen that is the sign of a number, unlike those of 1-2 and HRF-2."""
 
 
 def listed(names: Iterable[Any]) -> str:
@@ -175,6 +179,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
     if style == "latex":
         columns = "".join("r" if one else "l" for one in numeric)
+        cells = cells.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
         text = cells.to_latex(index=False, escape=True, column_format=columns)
         return text.translate(str.maketrans(_LATEX))
     line = ["---:" if one else "---" for one in numeric]
@@ -206,6 +211,7 @@ def folds_lacking(evaluation: Evaluation) -> int:
 
 def shown_scores(evaluation: Evaluation) -> dict[str, str]:
     """Return the scores that mean something here, and what tables call them."""
+    check_evaluation_given(evaluation)
     two = len(evaluation.cohort.classes) == 2
     hidden = set() if evaluation.cohort.classes_ordered else set(metrics.ORDINAL_SCORES)
     hidden |= {"stage_error", "adjacent_accuracy"} if two else set()
@@ -219,7 +225,7 @@ def shown_scores(evaluation: Evaluation) -> dict[str, str]:
 
 
 def score_table(
-    evaluation: Evaluation, scores: Sequence[str] = MAIN_SCORES
+    evaluation: Evaluation, scores: str | Sequence[str] = MAIN_SCORES
 ) -> pd.DataFrame:
     """Return the scores of every model as "mean ± s.d." over folds.
 
@@ -227,7 +233,7 @@ def score_table(
     ----------
     evaluation : Evaluation
         Models on the same folds.
-    scores : sequence of str, optional
+    scores : str or sequence of str, optional
         Of :data:`brainlsap.evaluation.SCORES`, which as ``list(SCORES)`` is all; by
         default four.
 
@@ -239,7 +245,15 @@ def score_table(
         where a score does not exist, "failed" where a fit did not train. A remark says
         so where a model predicted the same as another, as LSAP-R does where it chose
         one ridge in every fold, or one class for everybody.
+
+    Raises
+    ------
+    ParameterError
+        Where a score is unknown.
     """
+    scores = [scores] if isinstance(scores, str) else [*scores]
+    for one in scores:
+        check_choice("scores", one, metrics.SCORES)
     titles, found = shown_scores(evaluation), evaluation.summary()
     texts = [spread_text(*row) for row in found[["mean", "sd"]].to_numpy()]
     found["text"] = np.where(found["n_failed"] > 0, "failed", texts)
@@ -433,6 +447,9 @@ def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> li
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; ties with the last are kept."""
     check_at_least("n_regions", n_regions, 1)
+    if not isinstance(ranking, pd.DataFrame) or "rank" not in ranking:
+        told = type(ranking).__name__
+        raise ParameterError(f"ranking must be what rank_regions returns; got {told}.")
     ranked = ranking.dropna(subset=["rank"]).sort_values("rank", kind="stable")
     if ranked.empty:
         raise ParameterError("ranking has no measured region.")
@@ -665,7 +682,8 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     final = evaluation.scales.query("start == 'mean' and share == 1")
     rows = []
     for name, fits in evaluation.fits.groupby("model", sort=False):
-        scales, epochs = final.query("model == @name")["scale"], fits["epochs"].mean()
+        scales = final.query("model == @name")["scale"]
+        epochs = fits["epochs"].mean() + 1  # which are kept from 0
         error = max(reported(fits, "error_bound"), default=0.0)
         row = {"model": name, "role": fits["role"].iloc[0], "fits": len(fits)}
         row["failed"] = int((fits["failed"] != "").sum())
@@ -714,7 +732,18 @@ def unusual_scans_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataF
     -------
     DataFrame
         scan, what is unusual; other scans that a flag names go by code as well.
+
+    Raises
+    ------
+    ParameterError
+        Where there is no such column.
     """
+    check_evaluation_given(evaluation)
+    if "quality" not in evaluation.cohort.table:
+        raise ParameterError(
+            "evaluation.cohort.table has no column quality; run_study and "
+            "write_report(quality=) add it to the results that read_results reads."
+        )
     flagged = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
     table = flagged.apply(_coded, codes=codes).sort_values("scan", ignore_index=True)
     return table.rename(columns={"quality": "what is unusual"})

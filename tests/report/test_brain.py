@@ -166,6 +166,8 @@ def test_a_diverging_map_has_its_middle_at_zero_and_two_limits_are_kept(cmap):
         np.testing.assert_allclose(found, [low, middle, high], atol=0.02)
     positive = color_scale(values.abs(), cmap, None, None)
     assert positive.get_clim() == (1.2, 6)
+    same = color_scale(pd.DataFrame({"": [0.3, 0.1 + 0.2]}), cmap, None, None)
+    assert np.ptp(same.get_clim()) == pytest.approx(0.3)
     np.testing.assert_array_equal(positive.to_rgba([1.2])[0], plt.get_cmap(cmap)(0.0))
 
 
@@ -205,7 +207,10 @@ def test_bars_of_rows_have_their_own_key_and_a_figure_is_no_taller_than_a_page(w
     check_letters(figure)
 
 
-@pytest.mark.parametrize(("low", "high"), [(-4.61, 4.58), (0.545, 1.04), (1e-4, 9e-4)])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-4.61, 4.58), (0.545, 1.04), (1e-4, 9e-4), (0, 0.05), (-5e5, 5e5)],
+)
 @pytest.mark.parametrize("width", [85, 180])
 def test_a_bar_is_as_long_as_its_values_with_even_ticks(low, high, width):
     maps = {"lh_S_central": low, "rh_S_central": high}
@@ -217,6 +222,10 @@ def test_a_bar_is_as_long_as_its_values_with_even_ticks(low, high, width):
     assert end - begin < 1.05 * (high - low)
     ticks = [tick for tick in bar.get_yticks() if begin <= tick <= end]
     np.testing.assert_allclose(np.diff(ticks), ticks[1] - ticks[0], rtol=1e-6)
+    told = [one.get_text() for one in bar.get_yticklabels()]
+    numbers = [float(one.replace("\N{MINUS SIGN}", "-")) for one in told]
+    assert numbers == pytest.approx(bar.get_yticks())  # and no "1e5" above
+    assert len({len(one.partition(".")[2]) for one in told}) == 1
 
 
 def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
@@ -251,6 +260,8 @@ def test_a_journals_figure_has_its_width_ids_and_labels(tmp_path):
         assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width)
         assert set(outline.values()) <= set(words_of(figure))
         check_letters(figure)
+    named = plot_regions({"$t$ (mm²)": draw_values()}, ATLAS, views="dorsal")
+    assert named.axes[0].patches[0].get_gid() == "t-mm.dorsal.brain"
     figure.savefig(tmp_path / "brain.svg")
     told = (tmp_path / "brain.svg").read_text("utf-8")
     for name in ATLAS.names:

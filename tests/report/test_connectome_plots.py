@@ -102,17 +102,30 @@ def test_the_glass_brain_shows_the_strongest_edges_between_their_regions():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda W: W[:-1, :-1], "shape"),
-        (np.triu, "symmetric"),
-        (lambda W: pd.DataFrame(W, ATLAS.names), "finite"),
+        (lambda W: W[:-1, :-1], r"of shape \(82, 82\) .*; got \(81, 81\)"),
+        (np.triu, "symmetric; [0-9]+ of 6724 weights are not"),
+        (lambda W: W * np.nan, "finite; 6642 of 6724 weights"),
+        (lambda W: pd.DataFrame(W, ATLAS.names), "the same names"),
         (np.zeros_like, "no two regions"),
-        (lambda W: pd.DataFrame(W, ["lh_insulla", *ATLAS.names[1:]]), "insulla"),
+        (lambda W: pd.DataFrame(W, *2 * [["insulla", *ATLAS.names[1:]]]), "insulla"),
     ],
 )
 def test_what_is_no_connectome_is_refused(change, says):
     for plot in (plot_connectome, plot_matrix):
         with pytest.raises(BrainlsapError, match=says):
             plot(change(draw_connectome()), None, ATLAS)
+
+
+def test_a_frame_has_names_of_its_own_and_a_diagonal_is_never_drawn():
+    weights = draw_connectome()
+    expected = plot_matrix(weights, None, ATLAS).images[0].get_array()
+    np.fill_diagonal(weights, np.inf)
+    named, order = pd.DataFrame(weights, ATLAS.names, ATLAS.names), [*ATLAS.names[::-1]]
+    for one in (weights, pd.DataFrame(weights), named):
+        found = plot_matrix(one, ATLAS.names, ATLAS).images[0].get_array()
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ParameterError, match="leave region_names= out"):
+        plot_matrix(named, order, ATLAS)
 
 
 def test_edges_need_coordinates():

@@ -53,6 +53,18 @@ def test_confusion_counts_scans(evaluation):
         report.plot_confusion(evaluation, "nobody")
     with pytest.raises(ParameterError, match="axes must be 1 Axes"):
         report.plot_confusion(evaluation, axes=plt.subplots(1, 2)[1])
+    with pytest.warns(UserWarning, match="less than 45 mm wide"):
+        report.plot_confusion(evaluation, axes=plt.subplots(1, 5)[1][0])
+
+
+def test_numbers_of_a_confusion_stand_out_from_their_cells(make_evaluation):
+    for skill in (0.1, 0.25, 0.4, 0.9):
+        axes = report.plot_confusion(make_evaluation(skill=skill))
+        shares = axes.images[0].get_array().ravel()
+        for text, cell in zip(axes.texts, plt.get_cmap("Blues")(shares), strict=True):
+            linear = [np.power(to_rgb(x), 2.2) for x in (text.get_color(), cell)]
+            low, high = sorted(linear @ np.array([0.2126, 0.7152, 0.0722]))
+            assert (high + 0.05) / (low + 0.05) > 4
 
 
 def test_calibration_is_of_probabilities(evaluation):
@@ -80,6 +92,20 @@ def test_roc_has_a_curve_of_every_class_and_its_area(evaluation):
         report.plot_roc(replace(evaluation, predictions=none))
 
 
+@pytest.mark.parametrize("skill", [-0.3, 0.0, 0.2, 0.9])
+@pytest.mark.parametrize("classes", [("CN", "AD"), ("CN", "SMC", "EMCI", "AD")])
+def test_no_curve_passes_through_a_legend_nor_the_legend_a_letter(
+    make_evaluation, classes, skill
+):
+    axes = report.plot_roc(make_evaluation(classes, skill=skill))
+    axes.set_title("b", loc="left", size=12)
+    check_letters(axes.figure)
+    box = axes.get_legend().get_window_extent()
+    assert box.overlaps(axes.bbox) or skill < 0.2
+    for x, y in [axes.transData.transform(one.get_xydata()).T for one in axes.lines]:
+        assert np.interp(box.x0, x, y) > box.y1 or box.y0 > axes.bbox.y1
+
+
 def test_directions_are_differences_from_the_first_class(evaluation):
     ranking = rank_regions(evaluation)
     axes = report.plot_directions(evaluation, ranking, n_regions=2)
@@ -96,9 +122,13 @@ def test_training_shows_losses_and_every_regions_scale(evaluation):
     wide = [line.get_linewidth() for line in left.lines]
     assert wide == 2 * [*3 * [min(wide)], max(wide)]  # folds, and their median
     assert len(right.lines) == evaluation.cohort.measured.sum()
-    left, right = report.plot_training(evaluation, "majority")
-    assert not left.lines
-    assert not right.lines
+    assert left.lines[0].get_xdata().tolist() == [1, 2]  # kept from 0
+    left.figure.canvas.draw()
+    assert {one % 1 for one in left.get_xticks()} == {0}
+    with pytest.raises(ParameterError, match="majority has neither losses nor scales"):
+        report.plot_training(evaluation, "majority")
+    first = replace(evaluation, fits=evaluation.fits[::-1])  # linear SVM
+    assert "training" not in report_figures(first, None)
 
 
 def test_figures_are_saved_for_journals(evaluation, tmp_path):
@@ -123,6 +153,8 @@ def test_scales_show_intervals_and_planted_regions(evaluation):
     assert names == ["median region", "region", "planted"]
     with pytest.raises(ParameterError, match="no measured region"):
         report.plot_scales(ranking.assign(rank=np.nan))
+    with pytest.raises(ParameterError, match="what rank_regions returns; got Eval"):
+        report.plot_scales(evaluation)
 
 
 def test_letters_are_whole_beside_other_axes(make_evaluation):
@@ -171,6 +203,8 @@ def test_letters_have_one_size_and_are_whole(make_evaluation, plot, width):
         assert np.array_equal(np.ravel(draw(axes=axes)), np.ravel(axes))
         texts = [text for text in figure.findobj(Text) if text.get_text()]
         assert {text.get_fontsize() for text in texts} == {7}
+        spines = [one.spines[k] for one in np.ravel(axes) for k in ("top", "right")]
+        assert not any(one.get_visible() for one in spines)
     else:
         figure = np.ravel(draw(width=width))[0].figure
         assert figure.get_size_inches()[0] * 25.4 == pytest.approx(width)
@@ -187,7 +221,7 @@ def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
     tall = {
         name: figures[name].get_figheight() * 25.4 for name in ("classes", "regions")
     }
-    assert tall["classes"] < 60
+    assert tall["classes"] < 80  # with the legend above a curve that is hardly one
     assert tall["regions"] < 110  # ten regions
     for name in tall:
         check_letters(figures[name])

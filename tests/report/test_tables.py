@@ -53,6 +53,9 @@ def test_tables_become_text_in_every_style():
     assert r"G\&S\_f, $\pm$5\% & 1 \\" in latex
     with pytest.raises(ParameterError, match="style"):
         report.table_text(frame, "word")
+    signed = pd.DataFrame({"1-2": ["-0.085 [-0.266, -.1]"], "x": "HRF-2, 5-to-3 (-1)"})
+    told = "$-$0.085 [$-$0.266, $-$.1] & HRF-2, 5-to-3 ($-$1)"
+    assert told in report.table_text(signed, "latex")
 
 
 def test_covariates_count_whatever_their_case():
@@ -80,6 +83,9 @@ def test_scores_are_means_over_folds(evaluation):
     paper = report.score_table(evaluation, ["accuracy", "f1"]).set_index("model")
     both = [text(accuracy_score), text(f1_score, average="macro")]
     assert paper.loc["LSAP-C"].tolist() == both
+    assert "macro F1" in report.score_table(evaluation, "f1")
+    with pytest.raises(ParameterError, match=r"scores must be one of .*; got 'bacc'"):
+        report.score_table(evaluation, ["bacc"])
     rates = report.class_rate_table(evaluation).set_index("class")
     hits = (told["truth"] == told["predicted"])[told["truth"] == "AD"].mean()
     assert rates.loc["AD", "sensitivity"].startswith(f"{hits:.2f} [")
@@ -101,7 +107,9 @@ def test_stage_scores_need_an_order(make_evaluation):
 def test_a_model_that_failed_has_no_score(make_evaluation):
     one = make_evaluation(failed=["Exact"])
     assert set(report.score_table(one).set_index("model").loc["Exact"]) == {"failed"}
-    assert report.fit_table(one).set_index("model").loc["Exact", "failed"] == 1
+    fits = report.fit_table(one).set_index("model")
+    assert fits.loc["Exact", "failed"] == 1
+    assert fits.loc["Exact", "epoch kept"] == "11"  # the epoch 10 from 0
     assert "no score" in report.headline(make_evaluation(failed=["LSAP-C"]))[0]
 
 
@@ -156,6 +164,14 @@ def test_unusual_scans_stand_in_the_order_of_their_codes(evaluation):
         ["S1", "no features"],
         ["S3", "like S2"],
     ]
+    with pytest.raises(ParameterError, match="no column quality; run_study"):
+        report.unusual_scans_table(evaluation)
+
+
+def test_what_is_no_evaluation_is_refused():
+    for made in ("score_table", "plot_scores", "plot_roc", "plot_training"):
+        with pytest.raises(ParameterError, match="be an Evaluation; got DataFrame"):
+            getattr(report, made)(PEOPLE)
 
 
 def test_regions_by_name(make_evaluation):
