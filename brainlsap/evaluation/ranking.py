@@ -18,7 +18,7 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import order_classes
 from brainlsap.evaluation.models import LADDER, make_models
-from brainlsap.evaluation.results import Evaluation, plain
+from brainlsap.evaluation.results import Evaluation, check_evaluation_given, plain
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
 
@@ -72,6 +72,7 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     ParameterError
         Where no model has scales, or not the one asked for.
     """
+    check_evaluation_given(evaluation)
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     name, final, starts, begun = _scales_of(evaluation, model)
     relative = _relative(final, measured)

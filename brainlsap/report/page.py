@@ -116,7 +116,7 @@ def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     ranking, features = evaluation.ranking, evaluation.cohort.class_features
     n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
     number = 1 if features is None else 2
-    left, *right = own_axes(None, PAGE, 22 + 9 * n_rows, number)
+    left, *right = own_axes(None, PAGE, 19 + 9 * n_rows, number)
     plots.plot_scales(ranking, atlas, axes=left)
     for axes in right:
         plots.plot_directions(evaluation, ranking, atlas, axes=axes)
