@@ -28,6 +28,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
 from brainlsap.data.measures import WORDS, Measure
+from brainlsap.data.row_order import are_numbers
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     NAME_COLUMNS,
@@ -35,6 +36,7 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     find_column,
+    find_region_column,
     listed,
     parse_numbers,
     read_columns,
@@ -253,7 +255,9 @@ def _read_plain(
     """Return names and cells of a table with a row, or a column, for every region."""
     found = SIDE_IN_NAME.search(path.name)
     side = found[1][0].upper() if found else None
-    name_column = find_column(table, NAME_COLUMNS)
+    texts = [head for head in table if not are_numbers(table[head])]  # before numbers
+    name_column = find_region_column(texts, NAME_COLUMNS)
+    name_column = name_column or find_region_column(table, NAME_COLUMNS)
     if name_column is None and len(next(iter(table.values()))) == 1:
         whole = pd.DataFrame(table, dtype=object)
         values, kinds, _ = _read_columns(path, whole, atlas, side)

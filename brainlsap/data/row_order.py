@@ -260,7 +260,7 @@ def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.Data
     return pd.DataFrame({str(i): cells for i, cells in columns} | {"name": names})
 
 
-def are_numbers(cells: Iterable[str]) -> bool:
+def are_numbers(cells: Iterable[str | None]) -> bool:
     """Return whether all cells that are not empty are whole numbers."""
     return all(map(str.isdecimal, filter(None, cells)))
 

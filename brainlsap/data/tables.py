@@ -70,12 +70,15 @@ def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
 
 def sniff_delimiter(line: str) -> str | None:
     """Return what separates the cells of a line, None for white space."""
-    return next((one for one in DELIMITERS if one in line), None)
+    bare = re.sub(r'"[^"]*"', "", line)  # a name in quotes may have commas
+    return next((one for one in DELIMITERS if one in bare), None)
 
 
 def split_cells(line: str, delimiter: str | None) -> list[str]:
     """Return the cells of a line without white space and quotes around them."""
-    return [cell.strip().strip('"').strip() for cell in line.split(delimiter)]
+    line = line if delimiter else " ".join(line.split())
+    cut = csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True)
+    return [cell.strip() for cell in next(cut)]
 
 
 def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:

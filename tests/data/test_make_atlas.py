@@ -126,6 +126,10 @@ def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     labels = write("f.csv", "roi,Hemi\nHeschl,L\nHeschl,R\n")
     atlas = make_atlas(tmp_path / "two", labels=labels)
     assert atlas.names == ("lh_Heschl", "rh_Heschl")
+    assert main(["atlas", str(tmp_path / "bare"), "--labels", str(labels)]) == 0
+    told = capsys.readouterr().out
+    assert "Names: lh_Heschl, rh_Heschl\n" in told
+    assert "Coordinates: none, so figures show dots" in told
     labels = write("g.txt", "Background\nHeschl_L\nHeschl_R\n")  # of 0
     atlas = make_atlas(tmp_path / "from-0", labels=labels)
     assert atlas.names == ("Heschl_L", "Heschl_R")
