@@ -44,8 +44,6 @@ _WHOLE = re.compile(r"^(\d+)\.0+$")
 # Fewer rows than this are never label numbers: parcellations count from 1, too.
 _FEWEST_LABELS = 1000
 _TEXT = re.compile(r"(\.(gz|tsv|csv|txt))+$", re.IGNORECASE)
-# In columns without heads: a short name and a long one, or a name and a side.
-_MOST_WORDS = 2
 _SIDECARS = ("labels.txt", "labels.csv", "labels.tsv", "labels_list.txt")
 
 
@@ -244,7 +242,8 @@ def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.Data
     is_head = is_table and len(first) > 1 and not any(map(str.isdecimal, first))
     numbers = [[c for c in row if c.isdecimal() and len(row) > 1] for row in rows]
     words = [[c for c in row if not c.isdecimal()] or row[-1:] for row in rows]
-    if is_head or (is_cut and max(map(len, words)) > _MOST_WORDS):
+    # a short name and a long one, or a name and a side, need no heads
+    if is_head or (is_cut and max(map(len, words)) > 2):
         raise FileFormatError(
             f"{path}: no column of names among {', '.join(map(repr, first))}; "
             f"understood are {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
