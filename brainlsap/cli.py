@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import brainlsap
-from brainlsap.exceptions import BrainlsapError, CohortError, reading
+from brainlsap.exceptions import BrainlsapError, CohortError, listed, reading
 from brainlsap.files import owner_only
 
 Options = dict[str, Any]
@@ -310,10 +310,12 @@ def atlas(folder: str, **of_what: Any) -> None:
     made = brainlsap.make_atlas(folder, **of_what)
     left, right, middle = (sum(made.regions["hemisphere"] == one) for one in "LRM")
     print(f"Atlas: {Path(folder)} ({len(made)} regions, {made.cortex.sum()} cortical)")
-    full = "" if made.full_names == made.names else f"in reports: {made.full_names[0]}"
-    print(f"Names: {', '.join(made.names[:3])} ... {full}")
+    full = "" if made.full_names == made.names else f"; in reports {made.full_names[0]}"
+    print(f"Names: {listed(made.names, 3)}{full}")
     print(f"Sides: {left} left, {right} right, {middle} in the middle")
     print(f"Subcortex: {', '.join(made.regions['name'][~made.cortex]) or 'none'}")
+    if made.regions["x"].isna().all():
+        print("Coordinates: none, so figures show dots in place of the brain")
     print("".join(f"{note}\n" for note in made.settings.get("notes", ())), end="")
     print(f"Next: {_command('check', 'STUDY', {'atlas': folder})}")
 

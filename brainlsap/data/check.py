@@ -214,7 +214,8 @@ def suggest_options(  # noqa: C901 (step by step)
         return [*[change] * bool(is_more), *usual[:_MOST_SUGGESTIONS]]
 
     is_there = adopt([*folders, *tables], _located(*features, named="feature" in asked))
-    others = [n for n in _FEATURES if not is_there and adopt(folders, _located(n))]
+    wanted = () if is_there else (*_FEATURES, "suvr")  # of a tracer that is not said
+    others = [name for name in wanted if adopt(folders, _located(name))]
     connectomes: list[Options] = [{}]
     if "connectome" not in asked:
         n_found = share({}, _with_connectome)

@@ -317,22 +317,15 @@ def _read_text(path: Path) -> list[RawMatrix]:
         lines = [line[:-1] for line in lines]
     if delimiter != "," and re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(f"{path}: numbers have decimal commas; write points.")
+    if any('"' in line for line in lines):  # names in quotes may have delimiters
+        lines = ["\x1f".join(split_cells(line, delimiter)) for line in lines]
+        delimiter = "\x1f"
     rows, columns, separator = list[str](), list[str](), delimiter or " "
     bare = lines[0].replace(separator, " ")
     # names may stand before the numbers, or in comments
     if len(lines) < len(whole) or bare[:1] in ("", " ") or not _NUMBERS.fullmatch(bare):
         rows, columns, lines = _take_names(whole, lines, delimiter)
-    widths = {line.count(separator) + 1 for line in lines}
-    text = "\n".join(lines).replace(separator, "\n")
-    try:
-        if not text.encode().translate(None, b"0123456789\n"):  # counts: fastest
-            values = np.fromstring(text, np.int64, sep="\n").astype(float)
-        else:
-            column = StringIO(text)
-            values = pd.read_csv(column, header=None, dtype=float, na_filter=False)
-        values = np.asarray(values).reshape(len(lines), *widths)
-    except ValueError:
-        values = np.loadtxt(lines, delimiter=delimiter, ndmin=2)  # says what is wrong
+    values = _parse_rows(lines, separator)
     for side, given in (("rows", rows), ("columns", columns)):
         if given and len(given) != len(values):
             raise FileFormatError(
@@ -343,6 +336,25 @@ def _read_text(path: Path) -> list[RawMatrix]:
     known = [tuple(given) for given in (rows, columns) if given]
     known = [given for given in known if not are_counts(given)] or known
     return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
+
+
+def _parse_rows(lines: Sequence[str], separator: str) -> np.ndarray:
+    """Return lines of numbers as a matrix; raise ValueError where there is none."""
+    widths = [line.count(separator) + 1 for line in lines]
+    usual = max(widths, key=widths.count, default=0)
+    for number, width in enumerate(widths, start=1):
+        if width != usual:
+            raise ValueError(f"row {number} has {width} cells, the others {usual}")
+    text = "\n".join(lines).replace(separator, "\n")
+    try:
+        if not text.encode().translate(None, b"0123456789\n"):  # counts: fastest
+            values = np.fromstring(text, np.int64, sep="\n").astype(float)
+        else:
+            column = StringIO(text)
+            values = pd.read_csv(column, header=None, dtype=float, na_filter=False)
+        return np.asarray(values).reshape(len(lines), usual)
+    except ValueError:  # says what is wrong
+        return np.loadtxt(lines, delimiter=separator, ndmin=2)
 
 
 def _take_names(

@@ -398,12 +398,13 @@ class FeatureSources:
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._runs(scans, subjects)
-        # own features that names of files say; what is nearly one of them is misspelt
+        # what names of files and heads say; what is nearly one of them is misspelt
         lower, names = feature.lower(), (path.name for s in scans for path in s.files)
         said = re.findall(r"desc-([a-z0-9]+)_regions", " ".join(names).lower())
         said += [one.path.stem.lower() for one in self.tables if one.values]
         held = sorted({*said})
-        near = [] if feature in KNOWN else get_close_matches(lower, held, 1, 0.8)
+        near = [*held, *chain(*(one.words for one in self.tables))]
+        near = [] if feature in KNOWN else get_close_matches(lower, near, 1, 0.8)
         is_misspelt = near and near[0] not in lower and lower not in near[0]
         if not is_misspelt and (chosen := self._choose_columns(measure)):
             return self._table_rows(chosen, scans, measure)
@@ -417,7 +418,7 @@ class FeatureSources:
         near = near or [n for n in get_close_matches(lower, KNOWN, 1) if n != feature]
         where += "".join(f"; did you mean {name!r}?" for name in near)
         where += f"; tables there: {listed(held, 8)}" * bool(held)
-        unknown = [unknown_names(table.strangers, self.atlas) for table in self.tables]
+        unknown = [table.holds(self.atlas) for table in self.tables]
         reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)
         raise CohortError(f"{feature}: found nowhere; looked for {where}")
@@ -457,7 +458,7 @@ class FeatureSources:
         table that names regions of the atlas alone before one that names more. Raises
         a CohortError where two tables are left.
         """
-        words = below = (*measure.words, "")
+        words = below = (*map(str.lower, measure.words), "")
         if measure.on_surface:
             below = ("volume", "") if self.subcortex == "volume" else ()
         found: dict[int, dict[tuple[Any, ...], list[tuple[ScanTable, str]]]] = {}
@@ -516,6 +517,8 @@ class FeatureSources:
             if spare:
                 what = f"{spare} rows of scans that are not in the cohort"
                 notes.append(f"{table.path.name}: {what}")
+        if gone := [atlas.names[i] for i in chosen if np.isnan(values[:, i]).all()]:
+            notes.append(f"{name}: not measured in any scan: {listed(gone, 5)}")
         if len({bool(who.base) for table in tables for who in table.names}) > 1:
             raise CohortError(
                 f"{names}: rows of longitudinal ('.long.') and of cross-sectional "
@@ -529,17 +532,19 @@ class FeatureSources:
                 raise FileFormatError(f"{paths}: no cortical region.")
         except FileFormatError as error:
             raise FileFormatError(f"{error} {unknown}".rstrip()) from error
-        unnamed = [i for i, (_, word) in chosen.items() if not word and atlas.cortex[i]]
+        said = {i: word for i, (_, word) in chosen.items() if atlas.cortex[i]}
+        unnamed = [i for i, word in said.items() if word in {"", "suvr"} - {name}]
         if unnamed:
             middle, (low, high) = np.nanmedian(values[:, unnamed]), measure.plausible
-            reason, limits = f"{names}: says no measure", f"({low:g} to {high:g})"
+            what = "tracer" if said[unnamed[0]] else "measure"
+            reason, limits = f"{names}: says no {what}", f"({low:g} to {high:g})"
             if is_odd := not low <= middle <= high:
                 reason += f", and values about {middle:.3g} cannot be {name} {limits}"
             if is_odd or not self.is_named:
                 say = "Say what they are, by any name, by feature= (--feature)"
                 raise CohortError(f"{reason}. {say}")
-            if name not in names:
-                notes.append(f"{name}: {names} says no measure; taken to be {name}")
+            if name.lower() not in names.lower():
+                notes.append(f"{name}: {names} says no {what}; taken to be {name}")
         there = {i for one in tables for word, i in one.values if word != "other"}
         unused = there - set(chosen) - set(np.flatnonzero(atlas.cortex))
         if measure.on_surface and unused:

@@ -12,13 +12,21 @@ from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.row_order import read_labels
-from brainlsap.data.tables import SIDE_COLUMNS, find_column, listed, write_tsv
-from brainlsap.exceptions import FileFormatError, ParameterError, reading
+from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, listed, write_tsv
+from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
 
 # Vertices of a hemisphere of fsaverage5, 6 and fsaverage, each the first of the next.
 _N_VERTICES = (10242, 40962, 163842)
-_LONG_NAMES = ("long_name", "full_name", "description")
+# Columns of tables of labels that have a meaning, and how their heads may be called.
+_PLACES = ("{}", "mni_{}", "centroid_{}", "{}_mm", "{}_mni", "mni_{}_mm")
+_HEADS = {
+    "hemisphere": SIDE_COLUMNS,
+    "long_name": ("long_name", "full_name", "description"),
+    **{axis: [head.format(axis) for head in _PLACES] for axis in "xyz"},
+}
+# mm between the place of a region in a table and its centre in the image.
+_FARTHEST = 20
 
 
 def make_atlas(
@@ -39,15 +47,16 @@ def make_atlas(
         with `rh.NAME.annot` beside it: the surfaces and, without `labels`, the names.
         FreeSurfer's stats of NAME are then read by name.
     labels : path, optional
-        Names of the regions in order: a column `name` (or `region`, `roi`, `label`
-        ...), also `hemisphere`, `structure`, `full_name`, `x`, `y`, `z` (mm), and
-        the number of each label in `image` (`index`, `id`, `no` ...); or lines of a
-        number and a name, as of FreeSurfer, MRtrix, AAL or ITK-SNAP; or a name on each
-        line, which counts labels from 1 ("Background" or "Unknown" on the first: 0).
+        Names of the regions in order: a column `name` (or `region`, `roi_name`,
+        `label` ...), also `hemisphere`, `structure`, `full_name`, `x`, `y`, `z` (mm;
+        or `mni_x` ...), and the number of each label in `image` (`index`, `id`, `no`
+        ...); or lines of a number and a name, as of FreeSurfer, MRtrix, AAL or
+        ITK-SNAP; or a name on each line, which counts labels from 1 ("Background" or
+        "Unknown" on the first: 0).
     image : path, optional
         NIfTI of the numbers in `labels`, in MNI152: centroids are the centres of mass,
-        and say the sides that names do not. Labels that the image does not hold are
-        left out.
+        whatever `x`, `y`, `z` say, and say the sides that names do not. Labels that
+        the image does not hold are left out.
 
     Returns
     -------
@@ -60,26 +69,28 @@ def make_atlas(
         Where neither `annot` nor `labels` names the regions, or the folder exists.
     FileFormatError
         Where a file cannot be read, names and labels differ, names stand twice, or
-        regions lie outside of the brain or on another side than their names say.
+        regions lie far outside of the brain, on another side than their names say, or
+        more than 20 mm from `x`, `y`, `z`.
     """
     import nibabel
+
+    from brainlsap.images.volumes import read_volume, read_voxels
 
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
     settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()]}
     volume: Any = None
     if image is not None:
-        with reading(image, "an image of labels"):
-            volume = nibabel.load(image)
-            voxels = np.asarray(volume.dataobj)  # in memory
-            volume = nibabel.Nifti1Image(voxels, volume.affine, dtype=voxels.dtype)
+        volume, affine = read_volume(image)
+        voxels, how = read_voxels(volume, image), volume.header
+        volume = nibabel.Nifti1Image(voxels, affine, how, dtype=voxels.dtype)
     sides = {} if annot is None else _read_pair(Path(annot))
     if annot is not None:
         known = Path(annot).name[3:].removesuffix(".annot")
         settings |= {"annotation": known, "segmentation": f"{known}+aseg.mgz"}
     table = _name_regions(labels, volume, sides)
     if volume is not None:
-        named, table = table["name"], _place(table, volume, str(image))
+        named, table = table["name"], _place(table, volume, f"{image}", f"{labels}")
         absent = listed(named[~named.isin(table["name"])], 8)
         settings["notes"] = [f"left out, not in the image: {absent}"] if absent else []
     if "hemisphere" not in table:
@@ -117,8 +128,8 @@ def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFra
         pairs = [(name, side) for side, (_, names) in sides.items() for name in names]
         rows = [(name, side, name) for name, side in pairs if not is_outside(name)]
         table = pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
-    table = table.rename(columns={find_column(table, SIDE_COLUMNS): "hemisphere"})
-    table = table.rename(columns={find_column(table, _LONG_NAMES): "long_name"})
+    for name, heads in _HEADS.items():
+        table = table.rename(columns={find_region_column(table, heads): name})
     if "hemisphere" in table and table["name"].duplicated().any():
         side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
         sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides
@@ -142,26 +153,52 @@ def _read_pair(left: Path) -> dict[str, tuple[np.ndarray, list[str]]]:
     return found
 
 
-def _place(table: pd.DataFrame, volume: Any, image: str) -> pd.DataFrame:
+def _place(table: pd.DataFrame, volume: Any, image: str, labels: str) -> pd.DataFrame:
     """Return the regions that an image holds, with their centres of mass."""
     from nibabel.affines import apply_affine
     from scipy.ndimage import center_of_mass
 
-    voxels = np.asarray(volume.dataobj)
+    voxels, why = np.asarray(volume.dataobj), ""
     if not any(table.get("freesurfer_id", ())):
         table["freesurfer_id"] = range(1, len(table) + 1)
+        why = " (without numbers, 1 is the first)"
     numbers = pd.to_numeric(table["freesurfer_id"], errors="coerce")
-    unnamed = np.setdiff1d(voxels, [0, *numbers])
-    if len(unnamed):
-        raise FileFormatError(
-            f"{image}: labels {listed(map(str, unnamed.tolist()), 8)} have no name in "
-            f"labels=, which names {numbers.min():g} to {numbers.max():g} (without "
-            "numbers, 1 is the first). Add a line for each, or set them to 0."
-        )
     is_there = numbers.isin(np.unique(voxels))
+    again = table["name"][is_there & numbers.duplicated(keep=False)]
+    if len(again):
+        raise FileFormatError(
+            f"{labels}: {listed(again, 8)} share their numbers with one another; "
+            "expected one name for each label. Correct the numbers."
+        )
+    unnamed = [*map("{:.9g}".format, np.setdiff1d(voxels, [0, *numbers]))]
+    if unnamed:
+        spare = listed(table["name"][~is_there], 8)
+        raise FileFormatError(
+            f"{image}: labels= has no name for {listed(unnamed, 8)}; it names "
+            f"{numbers.min():g} to {numbers.max():g}{why}"
+            f"{', of which the image does not hold ' * bool(spare)}{spare}. Add a line "
+            "for each, or set them to 0."
+        )
     table = table[is_there].reset_index(drop=True)
-    places = center_of_mass(np.ones(voxels.shape), voxels, numbers[is_there].to_numpy())
-    table[["x", "y", "z"]] = apply_affine(volume.affine, places).round(1)
+    centres = center_of_mass(
+        np.ones(voxels.shape), voxels, numbers[is_there].to_numpy()
+    )
+    places = apply_affine(volume.affine, centres).round(1)
+    said = table.reindex(columns=[*"xyz"]).apply(pd.to_numeric, errors="coerce")
+    given = said.to_numpy(float)
+    far = [
+        f"{table['name'][i]} at {(*map(round, given[i]),)}, not {(*map(round, at),)}"
+        for i, at in enumerate(places)
+        if np.linalg.norm(given[i] - at) > _FARTHEST
+    ]
+    if far:
+        raise FileFormatError(
+            f"{labels}: x, y, z of {len(far)} of {len(table)} regions are more than "
+            f"{_FARTHEST} mm from their centres in {image}: {listed(far, 3)}. Names or "
+            "numbers are exchanged, or the table is of another image; correct it, or "
+            "leave x, y and z out, as the image's count."
+        )
+    table[["x", "y", "z"]] = places
     return table
 
 

@@ -16,6 +16,7 @@ several parts, each counts by its volume, which both write into `*_morph.tsv`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -25,9 +26,15 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
+from brainlsap.atlas.region_names import (
+    HEMISPHERE_WORDS,
+    are_counts,
+    is_outside,
+    split_name,
+)
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
-from brainlsap.data.measures import WORDS, Measure
+from brainlsap.data.measures import TRACERS, WORDS, Measure
+from brainlsap.data.row_order import are_numbers
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     NAME_COLUMNS,
@@ -35,6 +42,7 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     find_column,
+    find_region_column,
     listed,
     parse_numbers,
     read_columns,
@@ -53,7 +61,14 @@ from brainlsap.exceptions import (
 _HEAD_SIZES: tuple[str, ...] = ("etiv", "icv", "tiv", "st10cv")
 _HEAD_SIZES += ("estimatedtotalintracranialvol", "intracranialvol")
 _SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
-_SUFFIX = re.compile(rf"(.+?)[-_. ]({'|'.join(WORDS)})", re.IGNORECASE)
+# What names of files and heads say -> measure; a tracer says it, too.
+_WORDS = {w.lower(): t.feature for t in TRACERS for w in (*t.entities, *t.words)}
+_WORDS |= WORDS
+_ANY_WORD = f"({'|'.join(map(re.escape, _WORDS))})"
+_SUFFIX = re.compile(f"(.+?)[-_. ]{_ANY_WORD}", re.IGNORECASE)
+_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_WORD}(?![a-z0-9])")
+# Share of the regions by whose columns a word of one's own is known, or a number.
+_ENOUGH = 1 / 4
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
 _COPY = re.compile(r"\.\d+$")
@@ -90,6 +105,20 @@ class ScanTable(NamedTuple):
         """Whether it names no region that the atlas lacks."""
         return not self.outside + self.strangers
 
+    @property
+    def words(self) -> list[str]:
+        """The measures that it says."""
+        return sorted({word for word, _ in self.values} - {"", "other"})
+
+    def holds(self, atlas: Atlas) -> str:
+        """Say what stands there in place of what is looked for, if that is anything."""
+        if self.words and not self.strangers:
+            return f"{self.path.name} is of {', '.join(self.words)}"
+        if self.values or self.strangers or self.facts.shape[1] < _ENOUGH * len(atlas):
+            return unknown_names(self.strangers, atlas)
+        heads = listed(self.facts, 5)
+        return f"{self.path.name}: no column is a region of {atlas.name}; found {heads}"
+
     def has(self, label: str | None) -> bool:
         """Return whether a column of facts is a label, in any case."""
         return label is None or find_column(self.facts, [label.lower()]) is not None
@@ -125,8 +154,7 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
     names, table = read_rows(path, sheet)
     # what is said of the table names its sheet, which may say the measure, too
     path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
-    words = re.split(r"[^a-z0-9]+", path.name.lower())
-    of_file = {WORDS[word] for word in words if word in WORDS}
+    of_file = {_WORDS[word] for word in _IN_FILE_NAME.findall(path.name.lower())}
     of_file = of_file - {"suvr"} or of_file  # suvr_fdg.csv is of FDG
     side, said = None, of_file.pop() if len(of_file) == 1 else ""
     if found := FREESURFER_HEAD.fullmatch(table.columns.name):
@@ -159,12 +187,16 @@ def _read_columns(
     # pandas and others count the columns of one name
     bare = {head: _COPY.sub("", head) for head in table}
     copies = {head for head in table if bare[head] != head and bare[head] in table}
+    own = _own_heads([*bare.values()], atlas, side)
+    # a ratio is of the tracer that the file's name says
+    unsaid = ("", "suvr") if said in {one.feature for one in TRACERS} else ("",)
     for head in table:
         original = bare[head] if head in copies else head
-        measure, name = _split_head(original, atlas, side)
+        measure, name = own.get(original) or _split_head(original, atlas, side)
         place, kind = atlas.find(name, side), "others"
         if place is not None:
-            found.setdefault((measure or said, place), []).append(head)
+            measure = said if measure in unsaid else measure
+            found.setdefault((measure, place), []).append(head)
             continue
         is_left_out = is_outside(original) or is_outside(name)
         if is_left_out and original.lower() not in _HEAD_SIZES:
@@ -253,12 +285,15 @@ def _read_plain(
     """Return names and cells of a table with a row, or a column, for every region."""
     found = SIDE_IN_NAME.search(path.name)
     side = found[1][0].upper() if found else None
-    name_column = find_column(table, NAME_COLUMNS)
+    texts = [head for head in table if not are_numbers(table[head])]  # before numbers
+    name_column = find_region_column(texts, NAME_COLUMNS)
+    name_column = name_column or find_region_column(table, NAME_COLUMNS)
     if name_column is None and len(next(iter(table.values()))) == 1:
         whole = pd.DataFrame(table, dtype=object)
         values, kinds, _ = _read_columns(path, whole, atlas, side)
         best: dict[str, str | float | None] = {}
-        for word in ("", *measure.words[::-1]):  # the measure's own columns count most
+        order = [word.lower() for word in measure.words[::-1]]
+        for word in ("", *order):  # the measure's own columns count most
             best |= {atlas.names[i]: v[0] for (w, i), v in values.items() if w == word}
             heads = [_split_head(head, atlas) for head in kinds["strangers"]]
             best |= {name: None for said, name in heads if said == word}
@@ -306,7 +341,36 @@ def _split_head(head: str, atlas: Atlas, side: str | None = None) -> tuple[str, 
         measure = _UCSF_MEASURES.get(found[2].upper(), "other")
         return measure, structures[found[1].upper()]
     found = _SUFFIX.fullmatch(head)
-    return (WORDS[found[2].lower()], found[1]) if found else ("", head)
+    return (_WORDS[found[2].lower()], found[1]) if found else ("", head)
+
+
+def _own_heads(
+    heads: Sequence[str], atlas: Atlas, side: str | None
+) -> dict[str, tuple[str, str]]:
+    """Return measure and region of heads that say them in words of one's own.
+
+    Such are the labels of the atlas, not counts, and a word before or behind the names
+    of enough regions (`HIP_L_gmv`).
+    """
+    found, enough = dict[str, tuple[str, str]](), _ENOUGH * len(atlas)
+    ids = atlas.regions["freesurfer_id"].astype(str)
+    labels = dict(zip(ids, atlas.names, strict=True))
+    numbers = [head for head in heads if head.isdecimal()]
+    are_labels = {*numbers} <= {*labels} and not are_counts(numbers)
+    if are_labels and len(numbers) > enough:
+        return {number: ("", labels[number]) for number in numbers}
+    for head in heads:
+        is_known = atlas.find(_split_head(head, atlas, side)[1], side) is not None
+        cuts = () if is_known or is_outside(head) else re.finditer("[-_. ]", head)
+        for cut in cuts:
+            parts = head[: cut.start()], head[cut.end() :]
+            for name, word in (parts, (parts[1], parts[0])):
+                lower = word.lower()
+                is_word = not (lower.isdecimal() or lower in HEMISPHERE_WORDS)
+                if is_word and atlas.find(name, side) is not None:
+                    found[head] = _WORDS.get(lower, lower), name
+    counts = Counter(word for word, _ in found.values())
+    return {head: one for head, one in found.items() if counts[one[0]] > enough}
 
 
 def unknown_names(names: Sequence[str], atlas: Atlas) -> str:

@@ -24,6 +24,7 @@ from brainlsap.data.tables import (
     NAME_COLUMNS,
     SIDE_COLUMNS,
     find_column,
+    find_region_column,
     read_lines,
     read_table,
     sniff_delimiter,
@@ -38,6 +39,8 @@ _CEREBELLAR = (34, 28, 0)
 _MICAPIPE = re.compile(
     r"(^|/)micapipe|[-_/](cor|sub|full)-(connectome|edgelengths)[^/]*$", re.IGNORECASE
 )
+# pandas writes whole numbers so where one is missing.
+_WHOLE = re.compile(r"^(\d+)\.0+$")
 # Fewer rows than this are never label numbers: parcellations count from 1, too.
 _FEWEST_LABELS = 1000
 _TEXT = re.compile(r"(\.(gz|tsv|csv|txt))+$", re.IGNORECASE)
@@ -197,17 +200,19 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
         )
     delimiter = sniff_delimiter(lines[0])
     cut = csv.reader(lines, delimiter=delimiter or " ", skipinitialspace=True)
-    rows = [[cell.strip() for cell in row if cell.strip()] or [""] for row in cut]
+    cells = [[_WHOLE.sub(r"\1", cell.strip()) for cell in row] for row in cut]
+    rows = [[*filter(None, row)] or [""] for row in cells]
     has_number = any(map(str.isdecimal, rows[0]))
-    is_list = has_number or find_column(rows[0], NAME_COLUMNS) is None
+    is_list = has_number or find_region_column(rows[0], NAME_COLUMNS) is None
     if is_list:
         table = _read_list(path, rows, delimiter is not None)
     else:
         table = read_table(path).fillna("").rename(columns=str.lower)
+        table = table.replace(_WHOLE, r"\1", regex=True)
     texts = [head for head in table if not are_numbers(table[head])]
     # of several that which tells all regions apart
     distinct = [head for head in texts if table[head].is_unique]
-    found = (find_column(heads, NAME_COLUMNS) for heads in (distinct, texts, table))
+    found = (find_region_column(one, NAME_COLUMNS) for one in (distinct, texts, table))
     name = next(filter(None, found))
     rest = (head for head in texts if find_column([head], SIDE_COLUMNS) is None)
     words = [h for h in rest if pd.to_numeric(table[h], errors="coerce").isna().all()]
@@ -220,7 +225,7 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
     wanted = {str(number).removesuffix(".0") for number in present}
     fitting = [head for head in numbers if wanted.issubset(table[head])] or numbers
     others = fitting if wanted or is_list else ()
-    index = find_column(fitting, (*INDEX_COLUMNS, *NAME_COLUMNS, *others))
+    index = find_region_column(fitting, (*INDEX_COLUMNS, *NAME_COLUMNS, *others))
     names, counts = table.pop(name), "" if index is None else table.pop(index)
     table = table.assign(index=counts, name=names)
     return table[["index", "name"]] if is_list else table
@@ -234,14 +239,17 @@ def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.Data
     """
     first, *rest = rows
     is_table = is_cut or any(map(are_numbers, zip(*rest, strict=False)))
-    if is_table and len(first) > 1 and not any(map(str.isdecimal, first)):
-        raise FileFormatError(
-            f"{path}: no column of names among {', '.join(map(repr, first))}; "
-            f"understood are {', '.join(NAME_COLUMNS)}, and for their numbers "
-            f"{', '.join(filter(None, INDEX_COLUMNS))}. Rename the columns."
-        )
+    is_head = is_table and len(first) > 1 and not any(map(str.isdecimal, first))
     numbers = [[c for c in row if c.isdecimal() and len(row) > 1] for row in rows]
     words = [[c for c in row if not c.isdecimal()] or row[-1:] for row in rows]
+    # a short name and a long one, or a name and a side, need no heads
+    if is_head or (is_cut and max(map(len, words)) > 2):
+        raise FileFormatError(
+            f"{path}: no column of names among {', '.join(map(repr, first))}; "
+            f"understood are {', '.join(NAME_COLUMNS)} (or roi_name ...), and for "
+            f"their numbers {', '.join(filter(None, INDEX_COLUMNS))}. Name the columns "
+            "so in the first row."
+        )
     names, last = [" ".join(part) for part in words], [part[-1] for part in words]
     is_side = not HEMISPHERE_WORDS.keys().isdisjoint(map(str.lower, last))
     has_two = is_cut or rows[0][-1].isdecimal()  # names, or words of one name
@@ -251,7 +259,7 @@ def _read_list(path: str | Path, rows: list[list[str]], is_cut: bool) -> pd.Data
     return pd.DataFrame({str(i): cells for i, cells in columns} | {"name": names})
 
 
-def are_numbers(cells: Iterable[str]) -> bool:
+def are_numbers(cells: Iterable[str | None]) -> bool:
     """Return whether all cells that are not empty are whole numbers."""
     return all(map(str.isdecimal, filter(None, cells)))
 

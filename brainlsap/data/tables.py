@@ -33,13 +33,13 @@ SESSION_COLUMNS = (
 )
 # Heads of columns of regions' names, numbers and sides, best first.
 NAME_COLUMNS = (
-    *("name", "region", "region_name", "roi", "roi_name", "label_name", "label"),
-    *("struct_name", "structure", "parcel", "parcel_name", "node", "node_name"),
+    *("name", "region", "roi", "label", "structure", "parcel", "node"),
     *("abbreviation", "abbrev", "abbr", "acronym"),
 )
-INDEX_COLUMNS = (
-    *("index", "node_index", "freesurfer_id", "id", "no", "nr", "number", "value"),
-    *("label_id", "region_id", "roi_id", ""),
+INDEX_COLUMNS = ("index", "freesurfer_id", "id", "no", "nr", "number", "value", "")
+# Such heads may say what they are of: `roi_name`, `label_id`, `StructName`.
+_OF_REGIONS = re.compile(
+    r"^(region|roi|label|struct(ure)?|parcel|node)[-_. ]*(?=[a-z])", re.IGNORECASE
 )
 SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 # What to do about a scan that a file lacks.
@@ -70,12 +70,15 @@ def read_lines(path: str | Path, *, comments: bool = False) -> list[str]:
 
 def sniff_delimiter(line: str) -> str | None:
     """Return what separates the cells of a line, None for white space."""
-    return next((one for one in DELIMITERS if one in line), None)
+    bare = re.sub(r'"[^"]*"', "", line)  # a name in quotes may have commas
+    return next((one for one in DELIMITERS if one in bare), None)
 
 
 def split_cells(line: str, delimiter: str | None) -> list[str]:
     """Return the cells of a line without white space and quotes around them."""
-    return [cell.strip().strip('"').strip() for cell in line.split(delimiter)]
+    line = line if delimiter else " ".join(line.split())
+    cut = csv.reader([line], delimiter=delimiter or " ", skipinitialspace=True)
+    return [cell.strip() for cell in next(cut)]
 
 
 def read_table(path: str | Path, sheet: str = "") -> pd.DataFrame:
@@ -230,6 +233,14 @@ def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
     letters = ["".join(filter(str.isalnum, one.lower())) for one in (*heads, *wanted)]
     known = dict(zip(letters, heads, strict=False))
     return next((known[one] for one in letters[len(heads) :] if one in known), None)
+
+
+def find_region_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
+    """Return the first head that is wanted, or is so without `roi_` before it."""
+    heads, bare = list(heads), dict[str | None, str]()
+    for head in heads[::-1]:
+        bare[_OF_REGIONS.sub("", head)] = head
+    return find_column(heads, wanted) or bare.get(find_column(map(str, bare), wanted))
 
 
 def is_square(path: str | Path) -> bool:

@@ -131,16 +131,23 @@ def _name_labels(
         return {n: table[n] for n in numbers}, "labels named by a table"
     if known := known_labels(numbers, atlas):
         return known
-    fitting = [n for n in available_atlases() if known_labels(numbers, load_atlas(n))]
+    fitting = [
+        other.name
+        for other in map(load_atlas, available_atlases())
+        for names, _ in filter(None, [known_labels(numbers, other)])
+        if {*other.regions["name"][other.cortex]} <= {*names.values()}
+    ]
     hint = f" They fit {' or '.join(fitting)}." if fitting else ""
-    own = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
-    others = [n for n in numbers if n not in own] if own & {*numbers} else numbers
+    own = {*atlas.regions["freesurfer_id"]}
+    known_beside = {*freesurfer_labels()} if own & {*numbers} else set()
+    others = [n for n in numbers if n not in own | known_beside]
     raise FileFormatError(
         f"{path}: the labels are not known for {atlas.name}: found "
         f"{listed(map(str, others or numbers), 8)}. Expected the atlas' own numbers, "
         "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
-        f"on disk) 1 to {len(atlas)} in its order.{hint} Name them by labels=, a table "
-        f"of numbers and names, or by one beside the image ({beside.name})."
+        f"on disk) 1 to {len(atlas)} in its order.{hint} Name them in a table "
+        f"of index and name beside the image ({beside.name}), or, where it can be "
+        "given, by labels=."
     )
 
 

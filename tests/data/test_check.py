@@ -100,6 +100,12 @@ def two_tables(study):
         (study / name).write_text(",".join(["id", *NAMES]) + "\n" + "".join(rows))
 
 
+def amyloid_in_a_table(study):
+    two_tables(study)
+    (study / "one.csv").unlink()
+    (study / "two.csv").rename(study / "AV45_SUVR.csv")
+
+
 def tables_of_other_names(study):
     """A label called Dx in one table of several, missing for somebody."""
     two_tables(study)
@@ -139,6 +145,7 @@ FLAT = "sub-{participant}_ses-{session}_connectivity.csv"
             "/pet']",
         ),
         (other_tracer, "feature", "['amyloid']"),
+        (amyloid_in_a_table, "feature", "['amyloid']"),
         (without_names, "row_order", "atlas"),
     ],
 )
@@ -151,6 +158,15 @@ def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value)
     assert load_cohort(study, **options | found).n_scans > 5
     assert value in repr(found.pop(name))
     assert not found
+
+
+def test_a_tracer_that_is_not_said_is_not_guessed(study, tiny):
+    amyloid_in_a_table(study)
+    (study / "AV45_SUVR.csv").rename(study / "PET_SUVR.csv")
+    options = {"atlas": tiny}
+    assert suggest_options(check_cohort(study, **options), options) == [
+        {"feature": ["suvr"]}
+    ]
 
 
 def test_what_lies_in_the_study_is_suggested_while_other_faults_stand(tmp_path):

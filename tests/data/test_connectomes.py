@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.io import loadmat, savemat
 
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import read_connectome
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -75,6 +75,16 @@ def test_any_order_of_named_rows_and_columns_gives_the_same(
     assert same(read(text), matrix) == ("read by name",)
 
 
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", " "])
+@pytest.mark.parametrize("corner", ["", None])  # R's write.table has none
+def test_names_in_quotes_may_have_delimiters(write, matrix, delimiter, corner):
+    names = [f"{side} gyrus; {k},\t1" for side in ("left", "right") for k in range(4)]
+    quoted = [f'"{name}"' for name in names[:7]]
+    text = text_of(matrix[::-1, ::-1], delimiter, quoted[::-1], quoted[::-1], corner)
+    found = read_connectome(write("c.csv", text), Atlas.from_names(names[:7]))
+    assert same(found, matrix) == ("read by name",)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("triangle", [np.triu, np.tril])
 def test_a_permuted_triangle_is_mirrored(read, tiny, matrix, triangle, seed):
@@ -133,7 +143,7 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
         ("", "the file is empty; expected a matrix"),
         ("1,2,3\n4,5,6\n", r"expected a square matrix of numbers, got shape \(2, 3\)"),
         ("7\n", "a matrix of 1 x 1 without names"),
-        ("1,2\n3\n", "the number of columns changed from 2 to 1"),
+        ("1,2\n3\n", "row 2 has 1 cells, the others 2. "),
         ("1,5;2\n3,5;4\n", "decimal commas; write points"),
         ("1 2\n3 x\n", "could not convert string 'x'"),
         ("a,b\n1,2\n3,\n", "could not convert string ''"),

@@ -255,6 +255,53 @@ def test_own_features_are_told_apart_by_the_names_of_tables(tables):
         load("mylein")
 
 
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("AV45_SUVR.csv", "{}"), ("x-av-45.csv", "{}_suvr"), ("pet.csv", "{}_PiB")],
+)
+def test_a_tracer_in_the_name_of_a_table_or_a_column_counts(tables, name, head):
+    """A table of amyloid was read as FDG without a word."""
+    make, load = tables
+    path = make(name, ["id", *map(head.format, CORTEX)], ROWS)
+    assert load("amyloid").features[1, 0].tolist() == [2]
+    with refused(rf"fdg: found nowhere.*not used: {name} is of amyloid"):
+        load("fdg")
+    path.unlink()
+    make("PET_SUVR_2024.csv", ["id", *CORTEX], ROWS)
+    notes = load("fdg").notes
+    assert "fdg: PET_SUVR_2024.csv says no tracer; taken to be fdg" in notes
+    assert not any("taken to be" in note for note in load("suvr").notes)
+
+
+@pytest.mark.parametrize("head", ["{}_gmv", "GMV.{}", "1101 1102 1103 2101 2102 2103"])
+def test_own_words_and_labels_of_the_atlas_stand_for_regions(tables, head):
+    make, load = tables
+    heads = head.split() if " " in head else [*map(head.format, CORTEX)]
+    name = "gmv.csv" if " " in head else "table.csv"
+    order = [3, 0, 5, 1, 4, 2]
+    rows = [(who, [cells[i] for i in order] + ["x"]) for who, cells in ROWS]
+    make(name, ["id", *(heads[i] for i in order), "lh_a_note"], rows)
+    for feature in ("gmv", "GMV"):
+        found = load(feature).features[..., 0]
+        np.testing.assert_allclose(found[1, :6], np.arange(6) / 10 + 2)
+        assert np.isnan(found[:, 6]).all()
+
+
+def test_numbers_of_columns_that_could_be_places_are_none(tables):
+    make, load = tables
+    for heads in (range(1, 7), range(1101, 1107)):
+        make("gmv.csv", ["id", *map(str, heads)], ROWS)
+        told = rf"gmv\.csv: no column is a region of tiny; found {heads[0]}, {heads[1]}"
+        with refused(told):
+            load("gmv")
+
+
+def test_a_region_that_nobody_has_is_told(tables):
+    make, load = tables
+    make("gmv.csv", ["id", *CORTEX], [(who, ["n/a", *c[1:]]) for who, c in ROWS])
+    assert "gmv: not measured in any scan: lh_a" in load("gmv").notes
+
+
 def test_unknown_regions_are_named(tables):
     make, load = tables
     make("table.csv", ["id", "lh_aa", *CORTEX[1:]], ROWS)

@@ -30,6 +30,9 @@ LABELS = {
     "b.tsv": "ROI_name\tnumber\themi\nHeschl_R\t9\tr\nHeschl_L\t7\tL\nVermis\t30\tM\n",
     "c.csv": "Label,region_name\n9,Heschl_R\n7,Heschl_L\n30,Vermis\n",
     "d.csv": "roi;no\nHeschl_R;9\nHeschl_L;7\nVermis;30\n",
+    # pandas writes 9.0 where a number is missing
+    "float.csv": "ROI_abbrev,ROI_ID,MNI_X,MNI_Y,Z_mm\nHeschl_R,9.0,29,6,10\n"
+    "Heschl_L,7.0,-20,6,10\nVermis,30.0,,,\nWhole,,,,\n",
     "spm.txt": "1 Heschl_R 9\n2 Heschl_L 7\n3 Vermis 30\n",
     "aal.txt": "HR\tHeschl_R\t9\nHL\tHeschl_L\t7\nV\tVermis\t30\n",
     "last.txt": "Heschl R 9\nHeschl L 7\nVermis 30\n",
@@ -94,10 +97,27 @@ def test_sides_and_places_must_be_those_of_the_brain(tmp_path, image, write):
         make("x", "y", "z")
 
 
+def test_an_image_may_have_an_axis_of_one_and_keeps_its_space(tmp_path, image, write):
+    labels, volume = write("d.csv", LABELS["d.csv"]), nib.load(image)
+    for n, out in ((1, "own"), (2, "none")):
+        voxels = np.stack([np.asarray(volume.dataobj)] * n, axis=3)
+        whole = nib.Nifti1Image(voxels, volume.affine)
+        whole.set_sform(volume.affine, 4)
+        whole.set_qform(volume.affine, 4)
+        nib.save(whole, image)
+        if n == 1:
+            made = make_atlas(tmp_path / out, labels=labels, image=image)
+    np.testing.assert_allclose(made.coordinates[:, 0], [20, -20, 0])
+    kept = nib.load(tmp_path / "own/parcellation.nii.gz")
+    assert (kept.shape, int(kept.header["sform_code"])) == ((24, 20, 20), 4)
+    with pytest.raises(FileFormatError, match=r"parcels\..* three axes .*20, 2\)"):
+        make_atlas(tmp_path / out, labels=labels, image=image)
+
+
 def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     labels = write("e.csv", "Gebiet,Nr\nHeschl_L,7\n")
     for given, said in (
-        (["--labels", labels], "'Nr'; understood are name, region, region_name, roi"),
+        (["--labels", labels], "'Nr'; understood are name, region, roi, label"),
         ([], "--annot or --labels must name the regions"),
         (["--annot", labels], "error: --annot must be a file lh.NAME.annot"),
     ):
@@ -106,6 +126,10 @@ def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     labels = write("f.csv", "roi,Hemi\nHeschl,L\nHeschl,R\n")
     atlas = make_atlas(tmp_path / "two", labels=labels)
     assert atlas.names == ("lh_Heschl", "rh_Heschl")
+    assert main(["atlas", str(tmp_path / "bare"), "--labels", str(labels)]) == 0
+    told = capsys.readouterr().out
+    assert "Names: lh_Heschl, rh_Heschl\n" in told
+    assert "Coordinates: none, so figures show dots" in told
     labels = write("g.txt", "Background\nHeschl_L\nHeschl_R\n")  # of 0
     atlas = make_atlas(tmp_path / "from-0", labels=labels)
     assert atlas.names == ("Heschl_L", "Heschl_R")
@@ -149,10 +173,21 @@ def test_an_annotation_gives_the_centres_of_the_bundled_atlas(tmp_path):
 
 def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, write):
     labels = write("a.csv", "No,name\n7,Heschl_L\n")
-    with pytest.raises(FileFormatError, match="labels 9, 30 have no name in labels="):
+    said = "labels= has no name for 9, 30; it names 7 to 7. Add"
+    with pytest.raises(FileFormatError, match=said):
         make_atlas(tmp_path / "out", labels=labels, image=image)
+    for text, said in (
+        ("No,name\n7,A_L\n7,B_L\n9,C_R\n", r"b\.csv: A_L, B_L share their numbers"),
+        ("7,HL,Heschl,L\n9,HR,Heschl,R\n", "no column of names among '7', 'HL', "),
+        (
+            "No,name,x,y,z\n7,Heschl_L,20,6,10\n9,Heschl_R,20,6,10\n30,Vermis,,,\n",
+            r"1 of 3 .* 20 mm .* Heschl_L at \(20, 6, 10\), not \(-20, 6, 10\)\. Nam",
+        ),
+    ):
+        with pytest.raises(FileFormatError, match=said):
+            make_atlas(tmp_path / "out", labels=write("b.csv", text), image=image)
     lines = write("l.txt", "Heschl_R\nHeschl_L\n")
-    with pytest.raises(FileFormatError, match=r"which names 1 to 2 \(without numbers"):
+    with pytest.raises(FileFormatError, match=r"1 to 2 \(without .* not hold Heschl_R"):
         make_atlas(tmp_path / "out", labels=lines, image=image)
     with pytest.raises(FileFormatError, match=r"atlas NAME --labels FILE --im"):
         load_atlas(image)

@@ -167,6 +167,9 @@ def test_names_of_a_label_file(write):
     assert read_names(write("l.txt", "lh_a\nlh_b\n")) == ("lh_a", "lh_b")
     assert read_names(write("l.txt", "1 lh_a\n2 lh_b\n")) == ("lh_a", "lh_b")
     assert read_names(write("l.csv", "id,name,lobe\n1,lh_a,x\n")) == ("lh_a",)
+    # heads with a word before them, numbers as pandas writes them
+    text = "Region_ID,Struct-Name,lobe\n1.0,lh_a,x\n2.0,lh_b,y\n"
+    assert read_names(write("l.csv", text)) == ("lh_a", "lh_b")
     with pytest.raises(FileFormatError, match="the file is empty; expected names"):
         read_names(write("l.txt", ""))
 
@@ -178,7 +181,7 @@ def test_numbers_that_count_names_decide_their_order(write, first):
     text = "\n".join(lines)
     assert read_names(write("l.csv", text)) == wanted
     assert read_names(write("l.txt", text.replace(",", " "))) == wanted
-    for head in ("index,name", "id,region", "label,region", "No.,label"):
+    for head in ("index,name", "id,region", "label,region", "No.,label", "ROI_ID,node"):
         assert read_names(write("l.csv", f"\ufeff{head}\n{text}")) == wanted
     # numbers of labels do not count the rows: the file's order stands
     kept = ("lh_b", "lh_a")

@@ -290,6 +290,9 @@ def test_heads_of_columns_and_any_order_of_rows(read, head, feature, seed):
     order = np.random.default_rng(seed).permutation(7)
     text = upright(VALUES[order], np.array(REGIONS)[order], head)
     np.testing.assert_array_equal(read(text, feature), VALUES)
+    numbered = [f"{i}\t{row}" for i, row in enumerate(text.splitlines()[1:], start=1)]
+    text = "\n".join([f"label\t{head}", *numbered, ""])  # which are no names
+    np.testing.assert_array_equal(read(text, feature), VALUES)
 
 
 def test_the_feature_named_wins_over_a_plain_value(read):

@@ -4,7 +4,7 @@ import nibabel
 import numpy as np
 import pytest
 
-from brainlsap.atlas import load_atlas
+from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.parcellation import (
     NODES_BESIDE,
@@ -84,6 +84,13 @@ DESIKAN = load_atlas("desikan82")
     [
         (None, [5000, *NUMBERS], None, "not known for tiny: found 5000"),
         (load_atlas("destrieux160"), range(85), None, "They fit desikan82"),
+        # not schaefer100, of which a half has such numbers, too
+        (
+            Atlas.from_names(["a_L", "a_R"]),
+            DESIKAN.regions["freesurfer_id"],
+            None,
+            r"own: found 10, 11, .* fit desikan82\. Name .* table .* image \(a\.tsv\)",
+        ),
         (None, [0], None, "0 for none, found 0 to 0"),
         (None, range(10), NAMES, "names 7 labels, but not 8, 9, which"),
         (None, range(9), [*NAMES, "lh_d"], r"a\.nii: 1 of 8 names unknown .*'lh_d'"),
