@@ -346,11 +346,12 @@ class FeatureSources:
         which = f"{len(found)} tables could be it: {paths}; {_WHICH}"
         if not found:
             which = f"no table that holds ids and {label or 'people'!r} in its place. "
-            which += "Name the label by label= (--label), or another folder"
+            which += "Name the label by label= (--label), or " * (label is not None)
+            which += "name another folder"
             rest = [t for t in self.tables if not (t.facts.empty or is_square(t.path))]
             what = f"has no column {label!r}; found"
             without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in rest]
-            reasons = (*without, *self.skipped)[:5]
+            reasons = [*dict.fromkeys((*without, *self.skipped))][:5]
             which += "".join(f"\n    not used: {reason}" for reason in reasons)
         raise CohortError(
             f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}"

@@ -30,6 +30,7 @@ ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
+    *("timepoint", "tp", "wave"),
 )
 # Heads of columns of regions' names, numbers and sides, best first.
 NAME_COLUMNS = (

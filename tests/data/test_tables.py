@@ -66,7 +66,7 @@ def test_tables_refused(write, text, message):
 def test_files_refused(tmp_path):
     with pytest.raises(FileFormatError, match="no such file"):
         read_table(tmp_path / "absent.tsv")
-    with pytest.raises(FileFormatError, match="cannot be read as text: Is a directory"):
+    with pytest.raises(FileFormatError, match="cannot be read as text: it is a folder"):
         read_table(tmp_path)
     (tmp_path / "latin.csv").write_bytes(b"name\nK\xf6ln\n")
     with pytest.raises(
