@@ -161,7 +161,9 @@ def known_labels(
     n_regions = sum(n in own for n in present)
     if known.keys() >= set(present) and n_regions >= _ENOUGH * len(atlas):
         return {n: known[n] for n in present}, "labels read as FreeSurfer's numbers"
-    for tool, ordered, note, _ in row_orders(atlas):
+    # an atlas of an image has the numbers of that, and no others
+    has_image = atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file()
+    for tool, ordered, note, _ in () if has_image else row_orders(atlas):
         names = dict(enumerate(ordered, start=1))
         if tool in ("atlas", "mrtrix") and list(present) == list(names):
             return names, f"labels {note}"
