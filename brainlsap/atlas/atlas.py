@@ -43,7 +43,7 @@ _MNI305_TO_MNI152 = np.array(
         [-0.0130, -0.0093, 0.9971, 1.1840],
     ]
 )
-_SIDES = {**HEMISPHERE_WORDS, "m": "M"}
+_SIDES = HEMISPHERE_WORDS | dict.fromkeys(("m", "midline", "both", "bilateral"), "M")
 # The atlases that come with the package: of an installation, else of a checkout.
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BUNDLED = _PACKAGE / "_atlases"
@@ -609,7 +609,10 @@ def complete_regions(
             f"{', '.join(map(repr, given.columns))}."
         )
     names = given["name"].str.strip()
-    sides = given["hemisphere"].str.strip().str.lower().map(_SIDES)
+    sides = given["hemisphere"].str.strip().str.lower()
+    own = find_sides(given.assign(name=names))  # where a table leaves it out
+    sides = sides.mask(sides.isin(("", "n/a")), own).replace(_SIDES)
+    sides = sides.where(sides.isin([*"LRM"]))
     parts = pd.DataFrame(map(split_name, names), columns=["side", "core"])
     in_full = given.get("long_name", names).astype(str).map(split_name).str[1]
     is_below = parts["core"].str.match(BELOW_CORTEX) | in_full.str.match(BELOW_CORTEX)
@@ -628,10 +631,11 @@ def complete_regions(
     other_side = parts["side"].notna() & (parts["side"] != sides) & (sides != "M")
     is_crossed = numbers["x"] * sides.map({"L": 1, "R": -1}) > _MIDLINE
     near = "inside of the brain in MNI152, in mm (is the affine of the image right?)"
+    is_again = names.str.lower().duplicated(keep=False)
     no_structure = ~table["structure"].isin(("cortex", "subcortex"))
     wrong = [
         ("name", "a text", names == ""),
-        ("name", "that of no other", names.str.lower().duplicated(keep=False)),
+        ("name", "that of no other in any case", is_again),
         ("hemisphere", "L, R or M (midline)", sides.isna()),
         ("hemisphere", "the side that its name says", other_side),
         ("structure", "cortex or subcortex", no_structure),
@@ -643,7 +647,7 @@ def complete_regions(
     for column, expected, is_wrong in wrong:
         if is_wrong.any():
             rows = np.flatnonzero(is_wrong)
-            shown = listed([f"region {i + 1} ({names[i]!r})" for i in rows], 5)
+            shown = listed([f"{names[i]!r} (row {i + 1})" for i in rows], 5)
             raise refusal(
                 f"{where}: {column} of {shown} must be {expected}, "
                 f"got {given[column].tolist()[rows[0]]!r}."

@@ -22,7 +22,12 @@ from brainlsap.data.load import (
     load_cohort,
     open_study,
 )
-from brainlsap.data.participants import COVARIATES, ScanList, order_classes
+from brainlsap.data.participants import (
+    COVARIATES,
+    ScanList,
+    order_classes,
+    people_files,
+)
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
@@ -185,6 +190,8 @@ def suggest_options(  # noqa: C901 (step by step)
     tables = [{"features_table": p.name} for p in inside if p.suffix in TABLE_SUFFIXES]
     folders: list[Options] = [{}]
     folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
+    # what lists people of its own is another study, whose ids may be the same
+    around = [p for p in around if p == folder.resolve() or not people_files(p)]
     data_sets = [p for p in around if p != folder.resolve() and any(p.glob("sub-*"))]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
     # of several tables of people that with the label, or with a usual one

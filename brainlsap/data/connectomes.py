@@ -365,7 +365,9 @@ def _take_names(
     Columns may also be named in a comment, as by NumPy's savetxt(header=...).
     """
     rows, columns, first = list[str](), list[str](), split_cells(lines[0], delimiter)
-    has_corner = first[0].lower() in _CORNER
+    # a head of its own, or a word that makes the first line one of names
+    is_word = len(lines) == len(first) and not _NUMBERS.fullmatch(first[0])
+    has_corner = first[0].lower() in _CORNER or is_word
     n_named = len(first) - has_corner
     if has_corner or not _NUMBERS.fullmatch(" ".join(first[1:])):
         columns, lines = first, lines[1:]

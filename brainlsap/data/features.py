@@ -12,7 +12,7 @@ around it, without those outside `?h.cortex.label`.
 
 import gzip
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -313,6 +313,8 @@ class FeatureSources:
     """Why tables were not used."""
     is_named: bool = True
     """Whether features were asked for: else tables have to say what they hold."""
+    known: Collection[str] = ()
+    """Columns of the table of people."""
     unmatched: str = ""
     """What to do where nobody's files are found; told where anything is at fault."""
 
@@ -512,6 +514,11 @@ class FeatureSources:
                 if its_table is table:
                     values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
+            # behind the other columns stand those of names that are no regions
+            rest = [*table.facts][: table.facts.shape[1] - len(table.strangers)]
+            if rest := [head for head in rest if head not in self.known]:
+                what = "left out, no regions (covariates stand in the table of people)"
+                notes.append(f"{table.path.name}: {what}: {listed(rest, 5)}")
             if out := (*table.outside, *table.strangers):
                 notes.append(f"{name}: left out, not in {atlas.name}: {listed(out, 5)}")
             spare = len(table.names) - len({row for known in rows for row in known})

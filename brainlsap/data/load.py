@@ -328,6 +328,7 @@ def open_study(
         sheets, tables = every.tables, [every.people_table(label)]
         sources.files = StudyFiles(folder, tables[0].names, **places)
     (path, names, facts, *_), files = tables[0], sources.files
+    sources.known = {*facts}
     known, doubled = read_people(path, names, facts)
     study = list_scans(known, sources, label, path.name, classes, scans)
     study.faults[:0] = doubled

@@ -96,7 +96,8 @@ def plot_regions(
         `\$` a dollar), in names it is not.
     cmap : str or Colormap, or sequence of these, optional
         Colours, low to high; by default "viridis", and for values of both signs
-        "RdBu_r". For these, the middle of any map that is lighter there than at both
+        "RdBu_r". Of a map of 20 colours at most, such as "tab10", whole numbers have
+        one each. For these, the middle of any map that is lighter there than at both
         ends, or darker, is at 0 (one of your own too; nilearn's are known by name after
         `import nilearn.plotting`).
     vmin, vmax : float or sequence of float, optional
@@ -346,6 +347,11 @@ def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMa
             f"(after `import nilearn.plotting` also nilearn's); got {cmap!r}."
         )
     colors: Any = get_cmap(cmap)
+    n_kinds, is_free = highest - lowest + 1, vmin is vmax is None
+    if is_free and n_kinds <= colors.N <= 20 and (maps.stack().dropna() % 1 == 0).all():
+        colors = ListedColormap(colors(range(int(n_kinds))))  # of clusters and the like
+        colors = colors.with_extremes(bad=NO_VALUE)
+        return ScalarMappable(Normalize(lowest - 0.5, highest + 0.5), colors)
     first, middle, last = colors([0.0, 0.5, 1.0])[:, :3] @ (0.299, 0.587, 0.114)
     # the middle is lighter than both ends, or darker
     diverges = (middle - first) * (middle - last) > 0.01
@@ -533,8 +539,16 @@ def _place_labels(some: pd.DataFrame, begin: float, end: float) -> pd.DataFrame:
 
 
 def _ticks(scale: Any) -> tuple[Any, str]:
-    """Return where a bar has ticks, and their format: plain, with as many decimals."""
-    ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(*scale.get_clim())
+    """Return where a bar has ticks, and their format: plain, with as many decimals.
+
+    Of very small and very large numbers 1e-06.
+    """
+    low, high = scale.get_clim()
+    if high - low == scale.cmap.N:  # a colour for each whole number
+        return np.arange(low + 0.5, high), "{x:.0f}"
+    ticks = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    if not 1e-4 <= np.abs(ticks).max() < 1e6:
+        return ticks, "{x:.3g}"
     step = ticks[1] - ticks[0]
     told = np.format_float_positional(step, 6, fractional=False, trim="-")
     return ticks, f"{{x:z.{len(told.partition('.')[2])}f}}"

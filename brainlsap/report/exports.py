@@ -1,6 +1,8 @@
 """Values per region as files that other programs read: GIFTI, NIfTI and one table."""
 
+import os
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,9 @@ def export_maps(
     FileFormatError
         If the parcellation cannot be read.
     """
+    asked = ""
     if isinstance(maps, Evaluation):
+        asked = str((maps.cohort.provenance.get("asked") or {}).get("atlas"))
         atlas = atlas or maps.cohort.atlas or maps.cohort.atlas_name
         maps = relative_scales(maps)
     folder, atlas = check_folder(folder), load_atlas(atlas or "destrieux160")
@@ -87,6 +91,9 @@ def export_maps(
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = own if own.is_file() else None
+    elif parcellation is None and os.sep in asked:
+        told = f"the atlas {asked} is not there any more, or another: no image"
+        warnings.warn(f"{told}; give parcellation= (--parcellation)", stacklevel=2)
     if parcellation is not None:
         images |= _volumes(values, atlas, Path(parcellation))
     write_tsv(regions.join(values, on="name"), folder / "regions.tsv")

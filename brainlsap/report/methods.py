@@ -74,7 +74,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
     evaluation : Evaluation
         Models on the same folds.
     atlas : Atlas, optional
-        Holds the names of the regions.
+        Holds the names of the regions; by default that of the evaluation.
 
     Returns
     -------
@@ -83,6 +83,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         :func:`brainlsap.report.comparison_table`.
     """
     first, ranking = evaluation.models[0], evaluation.ranking
+    atlas = atlas or evaluation.cohort.atlas
     means = tables.summary_of(evaluation, "balanced_accuracy")
     scores = {name: spread_text(*one) for name, one in means[["mean", "sd"]].T.items()}
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()

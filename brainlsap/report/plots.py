@@ -191,11 +191,15 @@ def plot_roc(
             lowest = np.minimum(lowest, mean)
     close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
     close |= {"title": "class, AUC", "loc": "lower right", "borderpad": 0.1}
-    size: Any = axes.legend(**close).get_window_extent().size
-    # of the axes; above them if a line, which only rises, begins below its upper left
+    legend = axes.legend(**close, framealpha=0.8, edgecolor="none")
+    size: Any = legend.get_window_extent().size
+    # of the axes; a line, which only rises, may begin below its upper left
     size = size / axes.figure.dpi / MM / (min(figures.cell_size(axes)) - 13)
     if np.interp(1 - size[0], grid, lowest) < size[1]:
-        _legend(axes, close["title"])
+        legend.set_frame_on(True)
+        # above there is room in a figure of ours alone
+        if isinstance(axes.figure, figures.PaperFigure) or size[0] > 0.9:
+            _legend(axes, close["title"])
     return axes
 
 

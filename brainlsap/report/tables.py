@@ -149,7 +149,8 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     frame : DataFrame
         Its index is not printed.
     style : {"latex", "markdown"}
-        LaTeX needs the package booktabs; everything special is escaped.
+        LaTeX needs the package booktabs. What is special to it is escaped; letters of
+        other alphabets need XeLaTeX or LuaLaTeX. Columns of long cells are 45 mm wide.
 
     Returns
     -------
@@ -178,7 +179,9 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     cells = cells.map(lambda cell: " ".join(str(cell).split()))
     numeric = [pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]
     if style == "latex":
-        columns = "".join("r" if one else "l" for one in numeric)
+        long = [cells[name].str.len().max() > 40 for name in cells]
+        kinds = zip(numeric, long, strict=True)
+        columns = "".join("r" if n else "p{45mm}" if x else "l" for n, x in kinds)
         cells = cells.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
         text = cells.to_latex(index=False, escape=True, column_format=columns)
         return text.translate(str.maketrans(_LATEX))
@@ -494,11 +497,12 @@ def region_table(
         short = region_labels(regions, atlas, "short")
         table = table if short == names else table.assign(**{"short name": short})
         places = atlas.coordinates[atlas.match(regions)]
-        centres = [", ".join(f"{one:.0f}" for one in place) for place in places]
+        centres = [", ".join(f"{one:z.0f}" for one in place) for place in places]
         table["x, y, z"] = np.where(np.isfinite(places).all(axis=1), centres, "")
     table = table.join(number_texts(ranked, {"relative_scale": "relative scale"}))
     bounds = ranked[["rank_low", "rank_high"]].astype(int).astype(str)
-    table["ranks of fits"] = bounds.agg("\N{EN DASH}".join, axis=1)
+    told = bounds.agg("\N{EN DASH}".join, axis=1)
+    table["ranks of fits"] = told.mask(bounds.nunique(axis=1) == 1, bounds["rank_low"])
     table["scale"] = ranked["scale"].map(spread_text)
     if "p" in ranked:
         enough = ranked["n_permutations"] >= ranks.FEWEST_PERMUTATIONS

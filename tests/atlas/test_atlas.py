@@ -127,7 +127,7 @@ def test_names_alone_make_an_atlas():
     atlas = Atlas.from_names(["a", "b"], "LR", place)
     assert atlas.regions["hemisphere"].tolist() == ["L", "R"]
     np.testing.assert_array_equal(atlas.regions[["x", "y", "z"]], place)
-    with pytest.raises(ParameterError, match=r"region 2 \('b'\), region 3 .* no other"):
+    with pytest.raises(ParameterError, match=r"'b' .row 2., 'B' .row 3. .* no other"):
         Atlas.from_names(["a", "b", "B"])
     for wrong in (place / 1000, place + 200, place[:1]):
         with pytest.raises(ParameterError, match=r"coordinates must .*\(2, 3\).* mm"):
@@ -189,11 +189,16 @@ def test_names_that_differ_by_a_separator_only_are_not_merged(own):
     assert atlas.find("area.1") is None
 
 
+def test_sides_may_be_left_out_or_said_in_words(own):
+    atlas = own("name hemisphere", "a_L n/a", "stem Midline", "vermis both", "b Right")
+    assert atlas.regions["hemisphere"].tolist() == ["L", "M", "M", "R"]
+
+
 BAD = [
     (["name side", "a L"], "expected the columns name and hem.* 1 rows of 'name', 's"),
     (["name hemisphere"], "got 0 rows of 'name', 'hemisphere'"),
-    (["name hemisphere", "a L", " L"], "name of region 2 .* a text, got ''"),
-    (["name hemisphere", "a up"], r"hemisphere .*\('a'\) must be L, R or M .*got 'up'"),
+    (["name hemisphere", "a L", " L"], "name of '' .row 2. .* a text, got ''"),
+    (["name hemisphere", "a up"], r"hemisphere of 'a' .* must be L, R or M .*got 'up'"),
     (["name hemisphere", "lh_a R"], "must be the side that its name says, got 'R'"),
     (["name hemisphere x", "a L far"], "x .*'a'.* must be a number or n/a, got 'far'"),
     (

@@ -1,6 +1,7 @@
 """What a check says of a study's folder, and the commands that it suggests."""
 
 import shlex
+import shutil
 
 import numpy as np
 import pytest
@@ -244,3 +245,14 @@ def test_suggested_commands_read_the_study(tmp_path, capsys, style):
     assert commands[0][2:4] == ["--feature", "fdg,thickness,volume,area"]
     assert len(commands) == 1  # sex and site are no labels beside the diagnosis
     assert suggested(capsys, *commands[0])[0] == 0
+
+
+def test_another_study_with_the_same_ids_is_no_source(tmp_path, capsys):
+    made = make_cohort(6, atlas="desikan82")
+    study, _ = (write_study_folder(made, tmp_path / one) for one in ("mine", "theirs"))
+    for folder in study.rglob("pet"):
+        shutil.rmtree(folder)
+    asked = ("--atlas", "desikan82", "--feature", "fdg")
+    code, commands = suggested(capsys, "check", study, *asked)
+    assert code == 2
+    assert not any("theirs" in word for one in commands for word in one)

@@ -65,7 +65,7 @@ def test_numbers_alone(read, matrix, delimiter, end, scale):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("corner", ["", "region", None])
+@pytest.mark.parametrize("corner", ["", "region", "No.", None])
 def test_any_order_of_named_rows_and_columns_gives_the_same(
     read, tiny, matrix, seed, corner
 ):

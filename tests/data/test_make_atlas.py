@@ -90,12 +90,12 @@ def test_sides_and_places_must_be_those_of_the_brain(tmp_path, image, write):
 
     atlas = make("Heschl droite", "Heschl gauche", "Vermis")
     assert atlas.regions["hemisphere"].tolist() == ["R", "L", "M"]
-    said = r"x of region 1 \('Heschl L'\), region 2 .* flipped, .* exchanged.* got 20"
+    said = r"x of 'Heschl L' \(row 1\), .* flipped, .* exchanged.* got 20"
     with pytest.raises(FileFormatError, match=said):
         make("Heschl L", "Heschl R", "Vermis")
     voxels = np.asarray(nib.load(image).dataobj)
     nib.save(nib.Nifti1Image(voxels, np.diag([5.0, 5, 5, 1])), image)
-    said = r"x of region 1 \('x'\) must be inside of the brain .* affine .*, got 110\."
+    said = r"x of 'x' \(row 1\) must be inside of the brain .* affine .*, got 110\."
     with pytest.raises(FileFormatError, match=said):
         make("x", "y", "z")
 
@@ -200,7 +200,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 9))
     with pytest.raises(ParameterError, match=r"a file lh\.NAME\.annot, got a\.csv"):
         make_atlas(tmp_path / "out", annot=labels)
-    with pytest.raises(FileFormatError, match=r"b\.txt: name of region 1.* no other"):
+    with pytest.raises(FileFormatError, match=r"b\.txt: name of '.* no other"):
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
     odd = write("odd.csv", "Label,Anatomical name\n9,Heschl_R\n7,Heschl_L\n")
     with pytest.raises(FileFormatError, match=r"'label' holds .* 'name' \(anatomical"):

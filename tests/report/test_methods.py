@@ -191,7 +191,7 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     other = " ".join(headline(replace(evaluation, ranking=tested, scales=scales)))
     assert "Other models order the regions otherwise: Spearman -" in other
     n_rois = ranking["measured"].sum()
-    assert f"1 of {n_rois} regions stand out by a scale below" in text
+    assert f"1 of {n_rois} regions stands out by a scale below" in text
     assert f"which need not be the smallest: {second}." in text
     tested["p"] = 1.0 - (ranking["rank"] <= 3)
     text = " ".join(headline(replace(evaluation, ranking=tested)))

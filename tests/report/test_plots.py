@@ -106,6 +106,14 @@ def test_no_curve_passes_through_a_legend_nor_the_legend_a_letter(
         assert np.interp(box.x0, x, y) > box.y1 or box.y0 > axes.bbox.y1
 
 
+def test_on_given_axes_a_legend_over_a_curve_has_a_ground(make_evaluation):
+    axes = plt.figure(figsize=(3, 3)).subplots()
+    report.plot_roc(make_evaluation(("CN", "SMC", "EMCI", "AD"), skill=-0.3), axes=axes)
+    legend = axes.get_legend()
+    assert legend.get_frame_on()
+    assert legend.get_window_extent().overlaps(axes.bbox)
+
+
 def test_directions_are_differences_from_the_first_class(evaluation):
     ranking = rank_regions(evaluation)
     axes = report.plot_directions(evaluation, ranking, n_regions=2)
