@@ -13,6 +13,7 @@ import textwrap
 import tomllib
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -396,7 +397,7 @@ def check(study: str, **options: Any) -> None:
     cohort, merged = found.cohort, studying.get("merged_classes")
     if cohort is not None and merged is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged)
-        found = brainlsap.check_cohort(cohort)
+        found = replace(brainlsap.check_cohort(cohort), folder=found.folder)
     print(_in_flags(found.text(), check), end="")
     if others := brainlsap.data.suggest_options(found, data):
         lines = [_command("check", study, options | one) for one in others]

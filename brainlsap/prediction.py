@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.arrays import pack
-from brainlsap.atlas import available_atlases
+from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.load import NO_CONNECTOME
 from brainlsap.evaluation import Deconfounder
-from brainlsap.evaluation.cross_validation import order_classes
+from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
@@ -49,7 +51,8 @@ def fit_model(
     model : LSAPClassifier, optional
         Not fitted; by default with its own settings.
     harmonize, regress_out, handle_unknown
-        As for :func:`brainlsap.run_study`. New people need the same columns.
+        As for :func:`brainlsap.run_study`. New people need the same columns, and of
+        `harmonize` age and sex, too, where the cohort has them: ComBat preserves these.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def fit_model(
     check_cohort_given(cohort)
     model = LSAPClassifier(random_state=0) if model is None else model
     check_choice("model", type(model).__name__, CLASSIFIERS)
-    order_classes(model, cohort)
+    suit_model(model, cohort)
     steps = Deconfounder(harmonize, regress_out, handle_unknown)
     steps.check(cohort.table)
     steps.fit(cohort.features, cohort.table)
@@ -126,7 +129,9 @@ def read_people(
     _check_reading(wanted, options)
     if folder is None:
         usual = {"labels": None, "feature_names": origin.feature_names}
-        usual["atlas"] = wanted.get("atlas", origin.region_names)
+        usual["label_name"] = origin.label_name
+        own = Atlas.from_names(origin.region_names, name=origin.atlas_name)
+        usual["atlas"] = wanted.get("atlas", own)
         usual["negative"] = wanted.get("negative", "refuse")
         usual |= {} if shared is None else {"connectomes": shared}
         if absent := sorted({"connectomes", "features"} - {*usual, *options}):
@@ -145,7 +150,9 @@ def read_people(
         return Cohort.from_arrays(**(usual | options))
     if shared is not None:
         names = list(origin.region_names)
-        wanted["connectome"] = pd.DataFrame(shared, names, names)
+        wanted["connectome"] = NO_CONNECTOME
+        if shared.any():
+            wanted["connectome"] = pd.DataFrame(shared, names, names)
     return load_cohort(folder, **(wanted | {"label": None} | options))
 
 
@@ -221,6 +228,11 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])
         features = steps.transform(features, cohort.table)
+        for name in steps.regress_out:
+            n = cohort.table[find_column(cohort.table, name)].isna().sum()
+            told = f"{n} of {len(features)} scans have no {name}: the mean of the fit"
+            if n:
+                warnings.warn(f"{told} stands for it.", stacklevel=2)
     # of people like those of the fit about 1 in 100 (thickness, half of FCON1000)
     far = (np.abs(model.scaler_.apply(features)) > 3).mean(axis=(1, 2)) > 0.1
     if far.any():

@@ -164,3 +164,10 @@ def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):
     told = predict_people(model, cohort)
     assert set(told["label"]) == {"unimpaired", "impaired"}
     assert set(told["predicted"]) <= {"unimpaired", "impaired"}
+
+
+def test_missing_covariates_of_new_people_are_told(cohort, stored):
+    fitted, _ = stored
+    table = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))
+    with pytest.warns(UserWarning, match="scans have no age: the mean of the fit"):
+        predict_people(fitted, replace(cohort, table=table))

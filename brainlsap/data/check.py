@@ -22,13 +22,8 @@ from brainlsap.data.load import (
     load_cohort,
     open_study,
 )
-from brainlsap.data.participants import (
-    COVARIATES,
-    ScanList,
-    order_classes,
-    people_files,
-)
-from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.data.participants import ScanList, order_classes, people_files
+from brainlsap.data.tables import COVARIATES, TABLE_SUFFIXES
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 
 Options = dict[str, Any]
@@ -211,7 +206,9 @@ def suggest_options(  # noqa: C901 (step by step)
         more = [
             name
             for name in _FEATURES
-            if name not in features and adopt(folders, _located(name), least=1)
+            # volumes may stand below the cortex already
+            if name not in (*features, asked.get("subcortex"))
+            and adopt(folders, _located(name), least=1)
         ]
         change |= {"feature": [*features, *more]}
         # the connectomes are known to be sound
@@ -233,7 +230,9 @@ def suggest_options(  # noqa: C901 (step by step)
             files = (p.name for p in inside if p.suffix in FORMATS)
             connectomes += [{"connectome": name} for name in (*files, NO_CONNECTOME)]
     with suppress(BrainlsapError):
-        classes = open_study(folder, **where | change)[0].classes
+        found = open_study(folder, **where | change)[0].table
+        n_people = found.groupby("label")["participant"].nunique()
+        classes, _ = order_classes(n_people.index[n_people > 1])
         labels.insert(0, {"classes": list(classes)})
     adopt([{}, *labels], _is_labelled, {})
     if others:
@@ -328,7 +327,8 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
         for path in (top, *below):
             name = path.relative_to(folder).as_posix()
             for word, what in ((person, "{participant}"), (visit or "-", "{session}")):
-                whole = rf"(?i)(?<![A-Z0-9]){re.escape(word)}(?![A-Z0-9])"
+                # zeros that Excel drops: that these differ is told then
+                whole = rf"(?i)(?<![A-Z0-9])0*{re.escape(word)}(?![A-Z0-9])"
                 name = re.sub(whole, what, name, count=1) if word != "-" else name
             if path.suffix.lower() in FORMATS and "{participant}" in name:
                 yield name

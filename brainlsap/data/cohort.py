@@ -15,14 +15,19 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.participants import (
-    COVARIATES,
     KEY_COLUMNS,
     UNLABELLED,
     find_absent,
     find_codes,
     order_classes,
 )
-from brainlsap.data.tables import PEOPLE_COLUMNS, find_column, group_faults, listed
+from brainlsap.data.tables import (
+    COVARIATES,
+    PEOPLE_COLUMNS,
+    find_column,
+    group_faults,
+    listed,
+)
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 
@@ -540,11 +545,12 @@ def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str,
         is_alike |= first in said and b is people and not {*a}.isdisjoint(b)
         if [*a] != [*b] and (is_alike or set(a) == set(b)):
             both = enumerate(zip(map(str, a), map(str, b), strict=True), start=1)
+            other = {*map(str, a)} != {*map(str, b)}
             scan, (x, y) = next((i, pair) for i, pair in both if pair[0] != pair[1])
             raise ParameterError(
                 f"{first} and {second} have different people for scan {scan}: {x!r} "
-                f"and {y!r}. Put one in the order of the other (.reindex), or take one "
-                "off (.reset_index(drop=True), .drop)."
+                f"and {y!r}. Put one in the order of the other (.reindex)"
+                f"{', or take one off (.reset_index(drop=True), .drop)' * other}."
             )
     for k, index in named.items():
         others = [people, *said.values(), *(x for j, x in found.items() if j != k)]

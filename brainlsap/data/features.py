@@ -45,7 +45,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import ADD_IT, is_square, listed, read_lines
+from brainlsap.data.tables import ADD_IT, COVARIATES, is_square, listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -342,6 +342,11 @@ class FeatureSources:
         found = [one for one in self.tables if one.has(label)]
         found = [one for one in found if one.is_exact] or found
         found = [one for one in found if not one.values] or found
+        # of sheets of one workbook that with age, sex ...
+        books = {str(one.path).partition(", sheet ")[0] for one in found}
+        usual = [sum(map(one.has, COVARIATES)) for one in found]
+        if len(books) == 1 and usual.count(max(usual)) == 1:
+            found = [found[usual.index(max(usual))]]
         if len(found) == 1:
             return found[0]
         paths = listed(str(table.path) for table in found)
@@ -501,12 +506,19 @@ class FeatureSources:
                 index.setdefault(person, {}).setdefault(visit, []).append(row)
             rows = [scan.entries(index) for scan in scans]
             ids = {bare_id(who.key[0]).removeprefix("sub-") for who in table.names}
+            alike = [bare_id(scan.key[0]) in ids for scan in scans]
+            if not any(rows) and not any(alike):
+                own = listed((who.participant for who in table.names), 3)
+                raise CohortError(
+                    f"{table.path}: no row is of a scan of the study: rows are named "
+                    f"{own}, scans {listed((scan.name for scan in scans), 3)}. Write "
+                    "the ids alike"
+                )
             for i, known in enumerate(rows):
                 if len(known) != 1:
                     reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
-                    is_alike = bare_id(scans[i].key[0]) in ids
                     hint = "; an id there differs only in case or zeros at the front"
-                    hint *= is_alike
+                    hint *= alike[i]
                     reason += (hint or f": {ADD_IT}") * (not known)
                     found[i] = f"{scans[i].name}: {reason}"
             first = [known[0] if known else 0 for known in rows]

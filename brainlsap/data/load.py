@@ -136,7 +136,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         One connectome for everybody; or one file with those of all scans, an array of
         three axes with a list of ids in it, or in `<name>_ids.txt`, `ids.txt` or
         `subjects.txt` beside it. By default every scan has its own file. "none" reads
-        none, for models that make one of their training people's features.
+        none: networks are made of the features of the training people.
     subjects_dir : path, optional
         Where FreeSurfer's subjects are, if not below the folder.
     derivatives : sequence of path
@@ -217,7 +217,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
             source = sources.files.inside(source)
             stack = read_stack(source, atlas, labels, row_order)
         if isinstance(source, str):
-            log.notes.append("the connectome: none was read; the model has to make one")
+            log.notes.append("the connectome: none was read, it is made of features")
         elif source is not None and stack is None:
             W[0], notes = read_connectome(source, atlas, **how)
             log.notes.append("one connectome for everybody")
@@ -412,8 +412,8 @@ def _read_connectomes(
             if given
             else f"no connectome: none of {len(scans)} scans has {wanted}; they are "
             f"named {listed((scan.name for scan in scans), 3)}. One for everybody is "
-            "given by connectome= (--connectome FILE); 'none' reads none, for models "
-            "that make one of the features"
+            "given by connectome= (--connectome FILE); 'none' makes one of the "
+            "features of training people"
         ]
     log.faults[n_before:n_before] = missing
     return W

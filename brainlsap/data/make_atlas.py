@@ -25,6 +25,8 @@ _HEADS = {
     "long_name": ("long_name", "full_name", "description"),
     **{axis: [head.format(axis) for head in _PLACES] for axis in "xyz"},
 }
+# Voxels of a region that hardly is in the image.
+_FEW = 10
 # mm between the place of a region in a table and its centre in the image.
 _FARTHEST = 20
 
@@ -93,6 +95,10 @@ def make_atlas(
         named, table = table["name"], _place(table, volume, f"{image}", f"{labels}")
         absent = listed(named[~named.isin(table["name"])], 8)
         settings["notes"] = [f"left out, not in the image: {absent}"] if absent else []
+        counts = pd.Series(voxels.ravel()).value_counts()
+        sizes = table["freesurfer_id"].astype(float).map(counts)
+        if few := listed(table["name"][sizes < _FEW], 8):  # cut off, or lost
+            settings["notes"].append(f"of fewer than {_FEW} voxels: {few}")
     if "hemisphere" not in table:
         table["hemisphere"] = find_sides(table)
     regions = complete_regions(table, str(labels or annot))

@@ -10,7 +10,13 @@ import pandas as pd
 
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import Scan, ScanName, visit_order
-from brainlsap.data.tables import ID_COLUMNS, find_column, read_columns, read_lines
+from brainlsap.data.tables import (
+    COVARIATES,
+    ID_COLUMNS,
+    find_column,
+    read_columns,
+    read_lines,
+)
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 
 UNLABELLED = "unlabelled"
@@ -19,8 +25,6 @@ KEY_COLUMNS = ("scan", "participant", "session", "label")
 _SUFFIXES = (".tsv", ".csv", ".xlsx", ".txt")
 PEOPLE_FILES = tuple(f"participants{suffix}" for suffix in _SUFFIXES)
 PEOPLE_FILES += tuple(f"subjects{suffix}" for suffix in _SUFFIXES)
-# ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case.
-COVARIATES = ("age", "sex", "site", "phase", "scanner", "education")
 _BASELINE = ("bl", "baseline", "sc", "screening", "init", "m0", "m00", "m000")
 # Diagnoses in order of stage; those of one text are words for one stage.
 _STAGES = (
@@ -291,6 +295,13 @@ def list_scans(  # noqa: C901 (one question after the other)
             what = f"decimal commas, such as {commas.iloc[0]!r}; replace them by points"
             scan = table["scan"][commas.index[0]]
             faults.append(f"{scan}: {head} is written with {what}")
+        if head in ("age", "education"):
+            faults += [
+                f"{table['scan'][row]}: {head} is {said!r}; write a number with a "
+                "point and no unit, or n/a"
+                for row, said in known[numbers[known.index].isna()].items()
+                if "," not in said
+            ]
         # numbers where all that is there are numbers, else text in pandas' own type
         is_number = len(known) and numbers[known.index].notna().all()
         name = f"{head}_given" if head in KEY_COLUMNS else head

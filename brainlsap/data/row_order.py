@@ -161,7 +161,7 @@ def _names_by_size(
         empty = [
             rows
             for rows in (walls["rows"] if walls["size"] == n else ())
-            if not values[rows].any() and not values[:, rows].any()
+            if not values[rows].any() and not values[:, rows].any() and values.any()
         ]
         taken = [order for order in fitting if order.by_size and not empty]
     if len(taken) == 1:

@@ -28,6 +28,8 @@ PEOPLE_COLUMNS = (
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 # FreeSurfer's tables say side and measure where others say what ids are.
 FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
+# ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case.
+COVARIATES = ("age", "sex", "site", "phase", "scanner", "education")
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
     *("timepoint", "tp", "wave"),
@@ -290,7 +292,10 @@ def _read_sheet(path: str | Path, sheet: str) -> list[list[str]]:
     with reading(path, "an Excel workbook"):
         cells = pd.read_excel(path, sheet_name=sheet or 0, **how)
     rows = [[_text(cell) for cell in row] for row in cells.to_numpy().tolist()]
-    return [row for row in rows if any(row)]
+    rows = [row for row in rows if any(row)]
+    while len(rows) > 1 and sum(map(bool, rows[0])) < 2 <= sum(map(bool, rows[1])):
+        rows = rows[1:]  # a title above the heads
+    return rows
 
 
 def _text(cell: object) -> str:

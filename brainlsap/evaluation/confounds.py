@@ -171,7 +171,7 @@ class Deconfounder(BaseEstimator):
         return found
 
     def _learn_combat(self, values: np.ndarray, table: pd.DataFrame) -> dict[str, Any]:
-        site = table[find_column(table, str(self.harmonize))].astype(str).to_numpy()
+        site = _group_names(table[find_column(table, str(self.harmonize))])
         names, counts = np.unique(site, return_counts=True)
         self.sites_ = [str(name) for name in names[counts >= FEWEST]]
         place, n_sites = pd.Index(self.sites_).get_indexer(site), len(self.sites_)
@@ -208,7 +208,7 @@ class Deconfounder(BaseEstimator):
 
     def _harmonize(self, values: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Return values as if they were from one site; unknown sites as they are."""
-        site = table[find_column(table, str(self.harmonize))].astype(str).to_numpy()
+        site = _group_names(table[find_column(table, str(self.harmonize))])
         place = pd.Index(self.sites_).get_indexer(site)
         known, values, learned = place >= 0, values.copy(), self.combat_ or {}
         if not known.all():
@@ -224,6 +224,14 @@ class Deconfounder(BaseEstimator):
         z = (values[known] - centre) / deviation - gamma
         values[known] = z / np.sqrt(delta) * deviation + centre
         return values
+
+
+def _group_names(values: pd.Series) -> np.ndarray:
+    """Return groups as text: 1 and 1.0 are one, what is missing is "n/a"."""
+    numbers = pd.to_numeric(values, errors="coerce")
+    is_numbered = numbers.notna().sum() == values.notna().sum()
+    text = numbers.map("{:.15g}".format) if is_numbered else values.astype(str)
+    return text.where(values.notna(), "n/a").to_numpy(object)
 
 
 def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -94,7 +94,8 @@ def cross_validate(
     n_repeats : int
         How often folds are drawn anew, where `cv` is a number.
     harmonize : str, optional
-        Column of the cohort's table, such as a site, whose effect ComBat takes out.
+        Column of the cohort's table, such as a site, whose effect ComBat takes out; age
+        and sex are preserved where the table has them.
     regress_out : str or sequence of str
         Columns whose linear effect is taken out.
     handle_unknown : {"keep", "error"}
@@ -146,6 +147,12 @@ def cross_validate(
     steps.check(cohort.table, splits)
     taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
     findings = audit(cohort, splits, taken_out)
+    is_leak = (findings["severity"] == "error") & (
+        (findings["check"] != "person in two folds") | (not people_may_be_shared)
+    )
+    for told in findings["check"][is_leak].unique():
+        text = f"the audit found a leak: {told} (see evaluation.audit)"
+        warnings.warn(text, UserWarning, stacklevel=2)
     summary = CohortSummary.of(cohort, *adjust_features(cohort, steps))
     fits = list(product(models, range(len(splits))))
     tasks = {
@@ -180,7 +187,7 @@ def cross_validate(
 def _named_models(
     model: Any, baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
-    """Return every model by name, with its role, a seed and the order of classes."""
+    """Return every model by name, with its role and seed, as suits the cohort."""
     given = model if isinstance(model, Mapping) else {type(model).__name__: model}
     usual = make_models("baselines", random_state=seed) if baselines else {}
     if not given or set(given) & set(usual):
@@ -197,7 +204,7 @@ def _named_models(
                 "model must be a classifier, such as LSAPClassifier(), or classifiers "
                 f"by name, as make_models(['LSAP-C', 'GCN']) has; got {estimator!r}."
             )
-        estimator = order_classes(clone(estimator), cohort)
+        estimator = suit_model(clone(estimator), cohort)
         for key, value in estimator.get_params().items():
             if value is None and key.rsplit("__")[-1] == "random_state":
                 estimator.set_params(**{key: seed})
@@ -205,16 +212,24 @@ def _named_models(
     return found
 
 
-def order_classes(model: Any, cohort: Cohort) -> Any:
-    """Tell a model of ordered stages their order, where it is known and not given."""
-    parameters = model.get_params() if cohort.classes_ordered else {}
-    for key, value in parameters.items():
-        prefix, _, name = key.rpartition("__")
-        if name in ("ladder", "initial_scale") or str(value) == "ordinal":
-            classes = f"{prefix}__classes" if prefix else "classes"
-            if parameters.get(classes, "") is None:
-                model.set_params(**{classes: cohort.classes})
-    return model
+def suit_model(model: Any, cohort: Cohort) -> Any:
+    """Tell a model what it was not told: the order of stages, where it is known.
+
+    And where no connectome was read, that networks are made of the features of the
+    training people.
+    """
+    known, told = model.get_params(), dict[str, Any]()
+    for key, value in known.items():
+        prefix = key[: key.rfind("__") + 2] if "__" in key else ""
+        name, classes = key.removeprefix(prefix), f"{prefix}classes"
+        has_order = name in ("ladder", "initial_scale") or str(value) == "ordinal"
+        if cohort.classes_ordered and has_order and known.get(classes, "") is None:
+            told[classes] = cohort.classes
+        if name == "threshold" and cohort.provenance.get("connectome") == "none":
+            given = (known.get(f"{prefix}options") or {}).get("preparation")
+            if not (given or known.get(f"{prefix}preparation")):
+                told[f"{prefix}preparation"] = {"connectome": "covariance"}
+    return model.set_params(**told) if told else model
 
 
 def _run_fits(

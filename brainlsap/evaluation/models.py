@@ -309,7 +309,7 @@ BASELINES = ("majority class", "logistic regression", "linear SVM", "LSAP-R", *L
 GROUPS: dict[str, tuple[str, ...]] = {
     "all": tuple(MODELS),
     "models": tuple(name for name, one in MODELS.items() if one.role != "control"),
-    "controls": tuple(name for name, one in MODELS.items() if one.role == "control"),
+    "controls": ("LSAP-C", *(n for n, one in MODELS.items() if one.role == "control")),
     "baselines": BASELINES,
     "default": ("LSAP-C", *BASELINES),
 }

@@ -16,7 +16,7 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.measures import get_measure
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
-from brainlsap.evaluation.cross_validation import order_classes
+from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.models import LADDER, make_models
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given, plain
 from brainlsap.evaluation.splits import person_blocks
@@ -225,7 +225,7 @@ def permutation_null(
             told = f"{name} must be {before[name]!r}, as in the folds"
             raise ParameterError(f"{told}; got {value!r}.")
     model = model or make_models(LADDER[-1])[LADDER[-1]][0]
-    model = order_classes(clone(model), cohort)
+    model = suit_model(clone(model), cohort)
     rng = np.random.default_rng(random_state)
     y, groups = pd.Index(cohort.classes).get_indexer(cohort.y), cohort.groups
     permuted = [permute_labels(y, groups, rng) for _ in range(n_permutations)]

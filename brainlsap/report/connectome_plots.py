@@ -25,7 +25,7 @@ _LOBES = ("frontal", "insula", "limbic", "temporal", "parietal", "occipital")
 @styled()
 def plot_connectome(
     connectome: np.ndarray | pd.DataFrame,
-    region_names: Sequence[str] | None = None,
+    region_names: Sequence[str] | Atlas | None = None,
     atlas: str | Path | Atlas = "destrieux160",
     *,
     n_edges: int = 100,
@@ -43,7 +43,7 @@ def plot_connectome(
         Symmetric; what is on its diagonal is not drawn.
     region_names : sequence of str, optional
         Name of each row of an array; by default those of the atlas. A data frame has
-        its own, its index.
+        its own, its index. An atlas may stand here, too.
     atlas : str, Path or Atlas
         With coordinates of its regions.
     n_edges : int
@@ -71,6 +71,8 @@ def plot_connectome(
         and symmetric off its diagonal, or its shape or names are not those of
         `region_names`.
     """
+    if isinstance(region_names, Atlas):
+        atlas, region_names = region_names, None
     atlas = load_atlas(atlas)
     weights, places = _named_connectome(connectome, region_names, atlas)
     check_at_least("n_edges", n_edges, 1)
@@ -114,7 +116,7 @@ def plot_connectome(
 @styled()
 def plot_matrix(
     connectome: np.ndarray | pd.DataFrame,
-    region_names: Sequence[str] | None = None,
+    region_names: Sequence[str] | Atlas | None = None,
     atlas: str | Path | Atlas = "destrieux160",
     *,
     label: str = "weight",
@@ -145,6 +147,8 @@ def plot_matrix(
     ParameterError
         As for :func:`plot_connectome`.
     """
+    if isinstance(region_names, Atlas):
+        atlas, region_names = region_names, None
     atlas = load_atlas(atlas)
     weights, places = _named_connectome(connectome, region_names, atlas)
     regions = atlas.regions.iloc[places]

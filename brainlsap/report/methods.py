@@ -36,6 +36,17 @@ _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
 _ABOUT = "version brainlsap versions date differences verbose title overwrite"
 _SAID = "atlas feature label model models baselines steps asked options preparation"
+CONTROLS = {
+    "features only": "scales of 0, hence without the connectome",
+    "edges only": "logistic regression on the connectome's weights",
+    "shuffled edges": "weights moved to other pairs of regions",
+    "frozen scales": "scales kept at their start",
+    "one global scale": "one scale for all regions",
+    "constant features": "a constant in place of features",
+    "confounds only": "logistic regression on covariates, and on sum and density of "
+    "the connectome",
+}
+"""What controls are: LSAP-C but for this, or another model."""
 UNSAID = frozenset(f"{_DESIGN} {_PLACES_AND_SPEED} {_ABOUT} {_SAID}".split())
 
 
@@ -229,7 +240,7 @@ def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]
         if "kernel" in settings:
             is_lsap = settings.get("network", "heat") == "heat"
             if not is_lsap:  # what it was not asked for is of heat kernels
-                asked = json.loads(fits["settings"].iloc[0])
+                asked = _flat(json.loads(fits["settings"].iloc[0]))
                 settings = {k: v for k, v in settings.items() if k in asked}
                 if asked["network"] != "graphheat":
                     settings.pop("scale", None)
@@ -310,5 +321,6 @@ TEMPLATES = Environment(
 )
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
+TEMPLATES.globals |= {"controls": CONTROLS}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
 TEMPLATES.globals |= {"ranks": ranks, "made": tables, "n_exchanges": N_EXCHANGES}

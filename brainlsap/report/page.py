@@ -45,7 +45,8 @@ def report_tables(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
     scores = made.score_table(evaluation).drop(columns="remark", errors="ignore")
     compared = made.comparison_table(evaluation).iloc[:, :3]
-    scores = scores.merge(compared, how="left", on="model").fillna("")
+    scores = scores.merge(compared, how="left", on="model")
+    scores = scores.astype(object).fillna("")
     tables = {
         "scores": scores.loc[:, (scores != "").any()],
         "ladder": made.ladder_text(evaluation),

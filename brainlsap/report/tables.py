@@ -63,7 +63,7 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
     if not policy or of_region is None:
         return title
     if region is None:
-        return f"{title} (subcortex: {policy})"
+        return f"{title} (subcortex: {policy.partition(' in ')[0]})"
     is_below = (of_region["structure"] != "cortex") & (of_region["name"] == region)
     return policy if is_below.any() else title
 
@@ -563,8 +563,8 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
 def taken_out(evaluation: Evaluation) -> str:
     """Name the covariates that were taken out of the features inside the folds."""
     steps = evaluation.settings["steps"]
-    names = [*filter(None, [steps["harmonize"]]), *steps["regress_out"]]
-    return listed(names) if names else ""
+    names = dict.fromkeys([steps["harmonize"], *steps["regress_out"]])
+    return listed(filter(None, names)) if any(names) else ""
 
 
 def basis_text(evaluation: Evaluation) -> str:
@@ -611,7 +611,8 @@ def direction_table(
         if name != classes[0]:
             title = f"{name} \N{MINUS SIGN} {classes[0]} (s.d.)"
             table = table.join(number_texts(some, {"difference": title}, 2))
-    return table
+    known = (table[list(classes)] != "n/a").any(axis=1)  # volume has no cortex ...
+    return table[known | (not known.any())].reset_index(drop=True)
 
 
 def common_region_table(

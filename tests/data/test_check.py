@@ -247,6 +247,16 @@ def test_suggested_commands_read_the_study(tmp_path, capsys, style):
     assert suggested(capsys, *commands[0])[0] == 0
 
 
+def test_volumes_below_the_cortex_are_not_asked_for_twice(tmp_path, capsys):
+    how = {"feature": ["thickness", "volume"], "shares": {"CN": 1, "AD": 1}}
+    made = make_cohort(10, atlas="desikan82", **how)
+    study = write_study_folder(made, tmp_path / "study")
+    asked = ("--feature", "thickness", "--subcortex", "volume", "--atlas", "desikan82")
+    code, commands = suggested(capsys, "check", study, *asked)
+    assert code == 0
+    assert not any("volume" in one[3] for one in commands)
+
+
 def test_another_study_with_the_same_ids_is_no_source(tmp_path, capsys):
     made = make_cohort(6, atlas="desikan82")
     study, _ = (write_study_folder(made, tmp_path / one) for one in ("mine", "theirs"))

@@ -194,6 +194,9 @@ def test_rows_that_do_not_fit_are_faults(tables):
         make("table.csv", ["id", *CORTEX], [(respelt(one), row) for one, row in ROWS])
         with refused("an id there differs only in case or zeros at the front"):
             load()
+    make("table.csv", ["id", *CORTEX], [(f"S_{one}", row) for one, row in ROWS])
+    with refused(r"no row is of a scan of the study: rows are named S_.* alike"):
+        load()
     make("table.csv", ["id", *CORTEX], [*ROWS, ("sub-09", range(6))])
     assert "table.csv: 1 rows of scans that are not in the cohort" in load().notes
 

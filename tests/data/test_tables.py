@@ -113,6 +113,7 @@ def sheet(tmp_path):
 def test_workbooks_are_read_as_text(sheet):
     """J14: the content of .xlsx is read as that of .tsv is."""
     path = sheet(
+        ["Our patients, 2006"],  # a title
         ["id", "age", "date", "note", None],
         ["sub-01", 70.0, dt.datetime(2006, 4, 18), None],
         [],

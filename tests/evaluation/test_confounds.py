@@ -67,6 +67,7 @@ def test_a_scan_does_not_depend_on_those_beside_it(values, table):
     np.testing.assert_allclose(alone[0], together[0], rtol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore:the audit found a leak. duplicate scans")
 def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited):
     how = {"harmonize": "site", "regress_out": ["age"]}
     found = cross_validate(LINEAR, sited, 2, baselines=False, **how)
@@ -185,6 +186,19 @@ def test_sites_that_were_not_learned_are_kept_with_a_warning_or_refused(values, 
         model.check(table.assign(participant=table.index, label=1), [(seen, ~seen)])
     with pytest.raises(ParameterError, match="handle_unknown='keep' leaves them"):
         model.set_params(handle_unknown="error").transform(values, table)
+
+
+def test_sites_may_be_numbers_and_missing(values, table):
+    numbers = table["site"].map({"west": 1, "north": 2, "east": 3, "south": 4})
+    model = Deconfounder("site").fit(values, table.assign(site=numbers))
+    wanted = model.transform(values, table.assign(site=numbers))
+    again = model.transform(values, table.assign(site=numbers.astype(float)))
+    np.testing.assert_array_equal(again, wanted)
+    gap = numbers.astype(float).where(np.arange(len(table)) > 0)
+    with pytest.warns(UserWarning, match=r"1 scans are of sites not learned \(n/a\)"):
+        found = model.transform(values, table.assign(site=gap))
+    np.testing.assert_array_equal(found[0], values[0])
+    np.testing.assert_array_equal(found[1:], wanted[1:])
 
 
 def lonely(table):

@@ -23,6 +23,7 @@ from brainlsap.evaluation import (
     make_splits,
     rank_regions,
 )
+from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.ranking import permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
@@ -303,3 +304,25 @@ def test_the_auc_without_probabilities_is_of_decision_values(small_cohort, merge
         assert rows[[f"d_{name}" for name in names]].nunique().min() > 1
         each = [roc_auc_score(rows["truth"] == n, rows[f"d_{n}"]) for n in names]
         assert scores[fold] == pytest.approx(np.mean(each))
+
+
+def test_a_leak_that_the_audit_finds_is_warned_of(small_cohort):
+    people = small_cohort.table["participant"]
+    visit = people.groupby(people).cumcount() + 1
+    names = [f"{one}_V{k}" for one, k in zip(people, visit, strict=True)]
+    table = small_cohort.table.assign(participant=names, sex="F")
+    with pytest.warns(UserWarning, match="found a leak: visits taken for people"):
+        cross_validate(LINEAR, replace(small_cohort, table=table), 2, baselines=False)
+
+
+def test_without_connectomes_networks_are_made_of_features(small_cohort):
+    alike = {"provenance": {"connectome": "none"}, "truth": None}
+    nothing = np.broadcast_to(np.float32(0), small_cohort.connectomes.shape)
+    cohort = replace(small_cohort, connectomes=nothing, **alike)
+    models = make_models(["LSAP-C", "GCN", "ridge with one scale"], n_epochs=1)
+    found = cross_validate(models, cohort, 2, baselines=False)
+    assert not found.same_as
+    assert found.fits["settings"].str.contains("covariance").all()
+    given = {"threshold": 0.5, "preparation": {"connectome": "own"}}
+    own = suit_model(models["LSAP-C"][0].set_params(**given), cohort)
+    assert own.options["preparation"] == {"connectome": "own"}

@@ -147,7 +147,7 @@ def test_words_for_paper(evaluation):
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]
     told = f"Age at the first scan was {age.mean():.1f} ± {age.std():.1f} years"
     assert told in people
-    assert "the mean of the scan's cortex" in people
+    assert "the mean of the hemisphere's cortex" in people
     assert "LSAP-C used a Chebyshev expansion of the heat kernel, degree 20" in model
     assert "Otherwise Exact was as LSAP-C." in model
     assert "majority and linear SVM were run on the very same folds" in design

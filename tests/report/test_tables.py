@@ -242,7 +242,7 @@ def test_what_stands_below_the_cortex_is_named(evaluation):
     assert told[names[6]] == "volume in mm3"
     assert set(told.drop(names[6])) == {"cortical thickness"}
     text = measured_text(cohort)
-    assert text.startswith("cortical thickness (subcortex: volume in mm3) in 7 of 7")
+    assert text.startswith("cortical thickness (subcortex: volume) in 7 of 7")
 
 
 def test_labels_tell_regions_apart():
