@@ -42,7 +42,7 @@ NAME_COLUMNS = (
 INDEX_COLUMNS = ("index", "freesurfer_id", "id", "no", "nr", "number", "value", "")
 # Such heads may say what they are of: `roi_name`, `label_id`, `StructName`.
 _OF_REGIONS = re.compile(
-    r"^(region|roi|label|struct(ure)?|parcel|node)[-_. ]*(?=[a-z])", re.IGNORECASE
+    r"^(region|roi|label|structure|struct|parcel|node)[-_. ]*(?=[a-z])", re.IGNORECASE
 )
 SIDE_COLUMNS = ("hemisphere", "hemi", "side")
 # What to do about a scan that a file lacks.

@@ -184,7 +184,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         ("7,HL,Heschl,L\n9,HR,Heschl,R\n", "no column of names among '7', 'HL', "),
         (
             "No,name,x,y,z\n7,Heschl_L,20,6,10\n9,Heschl_R,20,6,10\n30,Vermis,,,\n",
-            r"1 of 3 .* 20 mm .* Heschl_L at \(20, 6, 10\), not \(-20, 6, 10\)\. Nam",
+            r"1 of 3 .* 20 mm .* Heschl_L at \(20, 6, 10\), not \(-20, 6, 10\)\. Names",
         ),
     ):
         with pytest.raises(FileFormatError, match=said):
