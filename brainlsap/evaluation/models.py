@@ -213,6 +213,12 @@ def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
     return pack(W, features)
 
 
+def remove_edges(X: np.ndarray, random_state: int = 0) -> np.ndarray:  # noqa: ARG001
+    """Return packed scans without any edge."""
+    W, features = unpack(np.array(X))
+    return pack(np.zeros_like(W), features)
+
+
 class Entry(NamedTuple):
     """How a model is made of a seed and settings."""
 
@@ -264,9 +270,17 @@ def _forest(seed: int, *_: Any) -> Any:
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
 
 
-def _shuffled(seed: int, settings: dict[str, Any]) -> Any:
-    shuffle = FunctionTransformer(shuffle_edges, kw_args={"random_state": seed})
-    return make_pipeline(shuffle, _lsap()(seed, settings))
+def _changed(change: Callable[..., np.ndarray], **fixed: Any) -> Callable:
+    """Return what makes LSAP-C of connectomes that are changed."""
+
+    def make(seed: int, settings: dict[str, Any]) -> Any:
+        told = settings | (settings.get("options") or {})
+        # never those that are made of features, where no connectome was read
+        prepared = {"connectome": "own"} | (told.get("preparation") or {}) | fixed
+        step = FunctionTransformer(change, kw_args={"random_state": seed})
+        return make_pipeline(step, _lsap(preparation=prepared)(seed, settings))
+
+    return make
 
 
 NETWORKS = ("MLP", "GCN", "GAT", "GDC", "GraphHeat", "ADC")
@@ -284,10 +298,9 @@ MODELS: dict[str, Entry] = {
     "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
     "random forest": Entry(_forest, "baseline"),
     **{name: Entry(_network(name.lower()), "baseline") for name in NETWORKS},
-    # the read-out of LSAP without any diffusion
-    "features only": Entry(_lsap(scale_mode="frozen", initial_scale=0.0), "control"),
+    "features only": Entry(_changed(remove_edges, connectome="own"), "control"),
     "edges only": Entry(_linear(reads="edges"), "control"),
-    "shuffled edges": Entry(_shuffled, "control"),
+    "shuffled edges": Entry(_changed(shuffle_edges), "control"),
     "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
     "one global scale": Entry(_lsap(scale_mode="global"), "control"),
     "constant features": Entry(_lsap(inputs="constant"), "control"),

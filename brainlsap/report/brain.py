@@ -128,7 +128,7 @@ def plot_regions(
         Without axes. Where to draw, in place of `width`, on as many lines as make
         views largest; beside axes, one of `fig.subfigures(1, 2)`. Size and what is said
         below of files are then yours: `plt.rcParams["pdf.fonttype"] = 42`,
-        `savefig(dpi=300)`.
+        `plt.rcParams["svg.fonttype"] = "none"`, `savefig(dpi=300)`.
 
     Returns
     -------

@@ -37,12 +37,12 @@ _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads
 _ABOUT = "version brainlsap versions date differences verbose title overwrite"
 _SAID = "atlas feature label model models baselines steps asked options preparation"
 CONTROLS = {
-    "features only": "scales of 0, hence without the connectome",
+    "features only": "without any connection",
     "edges only": "logistic regression on the connectome's weights",
     "shuffled edges": "weights moved to other pairs of regions",
     "frozen scales": "scales kept at their start",
     "one global scale": "one scale for all regions",
-    "constant features": "a constant in place of features",
+    "constant features": "a constant in place of features, and no ridge",
     "confounds only": "logistic regression on covariates, and on sum and density of "
     "the connectome",
 }
@@ -125,7 +125,10 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
 
 def _smallest(ranking: pd.DataFrame, atlas: Atlas | None) -> str:
     """Name the first measured regions of a ranking; "" of none."""
-    some = ranking.dropna(subset="rank").nsmallest(N_NAMED, "rank")["region"]
+    ranked = ranking.dropna(subset="rank")
+    some = ranked.nsmallest(N_NAMED, "rank")["region"]
+    if (ranked["rank"] <= N_NAMED).sum() > 2 * N_NAMED:  # equals, in atlas' order
+        return ""
     return listed(tables.region_labels(list(some), atlas)) if len(some) else ""
 
 
@@ -159,6 +162,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         evaluation,
         features=tables.feature_text(cohort),
         age=None if ages is None else spread_text(ages.mean(), ages.std(), 1),
+        n_ageless=0 if ages is None else ages.isna().sum(),
         reading=Settings(reading),
         lsap=_network_settings(evaluation),
         ridges=_ridges(evaluation),
@@ -240,10 +244,14 @@ def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]
         if "kernel" in settings:
             is_lsap = settings.get("network", "heat") == "heat"
             if not is_lsap:  # what it was not asked for is of heat kernels
-                asked = _flat(json.loads(fits["settings"].iloc[0]))
-                settings = {k: v for k, v in settings.items() if k in asked}
-                if asked["network"] != "graphheat":
-                    settings.pop("scale", None)
+                asked = {**_flat(json.loads(fits["settings"].iloc[0])), "head": ""}
+                unused = {"n_layers"}
+                if settings["network"] != "graphheat":
+                    unused |= {"scale"}
+                if settings["network"] == "mlp":
+                    unused |= {"threshold", "weights", "connectome"}
+                kept = {k: v for k, v in settings.items() if k in {*asked} - unused}
+                settings = {"layers": settings["n_layers"], **kept}
             like, first = firsts.setdefault(is_lsap, (str(name), {}))
             told = {k: v for k, v in settings.items() if not first or first.get(k) != v}
             found.append((str(name), Settings(told), like if first else ""))

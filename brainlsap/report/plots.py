@@ -47,8 +47,9 @@ def plot_scores(
         One of :data:`brainlsap.evaluation.SCORES`.
     axes : Axes, optional
         Where to draw, in letters of 7 points, for which axes with their labels need a
-        width of 60 mm or more; by default a new figure. Labels are whole in a figure
-        with `layout="constrained"`.
+        width and height of 60 mm or more; by default a new figure. Labels are whole in
+        a figure with `layout="constrained"`, and panels of one row keep their size with
+        a subfigure each: `[one.subplots() for one in figure.subfigures(1, 3)]`.
     width : float
         Of a new figure, in mm, from 60 to 400, such as 85 (one column of a journal) or
         180 (two); letters keep their size.

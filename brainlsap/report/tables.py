@@ -448,7 +448,7 @@ def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> li
 
 
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
-    """Return measured regions, smallest scale first; ties with the last are kept."""
+    """Return measured regions, smallest scale first; few ties with the last stay."""
     check_at_least("n_regions", n_regions, 1)
     if not isinstance(ranking, pd.DataFrame) or "rank" not in ranking:
         told = type(ranking).__name__
@@ -456,7 +456,8 @@ def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     ranked = ranking.dropna(subset=["rank"]).sort_values("rank", kind="stable")
     if ranked.empty:
         raise ParameterError("ranking has no measured region.")
-    return ranked[ranked["rank"] <= n_regions]
+    first = ranked[ranked["rank"] <= n_regions]
+    return first if len(first) <= 2 * n_regions else ranked.head(n_regions)
 
 
 def region_table(
