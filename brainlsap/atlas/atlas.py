@@ -635,7 +635,7 @@ def complete_regions(
     no_structure = ~table["structure"].isin(("cortex", "subcortex"))
     wrong = [
         ("name", "a text", names == ""),
-        ("name", "that of no other in any case", is_again),
+        ("name", "that of no other, also in another case", is_again),
         ("hemisphere", "L, R or M (midline)", sides.isna()),
         ("hemisphere", "the side that its name says", other_side),
         ("structure", "cortex or subcortex", no_structure),

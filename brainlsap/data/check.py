@@ -260,7 +260,8 @@ def suggest_options(  # noqa: C901 (step by step)
         is_matrix = re.search("a matrix of|weights are", faults)
         if (way and is_matrix and not best) or _n_left(checked) < fewest:
             fewest, best = _n_left(checked), [tried]
-    return best
+    # where ids differ altogether, that comes first
+    return [] if any("nobody in it has files" in x for x in check.faults) else best
 
 
 def _n_left(check: CohortCheck) -> int:

@@ -378,7 +378,7 @@ class FeatureSources:
                 visits.setdefault(person, {}).setdefault(visit, name.session or visit)
         return visits
 
-    def locate(
+    def locate(  # noqa: C901 (one place after the other)
         self, feature: str, scans: Sequence[Scan]
     ) -> tuple[Sequence[Source], list[str]]:
         """Return the source of a feature for every scan, and notes.
@@ -427,6 +427,10 @@ class FeatureSources:
         where += "".join(f"; did you mean {name!r}?" for name in near)
         where += f"; tables there: {listed(held, 8)}" * bool(held)
         unknown = [table.holds(self.atlas) for table in self.tables]
+        if measure.in_stats and self.files.subjects:
+            whose = listed(self.files.subjects, 3), listed((s.name for s in scans), 3)
+            told = "FreeSurfer subjects {}, as scans are {}: write the ids alike"
+            unknown.append(told.format(*whose))
         reasons = [*_other_tracers(feature, scans), *self.skipped, *unknown]
         where += "".join(f"; not used: {reason}" for reason in reasons if reason)
         raise CohortError(f"{feature}: found nowhere; looked for {where}")

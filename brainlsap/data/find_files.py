@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -48,6 +48,8 @@ _FIELDS = {
     "scan": r"(?P<scan>.+?)",
 }
 _FIELDS_TOGETHER = (["participant"], ["participant", "session"], ["scan"])
+# Words for one visit, in tables and in names of files.
+_VISITS = (("bl", "baseline"), ("fu", "followup", "follow-up", "follow_up"))
 _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
 # What follows begins with a letter, as entities and suffixes do: sub-01_2 and sub-01-2
 # are other people than sub-01.
@@ -221,6 +223,8 @@ class StudyFiles:
         names = [ScanName(one) if isinstance(one, str) else one for one in people]
         keys = [(name.key[0], name.participant) for name in names]
         self._visits = {name.key[1].lower(): name.key[1] for name in names if name[1]}
+        for words, word in product(_VISITS, [*self._visits]):
+            self._visits |= dict.fromkeys(words * (word in words), self._visits[word])
         # other numbers are of other visits
         shapes = {re.sub(r"\d+", r"\\d+", re.escape(one)) for one in self._visits}
         # 1 in the table may be V1 or visit1 in names
@@ -420,6 +424,8 @@ def choose_one(told: str, what: str, found: Iterable[str], flag: str = "") -> st
     flag = "--pattern" if what == "connectome" else flag
     line = f"{flag} '*_x*'" if flag else f"pattern = {{{what} = '*_x*'}} in --config"
     how = f"choose by {line} (in Python pattern={{{what!r}: '*_x*'}})"
+    visits = "; visits stand in a column visit of the table of people"
+    how += visits * (what == "freesurfer")
     return f"{told}; {how}; got {listed(found, 5)}"
 
 

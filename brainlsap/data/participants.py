@@ -33,6 +33,7 @@ _STAGES = (
 )
 # Covariates whose numbers are names.
 _NUMBERED = ("site", "phase", "scanner")
+_SEX = ("sex", "gender", "ptgender")
 # Numbers that stand for what is missing, where they are far from all others.
 _CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999)
 # More values than this are of a continuous number, not of classes.
@@ -195,7 +196,7 @@ def list_scans(  # noqa: C901 (one question after the other)
             )
         label = same[0]
     rows: list[tuple[Scan, str, str, Facts, str]] = []
-    n_without_baseline, n_differ, unscanned = 0, 0, list[str]()
+    n_without_baseline, n_differ, unscanned, unsaid = 0, 0, list[str](), list[str]()
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
         listed = {visit: name.session for visit, (name, _) in visits.items() if visit}
@@ -203,6 +204,9 @@ def list_scans(  # noqa: C901 (one question after the other)
         if not scanned and (person, "") not in files.files:
             scanned = sources.sessions.get(person, {})
         absent = [listed[one] for one in listed if scanned and one not in scanned]
+        if absent and files.flat.intersection(files.files.get((person, ""), ())):
+            told = f"{written}: a connectome without a visit in its name, and visits "
+            unsaid.append(f"{told}{', '.join(listed.values())} are listed; add which")
         unscanned += [f"{written}_{session}" for session in absent]
         sessions = scanned or listed or {"": ""}
         chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))
@@ -278,7 +282,7 @@ def list_scans(  # noqa: C901 (one question after the other)
             faults = find_absent(label, order, found)
         table, covariates = table[kept].reset_index(drop=True), covariates[kept]
         scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
-    covariates = covariates.reset_index(drop=True)
+    covariates, faults = covariates.reset_index(drop=True), [*unsaid, *faults]
     usual = {head: covariates[head] for head in COVARIATES if head in covariates}
     for head, column in ((label, table["label"]), *usual.items()):
         written = column.value_counts().index
@@ -295,6 +299,11 @@ def list_scans(  # noqa: C901 (one question after the other)
             what = f"decimal commas, such as {commas.iloc[0]!r}; replace them by points"
             scan = table["scan"][commas.index[0]]
             faults.append(f"{scan}: {head} is written with {what}")
+        kinds = sorted({one.lower() if head in usual else one for one in known})
+        is_sex = head.lower() in _SEX
+        if is_sex and len(kinds) > len({one[:1].lower() for one in kinds}):
+            told = f"written as {', '.join(kinds)}; write one word for each"
+            faults.append(f"{head} is {told}")
         if head in ("age", "education"):
             faults += [
                 f"{table['scan'][row]}: {head} is {said!r}; write a number with a "

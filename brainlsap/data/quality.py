@@ -30,6 +30,8 @@ MOST_DEVIATION = 6.0
 # Fewer scans than this have no distribution to stand out of.
 FEWEST_SCANS = 8
 _MOST_EQUAL = 0.1
+# As `MOST_DEVIATION`, of one region.
+_FARTHEST = 20.0
 _EXCHANGED = "looks as if left and right were exchanged"
 _BLOCK = 1000
 
@@ -55,6 +57,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         cannot be told). Of each feature: `<name>_missing` (regions without a value,
         which others have), `<name>_zeros` (regions filled with 0),
         `<name>_implausible`, `<name>_equal` (regions that share one value),
+        `<name>_outliers` (regions beyond 20 MADs of the other scans),
         `<name>_deviation` and `<name>_mirrored`. At last `flags`, in words; empty
         where nothing is unusual. `attrs["notes"]` lists what could not be judged.
     """
@@ -73,6 +76,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         "streamlines": streamlines,
     }
     columns = {k: np.resize(one, cohort.n_scans) for k, one in columns.items()}
+    far = list[np.ndarray]()
     if not shared:
         upper = np.triu_indices(n_rois, 1)
         distance, agreement = np.zeros((2, cohort.n_scans))
@@ -94,6 +98,9 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         is_odd = (values < low) | (values > high)
         is_odd &= cohort.atlas.cortex | (not get_measure(name).on_surface)
         counted = (np.unique_counts(x).counts for x in values)  # every NaN for itself
+        deviation = np.abs(_robust_deviation(values))
+        has_spread = np.median(np.nan_to_num(deviation), axis=0) > 0
+        far.append((deviation > _FARTHEST) & has_spread & is_enough)
         distance = _distance(values) / np.maximum(n_rois - unknown.sum(axis=1), 1)
         gap = np.nan_to_num(values - values[:, mirror])
         columns |= {
@@ -101,6 +108,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
             f"{name}_zeros": (values == 0).sum(axis=1),
             f"{name}_implausible": is_odd.sum(axis=1),
             f"{name}_equal": np.array([n.max() for n in counted]),
+            f"{name}_outliers": far[-1].sum(axis=1),
             f"{name}_deviation": _robust_deviation(distance) * is_enough,
             f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
         }
@@ -112,8 +120,11 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         if table[name].isna().all()
     ]
     names = np.array(cohort.region_names)
-    rows = zip(table.to_dict("records"), isolated, strict=True)
-    flags = (_flags(row, cohort, names[alone]) for row, alone in rows)
+    rows = zip(table.to_dict("records"), isolated, np.stack(far, 1), strict=True)
+    flags = (
+        _flags(row, cohort, names[alone], [names[one] for one in some])
+        for row, alone, some in rows
+    )
     return table.assign(flags=list(map("; ".join, flags)))
 
 
@@ -158,8 +169,11 @@ def _sides(agreement: np.ndarray) -> np.ndarray:
     return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
 
 
-def _flags(row: dict, cohort: Cohort, alone: np.ndarray) -> list[str]:
-    """Say what is unusual about a scan, in which some regions have no links."""
+def _flags(row: dict, cohort: Cohort, alone: np.ndarray, far: list) -> list[str]:
+    """Say what is unusual about a scan.
+
+    `alone` are regions without links, `far` those of every feature with an outlier.
+    """
     said, many = list[tuple[Any, str]](), max(2, _MOST_EQUAL * cohort.n_rois)
     own = [] if cohort.shares_connectome else ["connectome"]
     for name in (*own, *cohort.feature_names):
@@ -169,7 +183,10 @@ def _flags(row: dict, cohort: Cohort, alone: np.ndarray) -> list[str]:
         ]
     links = f"{len(alone)} regions without links: {listed(alone, 3)}"
     said += [(len(alone), links)] * len(own)
-    for name in cohort.feature_names:
+    for name, some in zip(cohort.feature_names, far, strict=True):
+        told = f"{name} far from other scans in {listed(some, 3)}"
+        # a scan that is far as a whole is told above
+        said.append((0 < len(some) <= many, told))
         kinds = ("missing", "zeros", "implausible", "equal")
         missing, zeros, odd, equal = (int(row[f"{name}_{kind}"]) for kind in kinds)
         said += [

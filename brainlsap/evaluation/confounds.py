@@ -252,7 +252,8 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     if len(found) == 1:
         return found[0]
     others = [str(one) for one in table.columns if one not in NOT_CONFOUNDS]
-    add = " Add it to the people's table or to the covariates of arrays." * (not found)
+    add = " The label is none; add others to the people's table or the covariates."
+    add *= not found
     raise ParameterError(
         f"the covariates have {'more than one' if found else 'no'} column {name!r}; "
         f"there are {', '.join(others) or 'none'}.{add}"

@@ -44,7 +44,7 @@ CHECKS = {
 ALONE = ("age", "sex", "site", "scanner", "phase", "etiv", "motion")
 LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
-NOTHING = "No difference of classes is shown; report it with the demographics."
+NOTHING = "No difference of classes is shown, nor that there is none: report it."
 
 SEVERITIES = ("error", "warning", "note")
 COLUMNS = ["check", "severity", "finding", "what_to_do", "scans"]
@@ -90,9 +90,10 @@ def audit(
       :math:`\eta^2 \ge 0.99` of the variance; features named like a clinical score.
     - **family, site in two folds**: people of one family or site on both sides.
     - **label from one column**: balanced accuracy of the label told from site,
-      scanner, phase, age, sex, head size or motion alone (its commonest class per value
-      or eighth, in five folds of people), with a permutation p-value of chi-squared,
-      Holm-corrected for the columns tried; likewise from what was not measured.
+      scanner, phase, age, sex, head size or motion alone (by the class of whose people
+      the largest share has the value, or is in its eighth, in five folds of people),
+      with a permutation p-value of chi-squared, Holm-corrected for the columns tried;
+      likewise from what was not measured.
     - **covariates missing**: there is no age, sex or site that could be tried.
 
     Parameters
@@ -326,8 +327,8 @@ def column_score(
     """Return balanced accuracy of the label from one column, chance, and p-value.
 
     The p-value is of Pearson's chi-squared, held against permuted values.
-    Each value (numbers in eighths) stands for the commonest class among the training
-    people who have it; of each person the first scan with a value counts.
+    Each value (numbers in eighths) stands for the class of whose training people the
+    largest share has it; of each person the first scan with a value counts.
     """
     scans = pd.DataFrame({"value": np.asarray(values), "label": np.asarray(label)})
     people = scans.assign(person=groups).dropna().drop_duplicates("person")

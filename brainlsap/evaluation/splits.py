@@ -76,8 +76,8 @@ def make_splits(
         told = " and ".join(f"{name!r} has {number} people" for name, number in few)
         raise SplitError(
             f"every class needs at least as many people as folds ({n_folds}), but "
-            f"{told}. Ask for fewer folds, merge classes (--merge-classes), or name "
-            "the others by classes= (--classes)."
+            f"{told}. Correct labels, ask for fewer folds, merge classes "
+            "(--merge-classes), or name the others by classes= (--classes)."
         )
     person = visits.index.get_indexer(groups.astype(str))
     splits: list[Split] = []

@@ -80,8 +80,9 @@ def plot_regions(
     what faces the viewer that stands on the bar. Where a region is seen less than 1 mm
     wide, a view gives it to its neighbour. An atlas without surfaces is drawn as
     markers at the regions' coordinates, those above others whose values stand out: are
-    farthest from the median, or from 0 where signs differ (:func:`export_maps` writes
-    an image, which nilearn's `plot_stat_map` draws); one without these as a dot a line.
+    farthest from the median, or from 0 where signs differ (of an atlas of an image
+    :func:`export_maps` writes one, which nilearn's `plot_stat_map` draws); one without
+    these as a dot a line.
 
     Parameters
     ----------

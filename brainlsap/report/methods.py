@@ -330,5 +330,6 @@ TEMPLATES = Environment(
 """The page, and the texts on it."""
 TEMPLATES.filters |= {"count": count, "p": p_text}
 TEMPLATES.globals |= {"controls": CONTROLS}
+TEMPLATES.globals |= {"linear_controls": ("edges only", "confounds only")}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
 TEMPLATES.globals |= {"ranks": ranks, "made": tables, "n_exchanges": N_EXCHANGES}

@@ -469,7 +469,9 @@ def _legend(axes: Axes, title: str = "") -> None:
     figures.add_lines(axes, n_lines + 2 * bool(title) - 1, beside=bool(title))
     close: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # above the panel's letter, if need be of 12 points
-    rise = ScaledTranslation(0, bool(title) * 12 / 72, axes.figure.dpi_scale_trans)
+    is_given = not isinstance(axes.figure, figures.PaperFigure)
+    up = 12 / 72 * bool(title or is_given)
+    rise = ScaledTranslation(0, up, axes.figure.dpi_scale_trans)
     close |= {"bbox_to_anchor": (1, 1), "bbox_transform": axes.transAxes + rise}
     close |= {"loc": "lower right", "title": title, "ncols": per_line}
     axes.legend(kinds.values(), told, **close)

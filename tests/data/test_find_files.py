@@ -239,6 +239,27 @@ def test_numbered_visits_may_be_named_v1(write, tmp_path):
     assert files.respelt == {"P01_V5": "P1"}  # which is refused
 
 
+def test_words_for_a_visit_are_one(write, tmp_path):
+    for name in ("P1_bl", "P1_fu"):
+        write(f"freesurfer/{name}/stats/aseg.stats", "")
+    visits = [ScanName("P1", "Baseline"), ScanName("P1", "Follow-up")]
+    files = StudyFiles(tmp_path, visits, subjects_dir=tmp_path / "freesurfer")
+    assert sorted(files.subjects["P1"]) == ["Baseline", "Follow-up"]
+
+
+def test_a_matrix_without_a_visit_of_people_with_several_is_told(flat, tiny):
+    people = "participant_id\tvisit\tdiagnosis\n" + "".join(
+        f"sub-p{i}\t{visit}\t{'AD' if i % 2 else 'CN'}\n"
+        for i in range(1, 5)
+        for visit in ("1", "2")[: 2 if i == 1 else 1]
+    )
+    (flat / "participants.tsv").write_text(people)
+    path = flat / "connectomes" / "sub-p1_ses-1.csv"
+    path.rename(flat / "connectomes" / "sub-p1.csv")
+    with refused("sub-p1: a connectome without a visit in its name, and visits 1, 2"):
+        load_cohort(flat, tiny, "fdg")
+
+
 def check(cohort, matrix):
     assert cohort.n_scans == 5
     numbers = np.arange(1, 6)

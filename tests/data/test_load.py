@@ -158,6 +158,11 @@ def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
     (fault,) = faults
     assert fault.startswith("sub-05_ses-M00: age is 999, others 70 to 73; write n/a")
     visits = "session_id\tsex\nses-M00\tF\nses-M12\tM\n"
+    table["Gender"] = ["M", "male", *["F"] * (len(table) - 2)]
+    table.drop(columns="Sex").to_csv(study / "participants.tsv", sep="\t", index=False)
+    _, faults = faults_of(study, tiny)
+    assert "Gender is written as F, M, male; write one word for each" in faults
+    replace(study, "participants.tsv", "\tmale", "\tM")
     (study / "sub-01/sub-01_sessions.tsv").write_text(visits)
     _, faults = faults_of(study, tiny)
     assert "sub-01: sex is F and M at different visits; write one" in faults

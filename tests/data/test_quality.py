@@ -155,3 +155,14 @@ def test_few_scans_and_a_shared_connectome(cohort):
     assert table["density"].nunique() == 1
     assert "connectome_deviation" not in table
     assert set(table["flags"]) == {""}
+
+
+def test_one_value_far_from_those_of_others_is_named():
+    cohort = make_cohort(20, atlas="desikan82", random_state=0)
+    values = np.array(cohort.features)
+    assert (quality_table(cohort)["fdg_outliers"] == 0).all()
+    values[3, 7] = -9999.0
+    cohort = replace(cohort, features=values, feature_names=("gmv",))
+    flags = quality_table(cohort)["flags"]
+    assert flags.iloc[3] == f"gmv far from other scans in {cohort.region_names[7]}"
+    assert (flags.drop(flags.index[3]) == "").all()
