@@ -5,10 +5,10 @@ import pytest
 
 from brainlsap import make_cohort, run_study
 from brainlsap.evaluation import Evaluation
-from brainlsap.exceptions import CohortError, ParameterError
+from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
-WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact"}
+WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact", "n_epoch": 2}
 BRIEF = {"n_epochs": 3, "n_starts": 1, "initial_scale": 1.0}
 
 
@@ -46,7 +46,7 @@ def test_one_site_is_left_out_at_a_time(cohort, tmp_path):
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_cannot_be_used_is_refused_and_nothing_written(cohort, tmp_path, name):
-    with pytest.raises(ValueError, match=r"\w"):
+    with pytest.raises(BrainlsapError, match=r"\w"):
         run_study(cohort, tmp_path / "out", **{name: WRONG[name]})
     assert not (tmp_path / "out").exists()
 

@@ -644,6 +644,9 @@ def _find_faults(cohort: Cohort) -> list[str]:
         if not (one.min() >= 0 and one.max() <= LARGEST):
             expected = f"finite and not negative, and at most {LARGEST:g}"
             wrong = ~((one >= 0) & (one <= LARGEST))
+        elif W.strides[0] and not one.any() and len(W) > 1:  # one for all may be none
+            faults.append(f"{where}: the connectome has no connection; leave it out")
+            continue
         elif (gap := np.abs(one - one.T)).max() > _SYMMETRY * one.max():
             expected, wrong = "symmetric", gap == gap.max()
         else:

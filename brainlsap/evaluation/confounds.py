@@ -252,7 +252,7 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     if len(found) == 1:
         return found[0]
     others = [str(one) for one in table.columns if one not in NOT_CONFOUNDS]
-    add = " The label is none; add others to the people's table or the covariates."
+    add = " Labels are no covariates; others go to the people's table or covariates."
     add *= not found
     raise ParameterError(
         f"the covariates have {'more than one' if found else 'no'} column {name!r}; "

@@ -243,7 +243,10 @@ def _made(
             told = settings | (settings.get("options") or {})
             settings = {k: told[k] for k in takes if told.get(k) is not None}
         model = getattr(brainlsap.model, kind)(given, random_state=seed)
-        return model.set_params(**(settings | fixed))
+        try:
+            return model.set_params(**(settings | fixed))
+        except ValueError as error:  # scikit-learn's, of a name that is none
+            raise ParameterError(f"{error}") from error
 
     return make
 

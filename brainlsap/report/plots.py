@@ -177,7 +177,7 @@ def plot_roc(
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
     axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
-    grid = lowest = np.linspace(0, 1, 1001)
+    grid, lowest = np.linspace(0, 1, 1001), np.ones(1001)
     colors = class_colors(evaluation)
     folds = [np.flatnonzero(told.fold == one) for one in np.unique(told.fold)]
     for code, name in enumerate(classes):
@@ -196,11 +196,12 @@ def plot_roc(
     size: Any = legend.get_window_extent().size
     # of the axes; a line, which only rises, may begin below its upper left
     size = size / axes.figure.dpi / MM / (min(figures.cell_size(axes)) - 13)
-    if np.interp(1 - size[0], grid, lowest) < size[1]:
-        legend.set_frame_on(True)
-        # above there is room in a figure of ours alone
-        if isinstance(axes.figure, figures.PaperFigure) or size[0] > 0.9:
-            _legend(axes, close["title"])
+    is_crossed = np.interp(1 - size[0], grid, lowest) < size[1]
+    legend.set_frame_on(is_crossed or sum(size) > 1)  # the diagonal
+    # above there is room in a figure of ours alone
+    is_ours = isinstance(axes.figure, figures.PaperFigure)
+    if size[0] > 0.9 or (is_crossed and is_ours):
+        _legend(axes, close["title"])
     return axes
 
 

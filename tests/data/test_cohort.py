@@ -341,6 +341,9 @@ def test_classes_labels_and_values_are_those_that_there_are():
     assert cohort.select(cohort.y != "y").classes == ("x", "z")
     with pytest.raises(CohortError, match=r"no scan has the diagnosis 'w' of classes"):
         Cohort.from_arrays(W, F, y, classes=[*"xyzw"], atlas=names)
+    empty = W * (np.arange(len(W)) != 4)[:, None, None]
+    with pytest.raises(CohortError, match=r"scan5: the connectome has no connection"):
+        Cohort.from_arrays(empty, F, y, atlas=names)
     values = np.array(F, dtype=float)
     values[2] = np.nan
     with pytest.raises(CohortError, match=r"scan3 has no value of any feature; leave"):
