@@ -23,7 +23,13 @@ from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, StudyFiles, read_rows
+from brainlsap.data.find_files import (
+    CONNECTOME_PATTERNS,
+    Scan,
+    ScanName,
+    StudyFiles,
+    read_rows,
+)
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
@@ -350,6 +356,7 @@ def open_study(
         # a report cuts off what stands behind "files or folders of", here and below
         what = f"FreeSurfer: longer names taken for files or folders of {whose}"
         study.notes.append(what)
+    study.faults.extend(_other_visits(path.name, names, files))
     people_there = {person for person, _ in files.files} | {*files.subjects}
     if spare := sorted(people_there - {*known}):
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
@@ -361,6 +368,20 @@ def open_study(
             "visits in a column session_id; or rename the files"
         ) * people_there.isdisjoint(known)
     return study, sources
+
+
+def _other_visits(source: str, names: Sequence[ScanName], files: StudyFiles) -> list:
+    """Say where FreeSurfer's folders call visits otherwise than the table does."""
+    faults = []
+    for person, own in files.subjects.items():
+        visits = [name.session for name in names if name.key[0] == person]
+        folders = [folder.name for _, folder in own.get("", ())]
+        if min(len(folders), len(visits)) > 1:
+            faults.append(
+                f"{source}: the visits of {person} are {', '.join(visits)}, and its "
+                f"folders {listed(folders, 5)}; write visits alike"
+            )
+    return faults
 
 
 def _read_connectomes(

@@ -55,11 +55,12 @@ CLINICAL = re.compile(
     r"label|stage)(?:$|[_\W])",
     re.IGNORECASE,
 )
-# What stands behind an id where visits are told apart: P01_V2, P01-2, P01b, P01_fu.
+# What stands behind an id where visits are told apart: P01_V2, P01-2, P01b, P01_fu, or
+# any word.
 VISIT = re.compile(
     r"(.*\w)((?:[-_. ]|(?<=\d)(?=[a-z]))(?:ses-?|visit-?|scan|run|time|year|month|wave|"
     r"mr|tp|fu|[vtmyw])\d{1,2}|[-_. ]\d{1,2}|(?<=\d)[a-d]|"
-    r"[-_. ]?(?:bl|baseline|fu|followup|pre|post|retest))",
+    r"[-_. ]?(?:bl|baseline|fu|followup|pre|post|retest)|[-_. ][a-z]{3,})",
     re.IGNORECASE,
 )
 # Part of a value's variance that classes explain; more is no biology.

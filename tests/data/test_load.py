@@ -402,3 +402,14 @@ def test_an_atlas_of_one_s_own_can_be_read_again(tmp_path):
     )
     cohort = load_cohort(folder, tmp_path / "mine.tsv", "fdg")
     assert load_atlas(cohort.provenance["asked"]["atlas"]).names == cohort.region_names
+
+
+def test_folders_that_call_visits_otherwise_are_told(study, tiny):
+    table = pd.read_csv(study / "participants.tsv", sep="\t")
+    table = pd.concat([table.assign(visit=k) for k in ("1", "2")])
+    table.to_csv(study / "participants.tsv", sep="\t", index=False)
+    for name in ("sub-03_base", "sub-03_follow"):
+        (study / "fs" / name / "stats").mkdir(parents=True)
+    _, faults = faults_of(study, tiny, subjects_dir=study / "fs")
+    told = "participants.tsv: the visits of 03 are 1, 2, and its folders sub-03_base, "
+    assert any(one.startswith(f"{told}sub-03_follow; write") for one in faults)

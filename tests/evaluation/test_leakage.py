@@ -42,10 +42,18 @@ def test_people_families_and_sites_in_two_folds_are_counted(cohort):
     assert found.loc["site in two folds", "severity"] == "note"
 
 
-@pytest.mark.parametrize("ending", ["_V{}", "-{}", "_ses-{}", "v{}", "_MR{}", "_fu{}"])
+WORDS = ["_entry", "_return", "_last"]
+ENDINGS = ["_V{}", "-{}", "_ses-{}", "v{}", "_MR{}", "_fu{}", "word"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_visits_with_ids_of_their_own_are_told(cohort, ending):
     table = cohort.table.assign(sex="F")
-    visit = table.groupby("participant").cumcount().map(lambda k: ending.format(k + 1))
+    visit = (
+        table.groupby("participant")
+        .cumcount()
+        .map(lambda k: WORDS[k] if ending == "word" else ending.format(k + 1))
+    )
     split = replace(
         cohort, table=table.assign(participant=table["participant"] + visit)
     )
