@@ -84,7 +84,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
             i, j = (side[start : start + _BLOCK] for side in upper)
             values = np.log1p(W[:, i, j].astype(float))
             facing = np.log1p(W[:, mirror[i], mirror[j]])
-            distance += _distance(values)
+            distance += _distance(_robust_deviation(values))
             agreement += _agreement(values - facing, cohort.groups)
         deviation = _robust_deviation(distance / len(upper[0]))
         columns["connectome_deviation"] = deviation * is_enough
@@ -101,7 +101,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         deviation = np.abs(_robust_deviation(values))
         has_spread = np.median(np.nan_to_num(deviation), axis=0) > 0
         far.append((deviation > _FARTHEST) & has_spread & is_enough)
-        distance = _distance(values) / np.maximum(n_rois - unknown.sum(axis=1), 1)
+        distance = _distance(deviation) / np.maximum(n_rois - unknown.sum(axis=1), 1)
         gap = np.nan_to_num(values - values[:, mirror])
         columns |= {
             f"{name}_missing": missing,
@@ -128,9 +128,9 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     return table.assign(flags=list(map("; ".join, flags)))
 
 
-def _distance(values: np.ndarray) -> np.ndarray:
+def _distance(deviation: np.ndarray) -> np.ndarray:
     """Return how far scans lie from the others, summed over regions or links."""
-    size = np.nan_to_num(np.abs(_robust_deviation(values)), nan=0.0)
+    size = np.nan_to_num(np.abs(deviation), nan=0.0)
     # a link that is 0 in most scans has no spread; capped, it cannot shout alone
     return np.minimum(size, 10).sum(axis=1)
 

@@ -213,10 +213,8 @@ def permutation_null(
     check_cohort_given(cohort)
     check_at_least("n_permutations", n_permutations, 1)
     if not isinstance(ranking, pd.DataFrame) or "measured" not in ranking:
-        told = (
-            f"ranking must be what rank_regions returns; got {type(ranking).__name__}"
-        )
-        raise ParameterError(f"{told}.")
+        got = type(ranking).__name__
+        raise ParameterError(f"ranking must be what rank_regions returns; got {got}.")
     places = cohort.atlas.match(ranking["region"])  # whatever was sorted or left out
     steps = Deconfounder(harmonize, regress_out, handle_unknown)
     before = ranking.attrs.get("steps", {})
