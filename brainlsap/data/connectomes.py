@@ -7,7 +7,6 @@ else. One triangle is mirrored. Weights are kept as they are, the diagonal inclu
 
 import re
 from collections.abc import Callable, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,7 +132,6 @@ def read_connectome(
     ((82, 82), 6642)
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
-    check_choice("negative", negative, NEGATIVE)
     atlas, notes = load_atlas(atlas), list[str]()
     if isinstance(source, str | Path):
         path = Path(source)
@@ -181,23 +179,22 @@ def _choose(
     sizes = {len(order.names) for order in row_orders(atlas)}
 
     def fits(raw: RawMatrix) -> bool:
-        if raw.rows is None or are_counts(raw.rows):
+        if raw.rows is None or all(map(str.isdecimal, raw.rows)):
             return len(raw.values) in sizes
-        known = sum(atlas.find(name) is not None for name in raw.rows)
-        return known >= len(atlas) / 2 or all(map(str.isdecimal, raw.rows))
+        return sum(atlas.find(name) is not None for name in raw.rows) >= len(atlas) / 2
 
     fitting = list(filter(fits, found)) or found
-    if len(fitting) == 1:
-        return fitting[0], []
-    for usual in USUAL_MEASURES:
+    for usual in USUAL_MEASURES if len(fitting) > 1 else ():
         chosen = [raw for raw in fitting if raw.measure == usual]
         if len(chosen) == 1:
             rest = ", ".join(sorted({raw.measure for raw in fitting} - {usual}))
             return chosen[0], [f"took {usual}; measure= takes another of {rest}"]
-    raise FileFormatError(
-        f"{path}: {len(fitting)} matrices could be the connectome; choose by measure= "
-        f"one of {measures or 'them, and give each a name'}."
-    )
+    if len(fitting) > 1:
+        raise FileFormatError(
+            f"{path}: {len(fitting)} matrices could be the connectome; choose by "
+            f"measure= one of {measures or 'them, and give each a name'}."
+        )
+    return fitting[0], []
 
 
 def _in_atlas_order(
@@ -207,8 +204,7 @@ def _in_atlas_order(
     notes, rows = list[str](), raw.rows or ()
     try:
         to_row, dropped = atlas.rows(rows)
-        is_same = raw.columns == raw.rows
-        to_column = to_row if is_same else atlas.rows(raw.columns or ())[0]
+        to_column, _ = atlas.rows(raw.columns or ())
         missing = np.flatnonzero((to_row < 0) | (to_column < 0))
         if len(missing) > (_MOST_ABSENT if raw.leaves_out else 0):
             raise RegionNameError(
@@ -218,11 +214,10 @@ def _in_atlas_order(
             )
     except RegionNameError as error:
         hint = atlas.settings.get("remake_connectome", "")
-        hint = hint if atlas.other_atlas(rows) else ""
-        raise RegionNameError(f"{path}: {error} {hint}".rstrip()) from error
+        hint = f" {hint}" if hint and atlas.other_atlas(rows) else ""
+        raise RegionNameError(f"{path}: {error}{hint}") from error
     if dropped:
-        few = ", ".join(dict.fromkeys(dropped))
-        few = few if len(dropped) < 40 else f"{len(dropped)} rows"
+        few = listed(dict.fromkeys(dropped), 8)
         notes.append(f"left out, not in {atlas.name}: {few}")
     values = raw.values.take(to_row, 0).take(to_column, 1).astype(np.float64)
     if raw.leaves_out:
@@ -264,11 +259,8 @@ def _check_weights(
 
     Raises where weights are not finite, negative, all 0, or differ both ways.
     """
-    notes = list[str]()
-    if not values.min() >= 0:
-        values, notes = settle_negative(values, negative, path)
-    if not values.max() < np.inf:
-        bad = ~np.isfinite(values)
+    values, notes = settle_negative(values, negative, path)
+    if (bad := ~np.isfinite(values)).any():
         i, j = np.argwhere(bad)[0]
         hint = "on the diagonal: set it to 0" if i == j else "(write 0 where none is)"
         raise FileFormatError(
@@ -306,26 +298,25 @@ def _check_weights(
 
 def _read_text(path: Path) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
-    whole = read_lines(path, comments=True)
-    lines = [line.strip(" ") for line in whole if line[0] != "#"]
+    whole = [line.strip(" ") for line in read_lines(path, comments=True)]
+    lines = [line for line in whole if line[0] != "#"]
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     delimiter = sniff_delimiter(lines[0])
-    if delimiter is None:
-        lines = [" ".join(line.split()) for line in lines]
-    elif all(line.endswith(delimiter) for line in lines):
-        lines = [line[:-1] for line in lines]
     if delimiter != "," and re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(f"{path}: numbers have decimal commas; write points.")
-    if any('"' in line for line in lines):  # names in quotes may have delimiters
-        lines = ["\x1f".join(split_cells(line, delimiter)) for line in lines]
-        delimiter = "\x1f"
-    rows, columns, separator = list[str](), list[str](), delimiter or " "
-    bare = lines[0].replace(separator, " ")
-    # names may stand before the numbers, or in comments
-    if len(lines) < len(whole) or bare[:1] in ("", " ") or not _NUMBERS.fullmatch(bare):
-        rows, columns, lines = _take_names(whole, lines, delimiter)
-    values = _parse_rows(lines, separator)
+    if delimiter and all(line.endswith(delimiter) for line in lines):
+        lines = [line[:-1] for line in lines]
+    comments = [line.lstrip("# ") for line in whole if line[0] == "#"]
+    rows, columns, lines = _take_names(comments, lines, delimiter)
+    # names may have delimiters, in quotes
+    how: dict[str, Any] = {"delimiter": delimiter, "quotechar": '"', "comments": None}
+    how |= {"converters": {0: lambda _: 0.0}} if rows else {}
+    try:
+        values = np.loadtxt(lines, ndmin=2, **how) if lines else np.empty((0, 0))
+    except ValueError as error:  # without NumPy's advice
+        raise ValueError(str(error).partition("; use")[0]) from error
+    values = values[:, 1:] if rows else values
     for side, given in (("rows", rows), ("columns", columns)):
         if given and len(given) != len(values):
             raise FileFormatError(
@@ -338,53 +329,34 @@ def _read_text(path: Path) -> list[RawMatrix]:
     return [RawMatrix(values, known[0], known[-1]) if known else RawMatrix(values)]
 
 
-def _parse_rows(lines: Sequence[str], separator: str) -> np.ndarray:
-    """Return lines of numbers as a matrix; raise ValueError where there is none."""
-    widths = [line.count(separator) + 1 for line in lines]
-    usual = max(widths, key=widths.count, default=0)
-    for number, width in enumerate(widths, start=1):
-        if width != usual:
-            raise ValueError(f"row {number} has {width} cells, the others {usual}")
-    text = "\n".join(lines).replace(separator, "\n")
-    try:
-        if not text.encode().translate(None, b"0123456789\n"):  # counts: fastest
-            values = np.fromstring(text, np.int64, sep="\n").astype(float)
-        else:
-            column = StringIO(text)
-            values = pd.read_csv(column, header=None, dtype=float, na_filter=False)
-        return np.asarray(values).reshape(len(lines), usual)
-    except ValueError:  # says what is wrong
-        return np.loadtxt(lines, delimiter=separator, ndmin=2)
-
-
 def _take_names(
-    whole: Sequence[str], lines: list[str], delimiter: str | None
+    comments: Sequence[str], lines: list[str], delimiter: str | None
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return the names of rows and columns, and the lines without them.
+    """Return the names of rows and of columns, and the lines below these."""
 
-    Columns may also be named in a comment, as by NumPy's savetxt(header=...).
-    """
+    def are_weights(cells: Sequence[str]) -> bool:
+        return _NUMBERS.fullmatch(" ".join(cells)) is not None
+
     rows, columns, first = list[str](), list[str](), split_cells(lines[0], delimiter)
     # a head of its own, or a word that makes the first line one of names
-    is_word = len(lines) == len(first) and not _NUMBERS.fullmatch(first[0])
+    is_word = len(lines) == len(first) and not are_weights(first[:1])
     has_corner = first[0].lower() in _CORNER or is_word
     n_named = len(first) - has_corner
-    if has_corner or not _NUMBERS.fullmatch(" ".join(first[1:])):
+    if has_corner or not are_weights(first[1:]):
         columns, lines = first, lines[1:]
-    comments = [line for line in whole if line[0] == "#" and not columns]
-    for text in (line.lstrip("#").strip(" ") for line in comments):
-        cells = split_cells(text, sniff_delimiter(text))
-        if len(cells) == len(first) + 1 and cells[0].lower() in _CORNER:
+    # columns may be named in a comment, as by NumPy's savetxt(header=...)
+    for text in comments if not columns else ():
+        cells = split_cells(text, sniff_delimiter(text)) or [""]
+        if cells[0].lower() in _CORNER and len(cells) == len(first) + 1:
             cells = cells[1:]
-        is_named = not _NUMBERS.fullmatch(text) or all(map(str.isdecimal, cells))
+        is_named = not are_weights(cells) or all(map(str.isdecimal, cells))
         if len(cells) == len(first) and is_named:
             columns = cells
             break
     first = split_cells(lines[0], delimiter) if lines else [""]
     # a header with a corner, or of a cell less, promises names in the first column
-    if len(first) == n_named + 1 or not _NUMBERS.fullmatch(first[0]):
-        parts = [line.split(delimiter, 1) for line in lines]
-        rows, lines = [p[0].strip(' \t"') for p in parts], [p[-1] for p in parts]
+    if len(first) == n_named + 1 or not are_weights(first[:1]):
+        rows = [split_cells(line, delimiter)[0] for line in lines]
         columns = columns[1:] if len(columns) == len(lines) + 1 else columns
     return rows, columns, lines
 
@@ -463,7 +435,8 @@ def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
     Known by their keys are QSIRecon and QSIPrep (`atlas_<A>_<measure>_connectivity`,
     with or without `atlas_`, beside `<A>_region_labels`) and DSI Studio
     (`connectivity` or `<measure> r2r`, beside `name`); any other file may hold square
-    matrices and one list of as many different names.
+    matrices and one list of as many different names. Raises where several lists could
+    name a matrix, or one that says it does has the length of none.
     """
     squares = {
         key: value
@@ -480,54 +453,41 @@ def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
         raise FileFormatError(
             f"{path}: expected a square matrix of numbers, found {shapes or 'nothing'}."
         )
-    lists = dict[str, tuple[str, tuple[str, ...]]]()
+    sizes = {len(values) for values in squares.values()}
+    lists = list[tuple[str, str, tuple[str, ...]]]()  # key, its start, names
     for key, value in arrays.items():
         end = next((end for end in _NUMBER_KEYS if key.lower().endswith(end)), "")
-        names = _texts(value) or (_whole_numbers(value) if end else ())
-        if names:
-            lists[key] = (key[: -len(end)] if end else ""), names
+        if names := _texts(value) or (_whole_numbers(value) if end else ()):
+            lists.append((key, key[: -len(end)] if end else "", names))
     found = []
     for key, values in squares.items():
+        n = len(values)
         # a list is of the matrices that its key begins like, else of all
         mine = {
             name: names
-            for name, (prefix, names) in lists.items()
-            if key.startswith(prefix) or not any(k.startswith(prefix) for k in squares)
+            for name, start, names in lists
+            if key.startswith(start) or not any(k.startswith(start) for k in squares)
         }
-        rows = _names_of(path, key, len(values), mine, set(map(len, squares.values())))
-        prefixes = [p for p, _ in lists.values() if key.startswith(p)]
-        measure = key.removeprefix(max(prefixes, key=len, default=""))
+        fitting = {v for v in mine.values() if len(v) == n == len(set(v))}
+        fitting = {v for v in fitting if not are_numbers(v)} or fitting
+        is_odd = any(
+            name.lower().endswith(_NAME_KEYS) and len(v) not in (1, *sizes)
+            for name, v in mine.items()
+            if not are_numbers(v)
+        )
+        if len(fitting) > 1 or (is_odd and not fitting):
+            told = ", ".join(f"{name!r} ({len(v)})" for name, v in mine.items())
+            raise FileFormatError(
+                f"{path}: {n} rows of {key!r}, but lists of names are {told}; expected "
+                f"one of {n}. Keep one, under the key {_NAME_KEYS[0]!r}."
+            )
+        rows = next(iter(fitting), None)
+        starts = [start for _, start, _ in lists if key.startswith(start)]
+        measure = key.removeprefix(max(starts, key=len, default=""))
         measure = measure.removesuffix("_connectivity").removesuffix(" r2r")
         leaves_out = key.endswith(("connectivity", " r2r"))
         found.append(RawMatrix(values, rows, rows, measure, leaves_out))
     return found
-
-
-def _names_of(
-    path: Path, key: str, n: int, lists: dict[str, tuple[str, ...]], sizes: set[int]
-) -> tuple[str, ...] | None:
-    """Return the one list that names a matrix of `n` rows, None where there is none.
-
-    Raises where several could, or where its list has a length of no matrix.
-    """
-    fitting = {v: name for name, v in lists.items() if len(v) == n == len(set(v))}
-    texts = {v: name for v, name in fitting.items() if not are_numbers(v)}
-    fitting = texts or fitting
-    wrong = list(fitting.values()) if len(fitting) > 1 else []
-    if not fitting:
-        wrong = [
-            name
-            for name, v in lists.items()
-            if name.lower().endswith(_NAME_KEYS)
-            and not (len(v) == 1 or len(v) in sizes or are_numbers(v))
-        ]
-    if wrong:
-        told = ", ".join(f"{name!r} ({len(lists[name])})" for name in wrong)
-        raise FileFormatError(
-            f"{path}: {n} rows of {key!r}, but lists of names are {told}; expected one "
-            f"of {n}. Keep one, under the key {_NAME_KEYS[0]!r}."
-        )
-    return next(iter(fitting), None)
 
 
 def _is_stack(value: np.ndarray) -> bool:

@@ -143,7 +143,7 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
         ("", "the file is empty; expected a matrix"),
         ("1,2,3\n4,5,6\n", r"expected a square matrix of numbers, got shape \(2, 3\)"),
         ("7\n", "a matrix of 1 x 1 without names"),
-        ("1,2\n3\n", "row 2 has 1 cells, the others 2. "),
+        ("1,2\n3\n", r"columns changed from 2 to 1 at row 2\. The file"),
         ("1,5;2\n3,5;4\n", "decimal commas; write points"),
         ("1 2\n3 x\n", "could not convert string 'x'"),
         ("a,b\n1,2\n3,\n", "could not convert string ''"),
