@@ -43,7 +43,7 @@ _MICAPIPE = re.compile(
 _WHOLE = re.compile(r"^(\d+)\.0+$")
 # Fewer rows than this are never label numbers: parcellations count from 1, too.
 _FEWEST_LABELS = 1000
-_TEXT = re.compile(r"(\.(gz|tsv|csv|txt))+$", re.IGNORECASE)
+_ENDING = re.compile(r"\.[^.]+(\.gz)?$", re.IGNORECASE)
 _SIDECARS = ("labels.txt", "labels.csv", "labels.tsv", "labels_list.txt")
 
 
@@ -111,14 +111,13 @@ def find_names(
     elif own and not are_counts(own):
         names, origin = own, "read by name"
     elif row_order is None:
-        stem = _TEXT.sub("", path.name)
-        beside = [f"{Path(stem).stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
-        beside += [f"{stem}.json"] * (stem != path.name)
+        stem = _ENDING.sub("", path.name)
+        beside = [f"{stem}_labels{end}" for end in (".txt", ".csv", ".tsv")]
         # of folders above, those up to the one that holds this person's; a list
         # elsewhere may be of an atlas, or of another study
         inside = next((p for p in path.parents if p.name.startswith("sub-")), path)
         folder, *above = path.parents[: len(path.parts) - len(inside.parts) + 1]
-        lists = [f"{folder}/{name}" for name in (*beside, *_SIDECARS)]
+        lists = [f"{folder}/{name}" for name in (*beside, f"{stem}.json", *_SIDECARS)]
         lists += [f"{one}/{name}" for one in above for name in _SIDECARS]
         # few matrices have one; a Path for every place would cost more than to read it
         for file in [Path(one) for one in lists if os.access(one, os.F_OK)]:
@@ -146,7 +145,7 @@ def _names_by_size(
     path: Path, values: np.ndarray, atlas: Atlas, row_order: str | None
 ) -> tuple[tuple[str, ...], str]:
     """Return the names in the order of a tool that alone writes so many rows."""
-    n, empty = len(values), list[list[int]]()
+    n, hint = len(values), ""
     fitting = [order for order in row_orders(atlas) if len(order.names) == n]
     numbers = atlas.regions["freesurfer_id"]
     if n >= _FEWEST_LABELS and 0 <= numbers.min() <= numbers.max() < n:
@@ -158,22 +157,21 @@ def _names_by_size(
         # 14 structures and the cortex with a wall or callosum on each side have as
         # many rows as MRtrix's nodes, which have cortex at those places
         walls = atlas.settings.get("walls", {"size": 0})
-        empty = [
-            rows
-            for rows in (walls["rows"] if walls["size"] == n else ())
-            if not values[rows].any() and not values[:, rows].any() and values.any()
-        ]
-        taken = [order for order in fitting if order.by_size and not empty]
+        for rows in walls["rows"] if walls["size"] == n else ():
+            if values.any() and not (values[rows].any() or values[:, rows].any()):
+                first, second = rows
+                hint = f" Rows {first + 1} and {second + 1} are empty, as walls are."
+        taken = [order for order in fitting if order.by_size and not hint]
     if len(taken) == 1:
         return taken[0].names, taken[0].note
     could = [f"{o.note.removeprefix('read ')} (row_order='{o.tool}')" for o in fitting]
     could += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
     said = f" as row_order={row_order!r}" if row_order else ""
-    hint = f" {n} rows could be: {'; '.join(could)}." if could else ""
-    for order in fitting if len(fitting) == 1 else ():
-        hint += f" Row 1 would be {order.names[0]}, row {n} {order.names[-1]}."
-    for first, second in empty:
-        hint += f" Rows {first + 1} and {second + 1} are empty, as walls are."
+    if len(fitting) == 1:
+        names = fitting[0].names
+        hint = f" Row 1 would be {names[0]}, row {n} {names[-1]}.{hint}"
+    if could:
+        hint = f" {n} rows could be: {'; '.join(could)}.{hint}"
     raise FileFormatError(
         f"{path}: a matrix of {n} x {n} without names cannot be mapped to {atlas.name} "
         f"({len(atlas)} regions){said}.{hint} Write the names of the regions into the "
