@@ -93,7 +93,7 @@ def read_feature(
     *,
     subcortex: str = "absent",
     frames: tuple[float, float] | None = None,
-    reference: str | Path | None = None,
+    reference: str | None = None,
 ) -> FeatureFile:
     r"""Read one feature of one scan.
 
@@ -116,9 +116,9 @@ def read_feature(
     frames : (float, float), optional
         Start and end of the window over which activity is averaged, in the unit of
         the file (seconds in BIDS).
-    reference : str or path, optional
+    reference : str, optional
         Region of PET by whose mean values are divided: "pons", "whole cerebellum" ...,
-        the name of a region, or a time series of its own.
+        or the name of a region.
 
     Returns
     -------

@@ -11,8 +11,7 @@ PETSurfer's `mri_gtmpvc` writes `gtm.stats.dat` without a header: index, number,
 and tissue of a segment, voxels, variance reduction, uptake, and in newer versions the
 residual. petprep_extract_tacs writes `frame_start frame_end <regions>`, PETPrep
 `FrameTimesStart FrameTimesEnd <regions>`: activity over time, which becomes SUVR by
-the average over frames divided by that of a reference region. Where that region has
-several parts, each counts by its volume, which both write into `*_morph.tsv`.
+the average over frames divided by that of a reference region.
 """
 
 import re
@@ -80,7 +79,8 @@ REFERENCES = {
     "brain stem": ("brainstem",),
     "whole cerebellum": ("cerebellumcortex", "cerebellumwhitematter"),
 }
-_STARTS, _ENDS = ("frame_start", "frametimesstart"), ("frame_end", "frametimesend")
+# Heads of the starts and of the ends of frames.
+_EDGES = ("frame_start", "frametimesstart"), ("frame_end", "frametimesend")
 
 
 class ScanTable(NamedTuple):
@@ -161,14 +161,6 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
         side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
     values, kinds, notes = _read_columns(path, table, atlas, side, said)
-    empty = [
-        atlas.names[place]
-        for (_, place), column in values.items()
-        if not np.nan_to_num(column).any() and not np.isnan(column).all()
-    ]
-    if empty:
-        what = "columns of regions are 0 in every row; write n/a where not measured"
-        notes += (f"{len(empty)} {what}: {listed(empty)}",)
     facts = kinds["others"] + kinds["strangers"] + kinds["outside"] * (not values)
     strangers = tuple(_split_head(head, atlas)[1] for head in kinds["strangers"])
     outside = tuple(kinds["outside"])
@@ -186,12 +178,11 @@ def _read_columns(
     kinds: dict[str, list[str]] = {"strangers": [], "outside": [], "others": []}
     # pandas and others count the columns of one name
     bare = {head: _COPY.sub("", head) for head in table}
-    copies = {head for head in table if bare[head] != head and bare[head] in table}
+    bare = {head: name if name in table else head for head, name in bare.items()}
     own = _own_heads([*bare.values()], atlas, side)
     # a ratio is of the tracer that the file's name says
     unsaid = ("", "suvr") if said in {one.feature for one in TRACERS} else ("",)
-    for head in table:
-        original = bare[head] if head in copies else head
+    for head, original in bare.items():
         measure, name = own.get(original) or _split_head(original, atlas, side)
         place, kind = atlas.find(name, side), "others"
         if place is not None:
@@ -206,24 +197,29 @@ def _read_columns(
         kinds[kind].append(head)
     heads = [head for same in found.values() for head in same]
     columns = dict(zip(heads, parse_numbers(path, table[heads]).T, strict=True))
-    values, doubled, dropped = {}, list[str](), list[str]()
+    values, doubled, spare, empty = {}, list[str](), list[str](), list[str]()
     for (measure, place), same in found.items():
-        first, *more = sorted(same, key=copies.__contains__)
-        values[measure, place] = columns[first]
-        for head in more:
-            same_again = np.array_equal(columns[head], columns[first], equal_nan=True)
-            if head in copies and (same_again or not columns[head].any()):
-                dropped.append(head)
-            else:
-                doubled.append(f"{first!r} and {head!r} ({atlas.names[place]})")
+        told = [one for one in same if columns[one].any() or bare[one] == one]
+        column, region = columns[told[0]], atlas.names[place]
+        values[measure, place] = column
+        spare += [head for head in same if head != told[0]]
+        if not all(
+            np.array_equal(columns[one], column, equal_nan=True) for one in told
+        ):
+            doubled.append(f"{' and '.join(map(repr, same))} ({region})")
+        if {*column[~np.isnan(column)]} == {0}:
+            empty.append(region)
     if doubled:
         raise FileFormatError(
             f"{path}: {len(doubled)} regions stand in more than one column: "
             f"{listed(doubled)}. Keep one column for each."
         )
-    what = "columns repeat others or are 0 everywhere, and are left out"
-    note = f"{len(dropped)} {what}: {listed(dropped)}"
-    return values, kinds, (note,) if dropped else ()
+    notes = {
+        "columns repeat others or are 0 everywhere, and are left out": spare,
+        "columns of regions are 0 in every row; write n/a where not measured": empty,
+    }
+    kept = [f"{len(of)} {what}: {listed(of)}" for what, of in notes.items() if of]
+    return values, kinds, tuple(kept)
 
 
 def read_region_values(
@@ -232,7 +228,7 @@ def read_region_values(
     measure: Measure,
     *,
     frames: tuple[float, float] | None = None,
-    reference: str | Path | None = None,
+    reference: str | None = None,
 ) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
     """Read one scan's table: values in the order of an atlas, notes, regions there.
 
@@ -242,14 +238,12 @@ def read_region_values(
     hemisphere, that of the other beside it is read, too.
     """
     path, notes = Path(path), tuple[str, ...]()
-    divided = f"PET: divided by the mean of {Path(reference or '_ref- file').name}"
+    divided = f"PET: divided by the mean of {reference or '_ref- file'}"
     cells: Sequence[str | float | None] | np.ndarray
     if path.name.endswith("gtm.stats.dat"):
         names, cells = read_gtm_stats(path, reference)
         notes = (divided if reference else "PET: values as mri_gtmpvc scaled them",)
-    elif find_column(table := read_columns(path), _STARTS) and find_column(
-        table, _ENDS
-    ):
+    elif all(find_column(table := read_columns(path), edge) for edge in _EDGES):
         names, cells = average_frames(path, pd.DataFrame(table), frames, reference)
         names = [_split_head(head, atlas)[1] for head in names]
         notes = (divided,)
@@ -386,7 +380,7 @@ def unknown_names(names: Sequence[str], atlas: Atlas) -> str:
 
 
 def read_gtm_stats(
-    path: Path, reference: str | Path | None = None
+    path: Path, reference: str | None = None
 ) -> tuple[list[str], np.ndarray]:
     """Return names and uptake of PETSurfer's segments.
 
@@ -403,8 +397,7 @@ def read_gtm_stats(
     table = pd.DataFrame([row[:7] for row in rows])
     names, (voxels, values) = table[2].tolist(), parse_numbers(path, table[[4, 6]]).T
     if reference is not None:
-        volumes = dict(zip(names, voxels.tolist(), strict=True))
-        values = values / _reference_value(path, names, values, reference, volumes)
+        values = values / _reference_mean(path, names, values, reference, voxels)
     return names, values
 
 
@@ -412,40 +405,36 @@ def average_frames(
     path: Path,
     table: pd.DataFrame,
     frames: tuple[float, float] | None = None,
-    reference: str | Path | None = None,
+    reference: str | None = None,
 ) -> tuple[list[str], np.ndarray]:
     """Average activity over a window of frames, divided by that of a reference.
 
     `frames` is the start and end of the window, needless where there is one frame;
-    `reference` a key of `REFERENCES`, a column, or a file of its own (by default
-    PETPrep's one `_ref-` file beside the table).
+    `reference` a key of `REFERENCES` or a column; by default PETPrep's one `_ref-` file
+    beside the table.
     """
     names, values = _mean_of_frames(path, table, frames)
-    if reference is None:
-        stem = path.name.partition("_desc-")[0]
-        files = list(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
-    else:
-        files = [Path(reference)] if str(reference).endswith(".tsv") else []
-    if len(files) == 1 and files[0] != path:
-        parts, means = _mean_of_frames(files[0], read_table(files[0]), frames)
-        if len(parts) != 1:
-            wanted = f"a time series of one reference region, got {listed(parts, 6)}"
-            raise FileFormatError(f"{files[0]}: expected {wanted}.")
-        return names, values / _above_zero(files[0], parts[0], means[0])
-    if reference is None:
+    if reference is not None:
+        return names, values / _reference_mean(path, names, values, reference)
+    stem = path.name.partition("_desc-")[0]
+    files = list(path.parent.glob(f"{stem}_ref-*_timeseries.tsv"))
+    if len(files) != 1:
         raise ParameterError(
             f"{path} holds activity over time; name the region that is to be 1 by "
-            f"reference=, one of {', '.join(REFERENCES)}, a column or a file."
+            f"reference=, one of {', '.join(REFERENCES)}, or a column."
         )
-    volumes = _volumes(path)
-    return names, values / _reference_value(path, names, values, reference, volumes)
+    parts, means = _mean_of_frames(files[0], read_table(files[0]), frames)
+    if len(parts) != 1:
+        wanted = f"a time series of one reference region, got {listed(parts, 6)}"
+        raise FileFormatError(f"{files[0]}: expected {wanted}.")
+    return names, values / _reference_mean(files[0], parts, means, parts[0])
 
 
 def _mean_of_frames(
     path: Path, table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
-    edges = [find_column(table, words) for words in (_STARTS, _ENDS)]
+    edges = [find_column(table, words) for words in _EDGES]
     if None in edges:
         raise FileFormatError(f"{path}: no columns of starts and ends of frames.")
     # a head may be empty: such a column counts the rows
@@ -483,37 +472,20 @@ def frame_weights(
     return duration / duration.sum()
 
 
-def _volumes(path: Path) -> dict[str, float]:
-    """Return the volumes of regions from `*_morph.tsv`, empty where there is none.
-
-    petprep_extract_tacs writes it beside the activity, PETPrep into `anat`; both with
-    the columns `index`, `name` and `volume-mm3`.
-    """
-    segmentation = re.search(r"_seg-[A-Za-z0-9]+", path.name)
-    pattern = f"*{segmentation[0]}*_morph.tsv" if segmentation else "*_morph.tsv"
-    above = path.parent.parent
-    for folder in (path.parent, above / "anat", above.parent / "anat"):
-        found = list(folder.glob(pattern))
-        table = read_table(found[0]) if len(found) == 1 else pd.DataFrame()
-        if {"name", "volume-mm3"} <= set(table):
-            sizes = parse_numbers(found[0], table[["volume-mm3"]])[:, 0].tolist()
-            return dict(zip(table["name"], sizes, strict=True))
-    return {}
-
-
-def _reference_value(
+def _reference_mean(
     path: Path,
     names: Sequence[str],
     values: np.ndarray,
-    reference: str | Path,
-    volumes: dict[str, float],
+    reference: str,
+    sizes: np.ndarray | None = None,
 ) -> float:
     """Return the mean of a reference region over its volume.
 
-    Without volumes, left and right of one structure count alike; two tissues do not.
+    Where sizes are not known, left and right of one structure count alike; two tissues
+    do not.
     """
-    side, core = split_name(str(reference))
-    cores = REFERENCES.get(str(reference).lower(), (core,))
+    side, core = split_name(reference)
+    cores = REFERENCES.get(reference.lower(), (core,))
     parts = [(row, *split_name(name)) for row, name in enumerate(names)]
     found = {row: core for row, s, core in parts if core in cores and side in (None, s)}
     if set(found.values()) != set(cores):
@@ -521,22 +493,15 @@ def _reference_value(
             f"{path}: no region {reference!r} to refer to; known are "
             f"{', '.join(REFERENCES)} and the regions of the file."
         )
-    weights = np.array([volumes.get(names[row], np.nan) for row in found])
-    if not (weights > 0).all():
-        if len(cores) > 1:
-            raise FileFormatError(
-                f"{path}: the {reference} has {len(found)} parts, which count by their "
-                "volumes, and those are not known; expected a *_morph.tsv (name, "
-                "volume-mm3) beside it or in anat. Make it, or give another reference=."
-            )
-        weights = np.ones(len(found))
-    mean = np.average(values[list(found)], weights=weights)
-    return _above_zero(path, str(reference), float(mean))
-
-
-def _above_zero(path: Path, reference: str, value: float) -> float:
-    if not 0 < value < np.inf:
+    if len(cores) > 1 and sizes is None:
         raise FileFormatError(
-            f"{path}: {reference} has the mean {value:g}; expected more than 0."
+            f"{path}: the {reference} has {len(found)} parts, which count by their "
+            "volumes, and those are not known. Give another reference=."
         )
-    return value
+    rows = list(found)
+    mean = np.average(values[rows], weights=None if sizes is None else sizes[rows])
+    if not 0 < mean < np.inf:
+        raise FileFormatError(
+            f"{path}: {reference} has the mean {mean:g}; expected more than 0."
+        )
+    return float(mean)

@@ -11,7 +11,6 @@ from tests.data import feature_formats as formats
 
 ATLAS, DESIKAN = load_atlas("destrieux160"), load_atlas("desikan82")
 VALUES = np.round(np.random.default_rng(8).uniform(0.8, 1.9, len(ATLAS)), 4)
-CEREBELLUM = {n: value for n, value in formats.OTHERS.items() if "Cerebellum" in n}
 
 
 def read(path, atlas=ATLAS, feature="suvr", **options):
@@ -82,37 +81,23 @@ def test_time_series_are_averaged_and_divided(tmp_path, heads):
     np.testing.assert_allclose(found, VALUES / 5, rtol=1e-8)
 
 
-@pytest.mark.parametrize("place", ["pet", "anat"])
-def test_the_whole_cerebellum_counts_by_volume(tmp_path, place):
+def test_the_whole_cerebellum_of_a_time_series_is_refused(tmp_path):
     """J5: grey and white matter counted alike, whatever their sizes."""
-    path = tmp_path / "ses-1/pet/sub-01_ses-1_trc-18FFDG_seg-gtm_tacs.tsv"
-    path.parent.mkdir(parents=True)
-    values = [*VALUES, *CEREBELLUM.values()]
-    formats.write_time_series(path, [*ATLAS.names, *CEREBELLUM], values)
-    options = {"frames": (20, 40), "reference": "whole cerebellum"}
+    path = tmp_path / "x_tacs.tsv"
+    values = [*VALUES, *formats.OTHERS.values()]
+    formats.write_time_series(path, [*ATLAS.names, *formats.OTHERS], values)
     with pytest.raises(FileFormatError, match="4 parts, which count by their volumes"):
-        read(path, **options)
-    morph = tmp_path / f"ses-1/{place}/sub-01_ses-1_seg-gtm_morph.tsv"
-    morph.parent.mkdir(exist_ok=True)
-    sizes = dict(zip(CEREBELLUM, (50, 70, 10, 20), strict=True))
-    rows = "".join(f"{i}\t{name}\t{sizes[name]}\n" for i, name in enumerate(sizes))
-    morph.write_text("index\tname\tvolume-mm3\n" + rows)
-    mean = sum(CEREBELLUM[name] * size for name, size in sizes.items()) / 150
-    np.testing.assert_allclose(read(path, **options)[0], VALUES / mean, rtol=1e-8)
-    morph.write_text("index\tname\n1\tPons\n")
-    with pytest.raises(FileFormatError, match="those are not known"):
-        read(path, **options)
+        read(path, frames=(20, 40), reference="whole cerebellum")
 
 
-def test_the_reference_may_be_a_file_of_its_own(tmp_path):
+def test_petprep_writes_the_reference_beside_it(tmp_path):
     stem = "sub-01_seg-aparc_"
     path = tmp_path / f"{stem}desc-preproc_timeseries.tsv"
     formats.write_time_series(path, ATLAS.names, VALUES)
     own = tmp_path / f"{stem}ref-cerebellum_desc-preproc_timeseries.tsv"
     formats.write_time_series(own, ["cerebellum"], [4.0])
-    for reference in (None, own, str(own)):
-        found = read(path, frames=(10, 40), reference=reference)[0]
-        np.testing.assert_allclose(found, VALUES / 4, rtol=1e-8)
+    found = read(path, frames=(10, 40))[0]
+    np.testing.assert_allclose(found, VALUES / 4, rtol=1e-8)
     formats.write_time_series(own, ["a", "b"], [4.0, 2.0])
     with pytest.raises(FileFormatError, match="a time series of one reference region"):
         read(path, frames=(10, 40))
