@@ -10,7 +10,6 @@ region as `ThickAvg` is: plainly, every vertex counts the same however large the
 around it, without those outside `?h.cortex.label`.
 """
 
-import gzip
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,6 @@ from brainlsap.data.find_files import (
     Scan,
     ScanName,
     StudyFiles,
-    bare_id,
     choose_one,
 )
 from brainlsap.data.measures import (
@@ -255,15 +253,10 @@ def _vertex_means(
 
     None where a hemisphere has no such file.
     """
-    from nibabel.freesurfer import MGHImage, read_morph_data
+    from nibabel.freesurfer import read_morph_data
 
-    overlays = {
-        side: path
-        for side in HEMISPHERES
-        for suffix in ("", ".mgh", ".mgz")
-        if (path := subject / "surf" / f"{side}.{name}{suffix}").is_file()
-    }
-    if len(overlays) < len(HEMISPHERES):
+    overlays = {side: subject / "surf" / f"{side}.{name}" for side in HEMISPHERES}
+    if not all(map(Path.is_file, overlays.values())):
         return None
     if name in ("area", "volume"):
         raise FileFormatError(
@@ -273,14 +266,7 @@ def _vertex_means(
     values = np.full(len(atlas.names), np.nan)
     for side, path in overlays.items():
         with reading(path, "one value a vertex"):
-            if path.suffix in (".mgh", ".mgz"):
-                data = path.read_bytes()
-                data = gzip.decompress(data) if path.suffix == ".mgz" else data
-                image: Any = MGHImage.from_bytes(data)
-                per_vertex = np.asarray(image.dataobj)
-            else:
-                per_vertex = read_morph_data(path)
-            per_vertex = per_vertex.astype(np.float64).ravel()
+            per_vertex = read_morph_data(path).astype(np.float64)
         annot = subject / "label" / f"{side}.{annotation}.annot"
         regions = atlas.vertex_labels(HEMISPHERES[side], annot)
         if len(regions) != len(per_vertex):
@@ -291,10 +277,10 @@ def _vertex_means(
         counted = regions >= 0
         cortex = subject / "label" / f"{side}.cortex.label"
         if cortex.is_file():
-            outside = np.ones(len(regions), dtype=bool)
+            inside = np.zeros(len(regions), dtype=bool)
             with reading(cortex, "a FreeSurfer label"):
-                outside[np.loadtxt(cortex, int, skiprows=2, usecols=0, ndmin=1)] = False
-            counted &= ~outside
+                inside[np.loadtxt(cortex, int, skiprows=2, usecols=0, ndmin=1)] = True
+            counted &= inside
         means = pd.Series(per_vertex[counted]).groupby(regions[counted]).mean()
         values[means.index] = means
     return values
@@ -411,18 +397,16 @@ class FeatureSources:
         said = re.findall(r"desc-([a-z0-9]+)_regions", " ".join(names).lower())
         said += [one.path.stem.lower() for one in self.tables if one.values]
         held = sorted({*said})
-        near = [*held, *chain(*(one.words for one in self.tables))]
-        near = [] if feature in KNOWN else get_close_matches(lower, near, 1, 0.8)
-        is_misspelt = near and near[0] not in lower and lower not in near[0]
-        if not is_misspelt and (chosen := self._choose_columns(measure)):
+        words = [*held, *chain(*(one.words for one in self.tables))]
+        words = [one for one in words if one not in lower and lower not in one]
+        near = [] if feature in KNOWN else get_close_matches(lower, words, 1, 0.8)
+        if not near and (chosen := self._choose_columns(measure)):
             return self._table_rows(chosen, scans, measure)
         places = ", ".join(map(str, self.given or [self.files.folder]))
         where = f"a column per region in tables with a row per scan, in {places}"
         if self.given is None:
-            folders = (
-                "FreeSurfer subjects there or in subjects_dir=, " * measure.in_stats
-            )
-            where = f"files {measure.wanted} beside the scans, {folders}{where}"
+            stats = "FreeSurfer subjects there or in subjects_dir=, " * measure.in_stats
+            where = f"files {measure.wanted} beside the scans, {stats}{where}"
         near = near or [n for n in get_close_matches(lower, KNOWN, 1) if n != feature]
         where += "".join(f"; did you mean {name!r}?" for name in near)
         where += f"; tables there: {listed(held, 8)}" * bool(held)
@@ -509,34 +493,24 @@ class FeatureSources:
             for row, (person, visit) in enumerate(keys):
                 index.setdefault(person, {}).setdefault(visit, []).append(row)
             rows = [scan.entries(index) for scan in scans]
-            ids = {bare_id(who.key[0]).removeprefix("sub-") for who in table.names}
-            alike = [bare_id(scan.key[0]) in ids for scan in scans]
-            if not any(rows) and not any(alike):
-                own = listed((who.participant for who in table.names), 3)
-                raise CohortError(
-                    f"{table.path}: no row is of a scan of the study: rows are named "
-                    f"{own}, scans {listed((scan.name for scan in scans), 3)}. Write "
-                    "the ids alike"
-                )
+            own = listed((who.participant for who in table.names), 3)
             for i, known in enumerate(rows):
-                if len(known) != 1:
-                    reason = f"{len(known) or 'no'} rows in {table.path}; expected one"
-                    hint = "; an id there differs only in case or zeros at the front"
-                    hint *= alike[i]
-                    reason += (hint or f": {ADD_IT}") * (not known)
-                    found[i] = f"{scans[i].name}: {reason}"
+                if len(known) > 1:
+                    fault = f"{len(known)} rows in {table.path}; expected one"
+                    found[i] = f"{scans[i].name}: {fault}"
+                elif not known:
+                    fault = f"no row in {table.path}, whose rows are named {own}; write"
+                    fault += f" ids alike (case and zeros count), {ADD_IT}"
+                    found[i] = f"{scans[i].name}: {fault}"
             first = [known[0] if known else 0 for known in rows]
             for place, (its_table, word) in chosen.items():
                 if its_table is table:
                     values[:, place] = table.values[word, place][first]
             notes += [f"{table.path.name}: {note}" for note in table.notes]
-            # behind the other columns stand those of names that are no regions
-            rest = [*table.facts][: table.facts.shape[1] - len(table.strangers)]
-            if rest := [head for head in rest if head not in self.known]:
-                what = "left out, no regions (covariates stand in the table of people)"
-                notes.append(f"{table.path.name}: {what}: {listed(rest, 5)}")
-            if out := (*table.outside, *table.strangers):
-                notes.append(f"{name}: left out, not in {atlas.name}: {listed(out, 5)}")
+            out = [h for h in (*table.facts, *table.outside) if h not in self.known]
+            if out:
+                what = f"left out, no regions of {atlas.name}"
+                notes.append(f"{table.path.name}: {what}: {listed(out, 5)}")
             spare = len(table.names) - len({row for known in rows for row in known})
             if spare:
                 what = f"{spare} rows of scans that are not in the cohort"
@@ -561,12 +535,12 @@ class FeatureSources:
         if unnamed:
             middle, (low, high) = np.nanmedian(values[:, unnamed]), measure.plausible
             what = "tracer" if said[unnamed[0]] else "measure"
-            reason, limits = f"{names}: says no {what}", f"({low:g} to {high:g})"
-            if is_odd := not low <= middle <= high:
-                reason += f", and values about {middle:.3g} cannot be {name} {limits}"
-            if is_odd or not self.is_named:
-                say = "Say what they are, by any name, by feature= (--feature)"
-                raise CohortError(f"{reason}. {say}")
+            if not (self.is_named and low <= middle <= high):
+                raise CohortError(
+                    f"{names}: says no {what}; values are about {middle:.3g}, and "
+                    f"{name} is {low:g} to {high:g}. Say what they are, by any name, "
+                    "by feature= (--feature)"
+                )
             if name.lower() not in names.lower():
                 notes.append(f"{name}: {names} says no {what}; taken to be {name}")
         there = {i for one in tables for word, i in one.values if word != "other"}

@@ -187,19 +187,3 @@ def test_files_of_vertices_refused(tmp_path):
     nib.freesurfer.write_morph_data(path, np.ones(5, np.float32))
     with pytest.raises(FileFormatError, match=r"5 vertices, but .* has 3040"):
         read(tmp_path, "thickness", ATLAS)
-
-
-@pytest.mark.parametrize("suffix", ["mgh", "mgz"])
-def test_overlays(tmp_path, suffix):
-    means = formats.write_vertices(tmp_path, ATLAS)
-    for side in ("lh", "rh"):
-        plain = tmp_path / f"surf/{side}.thickness"
-        values = nib.freesurfer.read_morph_data(plain).astype(np.float32)
-        image = nib.MGHImage(values[:, None, None], np.eye(4))
-        image.to_filename(plain.with_suffix(f".thickness.{suffix}"))
-        plain.unlink()
-    np.testing.assert_allclose(read(tmp_path, atlas=ATLAS), means, atol=5e-7)
-    path = tmp_path / f"surf/lh.thickness.{suffix}"
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(FileFormatError, match=r"lh\.thickness.*: cannot be read as"):
-        read(tmp_path, atlas=ATLAS)
