@@ -207,16 +207,14 @@ def _read_column(path: Path, column: str, atlas: Atlas, side: str | None) -> np.
     rows = [line.split() for line in lines if line[0] != "#"]
     header = {k: said.strip() for k, said in _HEADER.findall("\n".join(lines))}
     heads = header.get("ColHeaders", "").split()
-    if not {"StructName", column} <= set(heads) or not rows:
+    n_rows, widths = header.get("NRows", f"{len(rows)}"), [len(row) for row in rows]
+    is_whole = {*widths} == {len(heads)} and n_rows == f"{len(rows)}"
+    if not (is_whole and {"StructName", column} <= {*heads}):
         raise FileFormatError(
             f"{path}: expected a FreeSurfer stats file with a line '# ColHeaders' that "
-            f"names StructName and {column}, and rows below it; it may be cut short."
-        )
-    n_rows = header.get("NRows", f"{len(rows)}")
-    if {len(row) for row in rows} != {len(heads)} or n_rows != f"{len(rows)}":
-        raise FileFormatError(
-            f"{path}: cut short; expected {n_rows} rows of {len(heads)} cells, got "
-            f"{len(rows)}, the last of {len(rows[-1])}."
+            f"names StructName and {column}, and {n_rows} rows of {len(heads)} cells; "
+            f"got {len(rows)} rows of {min(widths, default=0)} or more. It may be cut "
+            "short."
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
         raise FileFormatError(

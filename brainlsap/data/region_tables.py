@@ -160,22 +160,20 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
     if found := FREESURFER_HEAD.fullmatch(table.columns.name):
         side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
-    values, kinds, notes = _read_columns(path, table, atlas, side, said)
-    facts = kinds["others"] + kinds["strangers"] + kinds["outside"] * (not values)
-    strangers = tuple(_split_head(head, atlas)[1] for head in kinds["strangers"])
-    outside = tuple(kinds["outside"])
-    return ScanTable(path, names, table[facts], values, strangers, outside, notes)
+    return _sort_columns(path, names, table, atlas, side, said)
 
 
-def _read_columns(
-    path: Path, table: pd.DataFrame, atlas: Atlas, side: str | None, said: str = ""
-) -> tuple[dict[tuple[str, int], np.ndarray], dict[str, list[str]], tuple[str, ...]]:
-    """Return values by measure and region, the heads of other columns, and notes.
-
-    `side` and `said` are hemisphere and measure of heads that say none.
-    """
+def _sort_columns(
+    path: Path,
+    names: list[ScanName],
+    table: pd.DataFrame,
+    atlas: Atlas,
+    side: str | None,
+    said: str = "",
+) -> ScanTable:
+    """Sort the columns of a table; `side` and `said` are of heads that say neither."""
     found: dict[tuple[str, int], list[str]] = {}
-    kinds: dict[str, list[str]] = {"strangers": [], "outside": [], "others": []}
+    strangers, outside, facts = list[str](), list[str](), list[str]()
     # pandas and others count the columns of one name
     bare = {head: _COPY.sub("", head) for head in table}
     bare = {head: name if name in table else head for head, name in bare.items()}
@@ -184,17 +182,16 @@ def _read_columns(
     unsaid = ("", "suvr") if said in {one.feature for one in TRACERS} else ("",)
     for head, original in bare.items():
         measure, name = own.get(original) or _split_head(original, atlas, side)
-        place, kind = atlas.find(name, side), "others"
+        place = atlas.find(name, side)
+        is_left_out = is_outside(original) or is_outside(name)
         if place is not None:
             measure = said if measure in unsaid else measure
             found.setdefault((measure, place), []).append(head)
-            continue
-        is_left_out = is_outside(original) or is_outside(name)
-        if is_left_out and original.lower() not in _HEAD_SIZES:
-            kind = "outside"
-        elif split_name(name)[0] is not None:
-            kind = "strangers"
-        kinds[kind].append(head)
+        elif is_left_out and original.lower() not in _HEAD_SIZES:
+            outside.append(head)
+        else:
+            facts.append(head)
+            strangers += [name] if split_name(name)[0] else []
     heads = [head for same in found.values() for head in same]
     columns = dict(zip(heads, parse_numbers(path, table[heads]).T, strict=True))
     values, doubled, spare, empty = {}, list[str](), list[str](), list[str]()
@@ -219,7 +216,9 @@ def _read_columns(
         "columns of regions are 0 in every row; write n/a where not measured": empty,
     }
     kept = [f"{len(of)} {what}: {listed(of)}" for what, of in notes.items() if of]
-    return values, kinds, tuple(kept)
+    facts += [] if values else outside
+    mapped = values, tuple(strangers), tuple(outside), tuple(kept)
+    return ScanTable(path, names, table[facts], *mapped)
 
 
 def read_region_values(
@@ -283,14 +282,12 @@ def _read_plain(
     name_column = find_region_column(texts, NAME_COLUMNS)
     name_column = name_column or find_region_column(table, NAME_COLUMNS)
     if name_column is None and len(next(iter(table.values()))) == 1:
-        whole = pd.DataFrame(table, dtype=object)
-        values, kinds, _ = _read_columns(path, whole, atlas, side)
-        best: dict[str, str | float | None] = {}
-        order = [word.lower() for word in measure.words[::-1]]
-        for word in ("", *order):  # the measure's own columns count most
-            best |= {atlas.names[i]: v[0] for (w, i), v in values.items() if w == word}
-            heads = [_split_head(head, atlas) for head in kinds["strangers"]]
-            best |= {name: None for said, name in heads if said == word}
+        row = _sort_columns(path, [], pd.DataFrame(table, dtype=object), atlas, side)
+        best: dict[str, str | float | None] = dict.fromkeys(row.strangers)
+        # the measure's own columns count most
+        for word in ("", *map(str.lower, measure.words[::-1])):
+            known = {i: v[0] for (said, i), v in row.values.items() if said == word}
+            best |= {atlas.names[i]: value for i, value in known.items()}
         return list(best), list(best.values())
     column = find_column(table, measure.columns)
     if name_column is None or column is None:

@@ -70,10 +70,14 @@ def exchange(old, new):
     [
         ("lh.aparc", without("insula"), r"1 of 34 regions have no row .ctx-lh-insula"),
         ("rh.aparc", without(*LOBES), r"5 of 34 regions have no row .ctx-rh-cun"),
-        ("aseg", lambda rows: rows[:-1], r"cut short; expected \d+ rows of 6 cells"),
+        ("aseg", lambda rows: rows[:-1], r"and 16 rows of 6 cells; got 15 rows"),
         ("aseg", lambda rows: [*rows[:-1], rows[0]], "more than once"),
         ("lh.aparc", exchange("cuneus ", "cunnus "), "atlas desikan82: 'cunnus'"),
-        ("lh.aparc", lambda rows: [*rows[:-1], "insula 2 3"], "the last of 3"),
+        (
+            "lh.aparc",
+            lambda rows: [*rows[:-1], "insula 2 3"],
+            "6 cells; got 34 rows of 3",
+        ),
         ("lh.aparc", exchange(".0", "x"), "could not convert string to float"),
         ("lh.aparc", lambda rows: rows[:0], "expected a FreeSurfer stats file"),
     ],
