@@ -193,14 +193,9 @@ def _write_people(
     stage = kept["stage"].where(is_first | carry)
     carried = is_first.map({True: "no", False: "yes"}).where(stage.notna())
     kept = kept.assign(stage=stage, stage_carried=carried)
-    # the scanner of a visit, with the modality where they differ
     known = made.pairs.dropna(subset="scanner").sort_values("modality")
-    known["named"] = known["modality"] + ": " + known["scanner"]
-    scanners = known.groupby(_VISIT).agg(
-        n=("scanner", "nunique"), one=("scanner", "first"), all=("named", "; ".join)
-    )
-    scanner = scanners["one"].where(scanners["n"] == 1, scanners["all"])
-    kept = kept.join(scanner.rename("scanner"), on=_VISIT)
+    scanners = known.groupby(_VISIT)["scanner"].agg(lambda of: "; ".join(of.unique()))
+    kept = kept.join(scanners, on=_VISIT)
     kept["scanner"] = kept["scanner"].fillna(kept["field"])
     people = kept.drop_duplicates("participant_id")
     write_tsv(people[["participant_id", *_PERSON]], folder / "participants.tsv")

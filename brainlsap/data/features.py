@@ -390,24 +390,20 @@ class FeatureSources:
             subjects = [scan.entries(self.files.subjects) for scan in scans]
             if measure.in_stats and any(subjects):
                 return self._runs(scans, subjects)
-        # what names of files and heads say; what is nearly one of them is misspelt
+        if chosen := self._choose_columns(measure):
+            return self._table_rows(chosen, scans, measure)
         lower, names = feature.lower(), (path.name for s in scans for path in s.files)
         said = re.findall(r"desc-([a-z0-9]+)_regions", " ".join(names).lower())
         said += [one.path.stem.lower() for one in self.tables if one.values]
         held = sorted({*said})
-        words = [*held, *chain(*(one.words for one in self.tables))]
-        words = [one for one in words if one not in lower and lower not in one]
-        near = [] if feature in KNOWN else get_close_matches(lower, words, 1, 0.8)
-        if not near and (chosen := self._choose_columns(measure)):
-            return self._table_rows(chosen, scans, measure)
         places = ", ".join(map(str, self.given or [self.files.folder]))
         where = f"a column per region in tables with a row per scan, in {places}"
         if self.given is None:
             stats = "FreeSurfer subjects there or in subjects_dir=, " * measure.in_stats
             where = f"files {measure.wanted} beside the scans, {stats}{where}"
-        near = near or [n for n in get_close_matches(lower, KNOWN, 1) if n != feature]
+        near = get_close_matches(lower, {*held, *KNOWN} - {feature}, 1)
         where += "".join(f"; did you mean {name!r}?" for name in near)
-        where += f"; tables there: {listed(held, 8)}" * bool(held)
+        where += f"; tables there: {listed(held, 8)}" if held else ""
         unknown = [table.holds(self.atlas) for table in self.tables]
         if measure.in_stats and self.files.subjects:
             whose = listed(self.files.subjects, 3), listed((s.name for s in scans), 3)
@@ -440,8 +436,8 @@ class FeatureSources:
             fault += f", but a {other} one; they are never mixed" if known else ""
             fault += f"; expected a folder of its name with stats inside: {ADD_IT}"
             if own:
-                fault = f"{len(own)} FreeSurfer subjects could be it"
-                fault = choose_one(fault, "freesurfer", map(str, own))
+                told = f"{len(own)} FreeSurfer subjects could be it"
+                fault = choose_one(told, "freesurfer", map(str, own))
             chosen.append(f"{scan.name}: {fault}")
         return chosen, [f"FreeSurfer: stats of {kind} runs"]
 

@@ -25,8 +25,6 @@ _HEADS = {
     "long_name": ("long_name", "full_name", "description"),
     **{axis: [head.format(axis) for head in _PLACES] for axis in "xyz"},
 }
-# Voxels of a region that hardly is in the image.
-_FEW = 10
 # mm between the place of a region in a table and its centre in the image.
 _FARTHEST = 20
 
@@ -95,10 +93,6 @@ def make_atlas(
         named, table = table["name"], _place(table, volume, f"{image}", f"{labels}")
         absent = listed(named[~named.isin(table["name"])], 8)
         settings["notes"] = [f"left out, not in the image: {absent}"] if absent else []
-        counts = pd.Series(voxels.ravel()).value_counts()
-        sizes = table["freesurfer_id"].astype(float).map(counts)
-        if few := listed(table["name"][sizes < _FEW], 8):  # cut off, or lost
-            settings["notes"].append(f"of fewer than {_FEW} voxels: {few}")
     if "hemisphere" not in table:
         table["hemisphere"] = find_sides(table)
     regions = complete_regions(table, str(labels or annot))
@@ -164,10 +158,9 @@ def _place(table: pd.DataFrame, volume: Any, image: str, labels: str) -> pd.Data
     from nibabel.affines import apply_affine
     from scipy.ndimage import center_of_mass
 
-    voxels, why = np.asarray(volume.dataobj), ""
+    voxels = np.asarray(volume.dataobj)
     if not any(table.get("freesurfer_id", ())):
         table["freesurfer_id"] = range(1, len(table) + 1)
-        why = " (without numbers, 1 is the first)"
     numbers = pd.to_numeric(table["freesurfer_id"], errors="coerce")
     is_there = numbers.isin(np.unique(voxels))
     again = table["name"][is_there & numbers.duplicated(keep=False)]
@@ -179,11 +172,11 @@ def _place(table: pd.DataFrame, volume: Any, image: str, labels: str) -> pd.Data
     unnamed = [*map("{:.9g}".format, np.setdiff1d(voxels, [0, *numbers]))]
     if unnamed:
         spare = listed(table["name"][~is_there], 8)
+        spare = f", of which the image does not hold {spare}" if spare else ""
         raise FileFormatError(
             f"{image}: labels= has no name for {listed(unnamed, 8)}; it names "
-            f"{numbers.min():g} to {numbers.max():g}{why}"
-            f"{', of which the image does not hold ' * bool(spare)}{spare}. Add a line "
-            "for each, or set them to 0."
+            f"{numbers.min():g} to {numbers.max():g} (a list without numbers counts "
+            f"from 1){spare}. Add a line for each, or set them to 0."
         )
     table = table[is_there].reset_index(drop=True)
     centres = center_of_mass(

@@ -251,7 +251,7 @@ def test_own_features_are_told_apart_by_the_names_of_tables(tables):
     make("curvature.csv", ["id", *CORTEX], [(w, [-v for v in c]) for w, c in ROWS])
     make("myelin.csv", ["id", *CORTEX], ROWS)
     assert load(["myelin", "curvature"]).features[1, 0].tolist() == [2, -2]
-    with refused(r"did you mean 'myelin'\?; tables there: curvature, myelin"):
+    with refused(r"mylein: more than one table holds .*curvature.csv, .*myelin.csv"):
         load("mylein")
 
 
