@@ -1,7 +1,7 @@
 """The atlas: regions in order, the spellings of their names, where they lie."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -110,7 +110,7 @@ class Atlas:
     def from_names(
         names: Sequence[str],
         hemispheres: Sequence[str] | None = None,
-        coordinates: np.ndarray | pd.DataFrame | Mapping[str, Any] | None = None,
+        coordinates: np.ndarray | pd.DataFrame | None = None,
         *,
         name: str = "own",
     ) -> "Atlas":
@@ -123,10 +123,9 @@ class Atlas:
         hemispheres : sequence of {"L", "R", "M"}, optional
             Sides of the regions. By default their names say them (`Precentral_L`), or
             the coordinates; a region of which neither does lies on the midline (M).
-        coordinates : array of shape (n_rois, 3), DataFrame or mapping, optional
+        coordinates : array of shape (n_rois, 3) or DataFrame, optional
             Centroids x, y, z in mm (MNI152), for drawing; of an array in the order of
-            `names`. A DataFrame with the names as index, and a mapping of names to
-            x, y, z, are read by name, in any order.
+            `names`. A DataFrame with the names as index is read by name, in any order.
         name : str
             Of the atlas.
 
@@ -147,7 +146,7 @@ class Atlas:
         names = list(map(as_text, names))
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
-        elif isinstance(coordinates, Mapping | pd.DataFrame):
+        elif isinstance(coordinates, pd.DataFrame):
             found = Atlas.from_names(names, hemispheres)
             coordinates = _coordinates_by_name(found, coordinates)
         places = np.asarray(coordinates, dtype=float)
@@ -476,12 +475,8 @@ class Atlas:
         return {self.names[row]: found[row] for row in sorted(found)}
 
 
-def _coordinates_by_name(
-    atlas: Atlas, given: pd.DataFrame | Mapping[str, Any]
-) -> pd.DataFrame:
+def _coordinates_by_name(atlas: Atlas, given: pd.DataFrame) -> pd.DataFrame:
     """Return x, y, z of every region; by position where an index only counts."""
-    if isinstance(given, Mapping):
-        given = pd.DataFrame.from_dict(dict(given), "index")
     is_counted = are_counts([*map(str, given.index)])
     places = given[[*"xyz"]] if {*"xyz"} <= {*given} else given
     texts = (given if is_counted else places).select_dtypes(exclude="number").columns

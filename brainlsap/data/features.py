@@ -451,7 +451,7 @@ class FeatureSources:
         words = below = (*map(str.lower, measure.words), "")
         if measure.on_surface:
             below = ("volume", "") if self.subcortex == "volume" else ()
-        found: dict[int, dict[tuple[Any, ...], list[tuple[ScanTable, str]]]] = {}
+        found: dict[int, list[tuple[tuple[Any, ...], ScanTable, str]]] = {}
         for table in self.tables:
             for word, place in table.values:
                 order = words if self.atlas.cortex[place] else below
@@ -459,17 +459,19 @@ class FeatureSources:
                     # the file's name counts where heads say no measure
                     is_said = word or measure.name.lower() in table.path.name.lower()
                     rank = order.index(word), not is_said, not table.is_exact
-                    ranks = found.setdefault(place, {})
-                    ranks.setdefault(rank, []).append((table, word))
-        chosen = {place: ranks[min(ranks)] for place, ranks in sorted(found.items())}
-        for same in chosen.values():
+                    found.setdefault(place, []).append((rank, table, word))
+        chosen: _Columns = {}
+        for place, columns in sorted(found.items()):
+            best = min(rank for rank, *_ in columns)
+            same = [(table, word) for rank, table, word in columns if rank == best]
             if len(same) > 1:
                 paths = listed(str(table.path) for table, _ in same)
                 raise CohortError(
                     f"{measure.name}: more than one table holds the same regions: "
                     f"{paths}; {_WHICH}"
                 )
-        return {place: same[0] for place, same in chosen.items()}
+            chosen[place] = same[0]
+        return chosen
 
     def _table_rows(  # noqa: C901 (one question after the other)
         self, chosen: _Columns, scans: Sequence[Scan], measure: Measure

@@ -446,24 +446,22 @@ def frame_weights(
     path: Path, start: np.ndarray, end: np.ndarray, frames: tuple[float, float] | None
 ) -> np.ndarray:
     """Return the share of every frame in the average."""
-    if not start.size or not (end > start).all() or (start[1:] < end[:-1] - 1e-6).any():
-        raise FileFormatError(
-            f"{path}: frames must follow each other, each ending after it starts."
-        )
-    if frames is None and len(start) > 1:
+    edges = ", ".join(f"{edge:g}" for edge in (*start[:40], *end[-1:]))
+    if frames is None and len(start) != 1:
         raise ParameterError(
-            f"{path}: {len(start)} frames from {start[0]:g} to {end[-1]:g}; say "
-            "which to average by frames=, as start and end."
+            f"{path}: {len(start)} frames that change at {edges}; say which to average "
+            "by frames=, as start and end."
         )
     first, last = frames or (start[0], end[0])
     inside = (start >= first - 1e-6) & (end <= last + 1e-6)
     duration = np.where(inside, end - start, 0)
-    # frames do not overlap: those inside fill the window, or one is cut by its edges
-    if not inside.any() or not np.isclose(duration.sum(), last - first, rtol=1e-3):
-        edges = ", ".join(f"{edge:g}" for edge in (*start[:40], end[-1]))
+    # frames that do not overlap fill the window, or one is cut by its edges
+    follow = (end > start).all() and (start[1:] >= end[:-1] - 1e-6).all()
+    is_filled = np.isclose(duration.sum(), last - first, rtol=1e-3) and inside.any()
+    if not (follow and is_filled):
         raise FileFormatError(
-            f"{path}: the window {first:g} to {last:g} must begin and end where frames "
-            f"do and be filled by them; they change at {edges}."
+            f"{path}: frames must follow each other, and the window {first:g} to "
+            f"{last:g} must begin and end where frames do; they change at {edges}."
         )
     return duration / duration.sum()
 

@@ -4,7 +4,6 @@ An order is taken without being asked for only where one documented tool writes
 matrices of that size. Everything else is refused, with all that such a size may mean.
 """
 
-import csv
 import json
 import os
 import re
@@ -28,6 +27,7 @@ from brainlsap.data.tables import (
     read_lines,
     read_table,
     sniff_delimiter,
+    split_cells,
 )
 from brainlsap.exceptions import FileFormatError, check_choice, reading
 
@@ -197,9 +197,8 @@ def read_labels(path: str | Path, present: Iterable[object] = ()) -> pd.DataFram
             "number and a name on each line (1 more than the index of FSL's atlases)."
         )
     delimiter = sniff_delimiter(lines[0])
-    cut = csv.reader(lines, delimiter=delimiter or " ", skipinitialspace=True)
-    cells = [[_WHOLE.sub(r"\1", cell.strip()) for cell in row] for row in cut]
-    rows = [[*filter(None, row)] or [""] for row in cells]
+    cells = [filter(None, split_cells(line, delimiter)) for line in lines]
+    rows = [[_WHOLE.sub(r"\1", cell) for cell in row] or [""] for row in cells]
     has_number = any(map(str.isdecimal, rows[0]))
     is_list = has_number or find_region_column(rows[0], NAME_COLUMNS) is None
     if is_list:

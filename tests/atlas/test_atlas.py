@@ -139,7 +139,7 @@ def test_coordinates_are_read_by_name():
     place = np.array([[-40.0, 5, 0], [41, 6, 1], [0, -60, -20]])
     table = pd.DataFrame(place, names, [*"xyz"])
     mixed = table.iloc[[2, 0, 1]].assign(lobe=list("abc"))[["z", "lobe", "y", "x"]]
-    for given in (mixed, dict(mixed[[*"xyz"]].T), table.reset_index(drop=True), place):
+    for given in (mixed, table.reset_index(drop=True), place):
         np.testing.assert_array_equal(
             Atlas.from_names(names, coordinates=given).coordinates, place
         )

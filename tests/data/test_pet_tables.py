@@ -106,7 +106,7 @@ def test_petprep_writes_the_reference_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ParameterError, ": 4 frames from 0 to 60; say which .* by frames="),
+        ({}, ParameterError, ": 4 frames that .* 40, 60; say which .* by frames="),
         ({"frames": (10, 40)}, ParameterError, "name the region .* by reference="),
         ({"frames": (5, 40)}, FileFormatError, "window 5 to 40 must begin and end"),
         ({"frames": (20, 90)}, FileFormatError, "change at 0, 10, 20, 40, 60"),
