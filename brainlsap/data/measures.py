@@ -18,12 +18,12 @@ from brainlsap.atlas import Atlas
 from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, check_choice
 
-_INSTEAD = {
-    "absent": "has none and is not measured",
-    "mean": "has the mean of its hemisphere's cortex",
-    "volume": "has its volume instead",
+# Policy -> what stands below the cortex for measures of its surface.
+SUBCORTEX = {
+    "absent": "",
+    "mean": "mean of the hemisphere's cortex",
+    "volume": "volume in mm3",
 }
-SUBCORTEX = tuple(_INSTEAD)
 # Heads of columns of values that do not say of what.
 _VALUES = ("value", "mean", "mean_scalar", "label_value")
 _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
@@ -192,7 +192,8 @@ def finish(
             # a region on the midline belongs to both
             cortex = ~below if side == "M" else ~below & (sides == side)
             values[below & (sides == side)] = np.nanmean(values[cortex])
-    return values, (*notes, f"{measure.name}: the subcortex {_INSTEAD[subcortex]}")
+    below_it = SUBCORTEX[subcortex] or "none and is not measured"
+    return values, (*notes, f"{measure.name}: the subcortex has {below_it}")
 
 
 def check_structures(places: np.ndarray, atlas: Atlas, where: str) -> None:

@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from brainlsap.arrays import pack, unpack
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.measures import get_measure
+from brainlsap.data.measures import SUBCORTEX, get_measure
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import suit_model
@@ -354,9 +354,8 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
 
 def stands_below(cohort: Any, feature: str) -> str:
     """Return what stands below the cortex for a feature of its surface, or ""."""
-    policies = {"volume": "volume in mm3", "mean": "mean of the hemisphere's cortex"}
-    policy = cohort.provenance.get("subcortex", "")
-    return policies.get(policy, "") if get_measure(feature).on_surface else ""
+    policy = cohort.provenance.get("subcortex", "absent")
+    return SUBCORTEX[policy] if get_measure(feature).on_surface else ""
 
 
 def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFrame:

@@ -361,8 +361,8 @@ def region_table(write, values, head="region\tsuvr", name="r.tsv"):
     ("policy", "expected", "note"),
     [
         ("absent", np.nan, "the subcortex has none and is not measured"),
-        ("mean", 3.0, "the mean of its hemisphere's cortex"),
-        ("volume", 7.0, "has its volume instead"),
+        ("mean", 3.0, "the subcortex has mean of the hemisphere's cortex"),
+        ("volume", 7.0, "the subcortex has volume in mm3"),
     ],
 )
 def test_policies(write, tiny, policy, expected, note):
