@@ -355,7 +355,7 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
 def stands_below(cohort: Any, feature: str) -> str:
     """Return what stands below the cortex for a feature of its surface, or ""."""
     policy = cohort.provenance.get("subcortex", "absent")
-    return SUBCORTEX[policy] if get_measure(feature).on_surface else ""
+    return SUBCORTEX.get(policy, "") if get_measure(feature).on_surface else ""
 
 
 def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFrame:
