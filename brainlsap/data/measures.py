@@ -35,32 +35,34 @@ class Tracer(NamedTuple):
     name: str
     feature: str
     entities: tuple[str, ...]
-    """What follows `trc-` in names of files, in any case."""
-    words: tuple[str, ...]
-    """By which descriptions of scans name it, lower case (ADNI)."""
+    """What files (behind `trc-`), columns and descriptions call it, in any case."""
     reference: str
     """Region by which uptake is usually divided."""
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Entities in lower case."""
+        return tuple(map(str.lower, self.entities))
 
-# Name; feature; what follows trc-; words in descriptions; reference region.
+
+# Name; feature; what files, columns and descriptions call it; reference region.
 _TRACER_ROWS = """\
-FDG; fdg; 18FFDG FDG; fdg; pons
-florbetapir; amyloid; 18FAV45 AV45 florbetapir 18FFBP FBP; \
-av45 av-45 florbetapir fbp; whole cerebellum
-florbetaben; amyloid; 18FFBB FBB florbetaben; fbb florbetaben florbeta; whole cerebellum
-flutemetamol; amyloid; 18FFMM FMM flutemetamol; flutemetamol; whole cerebellum
-PiB; amyloid; 11CPIB PIB; pib; cerebellar cortex
-NAV4694; amyloid; 18FNAV4694 NAV4694; nav4694; whole cerebellum
-amyloid; amyloid; amyloid; amyloid; whole cerebellum
-flortaucipir; tau; 18FAV1451 AV1451 flortaucipir 18FFTP FTP 18FT807; \
-av1451 av-1451 flortaucipir; cerebellar cortex
-MK6240; tau; 18FMK6240 MK6240; mk6240 mk-6240; cerebellar cortex
-PI2620; tau; 18FPI2620 PI2620; pi2620; cerebellar cortex
-tau; tau; tau; tau; cerebellar cortex"""
+FDG; fdg; 18FFDG FDG; pons
+florbetapir; amyloid; 18FAV45 AV45 AV-45 florbetapir 18FFBP FBP; whole cerebellum
+florbetaben; amyloid; 18FFBB FBB florbetaben florbeta; whole cerebellum
+flutemetamol; amyloid; 18FFMM FMM flutemetamol; whole cerebellum
+PiB; amyloid; 11CPIB PIB; cerebellar cortex
+NAV4694; amyloid; 18FNAV4694 NAV4694; whole cerebellum
+amyloid; amyloid; amyloid; whole cerebellum
+flortaucipir; tau; 18FAV1451 AV1451 AV-1451 flortaucipir 18FFTP FTP 18FT807; \
+cerebellar cortex
+MK6240; tau; 18FMK6240 MK6240 MK-6240; cerebellar cortex
+PI2620; tau; 18FPI2620 PI2620; cerebellar cortex
+tau; tau; tau; cerebellar cortex"""
 TRACERS = tuple(
-    Tracer(name, feature, tuple(entities.split()), tuple(words.split()), reference)
+    Tracer(name, feature, tuple(entities.split()), reference)
     for row in _TRACER_ROWS.splitlines()
-    for name, feature, entities, words, reference in [row.split("; ")]
+    for name, feature, entities, reference in [row.split("; ")]
 )
 """Every tracer that reading, building, quality control and ADNI's import know."""
 
@@ -101,7 +103,7 @@ class Measure(NamedTuple):
 
 
 def _pet(name: str, low: float, high: float) -> Measure:
-    entities = [e.lower() for t in TRACERS if t.feature == name for e in t.entities]
+    entities = [word for t in TRACERS if t.feature == name for word in t.words]
     files = [f"*{e}*{end}" for e in entities or ["suvr"] for end in _PET_ENDINGS]
     files += ["gtm.stats.dat", "*_tacs.*", "*_timeseries.*"]
     return Measure(name, ("suvr", "uptake"), (low, high), (name, "suvr"), tuple(files))
@@ -143,7 +145,7 @@ def wrong_tracer(file_name: str, measure: str) -> str | None:
     found = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
     if found is None or measure not in {one.feature for one in TRACERS}:
         return None
-    kinds = {e.lower(): one for one in TRACERS for e in one.entities}
+    kinds = {word: one for one in TRACERS for word in one.words}
     tracer = kinds.get(found[1].lower())
     if tracer is None:
         return f"trc-{found[1]} (not a known tracer of {measure})"

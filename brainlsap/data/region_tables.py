@@ -61,7 +61,7 @@ _HEAD_SIZES: tuple[str, ...] = ("etiv", "icv", "tiv", "st10cv")
 _HEAD_SIZES += ("estimatedtotalintracranialvol", "intracranialvol")
 _SCAN_COLUMNS = (*PEOPLE_COLUMNS, "scan_id", *SESSION_COLUMNS)
 # What names of files and heads say -> measure; a tracer says it, too.
-_WORDS = {w.lower(): t.feature for t in TRACERS for w in (*t.entities, *t.words)}
+_WORDS = {word: t.feature for t in TRACERS for word in t.words}
 _WORDS |= WORDS
 _ANY_WORD = f"({'|'.join(map(re.escape, _WORDS))})"
 _SUFFIX = re.compile(f"(.+?)[-_. ]{_ANY_WORD}", re.IGNORECASE)
