@@ -9,7 +9,6 @@ What is written::
         ses-M000/pet/sub-ADNI002S0295_ses-M000_trc-18FAV45_pet.nii.gz
     adni_pairing.tsv              which image is which visit's, and the days between
     adni_unused_images.tsv        every other image, and why
-    adni_converters.tsv           changes of diagnosis
     adni_labels_by_phase.tsv      people by phase, site and baseline label
     adni_notes.txt                what was left out, reckoned or lost
 """
@@ -22,7 +21,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from brainlsap.adni.images import MODALITIES, find_images, pair_images, tracer_of
-from brainlsap.adni.tables import DIAGNOSES, STAGES, read_adni_tables
+from brainlsap.adni.tables import STAGES, read_adni_tables
 from brainlsap.data import write_tsv
 from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import CohortError, check_at_least, check_choice
@@ -49,7 +48,6 @@ class AdniImport(NamedTuple):
     folder: Path  # the study's folder
     pairs: pd.DataFrame  # every image that is used, its visit, the days between
     unused: pd.DataFrame  # every other image, and why
-    converters: pd.DataFrame  # changes of diagnosis between visits
     labels: pd.DataFrame  # people by phase, site and baseline label
     notes: tuple[str, ...]  # how much was used, left out, reckoned or lost
 
@@ -95,7 +93,7 @@ def import_adni(
     Returns
     -------
     AdniImport
-        The folder, tables of pairs, unused images, converters and labels, and notes.
+        The folder, tables of pairs, unused images and labels, and notes.
 
     Raises
     ------
@@ -135,7 +133,7 @@ def import_adni(
                 f"{found['ptid'].nunique()} people, {len(visits)} visits, within "
                 f"{window} days; {n_left} visits left out for want of a modality"
             )
-        converters, labels = find_converters(visits), labels_by_phase(visits)
+        labels = labels_by_phase(visits)
         unstaged = labels.groupby("phase")["none"].sum()
         told = ", ".join(f"{n} of {phase}" for phase, n in unstaged.items() if n)
         notes += [f"people without a stage: {told}"] if told else []
@@ -145,34 +143,17 @@ def import_adni(
             f"{len(pairs[_VISIT].drop_duplicates())} visits with images",
             "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
             f"images that are not used: {len(unused)} (adni_unused_images.tsv)",
-            f"changes of diagnosis: {len(converters)} (adni_converters.tsv)",
             *notes,
             STAGE_POLICIES[stages],
         )
-        made = AdniImport(Path(out), pairs, unused, converters, labels, lines)
-        _write_people(made, visits, stages == "carry", whole)
+        _write_people(pairs, visits, stages == "carry", whole)
         for row in pairs.to_dict("records"):
             _link_files(row, whole)
-        names = ("pairing", "unused_images", "converters", "labels_by_phase")
-        for name, table in zip(names, made[1:5], strict=True):
-            write_tsv(table, whole / f"adni_{name}.tsv")
+        write_tsv(pairs, whole / "adni_pairing.tsv")
+        write_tsv(unused, whole / "adni_unused_images.tsv")
+        write_tsv(labels, whole / "adni_labels_by_phase.tsv")
         (whole / "adni_notes.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return made
-
-
-def find_converters(visits: pd.DataFrame) -> pd.DataFrame:
-    """List every change of a person's diagnosis from one visit to the next known."""
-    known = visits.dropna(subset=["diagnosis", "ptid"]).sort_values(["ptid", "month"])
-    before = known.groupby("ptid")[["diagnosis", "session_id"]].shift()
-    rank = {name: place for place, name in enumerate(DIAGNOSES)}
-    steps = known["diagnosis"].map(rank) - before["diagnosis"].map(rank)
-    names = {"diagnosis": "to", "session_id": "session", "exam_date": "date"}
-    known = known.drop(columns="date").rename(columns=names)
-    known["from"], known["last_session"] = before["diagnosis"], before["session_id"]
-    known["kind"] = steps.gt(0).map({True: "conversion", False: "reversion"})
-    columns = ["participant_id", "ptid", "from", "to", "last_session", "session"]
-    changed = known.loc[steps.notna() & (steps != 0), [*columns, "date", "kind"]]
-    return changed.reset_index(drop=True)
+    return AdniImport(Path(out), pairs, unused, labels, lines)
 
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
@@ -185,15 +166,15 @@ def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_people(
-    made: AdniImport, visits: pd.DataFrame, carry: bool, folder: Path
+    pairs: pd.DataFrame, visits: pd.DataFrame, carry: bool, folder: Path
 ) -> None:
     describe_dataset(folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
-    kept = visits[visits["ptid"].isin(made.pairs["ptid"])]
+    kept = visits[visits["ptid"].isin(pairs["ptid"])]
     is_first = kept["month"] == 0
     stage = kept["stage"].where(is_first | carry)
     carried = is_first.map({True: "no", False: "yes"}).where(stage.notna())
     kept = kept.assign(stage=stage, stage_carried=carried)
-    known = made.pairs.dropna(subset="scanner").sort_values("modality")
+    known = pairs.dropna(subset="scanner").sort_values("modality")
     scanners = known.groupby(_VISIT)["scanner"].agg(lambda of: "; ".join(of.unique()))
     kept = kept.join(scanners, on=_VISIT)
     kept["scanner"] = kept["scanner"].fillna(kept["field"])

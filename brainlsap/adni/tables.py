@@ -12,7 +12,6 @@ from brainlsap.data import read_table
 from brainlsap.exceptions import CohortError
 
 STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
-DIAGNOSES = ("CN", "MCI", "AD")
 PHASES = {"ADNI1": 0, "ADNIGO": 1, "ADNI2": 2, "ADNI3": 3, "ADNI4": 4}
 # Phases that tell SMC, EMCI and LMCI apart.
 STAGED_PHASES = ("ADNI1", "ADNIGO", "ADNI2")
