@@ -373,13 +373,9 @@ def test_policies(write, tiny, policy, expected, note):
     assert note in found.notes[0]
 
 
-def test_policies_leave_other_features_alone(write, tiny):
+def test_policies_are_of_the_surface_and_need_values(write, tiny):
     found = read_feature(region_table(write, VALUES), "fdg", tiny, subcortex="mean")
-    assert found.values[6] == 7
-    assert found.notes == ()
-
-
-def test_policy_refused(write, tiny):
+    assert (found.values[6], found.notes) == (7, ())
     path = region_table(write, {**VALUES, "Left-Amygdala": "n/a"}, "region\tthickness")
     with pytest.raises(FileFormatError, match="subcortex='volume' needs volumes of"):
         read_feature(path, "thickness", tiny, subcortex="volume")
@@ -410,14 +406,3 @@ def test_the_midline_takes_the_mean_of_both_sides(tiny):
     values = np.array([1.0, 1, 1, 4, 4, np.nan, 0])
     found, _ = finish(values, get_measure("thickness"), atlas, "mean")
     assert found[6] == pytest.approx(2.2)
-
-
-def test_an_atlas_goes_by_its_name(shared):
-    folder = shared / "fs_stats_samples" / "soichi"
-    for feature, first, last in (
-        ("thickness", 3.043, np.nan),
-        ("area", 721.0, np.nan),
-        ("volume", 2753.0, 1665.5),
-    ):
-        values = read_feature(folder, feature, "destrieux160").values
-        np.testing.assert_array_equal(values[[0, -1]], [first, last])
