@@ -333,19 +333,20 @@ class FeatureSources:
             found = [found[usual.index(max(usual))]]
         if len(found) == 1:
             return found[0]
-        paths = listed(str(table.path) for table in found)
-        which = f"{len(found)} tables could be it: {paths}; {_WHICH}"
-        if not found:
-            which = f"no table that holds ids and {label or 'people'!r} in its place. "
-            which += "Name the label by label= (--label), or " * (label is not None)
-            which += "name another folder"
-            rest = [t for t in self.tables if not (t.facts.empty or is_square(t.path))]
-            what = f"has no column {label!r}; found"
-            without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in rest]
-            reasons = [*dict.fromkeys((*without, *self.skipped))][:5]
-            which += "".join(f"\n    not used: {reason}" for reason in reasons)
+        told = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
+        if found:
+            paths = listed(str(table.path) for table in found)
+            raise CohortError(
+                f"{told} {len(found)} tables could be it: {paths}; {_WHICH}"
+            )
+        rest = [t for t in self.tables if not (t.facts.empty or is_square(t.path))]
+        what = f"has no column {label!r}; found"
+        without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in rest]
+        reasons = [*dict.fromkeys((*without, *self.skipped))][:5]
         raise CohortError(
-            f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and {which}"
+            f"{told} no table that holds ids and {label or 'people'!r} in its place. "
+            "Name the label by label= (--label), or name another folder"
+            + "".join(f"\n    not used: {reason}" for reason in reasons)
         )
 
     @cached_property

@@ -129,12 +129,10 @@ def read_sheets(path: str | Path, atlas: Atlas) -> list[ScanTable]:
 
     Raises what the first raises where there is none.
     """
-    found, errors = list[ScanTable](), list[BrainlsapError]()
-    sheets = [""]  # of a workbook: those that it has, where there are several
+    found, errors, sheets = list[ScanTable](), list[BrainlsapError](), [""]
     if Path(path).suffix.lower() == ".xlsx":
         with reading(path, "an Excel workbook"), pd.ExcelFile(path) as book:
-            names = list(map(str, book.sheet_names))
-            sheets = names if len(names) > 1 else sheets
+            sheets = list(map(str, book.sheet_names)) if book.sheet_names[1:] else [""]
     for sheet in sheets:
         try:
             found.append(read_scan_table(path, atlas, sheet))
@@ -354,12 +352,11 @@ def _own_heads(
         is_known = atlas.find(_split_head(head, atlas, side)[1], side) is not None
         cuts = () if is_known or is_outside(head) else re.finditer("[-_. ]", head)
         for cut in cuts:
-            parts = head[: cut.start()], head[cut.end() :]
-            for name, word in (parts, (parts[1], parts[0])):
-                lower = word.lower()
-                is_word = not (lower.isdecimal() or lower in HEMISPHERE_WORDS)
+            before, after = head[: cut.start()], head[cut.end() :]
+            for name, word in ((before, after.lower()), (after, before.lower())):
+                is_word = not (word.isdecimal() or word in HEMISPHERE_WORDS)
                 if is_word and atlas.find(name, side) is not None:
-                    found[head] = _WORDS.get(lower, lower), name
+                    found[head] = _WORDS.get(word, word), name
     counts = Counter(word for word, _ in found.values())
     return {head: one for head, one in found.items() if counts[one[0]] > enough}
 
