@@ -35,9 +35,9 @@ def write_time_series(path, names, values, heads=("frame_start", "frame_end")):
     return path
 
 
-def write_clinica(path, names, values, heads=("label_name", "label_value")):
+def write_clinica(path, names, values):
     rows = [f"{name}\t{value:.9g}" for name, value in zip(names, values, strict=True)]
-    path.write_text("\t".join(heads) + "\n" + "\n".join(rows) + "\n")
+    path.write_text("\n".join(["label_name\tlabel_value", *rows]) + "\n")
     return path
 
 
@@ -54,18 +54,15 @@ def write_pet_surface(path, atlas, values):
     return path
 
 
-def write_vertices(folder, atlas, measure="thickness", seed=0):
+def write_vertices(folder, atlas, measure="thickness"):
     """A FreeSurfer subject with values at vertices; return the plain means."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     means = np.full(len(atlas), np.nan)
     (folder / "surf").mkdir(parents=True, exist_ok=True)
     (folder / "label").mkdir(exist_ok=True)
     for side, hemisphere in (("lh", "L"), ("rh", "R")):
-        regions = atlas.regions
-        rows = (regions["structure"] == "cortex") & (
-            regions["hemisphere"] == hemisphere
-        )
-        names = ["Unknown", *regions.loc[rows, "annot_name"], "Medial_wall"]
+        rows = atlas.cortex & (atlas.regions["hemisphere"] == hemisphere)
+        names = ["Unknown", *atlas.regions.loc[rows, "annot_name"], "Medial_wall"]
         labels = rng.integers(0, len(names), 40 * len(names))
         values = rng.gamma(9, 0.3, len(labels)).astype(np.float32)
         nib.freesurfer.write_morph_data(folder / f"surf/{side}.{measure}", values)

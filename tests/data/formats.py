@@ -27,13 +27,11 @@ def whole(atlas, ids):
     return full, full[np.ix_(rows, rows)]
 
 
-def micapipe_ids(n_cerebellar=34, wall=True):
+def micapipe_ids(n_cerebellar=34):
     """Rows of micapipe's a2009s: structures, cerebellum, cortex with the walls."""
     cortex = [
         None if k == 42 else base + k for base in (11100, 12100) for k in range(1, 76)
     ]
-    if not wall:
-        cortex = [number for number in cortex if number is not None]
     return [*STRUCTURES, *[None] * n_cerebellar, *cortex]
 
 
@@ -53,11 +51,10 @@ def cells(names):
     return result
 
 
-def write_qsirecon(path, matrices, names, atlas="Destrieux", prefix="atlas_"):
+def write_qsirecon(path, matrices, names, prefix="atlas_"):
     """QSIRecon: every measure, ids and labels; older QSIPrep has no `atlas_`."""
-    stem = f"{prefix}{atlas}_"
+    stem = f"{prefix}Destrieux_"
     content = {
-        "command": "tck2connectome -assignment_radial_search 2",
         f"{stem}region_ids": np.arange(1, len(names) + 1)[None],
         f"{stem}region_labels": cells(names),
     }

@@ -298,24 +298,6 @@ def write_matlab_7_3(folder, matrix, names):
     return path
 
 
-def write_mat(measure, atlas="Destrieux", prefix="atlas_"):
-    def write(folder, matrix, names):
-        path, matrices = folder / "q.mat", {measure: matrix}
-        return formats.write_qsirecon(path, matrices, names, atlas, prefix)
-
-    return write
-
-
-def write_dsi_studio(folder, matrix, names):
-    path, measures = folder / "d.connectivity.mat", {"count": matrix, "qa": matrix / 2}
-    return formats.write_dsi_studio(path, measures, names)
-
-
-def write_old_dsi_studio(folder, matrix, names):
-    path = folder / "d.count.end.connectivity.mat"
-    return formats.write_dsi_studio(path, {"count": matrix}, names, current=False)
-
-
 def write_numbered(folder, matrix, names):
     """The labels' numbers beside the matrix, as Connectoflow has them."""
     ids = ATLAS.regions["freesurfer_id"][ATLAS.match(names)]
@@ -323,10 +305,14 @@ def write_numbered(folder, matrix, names):
 
 
 TOOLS = {
-    "QSIRecon": write_mat("radius2_count"),
-    "QSIPrep": write_mat("sift_radius2_count", "a2009s", ""),
-    "DSI Studio, old": write_old_dsi_studio,
-    "DSI Studio": write_dsi_studio,
+    "QSIRecon": lambda f, W, n: formats.write_qsirecon(f / "q.mat", {"count": W}, n),
+    "QSIPrep": lambda f, W, n: formats.write_qsirecon(f / "q.mat", {"count": W}, n, ""),
+    "DSI Studio, old": lambda f, W, n: formats.write_dsi_studio(
+        f / "d.count.end.connectivity.mat", {"count": W}, n, current=False
+    ),
+    "DSI Studio": lambda f, W, n: formats.write_dsi_studio(
+        f / "d.connectivity.mat", {"count": W, "qa": W / 2}, n
+    ),
     "HDF5": lambda f, W, n: formats.write_h5(f / "c.h5", W, n),
     "npz": lambda f, W, n: formats.write_npz(f / "c.npz", W, n),
     "npz, triangle": lambda f, W, n: formats.write_npz(f / "c.npz", np.triu(W), n),
