@@ -309,9 +309,10 @@ def _read_text(path: Path) -> list[RawMatrix]:
         lines = [line[:-1] for line in lines]
     comments = [line.lstrip("# ") for line in whole if line[0] == "#"]
     rows, columns, lines = _take_names(comments, lines, delimiter)
-    # names may have delimiters, in quotes
+    # names may have delimiters, in quotes; those of rows are read already
     how: dict[str, Any] = {"delimiter": delimiter, "quotechar": '"', "comments": None}
-    how |= {"converters": {0: lambda _: 0.0}} if rows else {}
+    if rows:
+        how["converters"] = {0: lambda _: 0.0}
     try:
         values = np.loadtxt(lines, ndmin=2, **how) if lines else np.empty((0, 0))
     except ValueError as error:  # without NumPy's advice
@@ -457,7 +458,7 @@ def _matrices_of(path: Path, arrays: dict[str, np.ndarray]) -> list[RawMatrix]:
     lists = list[tuple[str, str, tuple[str, ...]]]()  # key, its start, names
     for key, value in arrays.items():
         end = next((end for end in _NUMBER_KEYS if key.lower().endswith(end)), "")
-        if names := _texts(value) or (_whole_numbers(value) if end else ()):
+        if names := _names_in(value, numbers_count=end != ""):
             lists.append((key, key[: -len(end)] if end else "", names))
     found = []
     for key, values in squares.items():
@@ -504,27 +505,24 @@ def _matrices_of_scans(
     if stack.shape[1] != stack.shape[2]:  # MATLAB has scans last
         stack = np.moveaxis(stack, 2, 0)
     n_scans, n_rows = stack.shape[:2]
-    lists = [_texts(v) or _whole_numbers(v) for v in arrays.values()]
+    lists = [_names_in(value, numbers_count=True) for value in arrays.values()]
     ids = next((one for one in lists if len(one) == n_scans), ("",) * n_scans)
     rows = next((one for one in lists if one != ids and len(one) == n_rows), None)
     named = zip(stack, ids, strict=True)
     return [RawMatrix(values, rows, rows, scan=name) for values, name in named]
 
 
-def _texts(value: np.ndarray) -> tuple[str, ...]:
-    """Return the names in text, in cells of text, or in bytes of lines (DSI Studio)."""
+def _names_in(value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:
+    """Return the names in text, in cells of text, or in bytes of lines (DSI Studio).
+
+    Where `numbers_count`, whole numbers of a list are such, too.
+    """
     if value.dtype == np.uint8 and 10 in value and value.size == max(value.shape):
         text = value.tobytes().decode("utf-8", "replace")
         return tuple(text.strip("\n\0").split("\n"))
-    if value.dtype.kind not in "USO":
-        return ()
-    cells = list(map(as_text, value.ravel().tolist()))
-    return tuple(cells[0].split("\n") if len(cells) == 1 else cells)
-
-
-def _whole_numbers(value: np.ndarray) -> tuple[str, ...]:
-    """Return whole numbers of a list as text, nothing where it holds others."""
-    if value.dtype.kind not in "uif" or value.size != max(value.shape, default=0):
-        return ()
-    numbers = tuple(f"{number:.15g}" for number in value.ravel())
-    return numbers if are_numbers(numbers) else ()
+    if value.dtype.kind in "USO":
+        cells = list(map(as_text, value.ravel().tolist()))
+        return tuple(cells[0].split("\n") if len(cells) == 1 else cells)
+    is_list = value.dtype.kind in "uif" and value.size == max(value.shape, default=0)
+    numbers = [f"{n:.15g}" for n in value.ravel()] if is_list and numbers_count else []
+    return tuple(numbers) if are_numbers(numbers) else ()

@@ -132,7 +132,8 @@ def read_sheets(path: str | Path, atlas: Atlas) -> list[ScanTable]:
     found, errors, sheets = list[ScanTable](), list[BrainlsapError](), [""]
     if Path(path).suffix.lower() == ".xlsx":
         with reading(path, "an Excel workbook"), pd.ExcelFile(path) as book:
-            sheets = list(map(str, book.sheet_names)) if book.sheet_names[1:] else [""]
+            if len(book.sheet_names) > 1:
+                sheets = list(map(str, book.sheet_names))
     for sheet in sheets:
         try:
             found.append(read_scan_table(path, atlas, sheet))
@@ -189,7 +190,8 @@ def _sort_columns(
             outside.append(head)
         else:
             facts.append(head)
-            strangers += [name] if split_name(name)[0] else []
+            if split_name(name)[0]:
+                strangers.append(name)
     heads = [head for same in found.values() for head in same]
     columns = dict(zip(heads, parse_numbers(path, table[heads]).T, strict=True))
     values, doubled, spare, empty = {}, list[str](), list[str](), list[str]()
