@@ -2,8 +2,6 @@
 
 import json
 
-import nibabel
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -199,44 +197,19 @@ def test_cohort_is_read_with_people_visits_and_labels(tables, tmp_path, out):
     assert staged.table["site"].tolist() == [2, 5]
 
 
-def test_from_adni_to_amyloid_and_tau_of_regions(tables, tmp_path, out):
-    atlas = load_atlas("desikan82")
-    visits = [("002_S_0295", "2006-04-20"), ("005_S_4010", "2012-02-01")]
-    words = ("Axial_DTI", "AV45_Coreg,_Avg", "FDG_raw", "AV1451_Coreg", "PIB_Coreg")
-    numbers = atlas.regions["freesurfer_id"].tolist()
-    labels = np.resize([*numbers, 2, 8, 47], (12, 12, 12)).astype(np.int32)
-    uptake = {"AV45": 3.0, "FDG": 5.0, "AV1451": 7.0, "PIB": 9.0}
-    root = tmp_path / "ADNI"
-    for row, (ptid, day) in enumerate(visits):
-        # one amyloid tracer each: florbetapir, and PiB
-        for number, word in enumerate(words[:4] if row == 0 else (words[0], words[4])):
-            place = made.write_image(root, ptid, word, day, f"I{row}{number}")
-            if word != "Axial_DTI":
-                inside = uptake[word.partition("_")[0]]
-                level = np.where(np.isin(labels, (8, 47)), 1.0, inside)
-                image = nibabel.Nifti1Image(level, np.eye(4))
-                nibabel.save(image, place / "scan.nii")
-    made.replace_by_connectomes(root, atlas)
-    assert main(["import-adni", str(tables), str(root), str(out)]) == 0
-    subjects = tmp_path / "subjects"
-    for ptid, _ in visits:
-        place = subjects / f"sub-ADNI{ptid.replace('_', '')}_ses-M000" / "mri"
-        place.mkdir(parents=True)
-        place.with_name("stats").mkdir()
-        image = nibabel.MGHImage(labels, np.eye(4))
-        nibabel.save(image, place / "aparc+aseg.mgz")
-    given = ["--subjects-dir", str(subjects), "--atlas", "desikan82", "--same-space"]
-    assert main(["build", str(out), *given]) == 0
-    made_names = {p.name for p in out.rglob("*_desc-suvr_regions.tsv")}
-    name = "sub-ADNI002S0295_ses-M000_trc-{}_atlas-desikan_desc-suvr_regions.tsv"
-    assert {name.format(t) for t in ("18FAV45", "18FFDG", "18FAV1451")} < made_names
-    amyloid = load_cohort(out, atlas, "amyloid", classes=["CN", "MCI"])
-    assert amyloid.features[:, 0, 0].tolist() == [3.0, 9.0]
-    # who has no tau image is left out of the list
-    people = read_text(out / "participants.tsv")
-    people[:1].to_csv(out / "participants.tsv", sep="\t", index=False)
-    tau = load_cohort(out, atlas, "tau", classes=["MCI"])
-    assert tau.features[:, 0, 0].tolist() == [7.0]
+def test_pet_is_named_by_its_tracer(tables, tmp_path, out):
+    root, day = tmp_path / "ADNI", "2006-04-20"
+    for number, word in enumerate(("AV-45_Coreg,_Avg", "FDG_raw", "AV1451_Coreg")):
+        made.write_image(root, "002_S_0295", word, day, f"I{number}")
+    made.write_image(root, "005_S_4010", "PIB_Coreg", "2012-02-01", "I10")
+    made.write_image(root, "005_S_4020", "Tau_PET", "2012-06-01", "I11")
+    import_adni(tables, root, out)
+    person = "sub-ADNI002S0295_ses-M000_trc-{}_pet.nii"
+    assert {path.name for path in out.rglob("*.nii")} == {
+        *map(person.format, ("18FAV45", "18FFDG", "18FAV1451")),
+        "sub-ADNI005S4010_ses-M000_trc-11CPIB_pet.nii",
+        "sub-ADNI005S4020_ses-M000_trc-tau_pet.nii",
+    }
 
 
 def test_files_are_named_and_linked(tables, images, out):
