@@ -606,8 +606,7 @@ def complete_regions(
     names = given["name"].str.strip()
     sides = given["hemisphere"].str.strip().str.lower()
     own = find_sides(given.assign(name=names))  # where a table leaves it out
-    sides = sides.mask(sides.isin(("", "n/a")), own).replace(_SIDES)
-    sides = sides.where(sides.isin([*"LRM"]))
+    sides = sides.mask(sides.isin(("", "n/a")), own).str.lower().map(_SIDES)
     parts = pd.DataFrame(map(split_name, names), columns=["side", "core"])
     in_full = given.get("long_name", names).astype(str).map(split_name).str[1]
     is_below = parts["core"].str.match(BELOW_CORTEX) | in_full.str.match(BELOW_CORTEX)

@@ -66,13 +66,6 @@ def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images,
     assert len(read_text(out / "adni_unused_images.tsv")) == 2
 
 
-def test_window_is_an_option(tables, images, out):
-    found = import_adni(tables, images, out, window=30)
-    assert set(found.pairs["image"]) == {"I101", "I102", "I112", "I120", "I130", "I140"}
-    reasons = found.unused.set_index("image")["reason"]
-    assert reasons["I100"] == "the visit has a nearer image of this modality"
-
-
 def test_people_and_sessions_are_written(tables, images, out):
     import_adni(tables, images, out)
     people = read_text(out / "participants.tsv").set_index("participant_id")
@@ -254,6 +247,9 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     assert "4 people, 4 visits with images" in printed
     assert "visits lack one of dwi: left out" in printed
     assert printed.endswith(f"Study: {out}\n")
+    reasons = read_text(out / "adni_unused_images.tsv").set_index("image")["reason"]
+    assert reasons["I100"] == "the visit has a nearer image of this modality"
+    assert reasons["I110"] == "no visit within 30 days"
     assert main(arguments) == 2
     assert "must be new or empty" in capsys.readouterr().err
 
