@@ -513,7 +513,7 @@ def fit(study: str, out: str, **options: Any) -> None:
     settings |= {"random_state": 0} | _some(studying, "preset random_state")
     model = brainlsap.LSAPClassifier(**settings)
     cohort = _load(study, data, studying)
-    steps = _some(studying, "harmonize regress_out handle_unknown")
+    steps = _some(studying, "harmonize regress_out")
     brainlsap.fit_model(cohort, out, model, **steps)
     print(f"Model: {out}")
 

@@ -35,7 +35,6 @@ def fit_model(
     *,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
-    handle_unknown: str = "keep",
 ) -> LSAPClassifier:
     """Fit a model on all scans of a cohort and store it.
 
@@ -50,7 +49,7 @@ def fit_model(
         The model's file (safetensors); an existing one is replaced.
     model : LSAPClassifier, optional
         Not fitted; by default with its own settings.
-    harmonize, regress_out, handle_unknown
+    harmonize, regress_out
         As for :func:`brainlsap.run_study`. New people need the same columns, and of
         `harmonize` age and sex, too, where the cohort has them: ComBat preserves these.
 
@@ -68,7 +67,7 @@ def fit_model(
     model = LSAPClassifier(random_state=0) if model is None else model
     check_choice("model", type(model).__name__, CLASSIFIERS)
     suit_model(model, cohort)
-    steps = Deconfounder(harmonize, regress_out, handle_unknown)
+    steps = Deconfounder(harmonize, regress_out)
     steps.check(cohort.table)
     steps.fit(cohort.features, cohort.table)
     features = steps.transform(cohort.features, cohort.table)

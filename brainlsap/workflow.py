@@ -12,7 +12,7 @@ from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.participants import KEY_COLUMNS, find_absent
+from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
     cross_validate,
@@ -40,11 +40,6 @@ MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
 """Fewer classes out of five stages: each new class in order, and what it merges."""
 
 
-CALLED = {"folds": "cv", "n_folds": "cv", "model": "models"}
-CALLED |= {"permutations": "n_permutations", "repeats": "n_repeats"}
-"""What the command, or habit, calls arguments of :func:`run_study`."""
-
-
 def run_study(
     cohort: Cohort,
     out: str | Path,
@@ -58,7 +53,6 @@ def run_study(
     merged_classes: str | Mapping[str, Sequence[str]] | None = None,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
-    handle_unknown: str = "keep",
     n_permutations: int = 200,
     preset: str = "default",
     n_jobs: int | None = None,
@@ -102,12 +96,10 @@ def run_study(
         As :func:`merge_classes` takes it.
     harmonize : str, optional
         Column of the site or scanner, taken out of the features by ComBat that is
-        fitted on the training scans of each fold.
+        fitted on the training scans of each fold; scans of a site without training
+        scans are left as they are, with a warning.
     regress_out : str or sequence of str
         Columns, such as age and sex, regressed out of the features inside the folds.
-    handle_unknown : {"keep", "error"}
-        Whether scans of a site without training scans are left as they are, with a
-        warning, or refused.
     n_permutations : int
         Fits of the ridge to permuted labels, for the p-values of the ranking; 0 for
         none.
@@ -148,8 +140,6 @@ def run_study(
     """
     check_cohort_given(cohort)
     models = {type(models).__name__: models} if hasattr(models, "fit") else models
-    for name in settings.keys() & CALLED:
-        raise ParameterError(f"run_study takes {name}= as {CALLED[name]}=.")
     results = check_results_folder(out)
     cohort = merge_classes(cohort, merged_classes)
     own = models if isinstance(models, Mapping) else {}
@@ -162,7 +152,6 @@ def run_study(
         "random_state": random_state,
         "harmonize": harmonize,
         "regress_out": regress_out,
-        "handle_unknown": handle_unknown,
     }
     cv = cv if isinstance(cv, int) or hasattr(cv, "split") else list(cv)
     asked = plain((cohort.provenance.get("asked") or {}) | how | how_made)
@@ -196,9 +185,8 @@ def run_study(
                 ranking = rank_regions(evaluation)
                 if n_permutations:
                     model, _ = made.get(LADDER[-1], (None, ""))
-                    ranking = permutation_null(
-                        ranking, cohort, n_permutations, model=model, **how
-                    )
+                    given = {"model": model, "random_state": random_state}
+                    ranking = permutation_null(ranking, cohort, n_permutations, **given)
                 facts = region_properties(cohort)
                 ranking = ranking.merge(facts, on="region", how="left")
                 evaluation = replace(evaluation, ranking=ranking)
@@ -212,10 +200,9 @@ def run_study(
                 quality=quality_table(cohort).rename_axis("scan").reset_index(),
             )
         except KeyboardInterrupt:
-            kept = sum(one.is_file() for one in folds.rglob("*"))
             raise KeyboardInterrupt(
-                f"stopped. Run the same command again to continue: {kept} finished "
-                f"fits are kept in {folds}; nothing half-written is left."
+                "stopped. Run the same command again to continue: finished fits are "
+                f"kept in {folds}; nothing half-written is left."
             ) from None
         finally:
             for empty in (folds, results / "private", results):
@@ -252,13 +239,8 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError("leave_out= goes without cv= and other folds (--splits).")
-    column = find_column(cohort.table, leave_out)
-    if column in KEY_COLUMNS:
-        raise ParameterError(
-            f"leave_out= must be a column such as site; got {leave_out!r}, of which no "
-            "value holds several people and classes."
-        )
-    return leave_one_out_splits(cohort.table[column], cohort.groups)
+    site = cohort.table[find_column(cohort.table, leave_out)]
+    return leave_one_out_splits(site, cohort.groups)
 
 
 def merge_classes(

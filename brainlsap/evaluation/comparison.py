@@ -1,7 +1,6 @@
 """Models against each other, and intervals of scores, both over people."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -124,10 +123,8 @@ def compare_models(
     scores = evaluation.scores().pivot(index=folds, columns="model", values=score)
     scores[list(set(fits.loc[fits["failed"] != "", "model"]))] = np.nan
     people = evaluation.predictions.groupby(["model", *folds])["participant"]
-    n_people, n_test = cohort.n_participants, people.nunique().mean()
-    n_train = n_people - n_test
-    if evaluation.settings["n_folds"] < 2:
-        n_train = n_people * fits["n_train"].mean() / cohort.n_scans
+    n_test = people.nunique().mean()
+    n_train = cohort.n_participants - n_test
     others = [name for name in models if name != reference]
     differences = [scores[reference] - scores[name] for name in others]
     tests = [corrected_t_test(one, n_train, n_test) for one in differences]
@@ -244,15 +241,12 @@ def bootstrap_scores(
         that the model or the cohort does not have.
     """
     told, person = _predictions_of(evaluation, model)
-    table = pd.DataFrame({"score": list(INTERVAL_SCORES)})
-    columns = ["estimate", "low", "high"]
-    if told is None:
-        return table.reindex(columns=["score", *columns])
-    found = weighted_scores(told, _weights(person, n_draws, random_state))
-    table[columns] = [
-        _with_interval(found[name], person.max() + 1, name) for name in INTERVAL_SCORES
-    ]
-    return table
+    found: dict[str, np.ndarray] = dict.fromkeys(INTERVAL_SCORES, np.full(2, np.nan))
+    if told is not None:
+        found = weighted_scores(told, _weights(person, n_draws, random_state))
+    n_people = len(np.unique(person))
+    rows = [(s, *_with_interval(found[s], n_people, s)) for s in INTERVAL_SCORES]
+    return pd.DataFrame(rows, columns=["score", "estimate", "low", "high"])
 
 
 def chance_p(
@@ -343,13 +337,9 @@ def _predictions_of(
 def _weights(person: np.ndarray, n_draws: int, random_state: int) -> np.ndarray:
     """Return how often each prediction counts: once, and in every draw."""
     check_at_least("n_draws", n_draws, 1)
-    return _drawn(person.max() + 1, n_draws, random_state)[:, person]
-
-
-@lru_cache(maxsize=1)  # the models of a table share their draws
-def _drawn(n_people: int, n_draws: int, random_state: int) -> np.ndarray:
-    share, rng = np.full(n_people, 1 / n_people), np.random.default_rng(random_state)
-    return np.vstack([np.ones(n_people), rng.multinomial(n_people, share, n_draws)])
+    n, rng = person.max() + 1, np.random.default_rng(random_state)
+    drawn = rng.multinomial(n, np.full(n, 1 / n), n_draws)
+    return np.vstack([np.ones(n), drawn])[:, person]
 
 
 def _with_interval(

@@ -10,9 +10,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from brainlsap.data import Cohort
-from brainlsap.data.participants import find_codes
+from brainlsap.data.participants import KEY_COLUMNS, find_codes
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.exceptions import ParameterError
 
 # Names of one thing, with or without `_id`; case, blanks, underscores do not count.
 COVARIATES = {
@@ -32,7 +32,6 @@ PRESERVED = ("age", "sex")
 
 # Fewer have no spread; ComBat cannot know what their site does.
 FEWEST = 2
-NOT_CONFOUNDS = ("label", "participant", "scan", "session")
 # Text of more kinds is no groups, where there is a kind for every second person.
 MOST_GROUPS = 5
 
@@ -45,9 +44,10 @@ class Deconfounder(BaseEstimator):
     167:104) takes out what sites add to features and how much they spread them: value
     :math:`y = \alpha + x\beta + \gamma_{site} + \delta_{site}\varepsilon`, the
     sites' :math:`\gamma, \delta` shrunken by empirical Bayes over all values. Unlike
-    the reference code it is learned from training scans and applied to others, and
-    values that are missing are left out by their pattern. The regression takes out of
-    every feature what covariates explain of it linearly.
+    the reference code it is learned from training scans and applied to others (scans
+    of sites that were not learned are left as they are, with a warning), and values
+    that are missing are left out by their pattern. The regression takes out of every
+    feature what covariates explain of it linearly.
 
     Parameters
     ----------
@@ -57,8 +57,6 @@ class Deconfounder(BaseEstimator):
     regress_out : str or sequence of str
         Columns, numbers or groups; a missing value counts as the mean of those learned
         from, or as no group.
-    handle_unknown : {"keep", "error"}
-        What to do with scans of sites that were not learned: leave them, or refuse.
 
     Attributes
     ----------
@@ -70,7 +68,6 @@ class Deconfounder(BaseEstimator):
 
     harmonize: str | None = None
     regress_out: str | Sequence[str] = ()
-    handle_unknown: str = "keep"
 
     def __post_init__(self) -> None:
         names = self.regress_out
@@ -102,7 +99,6 @@ class Deconfounder(BaseEstimator):
         ParameterError
             Naming column, site and what to do.
         """
-        check_choice("handle_unknown", self.handle_unknown, ("error", "keep"))
         for name in self.regress_out:
             _check_values(table, _check_confound(table, name))
         if not self.harmonize:
@@ -113,27 +109,22 @@ class Deconfounder(BaseEstimator):
         if site.isna().any():
             told = f"{site.isna().sum()} scans have no {self.harmonize}"
             raise ParameterError(f"{told}; give one, or leave them out.")
+        site = site.astype(str)
         for fold, (train, test) in enumerate(splits, start=1):
-            sites = site.iloc[train].astype(str)
-            people = table["participant"].iloc[train].groupby(sites).nunique()
-            few = ", ".join(sorted(people.index[people < FEWEST]))
-            tests = set(site.iloc[test].astype(str))
-            unknown = ", ".join(sorted(tests - set(sites)))
-            if few:
-                problem = f"{few}: 1 person is among"
-            elif len(people) < 2:
-                problem = "has one value in"
+            tested = site.iloc[test]
+            people = table["participant"].iloc[train].groupby(site.iloc[train])
+            n_people = people.nunique()
             # where no test scan is of a known site, training alone would change
-            elif unknown and (tests.isdisjoint(sites) or self.handle_unknown != "keep"):
-                problem = f"{unknown} is not among"
-            else:
-                continue
-            raise ParameterError(
-                f"{self.harmonize} {problem} the training scans of fold {fold}; ComBat "
-                f"needs two sites and {FEWEST} people of each, and cannot know a site "
-                "that is held out: leave_out= goes without harmonize=. Else leave "
-                "people out, merge small sites, or take fewer folds by person."
-            )
+            held_out = len(tested) > 0 and not tested.isin(n_people.index).any()
+            if held_out or len(n_people) < 2 or n_people.min() < FEWEST:
+                told = ", ".join(f"{name} ({n})" for name, n in n_people.items())
+                raise ParameterError(
+                    f"harmonize={self.harmonize!r} cannot work in fold {fold}, whose "
+                    f"training scans are of {told} people; ComBat needs two sites and "
+                    f"{FEWEST} people of each, and cannot know a site that is held "
+                    "out: leave_out= goes without harmonize=. Else leave people out, "
+                    "merge small sites, or take fewer folds by person."
+                )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
         """Learn every step from training scans, each from what the one before left."""
@@ -213,10 +204,8 @@ class Deconfounder(BaseEstimator):
         known, values, learned = place >= 0, values.copy(), self.combat_ or {}
         if not known.all():
             names = ", ".join(sorted(set(site[~known])))
-            told = f"{(~known).sum()} scans are of sites not learned ({names}); "
-            if self.handle_unknown == "error":
-                raise ParameterError(f"{told}handle_unknown='keep' leaves them alone.")
-            warnings.warn(f"{told}they are left as they are.", stacklevel=3)
+            told = f"{(~known).sum()} scans are of sites not learned ({names})"
+            warnings.warn(f"{told}; they are left as they are.", stacklevel=3)
         design = apply_design(learned["design"], table[known])
         centre = np.array(learned["mean"]) + design @ _slopes(learned, design, values)
         deviation = np.array(learned["deviation"])
@@ -245,18 +234,17 @@ def kind_of(column: object) -> str:
 
 
 def find_column(table: pd.DataFrame, name: str) -> str:
-    """Return the column of a table that is meant, whatever its case."""
-    if name in table.columns:
+    """Return the covariate of a table that is meant, whatever its case."""
+    covariates = [str(one) for one in table.columns if one not in KEY_COLUMNS]
+    if name in covariates:
         return name
-    found = [str(one) for one in table.columns if kind_of(one) == kind_of(name)]
+    found = [one for one in covariates if kind_of(one) == kind_of(name)]
     if len(found) == 1:
         return found[0]
-    others = [str(one) for one in table.columns if one not in NOT_CONFOUNDS]
-    add = " Labels are no covariates; others go to the people's table or covariates."
-    add *= not found
     raise ParameterError(
         f"the covariates have {'more than one' if found else 'no'} column {name!r}; "
-        f"there are {', '.join(others) or 'none'}.{add}"
+        f"there are {', '.join(covariates) or 'none'}. Labels are no covariates; "
+        "others go to the people's table or covariates."
     )
 
 
@@ -335,15 +323,15 @@ def adjust_features(
 def _check_coding(column: str, given: pd.Series, learned: Any) -> None:
     """Refuse another coding: 1 and 2 for F and M would count as not known."""
     is_number = pd.to_numeric(given, errors="coerce").notna()
-    wrong, expected = given[~is_number], "numbers"
-    if not isinstance(learned, float):
+    if isinstance(learned, float):
+        expected, is_other = "numbers", ~is_number
+    else:
         worded = pd.to_numeric(pd.Series(list(learned)), errors="coerce").isna().all()
-        wrong = given[is_number & ~given.astype(str).isin(list(learned)) & worded]
-        expected = " or ".join(learned)
-    if 0 < len(given) == len(wrong):
+        expected, is_other = " or ".join(learned), is_number & worded
+    if len(given) and is_other.all():
         raise ParameterError(
             f"the covariate {column!r} was {expected} in training, got "
-            f"{str(wrong.iloc[0])!r}. Write it in the same way."
+            f"{str(given.iloc[0])!r}. Write it in the same way."
         )
 
 
@@ -388,12 +376,8 @@ def _shrink(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_confound(table: pd.DataFrame, name: str) -> str:
-    """Return the column that is meant, unless it is the label, or all but that."""
+    """Return the column that is meant, unless it is all but the label."""
     column = find_column(table, name)
-    if column in NOT_CONFOUNDS:
-        raise ParameterError(
-            f"{column!r} cannot be taken out; name a column such as site, age or sex."
-        )
     n_labels = table["label"].groupby(table[column].dropna().astype(str)).nunique()
     groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
     if groups and table["label"].nunique() > 1 and n_labels.max() == 1:

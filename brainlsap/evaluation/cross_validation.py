@@ -61,7 +61,6 @@ def cross_validate(
     n_repeats: int = 1,
     harmonize: str | None = None,
     regress_out: str | Sequence[str] = (),
-    handle_unknown: str = "keep",
     people_may_be_shared: bool = False,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -95,11 +94,10 @@ def cross_validate(
         How often folds are drawn anew, where `cv` is a number.
     harmonize : str, optional
         Column of the cohort's table, such as a site, whose effect ComBat takes out; age
-        and sex are preserved where the table has them.
+        and sex are preserved where the table has them; scans of sites that were not
+        trained on are left as they are.
     regress_out : str or sequence of str
         Columns whose linear effect is taken out.
-    handle_unknown : {"keep", "error"}
-        What to do with test scans of sites that were not trained on.
     people_may_be_shared : bool
         Whether given folds may have one person on both sides; the settings tell it.
     n_jobs : int, optional
@@ -143,7 +141,7 @@ def cross_validate(
     splits = check_splits(splits, people)
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
-    steps = Deconfounder(harmonize, regress_out, handle_unknown)
+    steps = Deconfounder(harmonize, regress_out)
     steps.check(cohort.table, splits)
     taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
     findings = audit(cohort, splits, taken_out)
@@ -355,10 +353,10 @@ def _fit_fold(
                 "warnings": json.dumps(sorted({str(one.message) for one in caught})),
                 "report": json.dumps(report),
             }
-            told = test[["scan", "participant"]].assign(truth=test["label"], **answers)
+            told = test[["scan", "participant"]].assign(truth=test["label"])
             results[name] = {"fits": {key: [one] for key, one in fit.items()}}
             if not fit["failed"]:
-                results[name]["predictions"] = told.to_dict("list")
+                results[name]["predictions"] = told.join(answers).to_dict("list")
                 if np.ptp(getattr(inner, "scales_", 0.0)):  # else none to compare
                     results[name]["scales"] = _scales_of(inner, regions)
     return results
@@ -366,37 +364,34 @@ def _fit_fold(
 
 def _class_answers(
     model: Any, X: np.ndarray, classes: tuple[str, ...], covariates: pd.DataFrame
-) -> dict[str, np.ndarray]:
+) -> pd.DataFrame:
     """Return predicted classes, `p_` probability and `d_` decision value of each.
 
     NaN where the model does not give them.
     """
-    place = [classes.index(str(name)) for name in model.classes_]
-    shape = len(X), len(classes)
-    probability, decision = np.full(shape, np.nan), np.full(shape, np.nan)
+    names = [str(name) for name in model.classes_]
+    kind, unseen = "", 0.0  # what a class gets that was not among the training
     if hasattr(model, "predict_proba"):
         asked = signature(model.predict_proba).parameters
         more = {"covariates": covariates} if "covariates" in asked else {}
-        probability[:] = 0.0
-        probability[:, place] = model.predict_proba(X, **more)
-        best = probability
+        kind, told = "p", model.predict_proba(X, **more)
     elif hasattr(model, "decision_function"):
-        values = np.asarray(model.decision_function(X), dtype=np.float64)
-        if values.ndim == 1:
-            values = np.column_stack([-values, values])
-        decision[:] = values.min() - 1e3  # a class that was never seen
-        decision[:, place] = values
-        best = decision
+        kind, told = "d", np.asarray(model.decision_function(X), dtype=float)
+        told = np.column_stack([-told, told]) if told.ndim == 1 else told
+        unseen = told.min() - 1e3
     else:
-        best = np.equal.outer(np.asarray(model.predict(X)).astype(str), classes) * 1.0
-    if not np.isfinite(best).all():
+        told = np.equal.outer(np.asarray(model.predict(X)).astype(str), names)
+    values = pd.DataFrame(told, covariates.index, names, dtype=float)
+    values = values.reindex(columns=list(classes), fill_value=unseen)
+    if not np.isfinite(values).all(axis=None):
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}."
         )
-    answers = {"predicted": np.array(classes, dtype=object)[best.argmax(axis=1)]}
-    for kind, values in (("p", probability), ("d", decision)):
-        answers |= {f"{kind}_{c}": v for c, v in zip(classes, values.T, strict=True)}
+    answers = values.idxmax(axis=1).to_frame("predicted")
+    for one in "pd":
+        given = values if one == kind else values * np.nan
+        answers = answers.join(given.add_prefix(f"{one}_"))
     return answers
 
 
@@ -410,8 +405,8 @@ def _inner_model(model: Any) -> Any:
 def _scales_of(model: Any, regions: tuple[str, ...]) -> dict[str, list]:
     """Return a fitted model's scales as columns, the mean over its starts first."""
     parts = [("mean", 1.0, model.scales_)]
-    starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
-    parts += [(str(number), 1.0, one) for number, one in starts]
+    for number, one in enumerate(getattr(model, "scales_by_start_", ()), start=1):
+        parts.append((str(number), 1.0, one))
     earlier = zip(EARLIER, getattr(model, "scale_path_", ()), strict=False)
     parts += [("mean", share, one) for share, one in earlier]
     if (interval := getattr(model, "scales_interval_", None)) is not None:

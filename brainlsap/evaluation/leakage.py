@@ -16,7 +16,6 @@ from brainlsap.data.participants import KEY_COLUMNS
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import COVARIATES, find_column, kind_of
-from brainlsap.evaluation.metrics import mean_over
 from brainlsap.evaluation.splits import Split
 
 # Every check by name: how grave a finding is, and what to do about it.
@@ -182,30 +181,29 @@ def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
 
 def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ...]]:
     """Look for connectomes and features that two participants share."""
-    side = np.zeros((len(splits), cohort.n_scans), dtype=np.int8)
-    for fold, (train, test) in enumerate(splits):
-        side[fold, train], side[fold, test] = 1, 2
-    names = cohort.table["scan"].to_numpy(dtype=object)
+    names = cohort.table["scan"]
     for kind, values in _arrays(cohort).items():
         pairs = _near_pairs(values, edges=kind == "connectomes")
         is_own = np.equal(*cohort.groups[pairs].T)
-        for i, j in pairs[is_own]:
-            if np.array_equal(values[i], values[j], equal_nan=True):
-                copied = f"identical {kind} of two visits of a participant"
-                scans = f"{names[i]}, {names[j]}"
-                yield _found("duplicate scans", copied, scans, "warning", COPIED)
-        pairs = pairs[~is_own]
-        for i, j in pairs[:MOST_PAIRS]:
-            same = np.array_equal(values[i], values[j], equal_nan=True)
-            apart = bool((side[:, i] * side[:, j] == 2).any())
+        own, others = pairs[is_own], pairs[~is_own]
+        for pair in [*own, *others[:MOST_PAIRS]]:
+            same = np.array_equal(*values[pair], equal_nan=True)
+            scans = ", ".join(names.iloc[pair])
+            if np.equal(*cohort.groups[pair]):
+                if same:
+                    copied = f"identical {kind} of two visits of a participant"
+                    yield _found("duplicate scans", copied, scans, "warning", COPIED)
+                continue
+            sides = [[np.isin(pair, rows).any() for rows in one] for one in splits]
+            apart = np.all(sides, axis=1).any()
             finding = (
                 f"{'identical' if same else 'nearly identical'} {kind} of two "
                 f"participants, {'' if apart else 'not '}on two sides of a fold"
             )
-            scans, severity = f"{names[i]}, {names[j]}", "error" if apart else "warning"
+            severity = "error" if apart else "warning"
             yield _found("duplicate scans", finding, scans, severity)
-        if len(pairs) > MOST_PAIRS:
-            more = f"{count(len(pairs) - MOST_PAIRS, 'further pair')} of alike {kind}"
+        if len(others) > MOST_PAIRS:
+            more = f"{count(len(others) - MOST_PAIRS, 'further pair')} of alike {kind}"
             yield _found("duplicate scans", more)
 
 
@@ -301,8 +299,7 @@ def _label_from_columns(
     tried = {name: one for name, one in tried.items() if one.nunique() > 1}
     scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
-    what = f"Holm-corrected for {len(tried)} columns and gaps"
-    of = f", {what}" if len(tried) > 1 else ""
+    of = f"Holm-corrected for {len(tried)} columns and gaps"
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         column = name.removesuffix(" alone")
         beyond, alone = score >= chance + LEAST_GAIN, column != name
@@ -310,7 +307,7 @@ def _label_from_columns(
         unknown = f"; {column} missing in {count(n, 'person')}" if n else ""
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
-            f"p = {p:.3f}{of}{unknown})"
+            f"p = {p:.3f}, {of}{unknown})"
         )
         if is_out := alone and column in taken_out:
             finding += "; taken out of the features inside the folds"
@@ -338,31 +335,29 @@ def column_score(
         given = pd.qcut(given, N_BINS, labels=False, duplicates="drop")
     code = pd.factorize(given)[0]
     classes, y = np.unique(people["label"].astype(str), return_inverse=True)
-    rng, n_classes = np.random.default_rng(0), len(classes)
+    rng, n_codes, n_classes = np.random.default_rng(0), code.max() + 1, len(classes)
     fold, shuffled = np.empty(len(y), dtype=np.int64), rng.permutation(len(y))
     fold[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(len(y)) % N_FOLDS
+    test = np.zeros((N_FOLDS, n_codes, n_classes))
+    np.add.at(test, (fold, code, y), 1)
+    table = test.sum(axis=0)
+    train = table - test
+    share = np.round(train / np.maximum(train.sum(axis=1, keepdims=True), 1), 12)
+    best = share == share.max(axis=2, keepdims=True)
+    # Classes that are tied share the guess, so that what tells nothing is chance.
+    right = (test * best / best.sum(axis=2, keepdims=True)).sum(axis=(0, 1))
+    score = (right / table.sum(axis=0)).mean()
+    # of a cross-validated score small studies would see little; permutations have
+    # the margins of the table, so that this goes with its chi-squared
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)).ravel()
     permuted = (rng.permutation(code) for _ in range(N_PERMUTATIONS))
-    scores, squares, n_codes = [], [], int(code.max()) + 1
-    for draws in np.array_split(np.stack([code, *permuted]), 40):
-        shape = (len(draws), N_FOLDS, n_codes, n_classes)
-        offset = np.arange(len(draws))[:, None] * np.prod(shape[1:])
-        cell = offset + (fold * n_codes + draws) * n_classes + y
-        test = np.bincount(cell.ravel(), minlength=int(np.prod(shape))).reshape(shape)
-        train = test.sum(axis=1, keepdims=True) - test
-        share = np.round(train / np.maximum(train.sum(axis=2, keepdims=True), 1), 12)
-        best = share == share.max(axis=3, keepdims=True)
-        # Classes that are tied share the guess, so that what tells nothing is chance.
-        right = (test * best / best.sum(axis=3, keepdims=True)).sum(axis=(1, 2))
-        true = test.sum(axis=(1, 2))
-        scores.append(mean_over(right / np.maximum(true, 1), true > 0))
-        # of a cross-validated score small studies would see little; permutations have
-        # the margins of the table, so that this goes with its chi-squared
-        counts = test.sum(axis=1)
-        expected = counts.sum(axis=2, keepdims=True) * true[:, None]
-        squares.append((counts**2 / np.maximum(expected, 1)).sum(axis=(1, 2)))
-    found = np.concatenate(squares)
-    p_value = (found >= found[0] * (1 - 1e-12)).mean()
-    return float(scores[0][0]), 1 / n_classes, float(p_value)
+    counts = (
+        np.bincount(codes * n_classes + y, minlength=len(expected))
+        for codes in (code, *permuted)
+    )
+    squares = np.array([(one**2 / expected).sum() for one in counts])
+    p_value = (squares >= squares[0] * (1 - 1e-12)).mean()
+    return float(score), 1 / n_classes, float(p_value)
 
 
 def _covariates(cohort: Cohort) -> dict[str, str]:

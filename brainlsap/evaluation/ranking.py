@@ -1,6 +1,5 @@
 """Regions ranked by learned scale, and what such a ranking is held against."""
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +17,7 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.models import LADDER, make_models
-from brainlsap.evaluation.results import Evaluation, check_evaluation_given, plain
+from brainlsap.evaluation.results import Evaluation, check_evaluation_given
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
 
@@ -73,17 +72,25 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
         Where no model has scales, or not the one asked for.
     """
     check_evaluation_given(evaluation)
+    names = list(evaluation.scales["model"].unique())
+    if model is None:
+        first = next(iter(names), evaluation.models[0])
+        model = LADDER[-1] if LADDER[-1] in names else first
+    if model not in names:
+        raise ParameterError(
+            f"model {model!r} has no scales to rank regions by; those that have: "
+            f"{', '.join(names) or 'none'}."
+        )
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
-    name, final, starts, begun = _scales_of(evaluation, model)
+    final, starts, begun = _scales_of(evaluation, model)
     relative = _relative(final, measured)
-    fits = np.vstack([_relative(one, measured) for one in starts] or [relative])
+    fits = _relative(starts, measured) if len(starts) else relative
     bounds = (2.5, 97.5) if len(fits) >= FEWEST_FITS else (0, 100)
     low, high = np.percentile(fits, bounds, axis=0)
     rank_low, rank_high = np.percentile(_ranks(fits, measured), bounds, axis=0)
-    moved = np.abs(final - begun) > MOVED * begun if len(begun) else None
     table = pd.DataFrame(
         {
-            "model": name,
+            "model": model,
             "region": list(evaluation.cohort.region_names),
             "rank": _ranks(relative.mean(axis=0)[None], measured)[0],
             "relative_scale": relative.mean(axis=0),
@@ -92,9 +99,11 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
             "relative_high": high,
             "rank_low": rank_low,
             "rank_high": rank_high,
-            "moved": np.nan if moved is None else moved.mean(axis=0),
+            "moved": np.nan,
         }
     )
+    if len(begun):
+        table["moved"] = (np.abs(final - begun) > MOVED * begun).mean(axis=0)
     table.loc[~measured, table.columns[2:]] = np.nan
     table["measured"] = measured
     table.attrs["steps"] = evaluation.settings["steps"]
@@ -169,9 +178,6 @@ def permutation_null(
     *,
     model: Any = None,
     random_state: int = 0,
-    harmonize: str | None = None,
-    regress_out: Sequence[str] = (),
-    handle_unknown: str = "keep",
 ) -> pd.DataFrame:
     r"""Hold regions against labels that were permuted between people.
 
@@ -190,7 +196,8 @@ def permutation_null(
     Parameters
     ----------
     ranking : DataFrame
-        Of :func:`rank_regions`, or some of its rows, in any order.
+        Of :func:`rank_regions`, or some of its rows, in any order; it tells what was
+        harmonised and regressed out in the folds, and all scans go through the same.
     cohort : Cohort
         The scans; its regions go by name.
     n_permutations : int
@@ -199,8 +206,6 @@ def permutation_null(
         How networks are prepared; by default as they are.
     random_state : int
         Seed of the permutations.
-    harmonize, regress_out, handle_unknown
-        As of :func:`cross_validate`, learned from all scans; the same as there.
 
     Returns
     -------
@@ -212,16 +217,14 @@ def permutation_null(
 
     check_cohort_given(cohort)
     check_at_least("n_permutations", n_permutations, 1)
-    if not isinstance(ranking, pd.DataFrame) or "measured" not in ranking:
-        got = type(ranking).__name__
-        raise ParameterError(f"ranking must be what rank_regions returns; got {got}.")
+    asked = getattr(ranking, "attrs", {}).get("steps")
+    if asked is None:
+        raise ParameterError(
+            "ranking must be what rank_regions returns (its attrs say what was taken "
+            f"out of the features); got {type(ranking).__name__} without."
+        )
     places = cohort.atlas.match(ranking["region"])  # whatever was sorted or left out
-    steps = Deconfounder(harmonize, regress_out, handle_unknown)
-    before = ranking.attrs.get("steps", {})
-    for name, value in plain(steps.get_params()).items():
-        if before.get(name, value) != value:
-            told = f"{name} must be {before[name]!r}, as in the folds"
-            raise ParameterError(f"{told}; got {value!r}.")
+    steps = Deconfounder(asked["harmonize"], asked["regress_out"])
     model = model or make_models(LADDER[-1])[LADDER[-1]][0]
     model = suit_model(clone(model), cohort)
     rng = np.random.default_rng(random_state)
@@ -303,19 +306,20 @@ def region_importance(
         sd over the exchanges.
     """
     check_at_least("n_repeats", n_repeats, 1)
-    features, rng = unpack(np.array(X))[1], np.random.default_rng(random_state)
-    rows = np.arange(len(X))
-    people = rows if groups is None else np.asarray(groups)
-    packed, names = np.array(X), np.asarray(y).astype(str)
-    shuffled, n_rois = unpack(packed)[1], features.shape[1]
-    scores = np.empty((n_rois, n_repeats))
-    for region, repeat in np.ndindex(*scores.shape):
+    rng, packed = np.random.default_rng(random_state), np.array(X)
+    names = np.asarray(y).astype(str)
+    (_, features), (_, shuffled), rows = unpack(X), unpack(packed), np.arange(len(X))
+    people = rows if groups is None else groups
+
+    def score() -> float:
+        return balanced_accuracy_score(names, model.predict(packed).astype(str))
+
+    whole, lost = score(), np.empty((features.shape[1], n_repeats))
+    for region, repeat in np.ndindex(*lost.shape):
         order = permute_labels(rows, people, rng).astype(int)
         shuffled[:, region] = features[order, region]
-        predicted = model.predict(packed).astype(str)
-        scores[region, repeat] = balanced_accuracy_score(names, predicted)
+        lost[region, repeat] = whole - score()
         shuffled[:, region] = features[:, region]
-    lost = balanced_accuracy_score(names, model.predict(packed).astype(str)) - scores
     return pd.DataFrame({"importance": lost.mean(axis=1), "sd": lost.std(axis=1)})
 
 
@@ -408,7 +412,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     """
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     maps = {
-        name: _relative(_scales_of(evaluation, name)[1], measured)[:, measured]
+        name: _relative(_scales_of(evaluation, name)[0], measured)[:, measured]
         for name in models_with_scales(evaluation)
     }
     means = {name: one.mean(axis=0) for name, one in maps.items()}
@@ -489,28 +493,16 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
     return names
 
 
-def _scales_of(
-    evaluation: Evaluation, model: str | None
-) -> tuple[str, np.ndarray, list[np.ndarray], np.ndarray]:
-    """Return a name, scales (n_folds, n_rois), those of starts, where they began."""
-    names = list(evaluation.scales["model"].unique())
-    if not names or (model is not None and model not in names):
-        raise ParameterError(
-            f"model {model or evaluation.models[0]!r} has no scales to rank regions "
-            f"by; those that have: {', '.join(names) or 'none'}."
-        )
-    name = model or (LADDER[-1] if LADDER[-1] in names else names[0])
-    rows = evaluation.scales[evaluation.scales["model"] == name]
-    n_rois = len(evaluation.cohort.region_names)
-
-    def stacked(part: pd.DataFrame) -> np.ndarray:
-        return part["scale"].to_numpy(dtype=float).reshape(-1, n_rois)
-
+def _scales_of(evaluation: Evaluation, model: str) -> list[np.ndarray]:
+    """Return scales (n_fits, n_rois) of folds, of starts, and where they began."""
+    rows = evaluation.scales[evaluation.scales["model"] == model]
     mean, final = rows["start"] == "mean", rows["share"] == 1
-    starts = rows[final & rows["start"].str.isdigit()].groupby(["repeat", "fold"])
-    of_starts = [stacked(part) for _, part in starts]
-    begun = stacked(rows[mean & (rows["share"] == 0)])
-    return name, stacked(rows[mean & final]), of_starts, begun
+    starts, begun = final & rows["start"].str.isdigit(), mean & (rows["share"] == 0)
+    shape = -1, len(evaluation.cohort.region_names)
+    return [
+        rows.loc[some, "scale"].to_numpy(float).reshape(shape)
+        for some in (mean & final, starts, begun)
+    ]
 
 
 def _relative(scales: np.ndarray, measured: np.ndarray) -> np.ndarray:

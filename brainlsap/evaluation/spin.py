@@ -74,7 +74,9 @@ def spin_test(
     """
     check_at_least("n_spins", n_spins, 1)
     atlas = load_atlas(atlas)
-    one, two = (_by_region(values, atlas) for values in (first, second))
+    one, two = np.full((2, len(atlas)), np.nan)
+    for full, named in ((one, dict(first)), (two, dict(second))):
+        full[atlas.match(list(named))] = list(named.values())
     known = np.isfinite(one) & np.isfinite(two)
     correlation = rank_correlation(one[known], two[known])
     if known.sum() < 5 or not np.isfinite(correlation):
@@ -82,7 +84,7 @@ def spin_test(
             "two maps can be compared where both vary over at least five common "
             f"regions, got {int(known.sum())}."
         )
-    one, two = np.where(known, one, np.nan), np.where(known, two, np.nan)
+    one[~known] = two[~known] = np.nan
     spins = _spun_maps(one, atlas, n_spins, np.random.default_rng(random_state))
     rotated = np.array([rank_correlation(spun, two) for spun in spins])
     beaten = int((np.abs(rotated) >= abs(correlation) - 1e-12).sum())
@@ -96,19 +98,6 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     return float(both.corr("spearman", min_periods=3).iloc[0, 1])
 
 
-def sphere_points(hemisphere: str) -> np.ndarray:
-    """Return the vertices (10242, 3) of fsaverage5's sphere, at distance 1."""
-    points, _ = fsaverage5(hemisphere, "sphere")
-    return points / np.linalg.norm(points, axis=1, keepdims=True)
-
-
-def _by_region(values: pd.Series | Mapping[str, float], atlas: Atlas) -> np.ndarray:
-    full = np.full(len(atlas), np.nan)
-    named = dict(values)
-    full[atlas.match(list(named))] = [float(value) for value in named.values()]
-    return full
-
-
 def _spun_maps(
     values: np.ndarray, atlas: Atlas, n_spins: int, rng: np.random.Generator
 ) -> np.ndarray:
@@ -117,16 +106,19 @@ def _spun_maps(
     from scipy.spatial.transform import Rotation
 
     n_rois = len(atlas)
-    sides = {side: (sphere_points(side), atlas.vertex_labels(side)) for side in "LR"}
-    trees = {side: cKDTree(points) for side, (points, _) in sides.items()}
+    sides = []
+    for side in "LR":
+        points, _ = fsaverage5(side, "sphere")
+        points = points / np.linalg.norm(points, axis=1, keepdims=True)
+        sides.append((side, points, cKDTree(points), atlas.vertex_labels(side)))
     below = np.flatnonzero(~atlas.cortex & np.isfinite(values))
     mirror = np.diag([-1.0, 1.0, 1.0])
     maps = np.full((n_spins, n_rois), np.nan)
     for spun in maps:
         turn = Rotation.random(random_state=rng).as_matrix()
-        for side, (points, labels) in sides.items():
+        for side, points, tree, labels in sides:
             rotation = turn if side == "L" else mirror @ turn @ mirror
-            _, nearest = trees[side].query(points @ rotation)
+            _, nearest = tree.query(points @ rotation)
             moved = np.append(values, np.nan)[labels[nearest]]
             known = (labels >= 0) & np.isfinite(moved)
             count = np.bincount(labels[known], minlength=n_rois)

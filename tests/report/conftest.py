@@ -126,7 +126,7 @@ def draw_evaluation(
     note = ["label from one column", "note", "age alone: 0.34", "report it"]
     audit = pd.DataFrame([twice, note], columns=columns)
     audit["scans"] = ["anna003_v0, anna008_v0", ""]
-    steps = {"harmonize": None, "regress_out": [], "handle_unknown": "keep"}
+    steps = {"harmonize": None, "regress_out": []}
     return Evaluation(
         predictions=pd.concat(predictions, ignore_index=True),
         scales=pd.concat(scales, ignore_index=True),

@@ -109,7 +109,6 @@ TOLD = {
     "merged_classes": ("5-to-2", "impaired: EMCI, LMCI and AD"),
     "harmonize": ("site", "values of site were removed from the features by ComBat"),
     "regress_out": (["age", "sex"], "Linear effects of age and sex"),
-    "handle_unknown": ("error", "without training scans were refused"),
     "n_permutations": (1, "compared with 1 permutation of the labels"),
     "preset": ("paper", "the settings of Sim et al. (2024)"),
 }
