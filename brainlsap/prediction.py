@@ -127,26 +127,27 @@ def read_people(
         return Cohort.load(folder)  # predict_people knows how it was read
     _check_reading(wanted, options)
     if folder is None:
-        usual = {"labels": None, "feature_names": origin.feature_names}
-        usual["label_name"] = origin.label_name
         own = Atlas.from_names(origin.region_names, name=origin.atlas_name)
-        usual["atlas"] = wanted.get("atlas", own)
-        usual["negative"] = wanted.get("negative", "refuse")
-        usual |= {} if shared is None else {"connectomes": shared}
-        if absent := sorted({"connectomes", "features"} - {*usual, *options}):
+        arrays = {
+            "labels": None,
+            "label_name": origin.label_name,
+            "atlas": wanted.get("atlas", own),
+            "negative": wanted.get("negative", "refuse"),
+            **({} if shared is None else {"connectomes": shared}),
+            **options,
+        }
+        if absent := sorted({"connectomes", "features"} - {*arrays}):
             raise ParameterError(
                 f"read_people needs the folder of a study, or arrays: {absent[0]}= is "
                 f"missing ({len(origin.region_names)} regions in the model's order)."
             )
-        is_named = (
-            isinstance(options["features"], Mapping) or "feature_names" in options
-        )
+        is_named = isinstance(arrays["features"], Mapping) or "feature_names" in arrays
         if len(origin.feature_names) > 1 and not is_named:
             raise ParameterError(
                 f"features= must say which is which: {{name: array}} of "
                 f"{', '.join(origin.feature_names)}."
             )
-        return Cohort.from_arrays(**(usual | options))
+        return Cohort.from_arrays(**({"feature_names": origin.feature_names} | arrays))
     if shared is not None:
         names = list(origin.region_names)
         wanted["connectome"] = NO_CONNECTOME
@@ -228,10 +229,11 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         steps = Deconfounder.from_dict(origin.facts["steps"])
         features = steps.transform(features, cohort.table)
         for name in steps.regress_out:
-            n = cohort.table[find_column(cohort.table, name)].isna().sum()
-            told = f"{n} of {len(features)} scans have no {name}: the mean of the fit"
-            if n:
-                warnings.warn(f"{told} stands for it.", stacklevel=2)
+            if n := cohort.table[find_column(cohort.table, name)].isna().sum():
+                told = f"{n} of {len(features)} scans have no {name}"
+                warnings.warn(
+                    f"{told}: the mean of the fit stands for it.", stacklevel=2
+                )
     # of people like those of the fit about 1 in 100 (thickness, half of FCON1000)
     far = (np.abs(model.scaler_.apply(features)) > 3).mean(axis=(1, 2)) > 0.1
     if far.any():
@@ -239,13 +241,11 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         told += " a tenth of their values lie over 3 standard deviations from its means"
         warnings.warn(f"{told}; do not trust their probabilities.", stacklevel=2)
     names = [str(name) for name in model.classes_]
-    probability = pd.DataFrame(
-        model.predict_proba(pack(connectomes, features)), cohort.table.index, names
-    )
+    told = model.predict_proba(pack(connectomes, features))
+    probability = pd.DataFrame(told, columns=names)
+    table = cohort.table[["scan", "participant", "session"]].copy()
+    table["predicted"] = probability.idxmax(axis=1)
     ordered = [name for name in origin.classes if name in names]
-    table = cohort.table[["scan", "participant", "session"]].assign(
-        predicted=probability.idxmax(axis=1)
-    )
     table = table.join(probability[ordered].add_prefix("p_"))
     merged = origin.facts.get("merged_classes") or {}
     new_of = {str(old): new for new, some in merged.items() for old in some}

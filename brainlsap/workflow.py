@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
@@ -292,15 +291,16 @@ def merge_classes(
     listed = [one for old in parts.values() for one in old]
     if doubled := [one for one in listed if listed.count(one) > 1]:
         raise ParameterError(f"merged_classes has {doubled[0]!r} in two classes.")
-    kept = np.isin(cohort.y.astype(str), listed)
-    found = cohort.table["label"].value_counts().reindex(cohort.classes, fill_value=0)
+    label = cohort.table["label"].map(new_of)
+    kept = label.notna().to_numpy()
+    found = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent = find_absent(cohort.label_name, listed, found)
     # a cohort may lack some stages of those that have a name
     if absent and not (merged in MERGED_CLASSES.values() and kept.any()):
         raise CohortError("merged_classes= cannot be made", absent)
     told = ", ".join(f"{' + '.join(old)} = {name}" for name, old in parts.items())
-    if sum(not {*old}.isdisjoint(cohort.y) for old in parts.values()) < 2:
-        scans = f"{told} of scans of {', '.join(found.index[found > 0])}"
+    if label.nunique() < 2:
+        scans = f"{told} of scans of {', '.join(cohort.classes)}"
         raise CohortError(f"merged_classes= must leave two classes, got {scans}.")
     note = f"classes merged: {told}"
     if not kept.all():
@@ -308,7 +308,7 @@ def merge_classes(
     chosen = cohort.select(kept)
     return replace(
         chosen,
-        table=chosen.table.assign(label=[new_of[one] for one in chosen.y]),
+        table=chosen.table.assign(label=label[kept].to_numpy()),
         classes=tuple(parts),
         classes_ordered=True,  # they stand in the order given
         notes=(*cohort.notes, note),

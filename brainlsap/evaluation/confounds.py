@@ -112,8 +112,8 @@ class Deconfounder(BaseEstimator):
         site = site.astype(str)
         for fold, (train, test) in enumerate(splits, start=1):
             tested = site.iloc[test]
-            people = table["participant"].iloc[train].groupby(site.iloc[train])
-            n_people = people.nunique()
+            people = table["participant"].iloc[train]
+            n_people = people.groupby(site).nunique()
             # where no test scan is of a known site, training alone would change
             held_out = len(tested) > 0 and not tested.isin(n_people.index).any()
             if held_out or len(n_people) < 2 or n_people.min() < FEWEST:

@@ -162,10 +162,13 @@ def cross_validate(
     )
     tables: dict[str, list[pd.DataFrame]] = {}
     for (name, place), result in zip(fits, results, strict=True):
-        key = name, place // n_folds + 1, place % n_folds + 1
+        key = {
+            "model": name,
+            "repeat": place // n_folds + 1,
+            "fold": place % n_folds + 1,
+        }
         for table, columns in result.items():
-            frame = pd.DataFrame({**dict(zip(KEYS, key, strict=True)), **columns})
-            tables.setdefault(table, []).append(frame)
+            tables.setdefault(table, []).append(pd.DataFrame(key | columns))
     joined = {key: pd.DataFrame(columns=[*KEYS, *one]) for key, one in COLUMNS.items()}
     joined |= {t: pd.concat(some, ignore_index=True) for t, some in tables.items()}
     roles = {name: role for name, (_, role) in models.items()}
@@ -253,9 +256,13 @@ def _run_fits(
         table = cohort.table.to_csv(index=False)
         about = hash_of((_code_version(), data_hash, names, table, steps))
         for name, (model, split) in tasks.items():
+            # the version of a package tells the code of other classes
+            kinds = {type(one) for one in (model, *model.get_params().values())}
+            own = [k for k in kinds if k.__module__.split(".")[0] not in VERSIONED]
             # a lambda has no key
             with suppress(OSError, TypeError, AttributeError, PicklingError):
-                key = hash_of((about, _sources(model), model, split))
+                sources = sorted(getsource(one) for one in own)
+                key = hash_of((about, sources, model, split))
                 paths[name] = path = Path(memory) / f"{key}.json"
                 with suppress(ValueError):  # cut short
                     results[name] = json.loads(path.read_text(encoding="utf-8"))
@@ -404,24 +411,16 @@ def _inner_model(model: Any) -> Any:
 
 def _scales_of(model: Any, regions: tuple[str, ...]) -> dict[str, list]:
     """Return a fitted model's scales as columns, the mean over its starts first."""
-    parts = [("mean", 1.0, model.scales_)]
-    for number, one in enumerate(getattr(model, "scales_by_start_", ()), start=1):
-        parts.append((str(number), 1.0, one))
+    parts = {("mean", 1.0): model.scales_}
+    starts = enumerate(getattr(model, "scales_by_start_", ()), start=1)
+    parts |= {(str(number), 1.0): one for number, one in starts}
     earlier = zip(EARLIER, getattr(model, "scale_path_", ()), strict=False)
-    parts += [("mean", share, one) for share, one in earlier]
+    parts |= {("mean", share): one for share, one in earlier}
     if (interval := getattr(model, "scales_interval_", None)) is not None:
-        parts += [("low", 1.0, interval[:, 0]), ("high", 1.0, interval[:, 1])]
-    told, shares, scales = zip(*parts, strict=True)
-    columns = [np.repeat(one, len(regions)).tolist() for one in (told, shares)]
-    columns += [list(regions) * len(parts), np.concatenate(scales).tolist()]
-    return dict(zip(COLUMNS["scales"], columns, strict=True))
-
-
-def _sources(model: Any) -> list[str]:
-    """Return the source of classes that no version of a package tells."""
-    kinds = {type(one) for one in (model, *model.get_params().values())}
-    own = [one for one in kinds if one.__module__.split(".")[0] not in VERSIONED]
-    return sorted(getsource(one) for one in own)
+        parts |= {("low", 1.0): interval[:, 0], ("high", 1.0): interval[:, 1]}
+    table = pd.DataFrame(parts, list(regions)).unstack()
+    table = table.rename_axis(["start", "share", "region"]).reset_index(name="scale")
+    return table.to_dict("list")
 
 
 @cache

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.sparse import triu
+from scipy.spatial import cKDTree
 from sklearn.impute import SimpleImputer
-from sklearn.neighbors import radius_neighbors_graph
 from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
@@ -44,9 +43,6 @@ ALONE = ("age", "sex", "site", "scanner", "phase", "etiv", "motion")
 LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
 NOTHING = "No difference of classes is shown, nor that there is none: report it."
-
-SEVERITIES = ("error", "warning", "note")
-COLUMNS = ["check", "severity", "finding", "what_to_do", "scans"]
 
 # Scores by which dementia is staged, and words for the label itself.
 CLINICAL = re.compile(
@@ -119,8 +115,9 @@ def audit(
         *_label_in_features(cohort),
         *_label_from_columns(cohort, {find_column(cohort.table, n) for n in taken_out}),
     ]
-    found.sort(key=lambda row: SEVERITIES.index(row[1]))
-    return pd.DataFrame(found, columns=COLUMNS, dtype=object)
+    found.sort(key=lambda row: ("error", "warning", "note").index(row[1]))
+    columns = ["check", "severity", "finding", "what_to_do", "scans"]
+    return pd.DataFrame(found, columns=columns, dtype=object)
 
 
 def count(number: int, noun: str) -> str:
@@ -146,13 +143,10 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ..
         sides = [[set(values.iloc[rows].dropna()) for rows in one] for one in splits]
         shared = [train & test for train, test in sides if train & test]
         if shared:
-            n = len(set.union(*shared))
+            n, n_folds = len(set.union(*shared)), count(len(splits), "fold")
             groups = f"{count(n, 'group')} of {column}"
             who = count(n, "person") if kind == "person" else groups
-            finding = (
-                f"{who} in training and test scans of {len(shared)} of "
-                f"{count(len(splits), 'fold')}"
-            )
+            finding = f"{who} in training and test scans of {len(shared)} of {n_folds}"
             yield _found(f"{kind} in two folds", finding)
 
 
@@ -168,10 +162,9 @@ def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     if n_stems < max(2, 2 * len(ends)):
         return
     for column, kind in _covariates(cohort).items():
-        if kind == "sex":
-            differ = alike.groupby(stem)[column].nunique() > 1
-            if differ.mean() > MOST_DIFFER:
-                return
+        differ = alike.groupby(stem)[column].nunique() > 1
+        if kind == "sex" and differ.mean() > MOST_DIFFER:
+            return
     finding = (
         f"{count(len(alike), 'person')} have ids that differ only in an ending, as "
         f"visits do, and may be {count(n_stems, 'person')}"
@@ -228,12 +221,8 @@ def _near_pairs(values: np.ndarray, *, edges: bool) -> np.ndarray:
         return np.empty((0, 2), dtype=np.int64)
     z = StandardScaler().fit_transform(z)
     limit = ALIKE * 2 * z.shape[1] if z.shape[1] >= FEWEST_VALUES else 1e-20
-    # squared distances are off by their rounding; those that are small are taken again
-    radius = np.sqrt(max(limit, 1e-9 * z.shape[1]))
-    graph = triu(radius_neighbors_graph(z, radius))
-    pairs = np.unique(np.column_stack(graph.nonzero()), axis=0)
-    near = [((z[i] - z[j]) ** 2).sum() <= limit for i, j in pairs]
-    return known[pairs[np.array(near, dtype=bool)]]
+    pairs = cKDTree(z).query_pairs(np.sqrt(limit), output_type="ndarray")
+    return known[np.unique(pairs, axis=0)]
 
 
 def _label_in_features(cohort: Cohort) -> Iterator[tuple[str, ...]]:
@@ -302,21 +291,21 @@ def _label_from_columns(
     of = f"Holm-corrected for {len(tried)} columns and gaps"
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         column = name.removesuffix(" alone")
-        beyond, alone = score >= chance + LEAST_GAIN, column != name
+        alone, differs = column != name, p < 0.05
         n = tried[name].isna().groupby(cohort.groups).all().sum()
         unknown = f"; {column} missing in {count(n, 'person')}" if n else ""
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
             f"p = {p:.3f}, {of}{unknown})"
         )
-        if is_out := alone and column in taken_out:
+        is_out = alone and column in taken_out
+        if is_out:
             finding += "; taken out of the features inside the folds"
-        if p < 0.05 and beyond:
-            kind = "label from one column" if alone else "missing values tell the label"
-            yield _found(kind, finding, advice=TAKEN if is_out else "")
+        check = "label from one column" if alone else "missing values tell the label"
+        if differs and score >= chance + LEAST_GAIN:
+            yield _found(check, finding, advice=TAKEN if is_out else "")
         elif alone:
-            advice = LITTLE if p < 0.05 else NOTHING
-            yield _found("label from one column", finding, "", "note", advice)
+            yield _found(check, finding, "", "note", LITTLE if differs else NOTHING)
 
 
 def column_score(

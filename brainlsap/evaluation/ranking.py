@@ -220,8 +220,8 @@ def permutation_null(
     asked = getattr(ranking, "attrs", {}).get("steps")
     if asked is None:
         raise ParameterError(
-            "ranking must be what rank_regions returns (its attrs say what was taken "
-            f"out of the features); got {type(ranking).__name__} without."
+            f"ranking must be what rank_regions returns; got {type(ranking).__name__}, "
+            "of which attrs['steps'] do not say what was taken out in the folds."
         )
     places = cohort.atlas.match(ranking["region"])  # whatever was sorted or left out
     steps = Deconfounder(asked["harmonize"], asked["regress_out"])
