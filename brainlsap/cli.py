@@ -232,9 +232,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, CohortError) and call in (fit, run):
             print("`brainlsap check` looks for what would read it.", file=sys.stderr)
         return 2
-    except KeyboardInterrupt as stop:
-        told = str(stop) or "stopped; nothing half-written is left."
-        print(f"brainlsap: {told}", file=sys.stderr)
+    except KeyboardInterrupt:
+        told = "nothing half-written is left; the same command continues"
+        print(f"brainlsap: stopped; {told}.", file=sys.stderr)
         return 130
     return 0
 

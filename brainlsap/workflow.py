@@ -23,7 +23,7 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.models import LADDER
-from brainlsap.evaluation.results import CohortSummary, plain
+from brainlsap.evaluation.results import data_hash, plain
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.report import check_results_folder, write_report
@@ -198,11 +198,6 @@ def run_study(
                 atlas=cohort.atlas,
                 quality=quality_table(cohort).rename_axis("scan").reset_index(),
             )
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                "stopped. Run the same command again to continue: finished fits are "
-                f"kept in {folds}; nothing half-written is left."
-            ) from None
         finally:
             for empty in (folds, results / "private", results):
                 with suppress(OSError):  # not there, or not empty
@@ -222,7 +217,7 @@ def _check_earlier(results: Path, asked: Mapping[str, Any], cohort: Cohort) -> N
         for name in sorted(asked.keys() | before.keys())
         if asked.get(name) != before.get(name)
     ]
-    if earlier["cohort"]["data_hash"] != CohortSummary.of(cohort).data_hash:
+    if earlier["cohort"]["data_hash"] != data_hash(cohort):
         others = others or ["data"]
     if others:
         told = ", ".join(others).replace("None", "not given")

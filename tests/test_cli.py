@@ -175,7 +175,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
         (("--splits", "nowhere.tsv", "--folds", "2"), "--splits goes without --folds"),
         (("--leave-out", "site", "--folds", "2"), "--leave-out goes without --folds"),
         (("--leave-out", "planet"), "planet"),
-        (("--leave-out", "participant"), "must be a column such as site"),
+        (("--leave-out", "participant"), "no column 'participant'"),
         (("--pattern", "*_nothing.csv"), "_nothing.csv"),
         (("--connectome", "nowhere.csv"), "nowhere.csv"),
     ],
@@ -264,7 +264,7 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
 
     monkeypatch.setattr(workflow, "write_report", stop)
     assert main(asked) == 130
-    assert "finished fits are kept" in capsys.readouterr().err
+    assert "the same command continues" in capsys.readouterr().err
     kept = {one: one.stat().st_mtime_ns for one in out.rglob("*.json")}
     assert len(kept) == 16  # LSAP-C and seven baselines on two folds
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)

@@ -76,10 +76,10 @@ class Deconfounder(BaseEstimator):
     def __bool__(self) -> bool:
         return bool(self.harmonize or self.regress_out)
 
-    def describe(self, table: pd.DataFrame) -> dict[str, Any]:
-        """Return what the steps do to a cohort, as JSON takes it."""
-        preserved = _preserved(table) if self.harmonize else ()
-        return plain(self.get_params() | {"preserve": preserved})
+    def preserved(self, table: pd.DataFrame) -> tuple[str, ...]:
+        """Return what ComBat leaves in the features."""
+        kinds = set(map(kind_of, table)) if self.harmonize else ()
+        return tuple(name for name in PRESERVED if name in kinds)
 
     def check(
         self, table: pd.DataFrame, splits: Sequence[tuple] = ((slice(None), []),)
@@ -104,7 +104,7 @@ class Deconfounder(BaseEstimator):
         if not self.harmonize:
             return
         site = table[_check_confound(table, self.harmonize)]
-        for name in _preserved(table):
+        for name in self.preserved(table):
             _check_values(table, find_column(table, name))
         if site.isna().any():
             told = f"{site.isna().sum()} scans have no {self.harmonize}"
@@ -166,7 +166,7 @@ class Deconfounder(BaseEstimator):
         names, counts = np.unique(site, return_counts=True)
         self.sites_ = [str(name) for name in names[counts >= FEWEST]]
         place, n_sites = pd.Index(self.sites_).get_indexer(site), len(self.sites_)
-        rows, preserved = place >= 0, learn_design(_preserved(table), table)
+        rows, preserved = place >= 0, learn_design(self.preserved(table), table)
         values, sites = values[rows], np.eye(n_sites)[place[rows]]
         design = apply_design(preserved, table)[rows]
         count = sites.T @ ~np.isnan(values)
@@ -333,10 +333,6 @@ def _check_coding(column: str, given: pd.Series, learned: Any) -> None:
             f"the covariate {column!r} was {expected} in training, got "
             f"{str(given.iloc[0])!r}. Write it in the same way."
         )
-
-
-def _preserved(table: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(name for name in PRESERVED if name in set(map(kind_of, table)))
 
 
 def _regress(design: np.ndarray, values: np.ndarray, least: int = 1) -> np.ndarray:

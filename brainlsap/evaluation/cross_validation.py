@@ -179,7 +179,9 @@ def cross_validate(
         "n_repeats": n_repeats,
         "random_state": random_state,
         "people_shared": bool((findings["check"] == "person in two folds").any()),
-        "steps": steps.describe(cohort.table),
+        "steps": plain(
+            steps.get_params() | {"preserve": steps.preserved(cohort.table)}
+        ),
         "version": brainlsap.__version__,
     }
     return Evaluation(**joined, cohort=summary, settings=settings, audit=findings)

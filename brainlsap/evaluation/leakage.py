@@ -53,9 +53,10 @@ CLINICAL = re.compile(
 # What stands behind an id where visits are told apart: P01_V2, P01-2, P01b, P01_fu, or
 # any word.
 VISIT = re.compile(
-    r"(.*\w)((?:[-_. ]|(?<=\d)(?=[a-z]))(?:ses-?|visit-?|scan|run|time|year|month|wave|"
-    r"mr|tp|fu|[vtmyw])\d{1,2}|[-_. ]\d{1,2}|(?<=\d)[a-d]|"
-    r"[-_. ]?(?:bl|baseline|fu|followup|pre|post|retest)|[-_. ][a-z]{3,})",
+    r"^(?P<stem>.*\w)(?P<end>"
+    r"(?:[-_. ]|(?<=\d)(?=[a-z]))(?:ses-?|visit-?|scan|run|time|year|month|wave|mr|tp|"
+    r"fu|[vtmyw])\d{1,2}|[-_. ]\d{1,2}|(?<=\d)[a-d]|"
+    r"[-_. ]?(?:bl|baseline|fu|followup|pre|post|retest)|[-_. ][a-z]{3,})$",
     re.IGNORECASE,
 )
 # Part of a value's variance that classes explain; more is no biology.
@@ -153,13 +154,11 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ..
 def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     """Look for people whose ids differ only in what may be a visit."""
     people = cohort.table.drop_duplicates("participant").set_index("participant")
-    parts = {name: part for name in people.index if (part := VISIT.fullmatch(name))}
-    stem = pd.Series({name: part[1] for name, part in parts.items()}, dtype=object)
-    stem = stem[stem.duplicated(keep=False)]
-    ends = {parts[name][2] for name in stem.index}
-    alike, n_stems = people.loc[stem.index], stem.nunique()
+    parts = people.index.to_series().str.extract(VISIT).dropna()
+    parts = parts[parts["stem"].duplicated(keep=False)]
+    alike, stem = people.loc[parts.index], parts["stem"]
     # numbered people of a few groups or sites have more endings than beginnings
-    if n_stems < max(2, 2 * len(ends)):
+    if stem.nunique() < max(2, 2 * parts["end"].nunique()):
         return
     for column, kind in _covariates(cohort).items():
         differ = alike.groupby(stem)[column].nunique() > 1
@@ -167,7 +166,7 @@ def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
             return
     finding = (
         f"{count(len(alike), 'person')} have ids that differ only in an ending, as "
-        f"visits do, and may be {count(n_stems, 'person')}"
+        f"visits do, and may be {count(stem.nunique(), 'person')}"
     )
     yield _found("visits taken for people", finding, ", ".join(alike["scan"]))
 

@@ -86,22 +86,15 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     relative = _relative(final, measured)
     fits = _relative(starts, measured) if len(starts) else relative
     bounds = (2.5, 97.5) if len(fits) >= FEWEST_FITS else (0, 100)
-    low, high = np.percentile(fits, bounds, axis=0)
-    rank_low, rank_high = np.percentile(_ranks(fits, measured), bounds, axis=0)
-    table = pd.DataFrame(
-        {
-            "model": model,
-            "region": list(evaluation.cohort.region_names),
-            "rank": _ranks(relative.mean(axis=0)[None], measured)[0],
-            "relative_scale": relative.mean(axis=0),
-            "scale": np.median(final, axis=0),
-            "relative_low": low,
-            "relative_high": high,
-            "rank_low": rank_low,
-            "rank_high": rank_high,
-            "moved": np.nan,
-        }
-    )
+    table = pd.DataFrame({"region": list(evaluation.cohort.region_names)})
+    table.insert(0, "model", model)
+    table["rank"] = _ranks(relative.mean(axis=0)[None], measured)[0]
+    table["relative_scale"] = relative.mean(axis=0)
+    table["scale"] = np.median(final, axis=0)
+    for name, values in (("relative", fits), ("rank", _ranks(fits, measured))):
+        ends = np.percentile(values, bounds, axis=0)
+        table[f"{name}_low"], table[f"{name}_high"] = ends
+    table["moved"] = np.nan
     if len(begun):
         table["moved"] = (np.abs(final - begun) > MOVED * begun).mean(axis=0)
     table.loc[~measured, table.columns[2:]] = np.nan

@@ -84,32 +84,20 @@ class CohortSummary:
 
     @classmethod
     def of(
-        cls,
-        cohort: Cohort,
-        features: np.ndarray | None = None,
-        factors: pd.DataFrame | None = None,
+        cls, cohort: Cohort, features: np.ndarray, factors: pd.DataFrame | None
     ) -> "CohortSummary":
-        """Summarise a cohort; classes by other features, where they are given.
+        """Summarise a cohort, and these features of it by class.
 
         `factors`: by class, of the variance of means and of differences.
         """
-        digest = hashlib.sha256()
-        n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
-        for array in (cohort.connectomes[:n_matrices], cohort.features):
-            digest.update(repr(array.shape).encode())
-            for scan in array:
-                digest.update(np.ascontiguousarray(scan).data)
-        digest.update("\x00".join(map(str, cohort.y)).encode())
         names = {one.name for one in fields(cls)} & set(dir(cohort))
         kept = {name: getattr(cohort, name) for name in names}
         kept["measured"] = np.asarray(cohort.measured.any(axis=(0, 2)))
-        kept["atlas_name"], kept["data_hash"] = cohort.atlas.name, digest.hexdigest()
-        kept["regions"] = cohort.atlas.regions
-        shown = cohort.features if features is None else features
-        table = _class_features(cohort, shown)
+        kept["atlas_name"], kept["regions"] = cohort.atlas.name, cohort.atlas.regions
+        table = _class_features(cohort, features)
         if factors is not None:
             table = table.merge(factors, left_on="class", right_index=True, how="left")
-        return cls(**kept, class_features=table)
+        return cls(**kept, data_hash=data_hash(cohort), class_features=table)
 
     def __repr__(self) -> str:
         return (
@@ -148,6 +136,18 @@ class CohortSummary:
         counts = by_label.agg(participants="nunique", scans="size")
         counts = counts.reindex(list(self.classes), fill_value=0)
         return counts.rename_axis("class").reset_index()
+
+
+def data_hash(cohort: Cohort) -> str:
+    """Return the SHA-256 of a cohort's arrays and labels."""
+    digest = hashlib.sha256()
+    n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
+    for array in (cohort.connectomes[:n_matrices], cohort.features):
+        digest.update(repr(array.shape).encode())
+        for scan in array:
+            digest.update(np.ascontiguousarray(scan).data)
+    digest.update("\x00".join(map(str, cohort.y)).encode())
+    return digest.hexdigest()
 
 
 def _class_features(cohort: Cohort, features: np.ndarray) -> pd.DataFrame:
@@ -233,16 +233,14 @@ class Evaluation:
         model the same as it.
         """
         by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
-        rows = self.predictions.groupby("model").indices
-        told = self.predictions[["repeat", "fold", "scan", "predicted"]]
-        hashes = pd.util.hash_pandas_object(told, index=False).to_numpy()
-        values = self.predictions.filter(regex="^[pd]_").to_numpy(float)
+        rows = dict(list(self.predictions.groupby("model")))
+        keys = ["repeat", "fold", "scan", "predicted"]
 
         def are_same(one: str, other: str) -> bool:
-            a, b = rows[one], rows[other]
+            a, b = (rows[name].reset_index(drop=True) for name in (one, other))
+            values = (part.filter(regex="^[pd]_").to_numpy(float) for part in (a, b))
             near: Any = {"rtol": 0, "atol": SAME, "equal_nan": True}
-            same = np.array_equal(hashes[a], hashes[b])
-            return same and np.allclose(values[a], values[b], **near)
+            return a[keys].equals(b[keys]) and np.allclose(*values, **near)
 
         found: dict[str, str] = {}
         for name in (one for one in by_role if one in rows):

@@ -66,18 +66,14 @@ def make_splits(
         )
     visits = pd.crosstab(groups.astype(str), y.astype(str))
     n_people = (visits > 0).sum()
-    if n_folds < 2 or n_repeats < 1 or len(n_people) < 2:
+    if n_folds < 2 or n_repeats < 1 or len(n_people) < 2 or n_people.min() < n_folds:
+        told = ", ".join(f"{name} {number}" for name, number in n_people.items())
         raise SplitError(
-            f"at least two folds, one repeat and two classes are needed, got {n_folds} "
-            f"folds, {n_repeats} repeats and the classes {', '.join(visits) or '-'}."
-        )
-    if n_people.min() < n_folds:
-        few = n_people[n_people < n_folds].items()
-        told = " and ".join(f"{name!r} has {number} people" for name, number in few)
-        raise SplitError(
-            f"every class needs at least as many people as folds ({n_folds}), but "
-            f"{told}. Correct labels, ask for fewer folds, merge classes "
-            "(--merge-classes), or name the others by classes= (--classes)."
+            "two folds, one repeat and two classes are needed at least, and as many "
+            f"people of every class as folds; got {n_folds} folds, {n_repeats} repeats "
+            f"and people by class: {told or 'none'}. Correct labels, ask for fewer "
+            "folds, merge classes (--merge-classes), or name the others by classes= "
+            "(--classes)."
         )
     person = visits.index.get_indexer(groups.astype(str))
     splits: list[Split] = []
