@@ -84,7 +84,7 @@ def fit_model(
         atlas_name=cohort.atlas.name,
         reading={k: v for k, v in asked.items() if k in KEPT},
         facts={
-            "steps": steps.to_dict() if steps else None,
+            "steps": steps.to_dict(),
             "merged_classes": cohort.provenance.get("merged_classes"),
         },
     )
@@ -241,8 +241,8 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         told += " a tenth of their values lie over 3 standard deviations from its means"
         warnings.warn(f"{told}; do not trust their probabilities.", stacklevel=2)
     names = [str(name) for name in model.classes_]
-    told = model.predict_proba(pack(connectomes, features))
-    probability = pd.DataFrame(told, columns=names)
+    answers = model.predict_proba(pack(connectomes, features))
+    probability = pd.DataFrame(answers, columns=names)
     table = cohort.table[["scan", "participant", "session"]].copy()
     table["predicted"] = probability.idxmax(axis=1)
     ordered = [name for name in origin.classes if name in names]

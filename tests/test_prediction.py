@@ -95,6 +95,9 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     with pytest.warns(UserWarning, match=f"{cohort.n_scans} of .* scans are unlike"):
         told = predict_people(fitted, replace(cohort, table=older))
     assert not told.equals(predict_people(fitted, cohort))
+    missing = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))
+    with pytest.warns(UserWarning, match="scans have no age: the mean of the fit"):
+        predict_people(fitted, replace(cohort, table=missing))
     without = replace(cohort, table=cohort.table.drop(columns="age"))
     with pytest.raises(ParameterError, match="age"):
         predict_people(fitted, without)
@@ -161,10 +164,3 @@ def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):
     told = predict_people(model, cohort)
     assert set(told["label"]) == {"unimpaired", "impaired"}
     assert set(told["predicted"]) <= {"unimpaired", "impaired"}
-
-
-def test_missing_covariates_of_new_people_are_told(cohort, stored):
-    fitted, _ = stored
-    table = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))
-    with pytest.warns(UserWarning, match="scans have no age: the mean of the fit"):
-        predict_people(fitted, replace(cohort, table=table))

@@ -73,9 +73,6 @@ class Deconfounder(BaseEstimator):
         names = self.regress_out
         self.regress_out = (names,) if isinstance(names, str) else tuple(names)
 
-    def __bool__(self) -> bool:
-        return bool(self.harmonize or self.regress_out)
-
     def preserved(self, table: pd.DataFrame) -> tuple[str, ...]:
         """Return what ComBat leaves in the features."""
         kinds = set(map(kind_of, table)) if self.harmonize else ()

@@ -145,9 +145,8 @@ def cross_validate(
     steps.check(cohort.table, splits)
     taken_out = [*filter(None, [steps.harmonize]), *steps.regress_out]
     findings = audit(cohort, splits, taken_out)
-    is_leak = (findings["severity"] == "error") & (
-        (findings["check"] != "person in two folds") | (not people_may_be_shared)
-    )
+    is_shared = findings["check"] == "person in two folds"  # which was allowed
+    is_leak = (findings["severity"] == "error") & ~is_shared
     for told in findings["check"][is_leak].unique():
         text = f"the audit found a leak: {told} (see evaluation.audit)"
         warnings.warn(text, UserWarning, stacklevel=2)
@@ -178,7 +177,7 @@ def cross_validate(
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
-        "people_shared": bool((findings["check"] == "person in two folds").any()),
+        "people_shared": bool(is_shared.any()),
         "steps": plain(
             steps.get_params() | {"preserve": steps.preserved(cohort.table)}
         ),
@@ -320,11 +319,10 @@ def _fit_fold(
     with _ALONE, warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         started = time.perf_counter()
-        if steps:
-            features, learned = features.astype(np.float64), clone(steps)
-            learned.fit(features[split[0]], train)
-            for rows, part in zip(split, (train, test), strict=True):
-                features[rows] = learned.transform(features[rows], part)
+        learned = clone(steps).fit(features[split[0]], train)
+        features = features.copy()
+        for rows, part in zip(split, (train, test), strict=True):
+            features[rows] = learned.transform(features[rows], part)
         X = pack(connectomes, features, split[0])
         y, people = (train[key].to_numpy(object) for key in ("label", "participant"))
         known = {"groups": people, "covariates": train}

@@ -179,9 +179,10 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, 
         is_own = np.equal(*cohort.groups[pairs].T)
         own, others = pairs[is_own], pairs[~is_own]
         for pair in [*own, *others[:MOST_PAIRS]]:
-            same = np.array_equal(*values[pair], equal_nan=True)
+            i, j = pair
+            same = np.array_equal(values[i], values[j], equal_nan=True)
             scans = ", ".join(names.iloc[pair])
-            if np.equal(*cohort.groups[pair]):
+            if cohort.groups[i] == cohort.groups[j]:
                 if same:
                     copied = f"identical {kind} of two visits of a participant"
                     yield _found("duplicate scans", copied, scans, "warning", COPIED)

@@ -60,27 +60,17 @@ def or_plain(name):
 def test_predictions_scales_and_tables_are_the_same_bytes(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    running = []
+    found = []
     for name, seed, threads, n_jobs in COMBINATIONS:
         told = {"LC_ALL": or_plain(name), "PYTHONHASHSEED": seed}
         # Kernels of AVX2 machines (elsewhere ignored) sum in an order that follows the
         # number of threads; those of AVX-512 hide it.
         told |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         told |= {"OPENBLAS_CORETYPE": "Haswell", "PYTHONPATH": str(Path.cwd())}
-        running.append(
-            subprocess.Popen(
-                [sys.executable, str(program), n_jobs],
-                env=os.environ | told,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    found = []
-    for process in running:
-        printed, errors = process.communicate()
-        assert process.returncode == 0, errors
-        found.append(json.loads(printed))
+        call = [sys.executable, str(program), n_jobs]
+        env = os.environ | told
+        printed = subprocess.run(call, env=env, check=True, stdout=subprocess.PIPE)
+        found.append(json.loads(printed.stdout))
     kept = ("predictions", "scales", "fits", "ranking", "audit")
     assert {f"exact{name}.tsv" for name in kept} <= set(found[0])
     assert found[0] == found[1]

@@ -43,11 +43,8 @@ def test_every_model_is_made_by_its_name_or_a_group():
     assert make_models("lsap-c", n_starts=1)["LSAP-C"][0].n_starts == 1
     with pytest.raises(ParameterError, match=r"some of LSAP-C, LSAP-H.*got 'lasp'"):
         make_models("lasp")
-
-
-def test_ridges_prepare_networks_as_the_models_do():
     made = make_models(threshold=3.0, weights="log")
-    for name in ("LSAP-C", "LSAP-R"):
+    for name in ("LSAP-C", "LSAP-R"):  # ridges prepare networks as the models do
         assert (made[name][0].threshold, made[name][0].weights) == (3.0, "log")
 
 
