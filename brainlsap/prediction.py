@@ -133,9 +133,10 @@ def read_people(
             "label_name": origin.label_name,
             "atlas": wanted.get("atlas", own),
             "negative": wanted.get("negative", "refuse"),
-            **({} if shared is None else {"connectomes": shared}),
-            **options,
         }
+        if shared is not None:
+            arrays["connectomes"] = shared
+        arrays |= options
         if absent := sorted({"connectomes", "features"} - {*arrays}):
             raise ParameterError(
                 f"read_people needs the folder of a study, or arrays: {absent[0]}= is "
@@ -147,7 +148,8 @@ def read_people(
                 f"features= must say which is which: {{name: array}} of "
                 f"{', '.join(origin.feature_names)}."
             )
-        return Cohort.from_arrays(**({"feature_names": origin.feature_names} | arrays))
+        arrays.setdefault("feature_names", origin.feature_names)
+        return Cohort.from_arrays(**arrays)
     if shared is not None:
         names = list(origin.region_names)
         wanted["connectome"] = NO_CONNECTOME

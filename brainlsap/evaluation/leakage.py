@@ -288,7 +288,8 @@ def _label_from_columns(
     tried = {name: one for name, one in tried.items() if one.nunique() > 1}
     scores = [column_score(one, cohort.y, cohort.groups) for one in tried.values()]
     corrected = adjust_p_values([p_value for _, _, p_value in scores])
-    of = f"Holm-corrected for {len(tried)} columns and gaps"
+    what = f", Holm-corrected for {len(tried)} columns and gaps"
+    of = what if len(tried) > 1 else ""
     for name, (score, chance, _), p in zip(tried, scores, corrected, strict=True):
         column = name.removesuffix(" alone")
         alone, differs = column != name, p < 0.05
@@ -296,7 +297,7 @@ def _label_from_columns(
         unknown = f"; {column} missing in {count(n, 'person')}" if n else ""
         finding = (
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
-            f"p = {p:.3f}, {of}{unknown})"
+            f"p = {p:.3f}{of}{unknown})"
         )
         is_out = alone and column in taken_out
         if is_out:

@@ -72,6 +72,9 @@ def spin_test(
     FileFormatError
         Where the atlas has no surface, or nilearn's sphere is missing.
     """
+    from scipy.spatial import cKDTree
+    from scipy.spatial.transform import Rotation
+
     check_at_least("n_spins", n_spins, 1)
     atlas = load_atlas(atlas)
     one, two = np.full((2, len(atlas)), np.nan)
@@ -85,8 +88,28 @@ def spin_test(
             f"regions, got {int(known.sum())}."
         )
     one[~known] = two[~known] = np.nan
-    spins = _spun_maps(one, atlas, n_spins, np.random.default_rng(random_state))
-    rotated = np.array([rank_correlation(spun, two) for spun in spins])
+    sides = []
+    for side in "LR":
+        points, _ = fsaverage5(side, "sphere")
+        points = points / np.linalg.norm(points, axis=1, keepdims=True)
+        sides.append((side, points, cKDTree(points), atlas.vertex_labels(side)))
+    below = np.flatnonzero(~atlas.cortex & known)
+    mirror, rng = np.diag([-1.0, 1.0, 1.0]), np.random.default_rng(random_state)
+    rotated = np.empty(n_spins)
+    for spin in range(n_spins):
+        spun, turn = np.full_like(one, np.nan), Rotation.random(random_state=rng)
+        for side, points, tree, labels in sides:
+            rotation = turn.as_matrix()
+            if side == "R":
+                rotation = mirror @ rotation @ mirror
+            _, nearest = tree.query(points @ rotation)
+            moved = np.append(one, np.nan)[labels[nearest]]
+            told = (labels >= 0) & np.isfinite(moved)
+            count = np.bincount(labels[told], minlength=len(atlas))
+            total = np.bincount(labels[told], moved[told], minlength=len(atlas))
+            np.divide(total, count, out=spun, where=count > 0)
+        spun[below] = one[rng.permutation(below)]
+        rotated[spin] = rank_correlation(spun, two)
     beaten = int((np.abs(rotated) >= abs(correlation) - 1e-12).sum())
     p_value = (1 + beaten) / (1 + n_spins)
     return SpinTest(correlation, rotated, p_value, int(known.sum()))
@@ -96,33 +119,3 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     """Return Spearman's correlation; NaN where a map is constant or too short."""
     both = pd.DataFrame({"first": first, "second": second})
     return float(both.corr("spearman", min_periods=3).iloc[0, 1])
-
-
-def _spun_maps(
-    values: np.ndarray, atlas: Atlas, n_spins: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the map after each rotation (n_spins, n_rois); NaN where none is known."""
-    from scipy.spatial import cKDTree
-    from scipy.spatial.transform import Rotation
-
-    n_rois = len(atlas)
-    sides = []
-    for side in "LR":
-        points, _ = fsaverage5(side, "sphere")
-        points = points / np.linalg.norm(points, axis=1, keepdims=True)
-        sides.append((side, points, cKDTree(points), atlas.vertex_labels(side)))
-    below = np.flatnonzero(~atlas.cortex & np.isfinite(values))
-    mirror = np.diag([-1.0, 1.0, 1.0])
-    maps = np.full((n_spins, n_rois), np.nan)
-    for spun in maps:
-        turn = Rotation.random(random_state=rng).as_matrix()
-        for side, points, tree, labels in sides:
-            rotation = turn if side == "L" else mirror @ turn @ mirror
-            _, nearest = tree.query(points @ rotation)
-            moved = np.append(values, np.nan)[labels[nearest]]
-            known = (labels >= 0) & np.isfinite(moved)
-            count = np.bincount(labels[known], minlength=n_rois)
-            total = np.bincount(labels[known], moved[known], minlength=n_rois)
-            np.divide(total, count, out=spun, where=count > 0)
-        spun[below] = values[rng.permutation(below)]
-    return maps
