@@ -158,10 +158,8 @@ def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
     how = {"baselines": False, "people_may_be_shared": True}
     found = cross_validate(model, small_cohort, shared, **how)
     assert found.settings["people_shared"]
-    assert found.audit.loc[0, ["check", "severity"]].tolist() == [
-        "person in two folds",
-        "error",
-    ]
+    told = found.audit.loc[0, ["check", "severity"]].tolist()
+    assert told == ["person in two folds", "error"]
 
 
 def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_cohort):
@@ -211,17 +209,13 @@ def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_
 
 def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tmp_path):
     def count(model, cohort, **more):
-        cross_validate(
-            {"it": model}, cohort, 2, baselines=False, memory=tmp_path, **more
-        )
+        how = {"baselines": False, "memory": tmp_path} | more
+        cross_validate({"it": model}, cohort, 2, **how)
         return len(list(tmp_path.iterdir()))
 
     table = small_cohort.table
-    moved = permute_labels(
-        table["label"].to_numpy(),
-        table["participant"].to_numpy(),
-        np.random.default_rng(0),
-    )
+    who = small_cohort.y, small_cohort.groups
+    moved = permute_labels(*who, np.random.default_rng(0))
     assert count(DummyClassifier(), small_cohort) == 2
     assert count(DummyClassifier(), small_cohort) == 2
     assert count(DummyClassifier(strategy="most_frequent"), small_cohort) == 4

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from brainlsap.evaluation import audit, leakage, make_splits
@@ -31,9 +32,7 @@ def test_a_clean_cohort_has_no_error_and_no_warning(cohort):
 
 
 def test_people_families_and_sites_in_two_folds_are_counted(cohort):
-    person = {name: k for k, name in enumerate(dict.fromkeys(cohort.groups))}
-    family = [f"f{person[one] // 2}" for one in cohort.groups]
-    related = with_table(cohort, family_id=family)
+    related = with_table(cohort, family_id=pd.factorize(cohort.groups)[0] // 2)
     by_scan = make_splits(cohort.y, np.arange(cohort.n_scans), 3)
     found = checks(related, by_scan)
     assert found.loc["person in two folds", "severity"] == "error"
@@ -48,16 +47,12 @@ ENDINGS = ["_V{}", "-{}", "_ses-{}", "v{}", "_MR{}", "_fu{}", "word"]
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_visits_with_ids_of_their_own_are_told(cohort, ending):
-    table = cohort.table.assign(sex="F")
-    visit = (
-        table.groupby("participant")
-        .cumcount()
-        .map(lambda k: WORDS[k] if ending == "word" else ending.format(k + 1))
-    )
-    split = replace(
-        cohort, table=table.assign(participant=table["participant"] + visit)
-    )
-    row = checks(split).loc["visits taken for people"]
+    table = cohort.table
+    visit = table.groupby("participant").cumcount()
+    ends = WORDS if ending == "word" else [ending.format(k) for k in (1, 2, 3, 4)]
+    own = table["participant"] + visit.map(dict(enumerate(ends)))
+    found = checks(with_table(cohort, sex="F", participant=own))
+    row = found.loc["visits taken for people"]
     assert row["severity"] == "error"
     several = table["participant"].duplicated(keep=False)
     assert f"{several.sum()} people have ids that differ only" in row["finding"]
@@ -177,16 +172,11 @@ def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
 
 
 def test_a_column_by_chance_below_005_is_no_finding_among_many(cohort):
-    rng, first = np.random.default_rng(3), ~cohort.table.duplicated("participant")
+    rng, person = np.random.default_rng(3), pd.factorize(cohort.groups)[0]
     names = ("site", "scanner", "phase", "center", "study", "model", "protocol", "age")
     quiet = 0
     for _ in range(5):
-        drawn = {}
-        for name in names:
-            of = dict(
-                zip(cohort.groups[first], rng.integers(0, 3, first.sum()), strict=1)
-            )
-            drawn[name] = [f"k{of[one]}" for one in cohort.groups]
+        drawn = {name: rng.choice(["a", "b", "c"], 60)[person] for name in names}
         found = checks(with_table(cohort, **drawn))
         quiet += "warning" not in set(found["severity"])
     assert quiet >= 4
