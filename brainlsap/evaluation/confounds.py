@@ -27,6 +27,10 @@ COVARIATES = {
 }
 _KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
 
+# Whose numbers are names: a line through the numbers of sites would mean nothing.
+GROUPS = ("sex", "site", "scanner", "phase")
+_UNKNOWN = "n/a"
+
 # What ComBat leaves in the features, where the cohort has it; never the label.
 PRESERVED = ("age", "sex")
 
@@ -55,8 +59,9 @@ class Deconfounder(BaseEstimator):
         Column, such as a site, for ComBat; age and sex are preserved where the table
         has them, never the label: test scans would then need it.
     regress_out : str or sequence of str
-        Columns, numbers or groups; a missing value counts as the mean of those learned
-        from, or as no group.
+        Columns: groups where they hold text, or are of sex, site, scanner or phase,
+        else numbers. A missing value counts as the mean of those learned from, or as
+        no group.
 
     Attributes
     ----------
@@ -213,11 +218,11 @@ class Deconfounder(BaseEstimator):
 
 
 def _group_names(values: pd.Series) -> np.ndarray:
-    """Return groups as text: 1 and 1.0 are one, what is missing is "n/a"."""
+    """Return groups as text: 1 and 1.0 are one, what is missing is `_UNKNOWN`."""
     numbers = pd.to_numeric(values, errors="coerce")
     is_numbered = numbers.notna().sum() == values.notna().sum()
     text = numbers.map("{:.15g}".format) if is_numbered else values.astype(str)
-    return text.where(values.notna(), "n/a").to_numpy(object)
+    return text.where(values.notna(), _UNKNOWN).to_numpy(object)
 
 
 def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -245,6 +250,12 @@ def find_column(table: pd.DataFrame, name: str) -> str:
     )
 
 
+def has_groups(column: str, values: pd.Series) -> bool:
+    """Return whether a covariate tells groups: by its name, or by text in it."""
+    is_text = pd.to_numeric(values.dropna(), errors="coerce").isna().any()
+    return bool(is_text) or kind_of(column) in GROUPS
+
+
 def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
     """Return mean or shares of groups of every column, to code scans as numbers."""
     design: dict[str, Any] = {}
@@ -253,12 +264,12 @@ def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
         if values.notna().sum() == 0:
             told = f"the covariate {column!r} is missing in every training scan"
             raise ParameterError(f"{told}; leave it out.")
-        numbers = pd.to_numeric(values, errors="coerce")
-        if numbers.notna().sum() == values.notna().sum():
-            design[column] = float(numbers.mean())
+        if not has_groups(column, values):
+            design[column] = float(pd.to_numeric(values).mean())
         else:
-            shares = values.dropna().astype(str).value_counts(normalize=True)
-            design[column] = {str(k): float(v) for k, v in shares.sort_index().items()}
+            known = pd.Series(_group_names(values.dropna()))
+            shares = known.value_counts(normalize=True).sort_index()
+            design[column] = shares.to_dict()
     return design
 
 
@@ -272,14 +283,13 @@ def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
             numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float)
             parts.append(np.nan_to_num(numbers - learned, nan=0.0))
             continue
-        text = values.astype(object).where(values.notna(), "").astype(str)
-        known = text.isin(list(learned)).to_numpy()
-        if unknown := sorted({*text[~known]} - {""}):
+        groups = _group_names(values)
+        known = np.isin(groups, list(learned))
+        if unknown := sorted({*groups[~known]} - {_UNKNOWN}):
             told = f"{column}: {', '.join(unknown)} not among {', '.join(learned)} of"
             warnings.warn(f"{told} the training; nothing is taken out.", stacklevel=3)
         for name in list(learned)[1:]:
-            centred = (text == name).to_numpy() - learned[name]
-            parts.append(np.where(known, centred, 0.0))
+            parts.append(np.where(known, (groups == name) - learned[name], 0.0))
     return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
 
 
@@ -387,6 +397,7 @@ def _check_values(table: pd.DataFrame, column: str) -> None:
         raise ParameterError(f"{codes[0]}.")
     values = table[column].dropna()
     text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
+    text = values.astype(str) if kind_of(column) in GROUPS else text
     mixed = len(text) > 0 and values.drop(text.index).nunique() > MOST_GROUPS
     n_people, kinds = table["participant"].nunique(), text.nunique()
     if mixed or (kinds > MOST_GROUPS and 2 * kinds > n_people):

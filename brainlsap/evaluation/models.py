@@ -20,7 +20,12 @@ from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import check_groups, pack, unpack
 from brainlsap.data.participants import KEY_COLUMNS
-from brainlsap.evaluation.confounds import MOST_GROUPS, apply_design, learn_design
+from brainlsap.evaluation.confounds import (
+    MOST_GROUPS,
+    apply_design,
+    has_groups,
+    learn_design,
+)
 from brainlsap.evaluation.splits import make_splits
 from brainlsap.exceptions import ParameterError
 
@@ -65,9 +70,8 @@ def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
         pairs = pd.DataFrame({"value": values.astype(str).to_numpy(), "label": y})
         is_label = (pairs.nunique() == len(pairs.drop_duplicates())).all()
         known = values.dropna()
-        text = pd.to_numeric(known, errors="coerce").isna().any()
         n_kinds, most = known.nunique(), max(MOST_GROUPS, len(known) / 4)
-        told = 1 < n_kinds <= most if text else len(known)
+        told = 1 < n_kinds <= most if has_groups(str(name), known) else len(known)
         if told and not is_label and name not in KEY_COLUMNS:
             names.append(str(name))
     return learn_design(names, covariates)

@@ -113,6 +113,20 @@ def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
         steps.transform(values, table.replace("F", "Female"))
 
 
+@pytest.mark.parametrize("codes", [[1, 2, 3], [1.0, 2.0, 3.0], list("123")])
+def test_numbers_of_sites_are_names(values, table, codes):
+    named = table["site"]
+    numbers = named.map(dict(zip(sorted(named.unique()), codes, strict=True)))
+    found = [
+        Deconfounder(regress_out="site").fit(values, one).transform(values, one)
+        for one in (table, table.assign(site=numbers))
+    ]
+    np.testing.assert_allclose(*found, atol=1e-12)
+    with pytest.warns(UserWarning, match="site: 9 not among 1, 2, 3 of the train"):
+        steps = Deconfounder(regress_out="site").fit(values, table.assign(site=numbers))
+        steps.transform(values, table.assign(site=9))
+
+
 def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
     rng = np.random.default_rng(0)
     is_ill, n = sited.y == sited.classes[-1], sited.n_scans
