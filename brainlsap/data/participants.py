@@ -17,7 +17,12 @@ from brainlsap.data.tables import (
     read_columns,
     read_lines,
 )
-from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
+from brainlsap.exceptions import (
+    CohortError,
+    FileFormatError,
+    ParameterError,
+    listed,
+)
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
@@ -113,15 +118,14 @@ def read_people(
 ) -> tuple[People, list[str]]:
     """Return who stands in a table, and in the sessions file beside it of every person.
 
-    Then every row that cannot be used: one person twice, a sessions file that cannot be
-    read.
+    And faults: a person who stands twice, a sessions file that cannot be read.
     """
     tables = [(path, names, facts.to_dict("list"))]
     faults = list[str]()
     for participant in {name.key[0]: name.participant for name in names}.values():
         for folder in {participant, f"sub-{participant}"}:
             own = path.parent / folder / f"{folder}_sessions.tsv"
-            if not own.is_file() or own.parent.is_symlink():
+            if not own.is_file():
                 continue
             try:
                 said = read_columns(own)
@@ -143,11 +147,9 @@ def read_people(
             person, visit = name.key
             visits = of_table.setdefault(person, set())
             if visit in visits or (visits and "" in (visit, *visits)):
-                again = f" at visit {name.session}" if visit and visit in visits else ""
                 faults.append(
-                    f"{name.participant}: stands more than once{again} in {source}; "
-                    "expected one row for a person, or a column session_id (or visit) "
-                    "that tells them apart"
+                    f"{name.participant}: stands more than once in {source}; expected "
+                    "one row, or a column session_id (or visit) that differs"
                 )
                 continue
             visits.add(visit)
@@ -195,69 +197,62 @@ def list_scans(  # noqa: C901 (one question after the other)
                 "label= (--label)"
             )
         label = same[0]
-    rows: list[tuple[Scan, str, str, Facts, str]] = []
-    n_without_baseline, n_differ, unscanned, unsaid = 0, 0, list[str](), list[str]()
+    scans, keys, facts = list[Scan](), list[tuple[str, str, str]](), list[Facts]()
+    hints = dict[str, str]()
+    n_without_baseline, unscanned = 0, list[str]()
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
-        listed = {visit: name.session for visit, (name, _) in visits.items() if visit}
+        known = {visit: name.session for visit, (name, _) in visits.items() if visit}
         scanned: Mapping[str, str] = files.sessions.get(person, {})
         if not scanned and (person, "") not in files.files:
             scanned = sources.sessions.get(person, {})
-        absent = [listed[one] for one in listed if scanned and one not in scanned]
-        if absent and files.flat.intersection(files.files.get((person, ""), ())):
-            told = f"{written}: a connectome without a visit in its name, and visits "
-            unsaid.append(f"{told}{', '.join(listed.values())} are listed; add which")
+        absent = [known[one] for one in known if scanned and one not in scanned]
         unscanned += [f"{written}_{session}" for session in absent]
-        sessions = scanned or listed or {"": ""}
+        sessions = scanned or known or {"": ""}
         chosen = sorted(sessions, key=lambda one: visit_order(sessions[one]))
         if which == "baseline":
-            if listed:
+            if known:
                 # what the table calls baseline, or its earliest; if it was scanned
-                wanted = {visit for visit in listed if visit.lower() in _BASELINE}
-                wanted = wanted or {min(listed, key=visit_order)}
+                wanted = {visit for visit in known if visit.lower() in _BASELINE}
+                wanted = wanted or {min(known, key=visit_order)}
                 chosen = [visit for visit in chosen if visit in wanted]
                 n_without_baseline += not chosen
             chosen = chosen[:1]
         # what visits say one by one is not taken from the person for another visit:
         # it may be listed under another name
-        of_person = visits[""][1] if "" in visits else {}
-        by_visit = {head for visit in listed for head in visits[visit][1]}
-        common = {head: of_person[head] for head in of_person.keys() - by_visit}
+        of_visits = dict.fromkeys(head for one in known for head in visits[one][1])
+        of_person = (visits[""][1] if "" in visits else {}) | of_visits
         for visit in chosen:
-            own = visits[visit][1] if visit in listed else common
-            both = {of_person.get(label), own.get(label)} if label else {None}
-            n_differ += None not in both and len(both) > 1
             name = f"{written}_{sessions[visit]}".rstrip("_")
             key, is_only = (person, visit), len(sessions) == 1
-            scan = Scan(name, key, is_only, files.of_scan(key, is_only))
-            said = common if own is common else of_person | own
-            hint = f"; its visits are listed as {', '.join(listed.values())}"
-            hint = hint if listed and own is common else ""
-            rows.append((scan, written, sessions[visit], said, hint))
-    other = f"scans have another {label} in {source} than in sub-*_sessions.tsv: that "
-    noted = {
-        # these words a report cuts off with the names behind them
-        f"listed visits left out: there are no files or folders of "
-        f"{', '.join(unscanned[:3])}{' ...' * (len(unscanned) > 3)}": len(unscanned),
-        "people without a scan at baseline: left out": n_without_baseline,
-        f"{other}of the visit, in sub-*_sessions.tsv, was taken": n_differ,
-    }
-    notes = [f"{count} {what}" for what, count in noted.items() if count]
-    if not rows:
+            # of several visits that are listed it may be another's
+            paths = files.of_scan(key, is_only and len(known) < 2)
+            scans.append(Scan(name, key, is_only, paths))
+            keys.append((name, written, sessions[visit]))
+            facts.append(of_person | (visits[visit][1] if visit in known else {}))
+            if known and visit not in known:
+                hints[name] = f"; its visits are listed as {', '.join(known.values())}"
+    notes = list[str]()
+    if unscanned:
+        # a report cuts off what stands behind "files or folders of"
+        told = f"there are no files or folders of {listed(unscanned, 3)}"
+        notes.append(f"{len(unscanned)} listed visits left out: {told}")
+    if n_without_baseline:
+        what = "people without a scan at baseline: left out"
+        notes.append(f"{n_without_baseline} {what}")
+    if not scans:
         what = "; ".join([f"{source} lists none", *notes])
         raise CohortError(f"{files.folder}: no scan is left; {what}")
-    scans, participants, visited, facts, hints = map(list, zip(*rows, strict=True))
     covariates = pd.DataFrame(facts, columns=[*heads], dtype=object)
     covariates = covariates.where(covariates.notna(), None)
-    labels = UNLABELLED if label is None else covariates.pop(label).tolist()
-    keys = ([scan.name for scan in scans], participants, visited, labels)
-    table = pd.DataFrame(dict(zip(KEY_COLUMNS, keys, strict=True)))
+    table = pd.DataFrame(keys, columns=KEY_COLUMNS[:3])
+    table["label"] = UNLABELLED if label is None else covariates.pop(label)
     order: tuple[str, ...] = (UNLABELLED,)
     ordered, faults = False, list[str]()
     if label is not None:
         found = table["label"].value_counts().sort_index()
         order, ordered = order_classes(list(found.index), classes)
-        kept = table["label"].isin(order).to_numpy()
+        is_kept = table["label"].isin(order)
         if classes is None:
             numbers = pd.to_numeric(found.index.to_series(), errors="coerce")
             is_whole = (numbers == numbers.round()).all() and label.lower() != "age"
@@ -270,56 +265,50 @@ def list_scans(  # noqa: C901 (one question after the other)
                     "are classes by classes= (--classes)"
                 )
             faults = [
-                f"{scan.name}: no {label} (n/a{hint}); give one, leave the scan out, "
-                "or keep those with a label by classes= (--classes)"
-                for scan, hint, is_known in zip(scans, hints, kept, strict=True)
-                if not is_known
+                f"{name}: no {label} (n/a{hints.get(name, '')}); give one, leave the "
+                "scan out, or keep those with a label by classes= (--classes)"
+                for name in table["scan"][~is_kept]
             ]
         else:
-            others = table.loc[~kept, "label"].fillna("n/a").value_counts().sort_index()
+            others = table["label"][~is_kept].fillna("n/a").value_counts().sort_index()
             if counted := _counts(others):
                 notes.append(f"left out, {label} is not among the classes: {counted}")
             faults = find_absent(label, order, found)
-        table, covariates = table[kept].reset_index(drop=True), covariates[kept]
-        scans = [scan for scan, is_known in zip(scans, kept, strict=True) if is_known]
-    covariates, faults = covariates.reset_index(drop=True), [*unsaid, *faults]
-    usual = {head: covariates[head] for head in COVARIATES if head in covariates}
-    for head, column in ((label, table["label"]), *usual.items()):
-        written = column.value_counts().index
-        faults += [
-            f"{table['scan'][column == name].iloc[0]}: the {head} {name!r} is written "
-            "in another case elsewhere; write both alike"
-            for name in written[written.str.lower().duplicated()]
-        ]
+        table, covariates = table[is_kept].reset_index(drop=True), covariates[is_kept]
+        scans = [scan for scan, is_one in zip(scans, is_kept, strict=True) if is_one]
+    covariates = covariates.reset_index(drop=True)
+    for head, column in ((label, table["label"]), *covariates.items()):
+        words = pd.Series(column.dropna().unique(), dtype=object)
+        is_sex = str(head).lower() in _SEX
+        if is_sex or head == label or head in COVARIATES:
+            same = words.str.lower().str[: 1 if is_sex else None].duplicated(keep=False)
+            if same.any():
+                written = ", ".join(sorted(words[same]))
+                faults.append(
+                    f"{head} is written as {written}; write one word for each"
+                )
     for head, column in covariates.items():
         known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
-        commas = known[known.str.contains(",")]
-        if len(commas) and known.str.fullmatch(r"-?\d+([.,]\d+)?").all():
-            # every such number would count as a word of its own
-            what = f"decimal commas, such as {commas.iloc[0]!r}; replace them by points"
-            scan = table["scan"][commas.index[0]]
-            faults.append(f"{scan}: {head} is written with {what}")
-        kinds = sorted({one.lower() if head in usual else one for one in known})
-        is_sex = head.lower() in _SEX
-        if is_sex and len(kinds) > len({one[:1].lower() for one in kinds}):
-            told = f"written as {', '.join(kinds)}; write one word for each"
-            faults.append(f"{head} is {told}")
-        if head in ("age", "education"):
+        odd = known[numbers[known.index].isna()]
+        # with decimal commas every number would count as a word of its own
+        is_number = known.str.fullmatch(r"-?\d+([.,]\d+)?").all()
+        if is_number or head in ("age", "education"):
             faults += [
-                f"{table['scan'][row]}: {head} is {said!r}; write a number with a "
-                "point and no unit, or n/a"
-                for row, said in known[numbers[known.index].isna()].items()
-                if "," not in said
+                f"{table['scan'][row]}: {head} must be a number with a point and no "
+                f"unit, or n/a; got {said!r}"
+                for row, said in odd.items()
             ]
         # numbers where all that is there are numbers, else text in pandas' own type
-        is_number = len(known) and numbers[known.index].notna().all()
+        is_number = len(known) and odd.empty
         name = f"{head}_given" if head in KEY_COLUMNS else head
         table[name] = numbers if is_number else pd.Series(column.tolist())
-    faults += find_codes(table, [*usual])
-    for person, said in table.groupby("participant")[["sex"] * ("sex" in usual)]:
-        if said.nunique().gt(1).any():
-            differ = " and ".join(map(str, said["sex"].dropna().unique()))
-            faults.append(f"{person}: sex is {differ} at different visits; write one")
+    faults += find_codes(table, [head for head in COVARIATES if head in covariates])
+    if "sex" in covariates:
+        sexes = covariates["sex"].groupby(table["participant"]).nunique()
+        faults += [
+            f"{person}: sex differs between visits; write one"
+            for person in sexes.index[sexes > 1]
+        ]
     return ScanList(scans, table, label, order, ordered, notes, faults)
 
 

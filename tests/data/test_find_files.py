@@ -254,9 +254,10 @@ def test_a_matrix_without_a_visit_of_people_with_several_is_told(flat, tiny):
         for visit in ("1", "2")[: 2 if i == 1 else 1]
     )
     (flat / "participants.tsv").write_text(people)
-    path = flat / "connectomes" / "sub-p1_ses-1.csv"
-    path.rename(flat / "connectomes" / "sub-p1.csv")
-    with refused("sub-p1: a connectome without a visit in its name, and visits 1, 2"):
+    (flat / "connectomes" / "sub-p1_ses-1.csv").rename(flat / "connectomes/sub-p1.csv")
+    (flat / "connectomes" / "sub-p1_ses-2.csv").unlink()
+    (flat / "sub-p1" / "ses-2").mkdir(parents=True)
+    with refused("sub-p1_ses-2: no connectome; expected a file of its name"):
         load_cohort(flat, tiny, "fdg")
 
 
