@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from tqdm.auto import tqdm
 
 from brainlsap.data.cohort import Cohort
@@ -23,18 +22,19 @@ from brainlsap.data.load import (
     open_study,
 )
 from brainlsap.data.participants import ScanList, order_classes, people_files
-from brainlsap.data.tables import COVARIATES, TABLE_SUFFIXES
-from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
+from brainlsap.data.tables import TABLE_SUFFIXES
+from brainlsap.exceptions import (
+    BrainlsapError,
+    CohortError,
+    FileFormatError,
+    reading,
+)
 
 Options = dict[str, Any]
 _Share = Callable[[ScanList, FeatureSources], float]
 # Features that are looked for beside those that were asked for.
 _FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
 _USUAL_LABELS = ("diagnosis", "dx", "dx_bl", "stage", "group", "label")
-# Classes of people that studies adjust for.
-_NO_LABELS = {*COVARIATES, "handedness", "race"} - {"sex"}
-_MOST_CLASSES = 6
-_MOST_SUGGESTIONS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,38 +139,41 @@ def suggest_options(  # noqa: C901 (step by step)
     Returns
     -------
     list of dict
-        Each was tried. Where the study can be loaded: its other features, and its
-        other labels. Where it cannot: labels, patterns of connectomes, folders,
-        tables, features or an atlas with which it can, or with which it has fewer
-        faults.
+        Where the study can be loaded: its other features, and its other labels, by
+        their usual names. Where it cannot: a label, folders, tables, a feature, a
+        pattern of connectomes or an atlas with which more files are found.
     """
     folder, asked = check.folder, dict(options)
+    if any("nobody in it has files" in fault for fault in check.faults):
+        return []  # where ids differ altogether, that comes first
     features = asked.get("feature") or "thickness"
     features = [features] if isinstance(features, str) else list(features)
-    where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
     anybody: Options = {"label": None, "classes": None}
     opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
     change: Options = {}
     bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
 
-    def share(way: Options, of: _Share, base: Options = anybody) -> float:
-        """Return how much is found with one more change."""
-        how = where | change | base | way
+    def study(way: Options) -> tuple[ScanList, FeatureSources] | None:
+        """Open the study with one more change; None where it is refused."""
+        how = asked | change | way
+        how = {name: how[name] for name in ("atlas", *WHERE) if name in how}
         if repr(how) not in opened:
             bar.update()
             opened[repr(how)] = None
             with suppress(BrainlsapError):
                 opened[repr(how)] = open_study(folder, **how)
-        study = opened[repr(how)]
-        return of(*study) if study else 0.0
+        return opened[repr(how)]
 
-    def adopt(
-        ways: Iterable[Options], of: _Share, base: Options = anybody, least: float = 0
-    ) -> float:
+    def is_labelled(way: Options) -> bool:
+        found = study(way)
+        return found is not None and not found[0].faults
+
+    def adopt(ways: Iterable[Options], share: _Share, least: float = 0) -> float:
         """Take over the first change by which most is found; return how much."""
         best, chosen = 0.0, Options()
         for way in ways:
-            found = share(way, of, base)
+            opened = study(anybody | way)
+            found = share(*opened) if opened else 0.0
             if found > best and found >= least:
                 best, chosen = found, way
             if best == 1:
@@ -186,92 +189,67 @@ def suggest_options(  # noqa: C901 (step by step)
     folders: list[Options] = [{}]
     folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
     # what lists people of its own is another study, whose ids may be the same
-    around = [p for p in around if p == folder.resolve() or not people_files(p)]
-    data_sets = [p for p in around if p != folder.resolve() and any(p.glob("sub-*"))]
+    around = [p for p in around if p != folder.resolve() and not people_files(p)]
+    data_sets = [p for p in around if any(p.glob("sub-*"))]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
-    # of several tables of people that with the label, or with a usual one
     label = str(asked.get("label", "diagnosis"))
-    for name in (None, label, *_USUAL_LABELS):
-        anybody["label"] = name
-        if share({}, lambda *_: 1.0):
-            break
-    else:
+    if study(anybody) is None:
+        anybody["label"] = label  # of several tables of people that with the label
+    found = study(anybody)
+    if found is None:
         return []
-    listed, _ = open_study(folder, **where | anybody)
-    labels = _label_options(listed.table, label)
-    if name not in (None, label):
-        labels.insert(0, {"label": listed.label})
-    labels = [one for one in labels if share(one, _is_labelled, {})]
+    listed, labels = found[0], list[Options]()
+    for name in listed.table.columns[4:]:  # behind scan, participant, session, label
+        if name.lower() in (label.lower(), *_USUAL_LABELS):
+            n_people = listed.table.groupby(name)["participant"].nunique()
+            kept = n_people.index[n_people > 1]
+            one: Options = {} if name.lower() == label.lower() else {"label": name}
+            if not listed.table[name].isin(kept).all():
+                one["classes"] = list(order_classes(kept)[0])
+            labels += [one] * (len(kept) > 1)
+    labels.sort(key=lambda one: "label" in one)  # the one that was asked for first
+    labels = [one for one in labels if is_labelled(one)]
     if check.is_sound:
         more = [
             name
             for name in _FEATURES
             # volumes may stand below the cortex already
             if name not in (*features, asked.get("subcortex"))
-            and adopt(folders, _located(name), least=1)
+            and adopt(folders, _located([name]), least=1)
         ]
         change |= {"feature": [*features, *more]}
         # the connectomes are known to be sound
         known = {} if STRENGTH in features else {"connectome": NO_CONNECTOME}
         is_more = more and check_cohort(folder, **asked | change | known).is_sound
-        usual = [one for one in labels if one["label"].lower() in _USUAL_LABELS]
-        return [*[change] * bool(is_more), *usual[:_MOST_SUGGESTIONS]]
+        others = [one for one in labels if "label" in one]
+        return [change, *others] if is_more else others
 
-    is_there = adopt([*folders, *tables], _located(*features, named="feature" in asked))
-    wanted = () if is_there else (*_FEATURES, "suvr")  # of a tracer that is not said
-    others = [name for name in wanted if adopt(folders, _located(name))]
-    connectomes: list[Options] = [{}]
+    if labels and not is_labelled({}):
+        change |= labels[0]
+    if not adopt([*folders, *tables], _located(features, named="feature" in asked)):
+        for name in (*_FEATURES, "suvr"):  # of a tracer that is not said
+            if adopt(folders, _located([name])):
+                change["feature"] = [name]
+                break
     if "connectome" not in asked:
-        n_found = share({}, _with_connectome)
-        ways = [{"pattern": one} for one in _patterns(folder, listed.scans)]
-        connectomes += [one for one in ways if share(one, _with_connectome) > n_found]
-        # one file of many is not for everybody
-        if not (n_found or any("{" in one.get("pattern", "") for one in connectomes)):
-            files = (p.name for p in inside if p.suffix in FORMATS)
-            connectomes += [{"connectome": name} for name in (*files, NO_CONNECTOME)]
-    with suppress(BrainlsapError):
-        found = open_study(folder, **where | change)[0].table
-        n_people = found.groupby("label")["participant"].nunique()
-        classes, _ = order_classes(n_people.index[n_people > 1])
-        labels.insert(0, {"classes": list(classes)})
-    adopt([{}, *labels], _is_labelled, {})
-    if others:
-        change["feature"] = others[:1]
-    fewest, best = _n_left(check), list[Options]()
-    for way in connectomes:
-        bar.update()
-        if best and way == {"connectome": NO_CONNECTOME}:
-            break  # rather what is there
-        tried = change | way
-        checked = check_cohort(folder, **asked | tried)
-        those = r"(?:those of|\(atlas) (\w+)(?:, not of|\))"
-        other = re.search(those, " ".join(checked.faults))
-        if other is not None:
-            tried |= {"atlas": other[1]}
-            checked = check_cohort(folder, **asked | tried)
-        faults = " ".join(checked.faults)
-        # only the user can say in which order rows stand
-        orders = dict.fromkeys(re.findall(r"\(row_order='(\w+)'\)", faults))
-        ways = [tried | {"row_order": one} for one in orders]
-        sound = [w for w in ways if check_cohort(folder, **asked | w).is_sound]
-        if checked.is_sound or sound:
-            return sound or [tried]
-        # matrices all the same: their rows and weights are the next question
-        is_matrix = re.search("a matrix of|weights are", faults)
-        if (way and is_matrix and not best) or _n_left(checked) < fewest:
-            fewest, best = _n_left(checked), [tried]
-    # where ids differ altogether, that comes first
-    return [] if any("nobody in it has files" in x for x in check.faults) else best
+        patterns = [{"pattern": one} for one in _patterns(folder, listed.scans)]
+        if not adopt([{}, *patterns], _with_connectome):
+            files = (path.name for path in inside if _is_matrix(path))
+            change["connectome"] = next(files, NO_CONNECTOME)
+    faults = " ".join(check_cohort(folder, **asked | change).faults)
+    if other := re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults):
+        change["atlas"] = other[1]
+        faults = " ".join(check_cohort(folder, **asked | change).faults)
+    # only the user can say in which order rows stand
+    orders = dict.fromkeys(re.findall(r"\(row_order='(\w+)'\)", faults))
+    ways = [change | {"row_order": one} for one in orders]
+    sound = [one for one in ways if check_cohort(folder, **asked | one).is_sound]
+    return sound or [change] * bool(change)
 
 
-def _n_left(check: CohortCheck) -> int:
-    """Return the number of faults, less that of kinds of data that were found."""
-    return len(check.faults) - sum(": 0 of" not in one for one in check.found)
-
-
-def _located(*features: str, named: bool = False) -> _Share:
+def _located(names: Sequence[str], named: bool = False) -> _Share:
     """Return a measure of how many scans' features are found."""
-    names = [name for name in features if name != STRENGTH]
+    names = [name for name in names if name != STRENGTH]
 
     def share(listed: ScanList, sources: FeatureSources) -> float:
         found: list[Source] = []
@@ -295,34 +273,20 @@ def _with_connectome(listed: ScanList, sources: FeatureSources) -> float:
     return n_found / len(listed.scans)
 
 
-def _is_labelled(listed: ScanList, _: FeatureSources) -> float:
-    return float(not listed.faults)
-
-
-def _label_options(table: pd.DataFrame, asked: str) -> list[Options]:
-    """Return the columns that can be classes: usual labels first, sex last.
-
-    Of a usual label those classes that more than one person has.
-    """
-    ranked: list[tuple[int, Options]] = []
-    ranks = dict.fromkeys(_USUAL_LABELS, 0) | {"sex": 2}
-    for name in table.columns[4:]:  # behind scan, participant, session, label
-        n_people = table.groupby(name)["participant"].nunique()
-        kept, rank = n_people.index[n_people > 1], ranks.get(name.lower(), 1)
-        is_whole = table[name].isin(kept).all() and len(kept) <= _MOST_CLASSES
-        is_class = len(kept) > 1 and (is_whole or not rank)
-        if is_class and name.lower() not in {asked.lower(), *_NO_LABELS}:
-            classes = {} if is_whole else {"classes": list(order_classes(kept)[0])}
-            ranked.append((rank, {"label": name, **classes}))
-    return [option for _, option in sorted(ranked, key=lambda one: one[0])]
+def _is_matrix(path: Path) -> bool:
+    """Return whether a file holds a connectome of any atlas, or many."""
+    if path.is_file() and path.suffix.lower() in FORMATS:
+        with suppress(BrainlsapError), reading(path, "a matrix"):
+            shape = FORMATS[path.suffix.lower()](path)[0].values.shape
+            return len(shape) == 2 and 5 < shape[0] == shape[1]
+    return False
 
 
 def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     """Make patterns of the matrices of the first scan: beside it, or named by it."""
     person, visit = scans[0].key
-    for path in scans[0].files:
-        if path.suffix.lower() in FORMATS:
-            yield "*" + path.name.split(visit or person)[-1]
+    for path in filter(_is_matrix, scans[0].files):
+        yield "*" + path.name.split(visit or person)[-1]
     for top in folder.glob("[!.]*"):
         below = top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ()
         for path in (top, *below):
@@ -331,5 +295,5 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
                 # zeros that Excel drops: that these differ is told then
                 whole = rf"(?i)(?<![A-Z0-9])0*{re.escape(word)}(?![A-Z0-9])"
                 name = re.sub(whole, what, name, count=1) if word != "-" else name
-            if path.suffix.lower() in FORMATS and "{participant}" in name:
+            if "{participant}" in name and _is_matrix(path):
                 yield name
