@@ -189,71 +189,76 @@ class Cohort:
         >>> cohort
         Cohort(4 scans of 4 people, 3 regions (own), feature, diagnosis)
         """
-        atlas, facts = load_atlas(atlas), _covariates_of(covariates, groups)
+        atlas, covariates = load_atlas(atlas), _covariates_of(covariates, groups)
         frames = [connectomes] if isinstance(connectomes, pd.DataFrame) else connectomes
         if any(isinstance(one, pd.DataFrame) for one in frames):
             read = [read_connectome(one, atlas, negative=negative) for one in frames]
             W = np.array([one.matrix for one in read])
+            W = W[0] if frames is not connectomes else W
             notes = [*dict.fromkeys(note for one in read for note in one.notes)]
         else:
             W = _as_numbers("connectomes", connectomes)
             W, notes = settle_negative(W, negative)
-        asked = [feature_names] if isinstance(feature_names, str) else feature_names
-        tables, feature_names = _by_feature(features, asked)
-        tables = {k: _by_region(k, one, atlas) for k, one in tables.items()}
-        W = W[0] if frames is not connectomes else W
-        each = [np.asarray(_as_numbers(*one), float) for one in tables.items()]
-        X = each[0]
+        names = [feature_names] if isinstance(feature_names, str) else feature_names
+        tables: dict[str, Any] = {"features": features}
+        if isinstance(features, Mapping):
+            names = [*features] if names is None else [*names]
+            if {*names} != {*features}:
+                raise ParameterError(
+                    f"features has {', '.join(map(str, features))}; expected "
+                    f"{', '.join(names)}. Name each array by its feature."
+                )
+            tables = {f"features[{name!r}]": features[name] for name in names}
+        tables = {name: _by_region(name, one, atlas) for name, one in tables.items()}
+        arrays = {k: np.asarray(_as_numbers(k, x), float) for k, x in tables.items()}
+        X, *others = arrays.values()
         labels = [UNLABELLED] * len(X) if labels is None else labels
+        facts = dict(covariates)
         ids = find_column(facts, PEOPLE_COLUMNS)
-        said = {} if ids is None else {ids: facts[ids]}
+        said = () if groups is None or ids is None else facts[ids]
         groups = facts.pop(ids) if groups is None and ids is not None else groups
-        given = {**tables, "labels": labels, **facts}
-        given |= {} if groups is None else {"groups": groups}
         n_scans = len(W if W.ndim == 3 else np.atleast_2d(X))
         n_rois = len(atlas)
-        is_last = X.shape[:2] == (n_scans, n_rois) or X.shape[-1:] != (n_rois,)
-        per_region = X.shape[2:] if "features" in tables and is_last else ()
-        wanted = dict.fromkeys(tables, (n_scans, n_rois, *per_region))
-        wanted["connectomes"] = (n_scans, n_rois, n_rois)[-W.ndim :]
-        for name, one in {"connectomes": W, **given}.items():
+        wanted: dict[str, Any] = {"connectomes": (n_scans, n_rois, n_rois)[-W.ndim :]}
+        wanted |= dict.fromkeys(tables, (n_scans, n_rois))
+        wanted |= {"features": (n_scans, n_rois, *X.shape[2:])}
+        given: dict[str, Any] = {"connectomes": W, **arrays, "labels": labels}
+        given |= {} if groups is None else {"groups": groups}
+        given |= {f"covariates[{name!r}]": one for name, one in facts.items()}
+        for name, one in given.items():
             shape, expected = np.shape(one), wanted.get(name, (n_scans,))
-            if shape == expected:
-                continue
-            if name in facts:
+            if shape != expected:
                 raise ParameterError(
-                    f"covariates has {np.size(one)} rows for {n_scans} scans. A table "
-                    "with a row a person has ids as its index, and needs groups=."
+                    f"{name} must have shape {expected}, for {n_scans} scans and "
+                    f"{n_rois} regions ({atlas.name}); got {shape}. Axes are scans, "
+                    "regions and then features; other regions are named by atlas=."
                 )
-            hint = "Give every scan in everything."
-            if X.shape[1:] == (n_rois, n_rois) != W.shape[-2:]:
-                hint = "Connectomes come first, features behind: are they exchanged?"
-            elif len(shape) == 3 and shape[2] == n_rois:
-                hint = "Several features are the last axis, or {name: its array}."
-            elif name == "connectomes" and len(shape) == 2 and shape[0] != shape[1]:
-                hint = "Edges in a vector become matrices: nilearn's vec_to_sym_matrix."
-            elif len(shape) > 1 and len(expected) > 1 and shape[1:] != expected[1:]:
-                hint = "Name other regions by atlas=."
-            raise ParameterError(
-                f"{name} must have shape {expected}, for {n_scans} scans and "
-                f"{n_rois} regions ({atlas.name}); got {shape}. {hint}"
-            )
-        if isinstance(covariates, pd.DataFrame):  # whose columns have one index
-            for name in [*facts][1:]:
-                given.pop(name)
-            given = {"covariates" if k in facts else k: x for k, x in given.items()}
-        named = _check_order(given, said)
-        X = np.stack(each, axis=-1) if X.ndim == 2 else X
+        tables |= {"labels": labels, "groups": groups}
+        is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
+        tables |= {"covariates": covariates} if is_table else facts
+        index = _index_of(tables)
+        X = X if X.ndim == 3 else np.stack([X, *others], axis=-1)
         W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
         numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
         usual = numbered if len(numbered) > 1 else ["feature"]
-        names = usual if feature_names is None else feature_names
+        names = usual if names is None else names
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
-        own = named or {"scan": scans, "participant": scans, "session": ""}
-        both = labels, own["participant"] if groups is None else groups
+        own: Sequence[str] = scans
+        sessions: Sequence[str] = [""] * len(X)
+        if index is not None:
+            scans = ["_".join(map(str, np.atleast_1d(one))) for one in index]
+            own, _, sessions = zip(*(x.partition("_ses-") for x in scans), strict=True)
+        both = labels, own if groups is None else groups
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
-        _check_people(people, own)
-        columns = {**own, "participant": people, "label": text}
+        for claimed in (own, said):
+            for row, (name, person) in enumerate(zip(claimed, people, strict=False)):
+                if "_ses-" in person or (name != person and name in people):
+                    raise ParameterError(
+                        f"groups= says {person!r} for {scans[row]}, an index or ids "
+                        f"say {name!r}; expected people, no scans, named alike."
+                    )
+        keys = (scans, people, sessions, text)
+        columns = dict(zip(KEY_COLUMNS, keys, strict=True))
         # a covariate called label is not the label
         kept = {f"{k}_given" if k == "label" else k: list(v) for k, v in facts.items()}
         table = pd.DataFrame(columns | kept)
@@ -264,7 +269,8 @@ class Cohort:
         if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
             told = f"classes {' < '.join(order)} taken as ordered, being numbers"
             notes = [*notes, f"{told}; named by words they have no order"]
-        whose = "people are those of the index" if named else "every scan is a person"
+        whose = "every scan is a person"
+        whose = whose if index is None else "people are those of the index"
         alone = [f"groups= not given: {whose}"] * (groups is None)
         shared = "array" if W.strides[0] == 0 else "one per scan"
         return Cohort(
@@ -470,19 +476,6 @@ def _as_numbers(name: str, values: Any) -> np.ndarray:
         ) from error
 
 
-def _by_feature(features: Any, names: Sequence[str] | None) -> tuple[Any, Any]:
-    """Return the arrays of features by what messages call them, and names."""
-    if not isinstance(features, Mapping):
-        return {"features": features}, names
-    names = [*features] if names is None else [*names]
-    if {*names} != {*features}:
-        raise ParameterError(
-            f"features has {', '.join(map(str, features))}; expected "
-            f"{', '.join(names)}. Name each array by its feature."
-        )
-    return {f"features[{name!r}]": features[name] for name in names}, names
-
-
 def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
     if isinstance(values, pd.DataFrame):
@@ -490,104 +483,65 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
         return values.iloc[:, atlas.match_all(values).argsort()] if is_named else values
     if isinstance(values, Sequence) and any(hasattr(one, "iloc") for one in values):
         raise ParameterError(
-            f"{name} is a list of tables, whose names would be lost. Of a Series for "
-            "each scan give pd.DataFrame(the list); of several features a mapping, "
-            "{name: DataFrame of scans by regions}."
+            f"{name} is a list of tables, whose names would be lost. Give pd.DataFrame("
+            "the list) of scans by regions; of several features {name: DataFrame}."
         )
     return values
 
 
-def _covariates_of(covariates: Any, groups: Any) -> dict[str, Any]:
-    """Return covariates by name; of a table of people, the row of each scan's."""
+def _covariates_of(covariates: Any, groups: Any) -> Any:
+    """Return covariates; of a table of people, the row of each scan's."""
     if not isinstance(covariates, Mapping | pd.DataFrame | None):
         raise ParameterError(
             "covariates must be a DataFrame or a dict of columns by name; got "
             f"{type(covariates).__name__}."
         )
-    if isinstance(covariates, pd.DataFrame) and len(covariates) != np.size(groups):
-        index, people = covariates.index, np.ravel(groups)
-        is_count = isinstance(index, pd.RangeIndex)  # which names nobody
-        absent = [str(one) for one in dict.fromkeys(people) if one not in index]
-        if not is_count and 0 < len(absent) < len({*people}):
+    n_scans = None if groups is None else np.size(groups)
+    if isinstance(covariates, pd.DataFrame) and n_scans not in (None, len(covariates)):
+        people = np.ravel(groups)
+        absent = {str(one): one for one in people if one not in covariates.index}
+        if absent:
             told = f"{listed(absent, 5)} of groups="
             raise ParameterError(f"covariates has no row of {told}; write n/a there.")
-        if not is_count and not absent:
-            covariates = covariates.loc[people].reset_index(drop=True)
-    return dict({} if covariates is None else covariates)
+        covariates = covariates.loc[people].reset_index(drop=True)
+    return {} if covariates is None else covariates
 
 
-def _check_order(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return scans, people and sessions that an index of pandas names, if one does.
+def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
+    """Return the index that names scans, None where there is none.
 
-    Raise where indexes, or ids that were `said` in a column, are of other people. An
-    index that only counts says nothing, unless the other has the same entries.
+    Raise where tables are in different orders, or `groups` are needed. An index that
+    only counts names nobody, unless another has the same entries.
     """
-    found = {k: x.index for k, x in given.items() if hasattr(x, "iloc")}
-    named = {k: x for k, x in found.items() if not are_counts([*map(str, x)])}
-    people = given.get("groups", ())
-    for k, index in named.items() if "groups" not in given else ():
-        levels = [*map(str, index.names)]
-        if len(levels) > 1 and find_column(levels, PEOPLE_COLUMNS) is None:
-            told = ", ".join(levels)
-            raise ParameterError(
-                f"{k} has an index of several levels ({told}); call that of people "
-                "participant_id, or give groups=."
+    found = {k: x.index for k, x in tables.items() if hasattr(x, "iloc")}
+    texts = {k: [*map(str, x)] for k, x in found.items()}
+    named = [k for k, x in texts.items() if not are_counts(x)]
+    for (first, a), (second, b) in combinations(texts.items(), 2):
+        if a != b and ({first, second} <= {*named} or sorted(a) == sorted(b)):
+            scan = next(
+                i for i, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1
             )
-        twice = index[index.duplicated()]
-        if len(twice) and not pd.api.types.is_numeric_dtype(index):
             raise ParameterError(
-                f"{k} has {twice[0]!r} twice in its index; give groups=."
+                f"{first} and {second} have different people for scan {scan + 1}: "
+                f"{a[scan]!r} and {b[scan]!r}. Put one in the order of the other "
+                "(.reindex), or take one off (.reset_index(drop=True))."
             )
-    pairs = [*combinations(found.items(), 2)]
-    pairs += [(one, ("groups", people)) for one in (*named.items(), *said.items())]
-    for (first, a), (second, b) in pairs:
-        is_alike = {first, second} <= {*named} and b is not people
-        is_alike |= first in said and b is people and not {*a}.isdisjoint(b)
-        if [*a] != [*b] and (is_alike or set(a) == set(b)):
-            both = enumerate(zip(map(str, a), map(str, b), strict=True), start=1)
-            other = {*map(str, a)} != {*map(str, b)}
-            scan, (x, y) = next((i, pair) for i, pair in both if pair[0] != pair[1])
-            raise ParameterError(
-                f"{first} and {second} have different people for scan {scan}: {x!r} "
-                f"and {y!r}. Put one in the order of the other (.reindex)"
-                f"{', or take one off (.reset_index(drop=True), .drop)' * other}."
-            )
-    for k, index in named.items():
-        others = [people, *said.values(), *(x for j, x in found.items() if j != k)]
-        is_alone = [*map(str, index)] not in [[*map(str, other)] for other in others]
-        if is_alone and are_counts(sorted(map(str, index), key=lambda n: (len(n), n))):
-            raise ParameterError(
-                f"{k} has the index {listed(map(str, index), 3)}: its rows were moved, "
-                "and arrays beside it have no index. Put it in their order "
-                "(.sort_index()?), then .reset_index(drop=True)."
-            )
-    own = (x for x in named.values() if not isinstance(x, pd.RangeIndex))
-    return next((_scan_names(x) for x in own if x.is_unique), {})
-
-
-def _check_people(people: list[str], own: Mapping[str, Any]) -> None:
-    """Raise where people are scans, or others than the names of scans say."""
-    each = zip(own["scan"], own["participant"], people, strict=True)
-    for scan, named, person in each:
-        if "_ses-" in person:
-            raise ParameterError(
-                f"groups= must be people, got the scan {person!r}; leave the visit out."
-            )
-        if named != person and named in people:
-            raise ParameterError(
-                f"{scan} is of {named}, and groups= or participant_id says {person!r}. "
-                "Put one in the order of the other."
-            )
-
-
-def _scan_names(index: pd.Index) -> dict[str, Any]:
-    """Return scan, person and session of every entry, such as sub-01_ses-M12."""
-    scans = ["_".join(map(str, np.atleast_1d(one))) for one in index]
-    people, _, sessions = zip(*(one.partition("_ses-") for one in scans), strict=True)
-    ids = find_column(map(str, index.names), PEOPLE_COLUMNS)
-    if index.nlevels > 1 and ids is not None:
-        people = tuple(index.get_level_values(ids).map(str))
-    return {"scan": scans, "participant": people, "session": sessions}
+    if not named:
+        return None
+    index, entries = found[named[0]], texts[named[0]]
+    if len(named) == 1 and are_counts(sorted(entries, key=lambda x: (len(x), x))):
+        raise ParameterError(
+            f"{named[0]} has the index {listed(entries, 3)}: its rows were moved, and "
+            "arrays beside it have no index. Put it in their order (.sort_index()?), "
+            "then .reset_index(drop=True)."
+        )
+    is_one_each = index.is_unique and index.nlevels == 1
+    if tables["groups"] is None and not is_one_each:
+        raise ParameterError(
+            f"{named[0]} has an index of several levels, or an entry twice; say whose "
+            "scans they are by groups=."
+        )
+    return index if index.is_unique and not isinstance(index, pd.RangeIndex) else None
 
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
