@@ -18,7 +18,6 @@ from tqdm.auto import tqdm
 
 from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.region_names import split_name
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
@@ -26,9 +25,7 @@ from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_fea
 from brainlsap.data.find_files import (
     CONNECTOME_PATTERNS,
     Scan,
-    ScanName,
     StudyFiles,
-    read_rows,
 )
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
@@ -49,8 +46,6 @@ NO_CONNECTOME = "none"
 WHERE: tuple[str, ...] = ("label", "classes", "scans", "subcortex", "features_table")
 WHERE += ("derivatives", "subjects_dir", "pattern")
 _How = Mapping[str, Any]
-# Arguments that name paths.
-_PATHS = {"connectome", "derivatives", "features_table", "labels", "subjects_dir"}
 
 
 @dataclass
@@ -200,8 +195,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         )
     atlas, folder = load_atlas(atlas), Path(folder)
     if not folder.is_dir():
-        hint = "; it is a file, as Cohort.load reads" * folder.is_file()
-        raise CohortError(f"{folder}: no such folder{hint}")
+        raise CohortError(f"{folder}: no such folder")
 
     # who is in the study, and which files are whose
     listed, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
@@ -247,7 +241,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         refused.found, refused.notes = counted + log.found, tuple(log.notes)
         raise refused
 
-    # what was asked, with absolute paths to read the same again: for private files
+    # what was asked, for private files
     asked = {
         name: value
         for name, value in given.items()
@@ -256,14 +250,9 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         and value not in (None, (), [], {})
     }
     asked["folder"] = folder.resolve()
-    for name in asked.keys() & _PATHS:
-        is_one = isinstance(asked[name], str | Path)
-        paths = map(sources.files.inside, [asked[name]] if is_one else asked[name])
-        whole = [path.resolve() if path.exists() else path for path in paths]
-        asked[name] = whole[0] if is_one else whole
-    is_path = isinstance(given["atlas"], str | Path)
-    is_path = is_path and atlas.name not in available_atlases()
-    asked["atlas"] = Path(given["atlas"]).resolve() if is_path else atlas.name
+    asked["atlas"] = atlas.name
+    if isinstance(given["atlas"], str | Path) and atlas.name not in available_atlases():
+        asked["atlas"] = Path(given["atlas"]).resolve()
     has_own = connectome is None or stack is not None
     shared = "one per scan" if has_own else asked.get("connectome", "array")
     # the answer of a simulated study, where it is about these regions
@@ -315,15 +304,9 @@ def open_study(
     if isinstance(features_table, str | Path):
         features_table = [features_table]
     paths = people_files(folder)
-    sheets = tables = list[ScanTable]()
-    if paths and paths[0].suffix != ".xlsx":
-        names, facts = read_rows(paths[0])
-        if not any(split_name(head)[0] for head in facts):  # no regions: facts alone
-            tables = [ScanTable(paths[0], names, facts)]
-    if paths and not tables:
-        sheets = read_sheets(paths[0], atlas)
-        # of several the one with the label
-        tables = [one for one in sheets if one.has(label)][:1] or sheets[:1]
+    sheets = read_sheets(paths[0], atlas) if paths else list[ScanTable]()
+    # of several the one with the label
+    tables = [one for one in sheets if one.has(label)][:1] or sheets[:1]
     people = [name for one in tables for name in one.names]
     files = StudyFiles(folder, people, **places)
     sources = FeatureSources(files, atlas, subcortex, features_table)
@@ -343,7 +326,7 @@ def open_study(
     study.notes.extend(
         f"{s.path.name}: left out, no column {label!r} in {', '.join([*s.facts][:5])}"
         for s in sheets
-        if not (s.values or s.facts.empty or s.has(label))
+        if not (s is tables[0] or s.values or s.facts.empty or s.has(label))
     )
     if alike := [f"{name} ({there})" for name, there in files.respelt.items()]:
         study.faults.append(
@@ -356,7 +339,6 @@ def open_study(
         # a report cuts off what stands behind "files or folders of", here and below
         what = f"FreeSurfer: longer names taken for files or folders of {whose}"
         study.notes.append(what)
-    study.faults.extend(_other_visits(path.name, names, files))
     people_there = {person for person, _ in files.files} | {*files.subjects}
     if spare := sorted(people_there - {*known}):
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
@@ -368,20 +350,6 @@ def open_study(
             "visits in a column session_id; or rename the files"
         ) * people_there.isdisjoint(known)
     return study, sources
-
-
-def _other_visits(source: str, names: Sequence[ScanName], files: StudyFiles) -> list:
-    """Say where FreeSurfer's folders call visits otherwise than the table does."""
-    faults = []
-    for person, own in files.subjects.items():
-        visits = [name.session for name in names if name.key[0] == person]
-        folders = [folder.name for _, folder in own.get("", ())]
-        if min(len(folders), len(visits)) > 1:
-            faults.append(
-                f"{source}: the visits of {person} are {', '.join(visits)}, and its "
-                f"folders {listed(folders, 5)}; write visits alike"
-            )
-    return faults
 
 
 def _read_connectomes(
@@ -397,15 +365,15 @@ def _read_connectomes(
     if stack is not None:
         wanted = f"an id of it in {stack.path.name}"
         log.notes += [f"connectomes: {note}" for note in stack.notes]
-    missing, n_read, n_before = list[str](), 0, len(log.faults)
+    n_read, n_missing, n_before = 0, 0, len(log.faults)
     by_order: dict[str, list[str]] = {}
     for row, scan in enumerate(tqdm(scans, "reading connectomes", **log.bar)):
         try:
             source = (stack or files).connectome(scan, atlas)
             if source is None:
-                fault = f"{scan.name}: no connectome; expected {wanted}: {ADD_IT}"
-                missing.append(fault)
-                continue
+                n_missing += 1
+                told = f"{scan.name}: no connectome; expected {wanted}"
+                raise CohortError(f"{told}: {ADD_IT}")
             W[row], notes = read_connectome(source, atlas, **how)
         except BrainlsapError as error:
             log.fault(error, scan)
@@ -422,21 +390,20 @@ def _read_connectomes(
             f"{most[0]}. Make them alike, or name the rows in the files"
         )
     log.found.append(f"connectome: {n_read} of {len(scans)} scans")
-    for note, _ in log.counts.most_common(1):  # what an odd matrix should have been
-        usual = f". Of {n_read} others: {note.removeprefix('connectomes: ')}"
-        log.faults[:] = [
-            one + usual * (" without names cannot " in one) for one in log.faults
+    if scans and n_missing == len(scans):
+        told = (
+            f"no connectome: none of {len(scans)} scans has {wanted}; they are named "
+        )
+        told += (
+            f"{listed((scan.name for scan in scans), 3)}. One for everybody is given "
+        )
+        told += (
+            "by connectome= (--connectome FILE); 'none' makes one of the features of "
+        )
+        told += "training people"
+        log.faults[n_before:] = [
+            files.fits_nothing("connectome", scans) if given else told
         ]
-    if missing and len(missing) == len(scans):
-        missing = [
-            files.fits_nothing("connectome", scans)
-            if given
-            else f"no connectome: none of {len(scans)} scans has {wanted}; they are "
-            f"named {listed((scan.name for scan in scans), 3)}. One for everybody is "
-            "given by connectome= (--connectome FILE); 'none' makes one of the "
-            "features of training people"
-        ]
-    log.faults[n_before:n_before] = missing
     return W
 
 

@@ -370,7 +370,9 @@ def test_people_in_another_order_are_refused():
     with pytest.raises(ParameterError, match="says 'z' for u, an index or ids say 'u'"):
         Cohort.from_arrays(W, named, y, groups=[*"zyxwvu"], atlas=names)
     visits = named.set_axis([*"uuvwxy"])  # of somebody who came twice
-    with pytest.raises(ParameterError, match=r"features has .* an entry twice; .* by groups="):
+    with pytest.raises(
+        ParameterError, match=r"features has .* an entry twice; .* by groups="
+    ):
         Cohort.from_arrays(W, visits, y, atlas=names)
     people = pd.DataFrame({"participant_id": visits.index, "age": range(6)})
     cohort = Cohort.from_arrays(W, visits, y, atlas=names, covariates=people)
