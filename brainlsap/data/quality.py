@@ -15,7 +15,6 @@ Elsewhere the sides differ too little to tell: the column is NaN, and
 """
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,7 +75,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         "streamlines": streamlines,
     }
     columns = {k: np.resize(one, cohort.n_scans) for k, one in columns.items()}
-    far = list[np.ndarray]()
+    names, many = np.array(cohort.region_names), max(2, _MOST_EQUAL * n_rois)
+    flags = list[np.ndarray]()
     if not shared:
         upper = np.triu_indices(n_rois, 1)
         distance, agreement = np.zeros((2, cohort.n_scans))
@@ -89,10 +89,13 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         deviation = _robust_deviation(distance / len(upper[0]))
         columns["connectome_deviation"] = deviation * is_enough
         columns["connectome_mirrored"] = _sides(agreement)
+        alone = [listed(names[row], 3) for row in isolated]
+        told = zip(columns["isolated"], alone, strict=True)
+        links = [f"{n} regions without links: {where}" for n, where in told]
+        flags.append(np.where(columns["isolated"] > 0, links, ""))
     for place, name in enumerate(cohort.feature_names):
         values = cohort.features[..., place]
         unknown = np.isnan(values)
-        missing = unknown[:, ~unknown.all(axis=0)].sum(axis=1)
         low, high = get_measure(name).plausible
         # below the cortex its volume may stand for what is measured on the surface
         is_odd = (values < low) | (values > high)
@@ -100,18 +103,36 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         counted = (np.unique_counts(x).counts for x in values)  # every NaN for itself
         deviation = np.abs(_robust_deviation(values))
         has_spread = np.median(np.nan_to_num(deviation), axis=0) > 0
-        far.append((deviation > _FARTHEST) & has_spread & is_enough)
+        far = (deviation > _FARTHEST) & has_spread & is_enough
         distance = _distance(deviation) / np.maximum(n_rois - unknown.sum(axis=1), 1)
         gap = np.nan_to_num(values - values[:, mirror])
-        columns |= {
-            f"{name}_missing": missing,
-            f"{name}_zeros": (values == 0).sum(axis=1),
-            f"{name}_implausible": is_odd.sum(axis=1),
-            f"{name}_equal": np.array([n.max() for n in counted]),
-            f"{name}_outliers": far[-1].sum(axis=1),
-            f"{name}_deviation": _robust_deviation(distance) * is_enough,
-            f"{name}_mirrored": _sides(_agreement(gap, cohort.groups)),
+        counts = {
+            "missing": unknown[:, ~unknown.all(axis=0)].sum(axis=1),
+            "zeros": (values == 0).sum(axis=1),
+            "implausible": is_odd.sum(axis=1),
+            "equal": np.array([n.max() for n in counted]),
+            "outliers": far.sum(axis=1),
         }
+        columns |= {f"{name}_{kind}": numbers for kind, numbers in counts.items()}
+        columns[f"{name}_deviation"] = _robust_deviation(distance) * is_enough
+        columns[f"{name}_mirrored"] = _sides(_agreement(gap, cohort.groups))
+        # a scan that is far as a whole is told below
+        is_single = (far.sum(axis=1) > 0) & (far.sum(axis=1) <= many)
+        where = [f"{name} far from other scans in {listed(names[x], 3)}" for x in far]
+        flags.append(np.where(is_single, where, ""))
+        for kind, what, most in (
+            ("zeros", "filled with zero", 0),
+            ("implausible", "implausible", 0),
+            ("equal", "one value", many),
+            ("missing", "missing", 0),
+        ):
+            texts = [f"{name} {what} in {n} regions" for n in counts[kind]]
+            flags.append(np.where(counts[kind] > most, texts, ""))
+    for name in (*(["connectome"] if not shared else []), *cohort.feature_names):
+        is_far = columns[f"{name}_deviation"] > MOST_DEVIATION
+        flags.append(np.where(is_far, f"{name} far from the others", ""))
+        is_mirrored = columns[f"{name}_mirrored"] < 0
+        flags.append(np.where(is_mirrored, f"{name} {_EXCHANGED}", ""))
     table = pd.DataFrame(columns, index=pd.Index(cohort.table["scan"], name="scan"))
     table.attrs["notes"] = [
         f"{name.removesuffix('_mirrored')}: left and right differ too little, or in "
@@ -119,13 +140,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         for name in table.filter(like="_mirrored")
         if table[name].isna().all()
     ]
-    names = np.array(cohort.region_names)
-    rows = zip(table.to_dict("records"), isolated, np.stack(far, 1), strict=True)
-    flags = (
-        _flags(row, cohort, names[alone], [names[one] for one in some])
-        for row, alone, some in rows
-    )
-    return table.assign(flags=list(map("; ".join, flags)))
+    said = ["; ".join(filter(None, one)) for one in zip(*flags, strict=True)]
+    return table.assign(flags=said)
 
 
 def _distance(deviation: np.ndarray) -> np.ndarray:
@@ -167,32 +183,3 @@ def _sides(agreement: np.ndarray) -> np.ndarray:
         return np.full(n_scans, np.nan)
     exchanged = agreement < min(0, median - far * spread)
     return np.where(exchanged, agreement, np.maximum(agreement, 0)) / median
-
-
-def _flags(row: dict, cohort: Cohort, alone: np.ndarray, far: list) -> list[str]:
-    """Say what is unusual about a scan.
-
-    `alone` are regions without links, `far` those of every feature with an outlier.
-    """
-    said, many = list[tuple[Any, str]](), max(2, _MOST_EQUAL * cohort.n_rois)
-    own = [] if cohort.shares_connectome else ["connectome"]
-    for name in (*own, *cohort.feature_names):
-        said += [
-            (row[f"{name}_deviation"] > MOST_DEVIATION, f"{name} far from the others"),
-            (row[f"{name}_mirrored"] < 0, f"{name} {_EXCHANGED}"),
-        ]
-    links = f"{len(alone)} regions without links: {listed(alone, 3)}"
-    said += [(len(alone), links)] * len(own)
-    for name, some in zip(cohort.feature_names, far, strict=True):
-        told = f"{name} far from other scans in {listed(some, 3)}"
-        # a scan that is far as a whole is told above
-        said.append((0 < len(some) <= many, told))
-        kinds = ("missing", "zeros", "implausible", "equal")
-        missing, zeros, odd, equal = (int(row[f"{name}_{kind}"]) for kind in kinds)
-        said += [
-            (zeros, f"{name} filled with zero in {zeros} regions"),
-            (odd, f"{name} implausible in {odd} regions"),
-            (equal > many, f"{name} one value in {equal} regions"),
-            (missing, f"{name} missing in {missing} regions"),
-        ]
-    return [what for is_so, what in said if is_so]
