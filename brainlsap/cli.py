@@ -401,7 +401,6 @@ def check(study: str, **options: Any) -> None:
     print(_in_flags(found.text(), check), end="")
     if others := brainlsap.data.suggest_options(found, data):
         lines = [_command("check", study, options | one) for one in others]
-        lines += ["(if rows stand so: only you can know)"] * ("row_order" in others[0])
         print("\nMore can be read by:", *lines, sep="\n  ")
     if cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")

@@ -239,12 +239,7 @@ def suggest_options(  # noqa: C901 (step by step)
     faults = " ".join(check_cohort(folder, **asked | change).faults)
     if other := re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults):
         change["atlas"] = other[1]
-        faults = " ".join(check_cohort(folder, **asked | change).faults)
-    # only the user can say in which order rows stand
-    orders = dict.fromkeys(re.findall(r"\(row_order='(\w+)'\)", faults))
-    ways = [change | {"row_order": one} for one in orders]
-    sound = [one for one in ways if check_cohort(folder, **asked | one).is_sound]
-    return sound or [change] * bool(change)
+    return [change] if change else []
 
 
 def _located(names: Sequence[str], named: bool = False) -> _Share:

@@ -152,8 +152,8 @@ class Cohort:
             of `covariates` says, or an index of pandas (`sub-01_ses-M12` and
             `sub-01_ses-M24` are of one person), else everybody has one.
         covariates : DataFrame or mapping, optional
-            Such as age, sex and site, with one entry per scan; or a DataFrame with a
-            row per person and the persons of `groups` as index.
+            Such as age, sex and site, with one entry per scan; of a table of people
+            `table.loc[groups]`.
         feature_names : str or sequence of str, optional
             By default those of a mapping, else `feature`, or `feature1` ...
         atlas : str, Path, Atlas or sequence of str
@@ -189,7 +189,11 @@ class Cohort:
         >>> cohort
         Cohort(4 scans of 4 people, 3 regions (own), feature, diagnosis)
         """
-        atlas, covariates = load_atlas(atlas), _covariates_of(covariates, groups)
+        atlas = load_atlas(atlas)
+        covariates = {} if covariates is None else covariates
+        if not isinstance(covariates, Mapping | pd.DataFrame):
+            kind = type(covariates).__name__
+            raise ParameterError(f"covariates must be a DataFrame or dict; got {kind}.")
         frames = [connectomes] if isinstance(connectomes, pd.DataFrame) else connectomes
         if any(isinstance(one, pd.DataFrame) for one in frames):
             read = [read_connectome(one, atlas, negative=negative) for one in frames]
@@ -487,24 +491,6 @@ def _by_region(name: str, values: Any, atlas: Atlas) -> Any:
             "the list) of scans by regions; of several features {name: DataFrame}."
         )
     return values
-
-
-def _covariates_of(covariates: Any, groups: Any) -> Any:
-    """Return covariates; of a table of people, the row of each scan's."""
-    if not isinstance(covariates, Mapping | pd.DataFrame | None):
-        raise ParameterError(
-            "covariates must be a DataFrame or a dict of columns by name; got "
-            f"{type(covariates).__name__}."
-        )
-    n_scans = None if groups is None else np.size(groups)
-    if isinstance(covariates, pd.DataFrame) and n_scans not in (None, len(covariates)):
-        people = np.ravel(groups)
-        absent = {str(one): one for one in people if one not in covariates.index}
-        if absent:
-            told = f"{listed(absent, 5)} of groups="
-            raise ParameterError(f"covariates has no row of {told}; write n/a there.")
-        covariates = covariates.loc[people].reset_index(drop=True)
-    return {} if covariates is None else covariates
 
 
 def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:

@@ -120,7 +120,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     ----------
     folder : str or Path
         The cohort's folder, as above. People may also stand in `participants` or
-        `subjects` with the ending `.csv`, `.xlsx` or `.txt`.
+        `subjects` with the ending `.csv` or `.xlsx`.
     atlas : str, Path or Atlas
         As :func:`.load_atlas` takes it.
     feature : str or sequence of str, optional
@@ -382,13 +382,10 @@ def _read_connectomes(
         log.counts.update(f"connectomes: {note}" for note in notes)
         for note in (one for one in notes if one.startswith("read in the order")):
             by_order.setdefault(note, []).append(scan.name)
-    # one with a row more is rather damaged than of another tool
-    *others, most = sorted(by_order.items(), key=lambda one: len(one[1])) or [("", [])]
-    for note, names in others:
-        log.fault(
-            f"{listed(names, 5)}: connectome {note}; of {len(most[1])} others "
-            f"{most[0]}. Make them alike, or name the rows in the files"
-        )
+    if len(by_order) > 1:  # one with a row more is rather damaged than of another tool
+        orders = (f"{note} ({listed(names, 3)})" for note, names in by_order.items())
+        what = "make them alike, or name the rows in the files"
+        log.fault(f"connectomes are in different orders, {', '.join(orders)}; {what}")
     log.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
         told = (

@@ -1,6 +1,5 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,10 +11,7 @@ from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import Scan, ScanName, visit_order
 from brainlsap.data.tables import (
     COVARIATES,
-    ID_COLUMNS,
-    find_column,
     read_columns,
-    read_lines,
 )
 from brainlsap.exceptions import (
     CohortError,
@@ -27,9 +23,11 @@ from brainlsap.exceptions import (
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
 KEY_COLUMNS = ("scan", "participant", "session", "label")
-_SUFFIXES = (".tsv", ".csv", ".xlsx", ".txt")
-PEOPLE_FILES = tuple(f"participants{suffix}" for suffix in _SUFFIXES)
-PEOPLE_FILES += tuple(f"subjects{suffix}" for suffix in _SUFFIXES)
+PEOPLE_FILES = tuple(
+    f"{name}{suffix}"
+    for name in ("participants", "subjects")
+    for suffix in (".tsv", ".csv", ".xlsx")
+)
 _BASELINE = ("bl", "baseline", "sc", "screening", "init", "m0", "m00", "m000")
 # Diagnoses in order of stage; those of one text are words for one stage.
 _STAGES = (
@@ -51,16 +49,8 @@ text. What is known of the person, whatever the visit, has the visit ""."""
 
 
 def people_files(folder: Path) -> list[Path]:
-    """Return the tables of people in a folder, best first; a list of ids is none."""
-    found = [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
-    return [one for one in found if one.suffix != ".txt" or not _is_list(one)]
-
-
-def _is_list(path: Path) -> bool:
-    """Return whether a text holds words, one a line, and no head of ids."""
-    first = read_lines(path)[:1]
-    has_one = all(len(re.split(r"[\s,;]+", line)) == 1 for line in first)
-    return has_one and find_column(first, ID_COLUMNS) is None
+    """Return the tables of people in a folder, best first."""
+    return [folder / name for name in PEOPLE_FILES if (folder / name).is_file()]
 
 
 def order_classes(

@@ -138,16 +138,10 @@ def read_columns(path: str | Path, sheet: str = "") -> dict[str, list[str | None
     heads = [head.strip() for head in rows[0]]
     doubled = sorted({head for head in heads if heads.count(head) > 1})
     if doubled:
-        if doubled == [""]:
-            named = listed(map(repr, filter(None, heads)))
-            raise FileFormatError(
-                f"{path}: {heads.count('')} of {len(heads)} columns have no name; the "
-                f"first row, taken for the header, has {named}. Delete what stands "
-                "above the header, or name every column."
-            )
         raise FileFormatError(
-            f"{path}: {len(doubled)} columns stand more than once in the header: "
-            f"{listed(map(repr, doubled))}. Keep one of each."
+            f"{path}: {listed(map(repr, doubled))} stand more than once in the first "
+            f"row, taken for the header: {listed(map(repr, heads), 5)}. Name every "
+            "column otherwise, and delete what stands above the header."
         )
     for number, row in enumerate(rows[1:], start=1):
         if len(row) != len(heads):

@@ -120,11 +120,6 @@ def other_tracer(study):
         path.rename(path.with_name(path.name.replace("18FFDG", "18FAV45")))
 
 
-def without_names(study):
-    for path in study.rglob("*connectivity.csv"):
-        np.savetxt(path, np.ones((8, 8)))
-
-
 FLAT = "sub-{participant}_ses-{session}_connectivity.csv"
 
 
@@ -147,7 +142,6 @@ FLAT = "sub-{participant}_ses-{session}_connectivity.csv"
         ),
         (other_tracer, "feature", "['amyloid']"),
         (amyloid_in_a_table, "feature", "['amyloid']"),
-        (without_names, "row_order", "atlas"),
     ],
 )
 def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value):

@@ -167,8 +167,8 @@ def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
     rows = np.pad(np.loadtxt(path, delimiter=","), (1, 0))
     np.savetxt(path, rows, "%d", ",")
     _, (fault,) = faults_of(folder, "desikan82")
-    assert fault.startswith("sub-0003_ses-M00: connectome read in the order of MRtr")
-    assert "after a first row for label 0; of 4 others read in the order of" in fault
+    assert fault.startswith("connectomes are in different orders, read in the order")
+    assert "after a first row for label 0 (sub-0003_ses-M00); make them" in fault
 
 
 def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):

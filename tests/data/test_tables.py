@@ -52,8 +52,8 @@ def test_comments_quotes_marks_and_line_ends(write):
     [
         ("# only comments\n", "the table is empty; expected a header"),
         ("a,b,c\n1,2,3\n1,2\n", "row 2 below the header has 2 cells, expected 3"),
-        ("a,b,a,b,c\n1,2,3,4,5\n", "2 columns stand more than once .* 'a', 'b'"),
-        (",Clinic A,\nid,label,age\n", "2 of 3 columns have no .* 'Clinic A'. Delete"),
+        ("a,b,a,b,c\n1,2,3,4,5\n", "'a', 'b' stand more than once in the first row"),
+        (",Clinic A,\nid,label,age\n", "'' stand .* 'Clinic A', ''.* delete what st"),
         ("a,b\n1,\0\n", "not a text file .it holds zero bytes"),
         ('a,b\n"1,2\n', "row 1 below the header has 1 cells"),
     ],
