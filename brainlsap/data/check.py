@@ -21,7 +21,7 @@ from brainlsap.data.load import (
     load_cohort,
     open_study,
 )
-from brainlsap.data.participants import ScanList, order_classes, people_files
+from brainlsap.data.participants import ScanList, people_files
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -34,7 +34,6 @@ Options = dict[str, Any]
 _Share = Callable[[ScanList, FeatureSources], float]
 # Features that are looked for beside those that were asked for.
 _FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
-_USUAL_LABELS = ("diagnosis", "dx", "dx_bl", "stage", "group", "label")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,24 +138,25 @@ def suggest_options(  # noqa: C901 (step by step)
     Returns
     -------
     list of dict
-        Where the study can be loaded: its other features, and its other labels, by
-        their usual names. Where it cannot: a label, folders, tables, a feature, a
-        pattern of connectomes or an atlas with which more files are found.
+        Where the study can be loaded: its other features. Where it cannot: folders,
+        tables, a feature, a pattern of connectomes or an atlas with which more files
+        are found; none where people or labels are at fault, which comes first.
     """
     folder, asked = check.folder, dict(options)
-    if any("nobody in it has files" in fault for fault in check.faults):
-        return []  # where ids differ altogether, that comes first
+    # people and labels come first, and ids that are those of files
+    is_strange = any("nobody in it has files" in fault for fault in check.faults)
+    if is_strange or not check.found:
+        return []
     features = asked.get("feature") or "thickness"
     features = [features] if isinstance(features, str) else list(features)
-    anybody: Options = {"label": None, "classes": None}
+    where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
     opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
     change: Options = {}
     bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
 
     def study(way: Options) -> tuple[ScanList, FeatureSources] | None:
         """Open the study with one more change; None where it is refused."""
-        how = asked | change | way
-        how = {name: how[name] for name in ("atlas", *WHERE) if name in how}
+        how = where | {k: v for k, v in (change | way).items() if k in WHERE}
         if repr(how) not in opened:
             bar.update()
             opened[repr(how)] = None
@@ -164,15 +164,11 @@ def suggest_options(  # noqa: C901 (step by step)
                 opened[repr(how)] = open_study(folder, **how)
         return opened[repr(how)]
 
-    def is_labelled(way: Options) -> bool:
-        found = study(way)
-        return found is not None and not found[0].faults
-
     def adopt(ways: Iterable[Options], share: _Share, least: float = 0) -> float:
         """Take over the first change by which most is found; return how much."""
         best, chosen = 0.0, Options()
         for way in ways:
-            opened = study(anybody | way)
+            opened = study(way)
             found = share(*opened) if opened else 0.0
             if found > best and found >= least:
                 best, chosen = found, way
@@ -192,23 +188,6 @@ def suggest_options(  # noqa: C901 (step by step)
     around = [p for p in around if p != folder.resolve() and not people_files(p)]
     data_sets = [p for p in around if any(p.glob("sub-*"))]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
-    label = str(asked.get("label", "diagnosis"))
-    if study(anybody) is None:
-        anybody["label"] = label  # of several tables of people that with the label
-    found = study(anybody)
-    if found is None:
-        return []
-    listed, labels = found[0], list[Options]()
-    for name in listed.table.columns[4:]:  # behind scan, participant, session, label
-        if name.lower() in (label.lower(), *_USUAL_LABELS):
-            n_people = listed.table.groupby(name)["participant"].nunique()
-            kept = n_people.index[n_people > 1]
-            one: Options = {} if name.lower() == label.lower() else {"label": name}
-            if not listed.table[name].isin(kept).all():
-                one["classes"] = list(order_classes(kept)[0])
-            labels += [one] * (len(kept) > 1)
-    labels.sort(key=lambda one: "label" in one)  # the one that was asked for first
-    labels = [one for one in labels if is_labelled(one)]
     if check.is_sound:
         more = [
             name
@@ -221,18 +200,16 @@ def suggest_options(  # noqa: C901 (step by step)
         # the connectomes are known to be sound
         known = {} if STRENGTH in features else {"connectome": NO_CONNECTOME}
         is_more = more and check_cohort(folder, **asked | change | known).is_sound
-        others = [one for one in labels if "label" in one]
-        return [change, *others] if is_more else others
+        return [change] if is_more else []
 
-    if labels and not is_labelled({}):
-        change |= labels[0]
     if not adopt([*folders, *tables], _located(features, named="feature" in asked)):
         for name in (*_FEATURES, "suvr"):  # of a tracer that is not said
             if adopt(folders, _located([name])):
                 change["feature"] = [name]
                 break
     if "connectome" not in asked:
-        patterns = [{"pattern": one} for one in _patterns(folder, listed.scans)]
+        scans = open_study(folder, **where)[0].scans
+        patterns = [{"pattern": one} for one in _patterns(folder, scans)]
         if not adopt([{}, *patterns], _with_connectome):
             files = (path.name for path in inside if _is_matrix(path))
             change["connectome"] = next(files, NO_CONNECTOME)
@@ -253,7 +230,6 @@ def _located(names: Sequence[str], named: bool = False) -> _Share:
             with suppress(BrainlsapError):
                 found += sources.locate(name, listed.scans)[0]
         n_found = sum(not isinstance(one, str) for one in found)
-        n_found *= not sources.files.respelt  # files of other people, mostly
         return n_found / (len(names) * len(listed.scans)) if names else 1.0
 
     return share
@@ -287,8 +263,7 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
         for path in (top, *below):
             name = path.relative_to(folder).as_posix()
             for word, what in ((person, "{participant}"), (visit or "-", "{session}")):
-                # zeros that Excel drops: that these differ is told then
-                whole = rf"(?i)(?<![A-Z0-9])0*{re.escape(word)}(?![A-Z0-9])"
+                whole = rf"(?i)(?<![A-Z0-9]){re.escape(word)}(?![A-Z0-9])"
                 name = re.sub(whole, what, name, count=1) if word != "-" else name
             if "{participant}" in name and _is_matrix(path):
                 yield name

@@ -42,11 +42,6 @@ _DEEPEST = 6
 _SIDES = {"left": "right", "L": "R", "lh": "rh"}
 _SIDES |= {right: left for left, right in _SIDES.items()}
 SIDE_IN_NAME = re.compile(rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_SIDES)})(?=[_.])")
-_FIELDS = {
-    "participant": r"(?P<participant>.+?)",
-    "session": r"(?P<session>[^_/]+)",
-    "scan": r"(?P<scan>.+?)",
-}
 _FIELDS_TOGETHER = (["participant"], ["participant", "session"], ["scan"])
 # Words for one visit, in tables and in names of files.
 _VISITS = (("bl", "baseline"), ("fu", "followup", "follow-up", "follow_up"))
@@ -202,9 +197,6 @@ class StudyFiles:
         Connectomes that lie in one folder.
     tables : list of Path
         Tables that lie in the study's folders themselves.
-    respelt : dict of str to str
-        Names of files and folders that differ from a person's only in case, or in
-        zeros at the front of numbers.
     longer : dict of str to str
         FreeSurfer subjects that are named by a person's id and more.
     """
@@ -219,9 +211,9 @@ class StudyFiles:
     ) -> None:
         patterns = {"connectome": pattern} if isinstance(pattern, str) else pattern
         self.folder, self.patterns = folder, dict(patterns or {})
-        self.respelt, self.longer = dict[str, str](), dict[str, str]()
+        self.longer = dict[str, str]()
         names = [ScanName(one) if isinstance(one, str) else one for one in people]
-        keys = [(name.key[0], name.participant) for name in names]
+        self._people = {name.key[0]: name.participant for name in names}
         self._visits = {name.key[1].lower(): name.key[1] for name in names if name[1]}
         for words, word in product(_VISITS, [*self._visits]):
             self._visits |= dict.fromkeys(words * (word in words), self._visits[word])
@@ -232,12 +224,10 @@ class StudyFiles:
         visits = "|".join(sorted(shapes)) or "(?!)"
         joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         self._joined = re.compile(f"{joint}({visits})", re.IGNORECASE)
-        self._people = {bare_id(k[0]): k for k in keys}
-        self._people |= {k[0]: k for k in keys}
         self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
         given = [self.inside(one) for one in derivatives]
-        fs_only = [] if self.subjects_dir is None else [self.subjects_dir]
-        if absent := [p for p in (*given, *fs_only) if not p.is_dir()]:
+        named = [*given, *filter(None, [self.subjects_dir])]
+        if absent := [path for path in named if not path.is_dir()]:
             faults = [f"{path}: no such folder" for path in absent]
             raise CohortError("some folders that were named do not exist", faults)
         own = sorted(p for p in (folder / "derivatives").glob("*") if p.is_dir())
@@ -250,8 +240,9 @@ class StudyFiles:
         self.subjects: dict[str, dict[str, list[tuple[ScanName, Path]]]] = {}
         self.tables: list[Path] = []
         found = [one for root in reversed(roots.values()) for one in self._walk(root)]
-        for root in fs_only:
-            found = [one for one in found if one[1] is None] + [*self._walk(root)]
+        if self.subjects_dir is not None:
+            found = [one for one in found if one[1] is None]
+            found += self._walk(self.subjects_dir)
         connectomes = self.patterns.get("connectome", "")
         usual = [f"{n}/{{scan}}.*" for n in FLAT_FOLDERS if (folder / n).is_dir()]
         flat = {
@@ -263,25 +254,21 @@ class StudyFiles:
         self.flat = set(flat)
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
-            said, visit = self.key_of(scan)
-            known = self._people.get(said) or self._people.get(bare_id(said))
-            # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
-            ends = [one.start() for one in re.finditer("_(?=[A-Za-z])", said)]
-            starts = [self.key_of(ScanName(said[:end])) for end in ends[::-1]]
-            longer = [one for one in starts if one[0] in self._people]
-            if longer and subject is not None and not known:
-                known, visit = self._people[longer[0][0]], visit or longer[0][1]
-                self.longer[scan.participant] = known[1]
-            person, name = known or (said, "")
-            if person != said and scan.participant not in self.longer:
-                self.respelt[scan.participant] = name
+            person, visit = self.key_of(scan)
             if subject is None:
                 self.files.setdefault((person, visit), []).extend(paths)
                 if visit:
-                    self.sessions.setdefault(person, {}).setdefault(
-                        visit, scan.session or visit
-                    )
+                    scanned = self.sessions.setdefault(person, {})
+                    scanned.setdefault(visit, scan.session or visit)
                 continue
+            if person not in self._people:
+                # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
+                ends = [one.start() for one in re.finditer("_(?=[A-Za-z])", person)]
+                starts = [self.key_of(ScanName(person[:end])) for end in ends[::-1]]
+                longer = next((one for one in starts if one[0] in self._people), None)
+                if longer is not None:
+                    person, visit = longer[0], visit or longer[1]
+                    self.longer[scan.participant] = self._people[person]
             runs = self.subjects.setdefault(person, {}).setdefault(visit, [])
             if (scan, subject) not in runs:
                 runs.append((scan, subject))
@@ -292,10 +279,9 @@ class StudyFiles:
         joined = self._joined.fullmatch(said)
         if visit or said in self._people or not joined:
             return said, visit
-        known = self._people.get(bare_id(joined[1]))
         number = re.sub(r"^\D+0*", "", joined[2])
         spelt = self._visits.get(joined[2].lower(), self._visits.get(number, joined[2]))
-        return (joined[1], spelt) if known else (said, "")
+        return (joined[1], spelt) if joined[1] in self._people else (said, "")
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
         """Yield the FreeSurfer subjects of a root and the files of its people.
@@ -312,8 +298,8 @@ class StudyFiles:
                 paths = (path / name for name in names)
                 self.tables += [p for p in paths if p.suffix.lower() in TABLE_SUFFIXES]
                 continue
-            person = bare_id(ScanName(parts[0]).key[0])
-            is_person = parts[0].startswith("sub-") or person in self._people
+            is_person = ScanName(parts[0]).key[0] in self._people
+            is_person |= parts[0].startswith("sub-")
             visit = parts[1] if len(parts) > 1 and parts[1][:4] == "ses-" else ""
             has_stats, scan = "stats" in folders, None
             subject = path if has_stats and parts[1:] in ((), (visit,)) else None
@@ -346,8 +332,9 @@ class StudyFiles:
                 f"one {{scan}}, and {{session}} if need be, got {pattern!r}."
             )
         wanted = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
-        for name, group in _FIELDS.items():
-            wanted = wanted.replace(re.escape(f"{{{name}}}"), group)
+        for name in fields:
+            letters = "[^_/]+" if name == "session" else ".+?"
+            wanted = wanted.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{letters})")
         found = {}
         for path in self.folder.glob(re.sub(r"\{.*?\}", "*", pattern)):
             match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())

@@ -261,9 +261,7 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         with reading(path, "a table of region, seed and effect"):
             known = pd.read_csv(path, sep="\t", dtype={"region": object, "seed": bool})
             if set(known["region"]) == set(atlas.names):
-                known = known.set_index("region").loc[list(atlas.names)].reset_index()
-                effects = known.filter(regex="^effect(_.*)?$").astype(float)
-                truth = known[["region", "seed"]].join(effects)
+                truth = known.set_index("region").loc[list(atlas.names)].reset_index()
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
@@ -328,12 +326,6 @@ def open_study(
         for s in sheets
         if not (s is tables[0] or s.values or s.facts.empty or s.has(label))
     )
-    if alike := [f"{name} ({there})" for name, there in files.respelt.items()]:
-        study.faults.append(
-            f"names of files differ from those in {path.name} only in case or zeros "
-            f"at the front: {listed(alike, 5)}; write both alike. Excel "
-            "drops the zeros of 001 unless the column is formatted as text"
-        )
     if files.longer:
         whose = listed((f"{own} ({name})" for name, own in files.longer.items()), 3)
         # a report cuts off what stands behind "files or folders of", here and below
@@ -346,8 +338,9 @@ def open_study(
         sources.unmatched = (
             f"{path.name}: nobody in it has files; its ids are such as "
             f"{names[0].participant!r}, those of files and folders such as "
-            f"{spare[0]!r}. Write the ids in {path.name} as files have them, but "
-            "visits in a column session_id; or rename the files"
+            f"{spare[0]!r}. Write the ids in {path.name} as files have them (Excel "
+            "drops the zeros of 001 unless the column is text), but visits in a column "
+            "session_id; or rename the files"
         ) * people_there.isdisjoint(known)
     return study, sources
 

@@ -56,7 +56,7 @@ limbic network (Nestor et al. 2003, Ann Neurol 54:343). One value of 27 % serves
 features. Changes with age and between sites, and the uptake of single nuclei, are of a
 plausible size only and claim no more.
 
-By default disease spreads for a time of 0.5: regions of mean degree pass on two fifths
+Disease spreads for a time of 0.5: regions of mean degree pass on two fifths
 of what they hold. On `destrieux160` the seeds then lose most, the regions best linked
 to them a fifth of that, and half of the brain less than a fortieth. Real
 hypometabolism in dementia reaches further, into the posterior cingulate and parietal
@@ -76,7 +76,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort
 from brainlsap.data.participants import KEY_COLUMNS
-from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.exceptions import ParameterError, check_choice
 
 Stream = Callable[..., np.random.Generator]
 # Of the paper: number of people, men among them, mean and deviation of age.
@@ -99,6 +99,8 @@ ACROSS_HEMISPHERES = 0.15
 PERSON_VARIABILITY = 0.5
 RESCAN_VARIABILITY = 0.15
 SEVERITY_SPREAD = 0.2
+# t, for which disease spreads.
+TIME = 0.5
 PROGRESS_PER_YEAR = 0.05
 SITE_SPREAD = 0.010
 
@@ -147,8 +149,6 @@ def make_cohort(
     n_sites: int = 4,
     seeds: Sequence[str] | None = None,
     effect: float = 0.27,
-    spread: float = 0.5,
-    noise: float = 1.0,
     random_state: int = 0,
 ) -> Cohort:
     r"""Simulate a cohort of people from health to Alzheimer's disease.
@@ -178,10 +178,6 @@ def make_cohort(
         sides.
     effect : float
         :math:`\eta`, part of its value that an average seed loses in AD; 0 to 0.5.
-    spread : float
-        :math:`t`, time of diffusion; 0 keeps the disease at the seeds.
-    noise : float
-        Factor on the variation between people and between scans.
     random_state : int
         Seed.
 
@@ -215,8 +211,6 @@ def make_cohort(
         raise ParameterError(
             f"effect must be between 0 and 0.5, a seed's loss in AD; got {effect!r}."
         )
-    check_at_least("spread", spread, 0)
-    check_at_least("noise", noise, 0)
     atlas, stream = load_atlas(atlas), partial(random_stream, random_state)
     if shares is None:
         shares = {stage: numbers[0] for stage, numbers in DEMOGRAPHICS.items()}
@@ -240,7 +234,7 @@ def make_cohort(
         # every edge times the person's own log-normal factor
         varied = symmetric_normal(len(base), stream("network", person))
         network = base * np.exp(PERSON_VARIABILITY * varied)
-        pattern[person] = spread_from_seeds(diffusion_operator(network), seeded, spread)
+        pattern[person] = spread_from_seeds(diffusion_operator(network), seeded, TIME)
         # log-normal with mean 1
         usual = -(SEVERITY_SPREAD**2) / 2
         depth[person] = stream("severity", person).lognormal(usual, SEVERITY_SPREAD)
@@ -254,14 +248,14 @@ def make_cohort(
     loss = np.minimum(effect * severity[:, None] * pattern[who], 0.95)
     features, effects = [], {}
     for name in names:
-        healthy, means = _draw_healthy(name, atlas, people, noise, stream)
+        healthy, means = _draw_healthy(name, atlas, people, stream)
         features.append(healthy * (1 - loss))
         # 0 - x, since -x of no loss would be -0.
         effects[f"effect_{name}"] = 0.0 - means * (effect * pattern.mean(axis=0))
     first = effects[f"effect_{names[0]}"]
     truth = {"region": atlas.names, "seed": seeded, "effect": first}
     truth |= effects if len(names) > 1 else {}
-    asked = {"n_people": n_people, "effect": effect, "spread": spread, "noise": noise}
+    asked = {"n_people": n_people, "effect": effect, "random_state": random_state}
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
@@ -270,7 +264,7 @@ def make_cohort(
         feature_names=names,
         classes=tuple(stage for stage in STAGES if stage in set(people["label"])),
         notes=("simulated: nobody's data",),
-        provenance={"simulated": "make_cohort", **asked, "random_state": random_state},
+        provenance={"simulated": "make_cohort", **asked},
         truth=pd.DataFrame(truth),
     )
 
@@ -341,7 +335,7 @@ def _atlas_network(
 
 
 def _draw_healthy(
-    name: str, atlas: Atlas, people: pd.DataFrame, noise: float, stream: Stream
+    name: str, atlas: Atlas, people: pd.DataFrame, stream: Stream
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the healthy part of y (n_scans, n_rois) of the module's page, and mu.
 
@@ -368,8 +362,8 @@ def _draw_healthy(
         own = of_person * shared + of_region * regional
         for visit, row in enumerate(scans):
             error = stream(f"scan {name}", person, visit).standard_normal(n_rois)
-            values[row] = 1 + known[row] + noise * (own + of_scan * error)
-    # However large the noise asked for, nothing measured becomes negative.
+            values[row] = 1 + known[row] + (own + of_scan * error)
+    # However far the draws, nothing measured becomes negative.
     return np.maximum(means * values, 0.5 * means), means
 
 

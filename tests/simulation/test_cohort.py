@@ -100,7 +100,7 @@ def test_one_feature_more_changes_nothing_in_the_others():
 
 def test_the_mean_seed_loses_the_effect_asked_for():
     made = make_cohort(15, effect=0.2, feature="volume")
-    healthy = make_cohort(15, effect=0.0, feature="volume", noise=0.0)
+    healthy = make_cohort(15, effect=0.0, feature="volume")
     assert (healthy.truth["effect"] == 0).all()
     relative = made.truth["effect"] / healthy.features[..., 0].mean(axis=0)
     assert relative[made.truth["seed"]].mean() == pytest.approx(-0.2, abs=0.01)
@@ -143,7 +143,6 @@ def test_seeds_by_name_and_a_users_own_atlas():
     [
         ({"feature": "age"}, r"feature must be one of 'fdg', .* got 'age'"),
         ({"effect": 0.7}, r"effect must be between 0 and 0\.5, .* got 0\.7"),
-        ({"noise": -0.5}, r"noise must be at least 0, got -0\.5"),
         ({"n_people": 3}, r"at least one for every share, got 3 for"),
         ({"shares": {"MCI": 1}}, r"shares must be one of 'AD', .*'MCI'"),
         ({"visits": (0, 0)}, r"shares must not be negative nor all 0"),
