@@ -243,9 +243,9 @@ class Cohort:
         index = _index_of(tables)
         X = X if X.ndim == 3 else np.stack([X, *others], axis=-1)
         W = np.broadcast_to(W, (len(X), *W.shape[-2:])) if W.ndim == 2 else W
-        numbered = [f"feature{i + 1}" for i in range(X.shape[-1])]
-        usual = numbered if len(numbered) > 1 else ["feature"]
-        names = usual if names is None else names
+        if names is None:
+            names = [f"feature{i + 1}" for i in range(X.shape[-1])]
+            names = names if len(names) > 1 else ["feature"]
         scans = [f"scan{i:0{len(str(len(X)))}d}" for i in range(1, len(X) + 1)]
         own: Sequence[str] = scans
         sessions: Sequence[str] = [""] * len(X)
@@ -273,9 +273,8 @@ class Cohort:
         if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
             told = f"classes {' < '.join(order)} taken as ordered, being numbers"
             notes = [*notes, f"{told}; named by words they have no order"]
-        whose = "every scan is a person"
-        whose = whose if index is None else "people are those of the index"
-        alone = [f"groups= not given: {whose}"] * (groups is None)
+        whose = "every scan is a person" if index is None else "people are of the index"
+        alone = [f"groups= not given: {whose}"] if groups is None else []
         shared = "array" if W.strides[0] == 0 else "one per scan"
         return Cohort(
             connectomes=W,

@@ -112,19 +112,21 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
             f"{path}: no column names the scans; expected one headed "
             f"{', '.join(filter(None, ID_COLUMNS))}, found {listed(columns, 8)}."
         )
-    texts, names, wrong = columns.pop(head), list[ScanName](), list[str]()
-    visits = find_column(columns, SESSION_COLUMNS)
-    sessions = columns.pop(visits) if visits else [None] * len(texts)
-    for row, (text, session) in enumerate(zip(texts, sessions, strict=True), start=1):
-        name = parse_scan_name(text or "")
-        names.append(name._replace(session=session or name.session))
-        if name.participant[:1] in ("", "."):
-            wrong.append(f"row {row} ({text!r})")
+    texts = columns.pop(head)
+    names = [parse_scan_name(text or "") for text in texts]
+    wrong = [
+        f"row {row} ({text!r})"
+        for row, (text, name) in enumerate(zip(texts, names, strict=True), start=1)
+        if name.participant[:1] in ("", ".")
+    ]
     if wrong:
         raise FileFormatError(
             f"{path}: {head or 'the first column'} must be the name of a subject; "
             f"not so below the header: {listed(wrong)}."
         )
+    if visits := find_column(columns, SESSION_COLUMNS):
+        both = zip(names, columns.pop(visits), strict=True)
+        names = [one._replace(session=visit or one.session) for one, visit in both]
     return names, pd.DataFrame(columns, dtype=object).rename_axis(columns=head)
 
 
@@ -437,30 +439,24 @@ def pick(
     the atlas is taken. Raises a CohortError where more than one is left.
     """
 
+    def fits(path: Path, glob: str) -> bool:
+        name = path.name if given else path.name.lower()
+        return fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
+
     def says(path: Path, words: Iterable[str]) -> bool:
         return any(word in path.name.lower() for word in words)
 
-    names = {path: path.name if given else path.name.lower() for path in files}
+    found = list[Path]()
     for group in [given] if given else groups:
         globs = (group,) if isinstance(group, str) else group
-        found = [
-            path
-            for path, name in names.items()
-            for glob in globs
-            if fnmatchcase(name, glob) or ("/" in glob and path.match(glob))
-        ]
-        if not found:
-            continue
-        found = [*dict.fromkeys(found)]
-        if len(found) > 1:
-            words = atlas.settings.get("file_words", [atlas.name.lower()])
-            others = atlas.settings.get("other_words", [])
-            fitting = [p for p in found if says(p, words) and not says(p, others)]
-            found = fitting or found
-            # micapipe writes parts of its matrix beside the whole
-            found = [p for p in found if "full-connectome" in p.name] or found
-        if len(found) > 1:
-            told = f"{len(found)} files could be its {what}"
-            raise CohortError(choose_one(told, what, (p.name for p in found), flag))
-        return found[0]
-    return None
+        found = found or [p for p in files if any(fits(p, glob) for glob in globs)]
+    if len(found) > 1:
+        words = atlas.settings.get("file_words", [atlas.name.lower()])
+        others = atlas.settings.get("other_words", [])
+        found = [p for p in found if says(p, words) and not says(p, others)] or found
+        # micapipe writes parts of its matrix beside the whole
+        found = [p for p in found if "full-connectome" in p.name] or found
+    if len(found) > 1:
+        told = f"{len(found)} files could be its {what}"
+        raise CohortError(choose_one(told, what, (p.name for p in found), flag))
+    return found[0] if found else None

@@ -48,16 +48,16 @@ def draw_parts(seed=0, **changes):
     return {**parts, **changes}
 
 
-def test_names_and_sizes():
+def test_names_sizes_and_packed_arrays():
     cohort = Cohort(**draw_parts())
     assert (cohort.n_scans, cohort.n_rois, cohort.n_features) == (6, 5, 2)
-    assert cohort.region_names == tuple(f"region-{i}" for i in range(5))
     assert cohort.y.tolist() == ["CN", "CN", "AD", "EMCI", "CN", "AD"]
     assert cohort.groups.tolist() == ["a", "a", "b", "c", "d", "e"]
-    assert list(cohort.table)[:4] == ["scan", "participant", "session", "label"]
     assert cohort.table["session"].tolist() == ["1", "2", "1", "", "1", "1"]
-    assert (~cohort.measured).sum() == 1
-    assert not cohort.measured[1, 2, 0]
+    assert np.argwhere(~cohort.measured).tolist() == [[1, 2, 0]]
+    X = cohort.to_array()
+    np.testing.assert_array_equal(X[..., :5], cohort.connectomes)
+    np.testing.assert_array_equal(X[..., 5:], cohort.features.astype(np.float32))
 
 
 def test_arrays_cannot_be_written_to():
@@ -71,14 +71,6 @@ def test_arrays_cannot_be_written_to():
     assert cohort.features[0].max() < 99
     parts["table"].loc[0, "label"] = "AD"
     assert cohort.y[0] == "CN"
-
-
-def test_pack_keeps_the_order():
-    cohort = Cohort(**draw_parts())
-    X = cohort.to_array()
-    assert X.shape == (6, 5, 7)
-    np.testing.assert_array_equal(X[..., :5], cohort.connectomes)
-    np.testing.assert_array_equal(X[..., 5:], cohort.features.astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -190,20 +182,6 @@ def test_file_finds_the_shipped_atlas_again(tmp_path):
     assert back.atlas.folder == atlas.folder
 
 
-def test_what_is_not_a_cohort_is_refused(tmp_path):
-    with pytest.raises(FileFormatError, match=r"absent\.h5: no such file"):
-        Cohort.load(tmp_path / "absent.h5")
-    text = tmp_path / "text.h5"
-    text.write_text("no HDF5")
-    with pytest.raises(FileFormatError, match=r"text\.h5: cannot be read as a cohort"):
-        Cohort.load(text)
-    path = Cohort(**draw_parts()).save(tmp_path / "cohort.h5")
-    with h5py.File(path, "a") as file:
-        file.attrs["format_version"] = 99
-    with pytest.raises(FileFormatError, match=r"version are .*99.*, expected"):
-        Cohort.load(path)
-
-
 def test_cut_or_damaged_files_never_give_other_numbers(tmp_path):
     cohort = Cohort(**draw_parts())
     whole = cohort.save(tmp_path / "cohort.h5").read_bytes()
@@ -226,6 +204,10 @@ def test_arrays_that_are_promised_and_not_there_are_refused(tmp_path):
         # a header of 200 terabytes costs nothing
         file.create_dataset("connectomes", (10**12, *one[1:]), float, chunks=one)
     with pytest.raises(FileFormatError, match="holds less than its header promises"):
+        Cohort.load(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["format_version"] = 99
+    with pytest.raises(FileFormatError, match=r"version are .*99.*, expected"):
         Cohort.load(path)
 
 
@@ -278,18 +260,14 @@ def test_arrays_that_do_not_fit_are_refused():
     shapes = "must have shape {}, for 6 scans and 5 regions (own); got {}.".format
     whole = {"connectomes": W, "features": F, "labels": list("xyzxyz")}
     for name, given, expected, got in (
-        ("labels", list("xyzxy"), "(6,)", "(5,)"),
         ("labels", np.array([*"xyzxyz"])[:, None], "(6,)", "(6, 1)"),
         ("features", F[:5], "(6, 5, 2)", "(5, 5, 2)"),
-        ("features", F[..., 0].T, "(6, 5)", "(5, 6)"),
         ("features", F[0, :, 0], "(6, 5)", "(5,)"),
         ("connectomes", W[:, :3, :3], "(6, 5, 5)", "(6, 3, 3)"),
         ("groups", list("abcde"), "(6,)", "(5,)"),
     ):
         with pytest.raises(ParameterError, match=re.escape(shapes(expected, got))):
             Cohort.from_arrays(**whole | {name: given}, atlas=list("abcde"))
-    with pytest.raises(ParameterError, match=r"\(1, 5\), for 1 scans .* got \(5,\)"):
-        Cohort.from_arrays(W[0], F[0, :, 0], ["x"], atlas=list("abcde"))
     for wrong, hint in (
         ({"covariates": {"age": [70] * 4}}, r"\['age'\] must have shape \(6,\), for 6"),
         ({"covariates": [70] * 6}, "a DataFrame or dict; got list"),
@@ -390,7 +368,7 @@ def test_an_index_of_scans_says_whose_they_are():
     cohort = Cohort.from_arrays(W, values, y, atlas=names)
     assert [*cohort.groups] == people
     assert cohort.table["scan"].tolist() == scans
-    assert "people are those of the index" in cohort.notes[-1]
+    assert "people are of the index" in cohort.notes[-1]
     for wrong in ({"covariates": who}, {"groups": scans}):
         told = "for u_ses-0, an index or ids say 'u'; expected people, no scans"
         with pytest.raises(ParameterError, match=told):

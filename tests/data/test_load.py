@@ -33,8 +33,9 @@ def faults_of(study, tiny, **options):
     return str(error.value), list(error.value.faults)
 
 
-def test_study_is_read(study, tiny, matrix):
-    cohort = load_cohort(study, tiny, "fdg")
+def test_study_is_read(study, tiny, matrix, capsys):
+    cohort = load_cohort(study, tiny, "fdg", verbose=True)
+    assert capsys.readouterr() == ("", "")  # bars are shown on terminals alone
     assert cohort.table["scan"].tolist() == SCANS
     assert cohort.groups.tolist() == [scan[:6] for scan in SCANS]
     assert cohort.y.tolist() == ["CN", "CN", "AD", "AD", "CN", "AD", "CN"]
@@ -67,9 +68,6 @@ def test_classes_choose_and_order(study, tiny):
     assert faults == [
         "no scan has the diagnosis 'MCI' of classes; found AD (3), CN (3)"
     ]
-
-
-def test_classes_in_another_case_are_one_fault_each(study, tiny):
     _, faults = faults_of(study, tiny, classes=["cn", "ad"])
     hints = [fault.rpartition(". ")[2] for fault in faults]
     assert hints == ["Did you mean 'CN'?", "Did you mean 'AD'?"]
@@ -92,15 +90,16 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert withholder(nobody)(note) == f"{told}[names withheld]"
 
 
-@pytest.mark.parametrize("form", ["path", "inside", "array"])
-def test_one_connectome_for_everybody(study, tiny, matrix, form, tmp_path):
+def test_one_connectome_for_everybody(study, tiny, matrix, tmp_path):
     np.save(tmp_path / "w.npy", np.triu(matrix))
     np.save(study / "inside.npy", np.triu(matrix))
-    given = {"path": tmp_path / "w.npy", "inside": "inside.npy", "array": matrix}[form]
-    cohort = load_cohort(study, tiny, "fdg", connectome=given)
-    assert cohort.shares_connectome
-    np.testing.assert_array_equal(cohort.connectomes[3], matrix)
+    for given in (tmp_path / "w.npy", "inside.npy", matrix):
+        cohort = load_cohort(study, tiny, "fdg", connectome=given)
+        assert cohort.shares_connectome
+        np.testing.assert_array_equal(cohort.connectomes[3], matrix)
     assert "one connectome for everybody" in cohort.notes
+    with refused(r"strength: with one .* same for every scan"):
+        load_cohort(study, tiny, ["fdg", "strength"], connectome=matrix)
 
 
 def test_folders_without_sessions(study, tiny):
@@ -125,11 +124,6 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     ):
         assert note in cohort.notes
         assert withholder(cohort.table[:0])(note).endswith("of [names withheld]")
-
-
-def test_a_label_that_is_no_column_is_refused(study, tiny):
-    with refused("label 'dx' is no column of .* found diagnosis, age"):
-        load_cohort(study, tiny, "fdg", "dx")
 
 
 def test_faults_of_the_list_are_told_together(study, tiny):
@@ -210,6 +204,9 @@ def test_folder_refused(tmp_path, tiny, write):
     write("participants.tsv", "participant_id\tdiagnosis\n")
     with refused(r"no scan is left; participants\.tsv lists none"):
         load_cohort(tmp_path, tiny)
+    write("participants.tsv", "participant_id\tdiagnosis\ns1\tCN\n")
+    with refused("label 'dx' is no column of .* found diagnosis. Name the col"):
+        load_cohort(tmp_path, tiny, label="dx")
 
 
 @pytest.mark.parametrize(
@@ -248,11 +245,6 @@ def test_a_pattern_that_finds_nothing_is_a_fault(study, tiny, pattern):
     assert fault.endswith("sub-02_ses-M00_connectivity.csv and 9 more")
 
 
-def test_bars_are_shown_on_terminals_alone(study, tiny, capsys):
-    load_cohort(study, tiny, "fdg", verbose=True)
-    assert capsys.readouterr() == ("", "")
-
-
 def test_real_table_of_1078_people(shared):
     folder = shared / "fcon1000_destrieux"
     template = shared / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
@@ -269,11 +261,6 @@ def test_real_table_of_1078_people(shared):
     assert (~with_volumes.measured).sum() == 2
     raw = load_cohort(folder, features_table="fcon1000_raw.csv", **options)
     np.testing.assert_allclose(raw.features, cohort.features, atol=1e-3)
-
-
-def test_strength_with_one_connectome_for_everybody_is_refused(study, tiny, matrix):
-    with refused(r"strength: with one .* same for every scan"):
-        load_cohort(study, tiny, ["fdg", "strength"], connectome=matrix)
 
 
 def test_what_many_scans_share_is_said_once(study, tiny):
