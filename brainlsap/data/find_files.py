@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -43,8 +43,6 @@ _SIDES = {"left": "right", "L": "R", "lh": "rh"}
 _SIDES |= {right: left for left, right in _SIDES.items()}
 SIDE_IN_NAME = re.compile(rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_SIDES)})(?=[_.])")
 _FIELDS_TOGETHER = (["participant"], ["participant", "session"], ["scan"])
-# Words for one visit, in tables and in names of files.
-_VISITS = (("bl", "baseline"), ("fu", "followup", "follow-up", "follow_up"))
 _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
 # What follows begins with a letter, as entities and suffixes do: sub-01_2 and sub-01-2
 # are other people than sub-01.
@@ -217,12 +215,8 @@ class StudyFiles:
         names = [ScanName(one) if isinstance(one, str) else one for one in people]
         self._people = {name.key[0]: name.participant for name in names}
         self._visits = {name.key[1].lower(): name.key[1] for name in names if name[1]}
-        for words, word in product(_VISITS, [*self._visits]):
-            self._visits |= dict.fromkeys(words * (word in words), self._visits[word])
         # other numbers are of other visits
         shapes = {re.sub(r"\d+", r"\\d+", re.escape(one)) for one in self._visits}
-        # 1 in the table may be V1 or visit1 in names
-        shapes |= {r"(?:visit|v)0*\d+"} if r"\d+" in shapes else set()
         visits = "|".join(sorted(shapes)) or "(?!)"
         joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         self._joined = re.compile(f"{joint}({visits})", re.IGNORECASE)
@@ -281,8 +275,7 @@ class StudyFiles:
         joined = self._joined.fullmatch(said)
         if visit or said in self._people or not joined:
             return said, visit
-        number = re.sub(r"^\D+0*", "", joined[2])
-        spelt = self._visits.get(joined[2].lower(), self._visits.get(number, joined[2]))
+        spelt = self._visits.get(joined[2].lower(), joined[2])
         return (joined[1], spelt) if joined[1] in self._people else (said, "")
 
     def _walk(self, root: Path) -> Iterator[tuple[ScanName, Path | None, list[Path]]]:
