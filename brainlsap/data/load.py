@@ -5,10 +5,9 @@ gathered, what many scans share is said once, and all of it is raised in one err
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,7 @@ from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import (
-    CONNECTOME_PATTERNS,
-    Scan,
-    StudyFiles,
-)
+from brainlsap.data.find_files import CONNECTOME_PATTERNS, StudyFiles
 from brainlsap.data.measures import SUBCORTEX, finish, get_measure
 from brainlsap.data.participants import ScanList, list_scans, people_files, read_people
 from brainlsap.data.region_tables import ScanTable, read_sheets
@@ -46,30 +41,6 @@ NO_CONNECTOME = "none"
 WHERE: tuple[str, ...] = ("label", "classes", "scans", "subcortex", "features_table")
 WHERE += ("derivatives", "subjects_dir", "pattern")
 _How = Mapping[str, Any]
-
-
-@dataclass
-class _Log:
-    """What was found, noted and refused while a study's scans are read."""
-
-    scans: Sequence[Scan]
-    notes: list[str]
-    faults: list[str]
-    bar: Mapping[str, Any]
-    counts: Counter[str] = field(default_factory=Counter)
-    """Notes on single scans, and of how many."""
-    found: list[str] = field(default_factory=list)
-
-    def fault(self, error: object, scan: Scan | None = None) -> None:
-        message = str(error)
-        is_whole = message[-2:-1] in (".", " ")  # ends with dots, or the folder "."
-        message = message if is_whole else message.removesuffix(".")
-        # a file says whose it is, and what many files share is said once
-        is_of_file = os.sep in message.partition(": ")[0]
-        if scan is not None and scan.name not in message and not is_of_file:
-            message = f"{scan.name}: {message}"
-        if message not in self.faults:
-            self.faults.append(message)
 
 
 class RefusedStudyError(CohortError):
@@ -198,11 +169,11 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         raise CohortError(f"{folder}: no such folder")
 
     # who is in the study, and which files are whose
-    listed, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
-    n_scans, label_name = len(listed.scans), listed.label or "none"
+    study, sources = open_study(folder, atlas, **{n: given[n] for n in WHERE})
+    n_scans, label_name = len(study.scans), study.label or "none"
     sources.is_named = feature is not None
-    bar = {"unit": "scan", "disable": None if verbose else True}  # None: on terminals
-    log = _Log(listed.scans, listed.notes, listed.faults, bar)
+    # None: bars on terminals alone
+    study.bar = {"unit": "scan", "disable": None if verbose else True}
 
     # the arrays, scan by scan
     if isinstance(labels, str | Path):
@@ -217,28 +188,28 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
             source = sources.files.inside(source)
             stack = read_stack(source, atlas, labels, row_order)
         if isinstance(source, str):
-            log.notes.append("the connectome: none was read, it is made of features")
+            study.notes.append("the connectome: none was read, it is made of features")
         elif source is not None and stack is None:
             W[0], notes = read_connectome(source, atlas, **how)
-            log.notes.append("one connectome for everybody")
-            log.notes += [f"the connectome: {note}" for note in notes]
+            study.notes.append("one connectome for everybody")
+            study.notes += [f"the connectome: {note}" for note in notes]
     except BrainlsapError as error:
-        log.fault(error)
+        study.fault(error)
     if connectome is None or stack is not None:
-        W = _read_connectomes(sources.files, atlas, how, log, stack)
+        W = _read_connectomes(sources, how, study, stack)
     else:
         W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
     pet = {"frames": frames, "reference": reference}
-    X = _read_features(names, sources, W, pet, log)
+    X = _read_features(names, sources, W, pet, study)
 
-    log.notes += [f"{note} ({n} of {n_scans})" for note, n in log.counts.items()]
-    if log.faults:
-        log.faults[:0] = filter(None, [sources.unmatched])
-        faults = group_faults(log.faults, folder)
+    study.notes += [f"{note} ({n} of {n_scans})" for note, n in study.counts.items()]
+    if study.faults:
+        study.faults[:0] = filter(None, [sources.unmatched])
+        faults = group_faults(study.faults, folder)
         n_faults = f"{len(faults)} fault{'s' * (len(faults) > 1)}"
         refused = RefusedStudyError(f"{folder} cannot be loaded, {n_faults}", faults)
-        counted = count_people(listed.table, label_name, listed.classes)
-        refused.found, refused.notes = counted + log.found, tuple(log.notes)
+        counted = count_people(study.table, label_name, study.classes)
+        refused.found, refused.notes = counted + study.found, tuple(study.notes)
         raise refused
 
     # what was asked, for private files
@@ -266,13 +237,13 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
     return Cohort(
         connectomes=W,
         features=X,
-        table=listed.table,
+        table=study.table,
         atlas=atlas,
         feature_names=names,
-        classes=listed.classes,
-        classes_ordered=listed.classes_ordered,
+        classes=study.classes,
+        classes_ordered=study.classes_ordered,
         label_name=label_name,
-        notes=tuple(log.notes),
+        notes=tuple(study.notes),
         provenance={
             "folder": str(folder.resolve()),
             "atlas": atlas.name,
@@ -346,10 +317,11 @@ def open_study(
 
 
 def _read_connectomes(
-    files: StudyFiles, atlas: Atlas, how: _How, log: _Log, stack: ConnectomeStack | None
+    sources: FeatureSources, how: _How, study: ScanList, stack: ConnectomeStack | None
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
-    scans, n_rois = log.scans, len(atlas.names)
+    files, atlas, scans = sources.files, sources.atlas, study.scans
+    n_rois = len(atlas.names)
     W = np.zeros((len(scans), n_rois, n_rois), dtype=np.float32)
     given = files.patterns.get("connectome")
     wanted = f"a file {given or ' or '.join(CONNECTOME_PATTERNS)} in its folder"
@@ -357,10 +329,10 @@ def _read_connectomes(
         wanted = f"a file of its name beside {min(files.flat)}"
     if stack is not None:
         wanted = f"an id of it in {stack.path.name}"
-        log.notes += [f"connectomes: {note}" for note in stack.notes]
-    n_read, n_missing, n_before = 0, 0, len(log.faults)
+        study.notes += [f"connectomes: {note}" for note in stack.notes]
+    n_read, n_missing, n_before = 0, 0, len(study.faults)
     by_order: dict[str, list[str]] = {}
-    for row, scan in enumerate(tqdm(scans, "reading connectomes", **log.bar)):
+    for row, scan in enumerate(tqdm(scans, "reading connectomes", **study.bar)):
         try:
             source = (stack or files).connectome(scan, atlas)
             if source is None:
@@ -369,17 +341,17 @@ def _read_connectomes(
                 raise CohortError(f"{told}: {ADD_IT}")
             W[row], notes = read_connectome(source, atlas, **how)
         except BrainlsapError as error:
-            log.fault(error, scan)
+            study.fault(error, scan)
             continue
         n_read += 1
-        log.counts.update(f"connectomes: {note}" for note in notes)
+        study.counts.update(f"connectomes: {note}" for note in notes)
         for note in (one for one in notes if one.startswith("read in the order")):
             by_order.setdefault(note, []).append(scan.name)
     if len(by_order) > 1:  # one with a row more is rather damaged than of another tool
         orders = (f"{note} ({listed(names, 3)})" for note, names in by_order.items())
         what = "make them alike, or name the rows in the files"
-        log.fault(f"connectomes are in different orders, {', '.join(orders)}; {what}")
-    log.found.append(f"connectome: {n_read} of {len(scans)} scans")
+        study.fault(f"connectomes are in different orders, {', '.join(orders)}; {what}")
+    study.found.append(f"connectome: {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
         told = (
             f"no connectome: none of {len(scans)} scans has {wanted}; they are named "
@@ -391,17 +363,21 @@ def _read_connectomes(
             "by connectome= (--connectome FILE); 'none' makes one of the features of "
         )
         told += "training people"
-        log.faults[n_before:] = [
+        study.faults[n_before:] = [
             files.fits_nothing("connectome", scans) if given else told
         ]
     return W
 
 
 def _read_features(
-    names: Sequence[str], sources: FeatureSources, W: np.ndarray, pet: _How, log: _Log
+    names: Sequence[str],
+    sources: FeatureSources,
+    W: np.ndarray,
+    pet: _How,
+    study: ScanList,
 ) -> np.ndarray:
     """Read the features of every scan; NaN where there was a fault."""
-    atlas, subcortex, scans = sources.atlas, sources.subcortex, log.scans
+    atlas, subcortex, scans = sources.atlas, sources.subcortex, study.scans
     X = np.full((len(scans), len(atlas.names), len(names)), np.nan)
     for column, name in enumerate(names if len(scans) else ()):
         values, measure, n_read = X[..., column], get_measure(name), 0
@@ -420,10 +396,10 @@ def _read_features(
                     "the same for every scan. Choose another feature"
                 )
         except BrainlsapError as error:
-            log.fault(error)
+            study.fault(error)
             continue
-        log.notes += [note for note in notes if note not in log.notes]
-        shown = tqdm(scans, f"reading {name}", **log.bar)
+        study.notes += [note for note in notes if note not in study.notes]
+        shown = tqdm(scans, f"reading {name}", **study.bar)
         for row, (scan, source) in enumerate(zip(shown, found, strict=True)):
             try:
                 if isinstance(source, str):
@@ -434,15 +410,15 @@ def _read_features(
                     else finish(source, measure, atlas, subcortex)
                 )
             except BrainlsapError as error:
-                log.fault(error, scan)
+                study.fault(error, scan)
                 continue
             n_read += 1
-            log.counts.update(of_scan)
-        log.found.append(f"{name}: {n_read} of {len(scans)} scans")
+            study.counts.update(of_scan)
+        study.found.append(f"{name}: {n_read} of {len(scans)} scans")
         for other in range(column):
             both = np.isfinite(values) & np.isfinite(X[..., other])
             if both.any() and np.array_equal(values[both], X[..., other][both]):
-                log.fault(
+                study.fault(
                     f"{names[other]} and {name} have the same value in every region "
                     "of every scan. Say in heads or names of files which is which"
                 )

@@ -1,8 +1,11 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
+import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -149,8 +152,9 @@ def read_people(
     return people, faults
 
 
-class ScanList(NamedTuple):
-    """The scans of a cohort, before any array is read."""
+@dataclass
+class ScanList:
+    """The scans of a cohort, and what is found, noted and refused about them."""
 
     scans: list[Scan]
     table: pd.DataFrame
@@ -160,6 +164,23 @@ class ScanList(NamedTuple):
     classes_ordered: bool
     notes: list[str]
     faults: list[str]
+    found: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    """Notes on single scans, and of how many."""
+    bar: Mapping[str, Any] = field(default_factory=dict)
+    """How `tqdm` shows it."""
+
+    def fault(self, error: object, scan: Scan | None = None) -> None:
+        """Add a fault, which names its scan or its file."""
+        message = str(error)
+        is_whole = message[-2:-1] in (".", " ")  # ends with dots, or the folder "."
+        message = message if is_whole else message.removesuffix(".")
+        # a file says whose it is, and what many files share is said once
+        is_of_file = os.sep in message.partition(": ")[0]
+        if scan is not None and scan.name not in message and not is_of_file:
+            message = f"{scan.name}: {message}"
+        if message not in self.faults:
+            self.faults.append(message)
 
 
 def list_scans(  # noqa: C901 (one question after the other)
