@@ -563,9 +563,8 @@ def _find_faults(cohort: Cohort) -> list[str]:
             told = ", ".join(texts[is_again]) or "none"
             faults.append(f"{what} must differ in more than their case, got {told}")
     faults += [
-        f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)}."
-        " Name it in classes= too, or leave its scans out by kept = np.isin(labels, "
-        f"{[*classes]}), and labels[kept], features[kept] ..."
+        f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)};"
+        " name it in classes= too, or leave its scans out of every array"
         for label, n in keys["label"].value_counts().sort_index().items()
         if label and label not in classes
     ]
