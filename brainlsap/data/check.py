@@ -154,22 +154,18 @@ def suggest_options(  # noqa: C901 (step by step)
     change: Options = {}
     bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
 
-    def study(way: Options) -> tuple[ScanList, FeatureSources] | None:
-        """Open the study with one more change; None where it is refused."""
-        how = where | {k: v for k, v in (change | way).items() if k in WHERE}
-        if repr(how) not in opened:
-            bar.update()
-            opened[repr(how)] = None
-            with suppress(BrainlsapError):
-                opened[repr(how)] = open_study(folder, **how)
-        return opened[repr(how)]
-
     def adopt(ways: Iterable[Options], share: _Share, least: float = 0) -> float:
         """Take over the first change by which most is found; return how much."""
         best, chosen = 0.0, Options()
         for way in ways:
-            opened = study(way)
-            found = share(*opened) if opened else 0.0
+            how = where | {k: v for k, v in (change | way).items() if k in WHERE}
+            if repr(how) not in opened:
+                bar.update()
+                opened[repr(how)] = None
+                with suppress(BrainlsapError):
+                    opened[repr(how)] = open_study(folder, **how)
+            study = opened[repr(how)]
+            found = share(*study) if study else 0.0
             if found > best and found >= least:
                 best, chosen = found, way
             if best == 1:

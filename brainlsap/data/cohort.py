@@ -254,12 +254,13 @@ class Cohort:
             own, _, sessions = zip(*(x.partition("_ses-") for x in scans), strict=True)
         both = labels, own if groups is None else groups
         text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
+        everybody = {*people}
         for claimed in (own, said):
-            for row, (name, person) in enumerate(zip(claimed, people, strict=False)):
-                if "_ses-" in person or (name != person and name in people):
+            for scan, name, person in zip(scans, claimed, people, strict=False):
+                if "_ses-" in person or (name != person and name in everybody):
                     raise ParameterError(
-                        f"groups= says {person!r} for {scans[row]}, an index or ids "
-                        f"say {name!r}; expected people, no scans, named alike."
+                        f"groups= says {person!r} for {scan}, an index or ids say "
+                        f"{name!r}; expected people, no scans, named alike."
                     )
         keys = (scans, people, sessions, text)
         columns = dict(zip(KEY_COLUMNS, keys, strict=True))

@@ -43,6 +43,8 @@ _SIDES = {"left": "right", "L": "R", "lh": "rh"}
 _SIDES |= {right: left for left, right in _SIDES.items()}
 SIDE_IN_NAME = re.compile(rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_SIDES)})(?=[_.])")
 _FIELDS_TOGETHER = (["participant"], ["participant", "session"], ["scan"])
+# Words for a person's first visit, in order of time.
+FIRST_VISITS = ("sc", "screening", "bl", "baseline", "init")
 _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
 # What follows begins with a letter, as entities and suffixes do: sub-01_2 and sub-01-2
 # are other people than sub-01.
@@ -135,8 +137,7 @@ def visit_order(session: str) -> tuple[object, ...]:
     ['bl', 'ses-M6', 'ses-M12']
     """
     name = session.strip().removeprefix("ses-").lower()
-    first = ("sc", "screening", "bl", "baseline", "init")
-    rank = first.index(name) if name in first else len(first)
+    rank = (*FIRST_VISITS, name).index(name)
     parts = re.split(r"(\d+)", name)
     return rank, *((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts if p)
 

@@ -306,13 +306,14 @@ def open_study(
     if spare := sorted(people_there - {*known}):
         note = f"not in {path.name}, left out: files or folders of {listed(spare, 5)}"
         study.notes.append(note)
+    if spare and people_there.isdisjoint(known):
         sources.unmatched = (
             f"{path.name}: nobody in it has files; its ids are such as "
             f"{names[0].participant!r}, those of files and folders such as "
             f"{spare[0]!r}. Write the ids in {path.name} as files have them (Excel "
             "drops the zeros of 001 unless the column is text), but visits in a column "
             "session_id; or rename the files"
-        ) * people_there.isdisjoint(known)
+        )
     return study, sources
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data.features import FeatureSources
-from brainlsap.data.find_files import Scan, ScanName, visit_order
+from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
 from brainlsap.data.tables import (
     COVARIATES,
     read_columns,
@@ -31,7 +31,7 @@ PEOPLE_FILES = tuple(
     for name in ("participants", "subjects")
     for suffix in (".tsv", ".csv", ".xlsx")
 )
-_BASELINE = ("bl", "baseline", "sc", "screening", "init", "m0", "m00", "m000")
+_BASELINE = (*FIRST_VISITS, "m0", "m00", "m000")
 # Diagnoses in order of stage; those of one text are words for one stage.
 _STAGES = (
     "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
