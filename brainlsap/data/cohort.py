@@ -14,15 +14,11 @@ from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
-from brainlsap.data.participants import (
-    KEY_COLUMNS,
-    UNLABELLED,
-    find_absent,
-    find_codes,
-    order_classes,
-)
+from brainlsap.data.covariates import KEY_COLUMNS, find_faults
+from brainlsap.data.find_files import bare_id
+from brainlsap.data.participants import UNLABELLED, find_absent, order_classes
 from brainlsap.data.tables import (
-    COVARIATES,
+    MISSING,
     PEOPLE_COLUMNS,
     find_column,
     group_faults,
@@ -113,7 +109,7 @@ class Cohort:
             raise CohortError("these parts do not make a cohort", faults)
         table = self.table.reset_index(drop=True)
         for column in KEY_COLUMNS:
-            table[column] = table[column].astype(object).fillna("").astype(str)
+            table[column] = _as_text(table[column])
         rest = [name for name in table.columns if name not in KEY_COLUMNS]
         store(self, "table", table[[*KEY_COLUMNS, *rest]])
         # chance and scores count the classes that there are
@@ -253,7 +249,7 @@ class Cohort:
             scans = ["_".join(map(str, np.atleast_1d(one))) for one in index]
             own, _, sessions = zip(*(x.partition("_ses-") for x in scans), strict=True)
         both = labels, own if groups is None else groups
-        text, people = (["" if pd.isna(n) else str(n) for n in one] for one in both)
+        text, people = (_as_text(one) for one in both)
         everybody = {*people}
         for claimed in (own, said):
             for scan, name, person in zip(scans, claimed, people, strict=False):
@@ -469,6 +465,12 @@ def check_cohort_given(cohort: object) -> None:
         )
 
 
+def _as_text(values: Sequence[Any] | pd.Series) -> list[str]:
+    """Return words without blanks around them, empty where missing."""
+    words = ["" if pd.isna(one) else str(one).strip() for one in values]
+    return ["" if one.lower() in MISSING else one for one in words]
+
+
 def _as_numbers(name: str, values: Any) -> np.ndarray:
     """Return an array of numbers; raise where there are others in it, or none."""
     try:
@@ -547,7 +549,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
             f"{', '.join(KEY_COLUMNS)}, each once; got {sizes[0]} rows of "
             f"{', '.join(heads)}"
         ]
-    keys = table[list(KEY_COLUMNS)].astype(object).fillna("").astype(str)
+    keys = pd.DataFrame({name: _as_text(table[name]) for name in KEY_COLUMNS})
     faults = [
         f"table has no {name} in row {np.argmax(keys[name] == '')}"
         for name in ("scan", "participant", "label")
@@ -559,10 +561,11 @@ def _find_faults(cohort: Cohort) -> list[str]:
     named = {"classes": classes, "feature_names": names, "people (groups)": people}
     for what, given in named.items():
         texts = pd.Series(given, dtype=object).astype(str)
-        is_again = texts.str.lower().duplicated(keep=False)
+        is_again = texts.map(bare_id).duplicated(keep=False)
         if is_again.any() or texts.empty:
-            told = ", ".join(texts[is_again]) or "none"
-            faults.append(f"{what} must differ in more than their case, got {told}")
+            told = listed(texts[is_again], 8) or "none"
+            rule = "must differ in more than case and zeros at the front"
+            faults.append(f"{what} {rule}, got {told}")
     faults += [
         f"label {label!r} of {n} scan(s) is not among the classes {', '.join(classes)};"
         " name it in classes= too, or leave its scans out of every array"
@@ -602,7 +605,9 @@ def _find_faults(cohort: Cohort) -> list[str]:
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
     ]
-    faults += find_codes(table, [head for head in heads if head.lower() in COVARIATES])
+    faults += find_faults(
+        table, cohort.label_name, has_order=bool(cohort.classes_ordered)
+    )
     unknown = np.isnan(X).all(axis=1)
     faults += [
         f"{name} has no value in any scan; leave it out"

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.covariates import COVARIATES, kind_of
 from brainlsap.data.find_files import (
     Scan,
     ScanName,
@@ -43,7 +44,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import ADD_IT, COVARIATES, is_square, listed, read_lines
+from brainlsap.data.tables import ADD_IT, is_square, listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -328,7 +329,7 @@ class FeatureSources:
         found = [one for one in found if not one.values] or found
         # of sheets of one workbook that with age, sex ...
         books = {str(one.path).partition(", sheet ")[0] for one in found}
-        usual = [sum(map(one.has, COVARIATES)) for one in found]
+        usual = [len({*map(kind_of, one.facts)} & {*COVARIATES}) for one in found]
         if len(books) == 1 and usual.count(max(usual)) == 1:
             found = [found[usual.index(max(usual))]]
         if len(found) == 1:
@@ -336,8 +337,9 @@ class FeatureSources:
         told = f"{self.files.folder}: no participants.tsv (or .csv, .xlsx), and"
         if found:
             paths = listed(str(table.path) for table in found)
+            which = _WHICH if len(books) > 1 else "keep one of these sheets"
             raise CohortError(
-                f"{told} {len(found)} tables could be it: {paths}; {_WHICH}"
+                f"{told} {len(found)} tables could be it: {paths}; {which}"
             )
         rest = [t for t in self.tables if not (t.facts.empty or is_square(t.path))]
         what = f"has no column {label!r}; found"

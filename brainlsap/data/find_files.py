@@ -55,7 +55,7 @@ _BIDS = re.compile(
 
 
 Entry = TypeVar("Entry")
-_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+_ZEROS = re.compile(r"(?<!\d)0+(?=\d)|\.0$")
 
 
 class ScanName(NamedTuple):

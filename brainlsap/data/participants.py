@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.covariates import (
+    COVARIATES,
+    KEY_COLUMNS,
+    STAGES,
+    find_faults,
+    kind_of,
+)
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
-from brainlsap.data.tables import (
-    COVARIATES,
-    read_columns,
-)
+from brainlsap.data.tables import read_columns
 from brainlsap.exceptions import (
     CohortError,
     FileFormatError,
@@ -25,23 +29,12 @@ from brainlsap.exceptions import (
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
-KEY_COLUMNS = ("scan", "participant", "session", "label")
 PEOPLE_FILES = tuple(
     f"{name}{suffix}"
     for name in ("participants", "subjects")
     for suffix in (".tsv", ".csv", ".xlsx")
 )
 _BASELINE = (*FIRST_VISITS, "m0", "m00", "m000")
-# Diagnoses in order of stage; those of one text are words for one stage.
-_STAGES = (
-    "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
-    *("smc,scd", "emci", "mci", "lmci", "ad,dementia"),
-)
-# Covariates whose numbers are names.
-_NUMBERED = ("site", "phase", "scanner")
-_SEX = ("sex", "gender", "ptgender")
-# Numbers that stand for what is missing, where they are far from all others.
-_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999)
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -95,15 +88,16 @@ def order_classes(
             raise ParameterError(f"classes names {doubled[0]!r} more than once.")
         return names, True
     found = sorted({str(label) for label in labels})
-    rank = {word: place for place, row in enumerate(_STAGES) for word in row.split(",")}
-    stages = [rank.get(name.lower(), -1) for name in found]
+    stages = [STAGES.get(name.lower(), -1) for name in found]
     if -1 not in stages and len(set(stages)) == len(stages):
-        return tuple(sorted(found, key=lambda name: rank[name.lower()])), True
+        return tuple(sorted(found, key=lambda name: STAGES[name.lower()])), True
     try:
         return tuple(sorted(found, key=lambda name: (float(name), name))), True
     except ValueError:
         # the first class is the reference that others differ from
-        return tuple(sorted(found, key=lambda name: rank.get(name.lower()) != 0)), False
+        return tuple(
+            sorted(found, key=lambda name: STAGES.get(name.lower()) != 0)
+        ), False
 
 
 def read_people(
@@ -288,22 +282,12 @@ def list_scans(  # noqa: C901 (one question after the other)
         table, covariates = table[is_kept].reset_index(drop=True), covariates[is_kept]
         scans = [scan for scan, is_one in zip(scans, is_kept, strict=True) if is_one]
     covariates = covariates.reset_index(drop=True)
-    for head, column in ((label, table["label"]), *covariates.items()):
-        words = pd.Series(column.dropna().unique(), dtype=object)
-        is_sex = str(head).lower() in _SEX
-        if is_sex or head == label or head in COVARIATES:
-            same = words.str.lower().str[: 1 if is_sex else None].duplicated(keep=False)
-            if same.any():
-                written = ", ".join(sorted(words[same]))
-                faults.append(
-                    f"{head} is written as {written}; write one word for each"
-                )
     for head, column in covariates.items():
         known, numbers = column.dropna(), pd.to_numeric(column, errors="coerce")
         odd = known[numbers[known.index].isna()]
         # with decimal commas every number would count as a word of its own
         is_number = known.str.fullmatch(r"-?\d+([.,]\d+)?").all()
-        if is_number or head in ("age", "education"):
+        if is_number or kind_of(head) in ("age", "education"):
             faults += [
                 f"{table['scan'][row]}: {head} must be a number with a point and no "
                 f"unit, or n/a; got {said!r}"
@@ -313,31 +297,8 @@ def list_scans(  # noqa: C901 (one question after the other)
         is_number = len(known) and odd.empty
         name = f"{head}_given" if head in KEY_COLUMNS else head
         table[name] = numbers if is_number else pd.Series(column.tolist())
-    faults += find_codes(table, [head for head in COVARIATES if head in covariates])
-    if "sex" in covariates:
-        sexes = covariates["sex"].groupby(table["participant"]).nunique()
-        faults += [
-            f"{person}: sex differs between visits; write one"
-            for person in sexes.index[sexes > 1]
-        ]
+    faults += find_faults(table, label or "", has_order=label is None or ordered)
     return ScanList(scans, table, label, order, ordered, notes, faults)
-
-
-def find_codes(table: pd.DataFrame, heads: Sequence[str]) -> list[str]:
-    """Say which covariates hold a code for what is missing, such as 999 or -9."""
-    faults, names = list[str](), table.get("scan", table.index.to_series())
-    for head in (one for one in heads if one.lower() not in _NUMBERED):
-        numbers = pd.to_numeric(table[head], errors="coerce")
-        known = numbers[~numbers.isin(_CODES)]
-        low, high, far = known.min(), known.max(), known.max() - known.min()
-        is_far = (numbers < low - far) | (numbers > high + far)
-        codes = numbers[numbers.isin(_CODES) & is_far]
-        faults += [
-            f"{scan}: {head} is {code:g}, others {low:g} to {high:g}; write n/a for "
-            "what is not known"
-            for scan, code in zip(names[codes.index], codes, strict=True)
-        ]
-    return faults
 
 
 def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:

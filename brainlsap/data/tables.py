@@ -28,8 +28,6 @@ PEOPLE_COLUMNS = (
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 # FreeSurfer's tables say side and measure where others say what ids are.
 FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
-# ADNI writes AGE, SEX, SITE; models, tests and texts know them in lower case.
-COVARIATES = ("age", "sex", "site", "phase", "scanner", "education")
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
     *("timepoint", "tp", "wave"),

@@ -10,25 +10,17 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from brainlsap.data import Cohort
-from brainlsap.data.participants import KEY_COLUMNS, find_codes
+from brainlsap.data.covariates import (
+    GROUPS,
+    KEY_COLUMNS,
+    find_codes,
+    find_spellings,
+    has_groups,
+    kind_of,
+)
 from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError
 
-# Names of one thing, with or without `_id`; case, blanks, underscores do not count.
-COVARIATES = {
-    "age": ("age", "age_years", "age_at_scan", "age_bl"),
-    "sex": ("sex", "gender", "ptgender"),
-    "site": ("site", "center", "centre", "hospital", "cohort"),
-    "scanner": ("scanner", "manufacturer", "vendor", "model", "field_strength"),
-    "phase": ("phase", "protocol", "colprot", "origprot", "study"),
-    "family": ("family", "household", "twin", "pair", "mother", "father"),
-    "etiv": ("icv", "tiv", "estimated_total_intracranial_vol", "intracranial_volume"),
-    "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
-}
-_KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
-
-# Whose numbers are names: a line through the numbers of sites would mean nothing.
-GROUPS = ("sex", "site", "scanner", "phase")
 _UNKNOWN = "n/a"
 
 # What ComBat leaves in the features, where the cohort has it; never the label.
@@ -229,12 +221,6 @@ def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndar
     return np.reshape(learned["slope"], (design.shape[1], values.shape[1]))
 
 
-def kind_of(column: object) -> str:
-    """Return which of `COVARIATES` a column is by its name, else its letters."""
-    letters = "".join(filter(str.isalnum, str(column).lower())).removesuffix("id")
-    return _KINDS.get(letters, letters)
-
-
 def find_column(table: pd.DataFrame, name: str) -> str:
     """Return the covariate of a table that is meant, whatever its case."""
     covariates = [str(one) for one in table.columns if one not in KEY_COLUMNS]
@@ -248,12 +234,6 @@ def find_column(table: pd.DataFrame, name: str) -> str:
         f"there are {', '.join(covariates) or 'none'}. Labels are no covariates; "
         "others go to the people's table or covariates."
     )
-
-
-def has_groups(column: str, values: pd.Series) -> bool:
-    """Return whether a covariate tells groups: by its name, or by text in it."""
-    is_text = pd.to_numeric(values.dropna(), errors="coerce").isna().any()
-    return bool(is_text) or kind_of(column) in GROUPS
 
 
 def learn_design(names: Sequence[str], table: pd.DataFrame) -> dict[str, Any]:
@@ -288,8 +268,10 @@ def apply_design(design: Mapping[str, Any], table: pd.DataFrame) -> np.ndarray:
         if unknown := sorted({*groups[~known]} - {_UNKNOWN}):
             told = f"{column}: {', '.join(unknown)} not among {', '.join(learned)} of"
             warnings.warn(f"{told} the training; nothing is taken out.", stacklevel=3)
-        for name in list(learned)[1:]:
-            parts.append(np.where(known, (groups == name) - learned[name], 0.0))
+        parts += [
+            np.where(known, (groups == name) - learned[name], 0.0)
+            for name in list(learned)[1:]
+        ]
     return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
 
 
@@ -392,10 +374,19 @@ def _check_confound(table: pd.DataFrame, name: str) -> str:
 
 
 def _check_values(table: pd.DataFrame, column: str) -> None:
-    """Raise for numbers that were written as text, or stand for what is missing."""
-    if codes := find_codes(table, [column]):
-        raise ParameterError(f"{codes[0]}.")
+    """Raise for text that is neither groups nor numbers, and for words written twice.
+
+    Warn of scans that have no value.
+    """
+    faults = find_codes(table, [column])
+    if has_groups(column, table[column]):
+        faults += find_spellings(column, table[column])
+    if faults:
+        raise ParameterError(f"{'; '.join(faults)}.")
     values = table[column].dropna()
+    if n := len(table) - len(values):
+        told = f"{n} of {len(table)} scans have no {column}: the mean of the training"
+        warnings.warn(f"{told} stands for it.", stacklevel=4)
     text = values[pd.to_numeric(values, errors="coerce").isna()].astype(str)
     text = values.astype(str) if kind_of(column) in GROUPS else text
     mixed = len(text) > 0 and values.drop(text.index).nunique() > MOST_GROUPS

@@ -11,10 +11,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
-from brainlsap.data.participants import KEY_COLUMNS
+from brainlsap.data.covariates import COVARIATES, KEY_COLUMNS, kind_of
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
-from brainlsap.evaluation.confounds import COVARIATES, find_column, kind_of
+from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.splits import Split
 
 # Every check by name: how grave a finding is, and what to do about it.
@@ -39,7 +39,7 @@ CHECKS = {
 }
 
 # What is asked how well it tells the label alone; without the first three it is said.
-ALONE = ("age", "sex", "site", "scanner", "phase", "etiv", "motion")
+ALONE = ("age", "sex", "site", "scanner", "phase", "head size", "motion")
 LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
 NOTHING = "No difference of classes is shown, nor that there is none: report it."
@@ -269,7 +269,7 @@ def _label_from_columns(
     known = {*kinds.values(), of_label}
     known |= {"site"} if "scanner" in known else set()
     if missing := sorted({*ALONE[:3]} - known):
-        heads = [f"{kind} ({', '.join(COVARIATES[kind])})" for kind in missing]
+        heads = [f"{kind} ({', '.join(COVARIATES[kind][:3])} ...)" for kind in missing]
         what = f"what {', '.join(missing)} alone would tell of the label was not"
         yield _found("covariates missing", f"{what} checked: no column {listed(heads)}")
     for column, kind in kinds.items():

@@ -19,11 +19,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
 from brainlsap.arrays import check_groups, pack, unpack
-from brainlsap.data.participants import KEY_COLUMNS
+from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.evaluation.confounds import (
     MOST_GROUPS,
     apply_design,
-    has_groups,
     learn_design,
 )
 from brainlsap.evaluation.splits import make_splits

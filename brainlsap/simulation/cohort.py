@@ -75,7 +75,7 @@ from threadpoolctl import threadpool_limits
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort
-from brainlsap.data.participants import KEY_COLUMNS
+from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.exceptions import ParameterError, check_choice
 
 Stream = Callable[..., np.random.Generator]

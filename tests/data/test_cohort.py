@@ -126,9 +126,15 @@ FAULTS = [
     ({"table": TABLE.assign(label=None)}, "no label in row 0"),
     ({"table": TABLE.assign(scan="s")}, "scan 's' stands more than once"),
     ({"table": TABLE.assign(label="XY")}, "label 'XY' of 6 scan.s. is not among the"),
-    ({"classes": ("CN", "CN", "AD")}, "classes must differ .* case, got CN, CN"),
+    (
+        {"classes": ("CN", "CN", "AD")},
+        "classes must differ .* case .* front, got CN, CN",
+    ),
     ({"feature_names": ("fdg", "FDG")}, "feature_names must differ .* got fdg, FDG"),
-    ({"table": TABLE.assign(participant=[*"abcdeE"])}, r"people .* case, got e, E"),
+    (
+        {"table": TABLE.assign(participant=[*"abcdeE"])},
+        r"people .* case .* front, got e, E",
+    ),
     (
         {"table": pd.concat([TABLE, TABLE[["age"]]], axis=1)},
         "each once; got 6 rows of .*age.*age",
@@ -214,7 +220,7 @@ def test_arrays_that_are_promised_and_not_there_are_refused(tmp_path):
 def test_arrays_make_a_cohort():
     labels = ["MCI", "CN", "AD", "CN", "MCI", "AD"]
     given = {"groups": list("aabcde"), "feature_names": ["thickness", "fdg"]}
-    given["covariates"] = {"age": range(60, 66), "sex": list("FMFMFM")}
+    given["covariates"] = {"age": range(60, 66), "sex": list("FFMFMF")}
     given["atlas"] = [f"area{i}_{side}" for i, side in enumerate("LRLRL")]
     cohort = Cohort.from_arrays(W, F, labels, **given)
     assert cohort.classes == ("CN", "MCI", "AD")

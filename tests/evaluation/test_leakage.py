@@ -145,7 +145,7 @@ def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
     row = checks(replace(cohort, table=table)).loc["covariates missing"]
     told = "what sex, site alone would tell of the label was not checked"
     assert told in row["finding"]
-    assert "no column sex (sex, gender, ptgender), site (site, cen" in row["finding"]
+    assert "no column sex (sex, gender, ptgender ...), site (site, ce" in row["finding"]
     row = checks(replace(cohort, table=table.assign(scanner=cohort.table["site"])))
     assert "what sex alone would" in row.loc["covariates missing"]["finding"]
 
