@@ -15,8 +15,10 @@ COVARIATES = {
     "phase": ("phase", "protocol", "colprot", "origprot", "study"),
     "education": ("education", "education_years", "pteducat"),
     "family": ("family", "household", "twin", "pair", "mother", "father"),
-    "head size": ("etiv", "icv", "tiv", "intracranial_volume")
-    + ("estimated_total_intracranial_vol",),
+    "head size": (
+        *("etiv", "icv", "tiv", "intracranial_volume"),
+        "estimated_total_intracranial_vol",
+    ),
     "motion": ("fd", "mean_fd", "fd_mean", "framewise_displacement", "head_motion"),
 }
 _KINDS = {one.replace("_", ""): kind for kind in COVARIATES for one in COVARIATES[kind]}
