@@ -30,7 +30,6 @@ from brainlsap.model.settings import (
 from brainlsap.model.training import (
     Run,
     inner_splits,
-    learn_temperature,
     train_starts,
     usable_runs,
 )
@@ -109,9 +108,6 @@ class GraphClassifier(PackedClassifier):
             self.fit_report_ = self._report(runs)
             if settings.network == "heat":
                 self._keep_scales(runs, scales)
-            self.temperature_ = 1.0
-            if settings.calibration == "temperature":
-                self.temperature_ = learn_temperature(runs, batch, codes, splits)
         for sentence in self.fit_report_["warnings"]:
             warnings.warn(sentence, UserWarning, stacklevel=2)
         return self
@@ -140,7 +136,7 @@ class GraphClassifier(PackedClassifier):
             batch = self._batch(connectomes, features)
             if self.ridge_ is not None:
                 self._put_offset(batch, self.ridge_.decision_scores(X))
-            each = [net(batch).double() / self.temperature_ for net in self.networks_]
+            each = [network(batch).double() for network in self.networks_]
             found = torch.stack(each).softmax(2).mean(0).cpu().numpy()
         return found[:, self.stages_.argsort()]
 
@@ -266,8 +262,6 @@ class LSAPClassifier(GraphClassifier):
     classes : sequence, optional
         All classes in order of stage, for the ordinal head, which refuses to guess it
         (numbers are ordered by value). `cross_validate` fills in a known order.
-    calibration : {"none", "temperature"}, optional
-        Divide logits by one number, learned on the slices that the starts watch.
     class_weight : {"balanced", "none"}, optional
         Whether rare classes weigh more in the loss.
     n_epochs : int, optional
@@ -331,8 +325,6 @@ class LSAPClassifier(GraphClassifier):
         Regions with a feature in training.
     shared_connectome_ : array of shape (n_rois, n_rois) or None
         The connectome, where all training scans had the same.
-    temperature_ : float
-        1 without calibration.
     history_ : list of History
         Losses and scales during training, one a start.
     fit_report_ : dict
@@ -360,7 +352,6 @@ class LSAPClassifier(GraphClassifier):
     hidden_units: int | None = None
     head: str | None = None
     classes: Sequence | None = None
-    calibration: str | None = None
     class_weight: str | None = None
     n_epochs: int | None = None
     n_starts: int | None = None

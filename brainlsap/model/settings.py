@@ -61,7 +61,6 @@ class Settings(HeatSettings):
     preparation: dict[str, Any] | None = None
     inputs: Literal["constant", "features"] = "features"
     head: Literal["ordinal", "softmax"] = "softmax"
-    calibration: Literal["none", "temperature"] = "none"
     # a run whose training accuracy comes no farther from chance than this share of
     # the way to 1 is started again; 0 asks only that its output varies
     least_learned: float = 0.0

@@ -30,7 +30,6 @@ _DEAD_SPREAD = 1e-6
 _DIVERGED = "training diverged"
 # With fewer people a validation slice is noise and is not cut.
 FEWEST_PEOPLE = 20
-_LARGEST_TEMPERATURE = 20.0
 
 # A batch, and the class code of each of its scans.
 Scans = tuple[Any, Tensor]
@@ -369,50 +368,3 @@ def pick(batch: Any, codes: np.ndarray, rows: np.ndarray) -> Scans:
     """Return some scans of a batch with their codes, on its device."""
     items = torch.from_numpy(rows).to(batch.signal.device)
     return batch.select(items), torch.from_numpy(codes[rows]).to(items.device)
-
-
-@torch.no_grad()
-def learn_temperature(
-    runs: list[Run], batch: Any, codes: np.ndarray, splits: list
-) -> float:
-    """Learn the number that logits are divided by, on the slices watched.
-
-    Each network is asked about its own slice only, which it did not learn from; 1
-    where nobody was left to watch.
-    """
-    told = [
-        (run.network(some).double(), known)
-        for run, (_, watch) in zip(runs, splits, strict=True)
-        for some, known in [pick(batch, codes, watch)]
-        if len(watch) and not run.fault
-    ]
-    if not told:
-        return 1.0
-    logits, known = zip(*told, strict=True)
-    return fit_temperature(torch.cat(logits), torch.cat(known))
-
-
-def fit_temperature(logits: Tensor, codes: Tensor) -> float:
-    r"""Return the T at which softmax(logits / T) has the lowest mean log loss.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (n_items, n_classes)
-    codes : int Tensor of shape (n_items,)
-        True class of every item.
-
-    Returns
-    -------
-    float
-        Between 1/20 and 20; above 1 where the logits were overconfident.
-    """
-    from scipy.optimize import minimize_scalar
-
-    def loss(log_temperature: float) -> float:
-        return float(
-            nn.functional.cross_entropy(logits / np.exp(log_temperature), codes)
-        )
-
-    limit = np.log(_LARGEST_TEMPERATURE)
-    found = minimize_scalar(loss, bounds=(-limit, limit), method="bounded")
-    return float(np.exp(found.x))

@@ -318,7 +318,7 @@ def test_reported_error_bounds_the_true_one_at_the_learned_scales(scans, kernel)
     assert json.loads(json.dumps(report, allow_nan=False)) == report
 
 
-# --- heads and calibration ------------------------------------------------------
+# --- heads ----------------------------------------------------------------------
 
 
 def staged():
@@ -363,15 +363,6 @@ def test_scores_of_scikit_learn_take_the_columns_of_the_classes_they_mean(kind):
     model = kind(classes=("CN", "AD"), **brief).fit(*given, groups=scans.people[two])
     first = model.predict_proba(given[0])[:, 0]
     assert ((first > 0.5) == (given[1] == "AD")).mean() > 0.9
-
-
-def test_temperature_softens_probabilities_and_moves_no_class(scans):
-    plain, scaled = (fit(scans, calibration=one) for one in ("none", "temperature"))
-    assert plain.temperature_ == 1.0 != scaled.temperature_
-    assert_array_equal(plain.scales_, scaled.scales_)
-    scaled.temperature_ = 50.0
-    assert_allclose(scaled.predict_proba(scans.X), 0.5, atol=0.1)
-    assert fit(scans, calibration="temperature", patience=0).temperature_ == 1.0
 
 
 # --- starts that die -----------------------------------------------------------

@@ -11,7 +11,6 @@ from brainlsap.model.inputs import InputScaler, make_batch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import (
-    fit_temperature,
     inner_splits,
     train_network,
     train_starts,
@@ -241,15 +240,3 @@ def test_scales_start_where_they_are_told_to(scans, mode):
     _, (run,) = starts_of(scans, settings)
     expected = np.linspace(0.1, 1.9, N_ROIS) if mode == "region" else [1.0] * N_ROIS
     assert_allclose(run.network.heat().detach(), expected, rtol=1e-6)
-
-
-def test_temperature_is_what_logits_were_multiplied_by():
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(400, 3))
-    share = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    codes = torch.tensor([rng.choice(3, p=row) for row in share])
-    logits = torch.from_numpy(logits)
-    own = fit_temperature(logits, codes)
-    for factor in (0.5, 4.0):
-        found = fit_temperature(factor * logits, codes)
-        assert_allclose(found, factor * own, rtol=1e-3)
