@@ -40,14 +40,6 @@ SETTINGS = {
         *("radial", 4.0, "mean_length"),
         ["-assignment_radial_search", "4", "-scale_length", "-stat_edge", "mean"],
     ),
-    "reverse search": (
-        *("reverse_search", 0.0, "count"),
-        ["-assignment_reverse_search", "0"],
-    ),
-    "reverse search 7 mm": (
-        *("reverse_search", 7.0, "count"),
-        ["-assignment_reverse_search", "7"],
-    ),
     "radial 2 mm, inverse length": (
         *("radial", 2.0, "inverse_length"),
         ["-assignment_radial_search", "2", "-scale_invlength"],

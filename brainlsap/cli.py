@@ -356,7 +356,7 @@ names of files:
 --transform PATTERN
 --streamline-weights PATTERN
 connectomes:
---assignment end_voxels|radial|reverse_search
+--assignment end_voxels|radial
     where a streamline's end belongs (default: radial)
 --radius X  in mm (default: 4)
 --weight count|inverse_length|inverse_node_volume|mean_length

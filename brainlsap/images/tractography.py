@@ -6,9 +6,7 @@ Each rule gives an end the code of a node, or 0:
 
 - `end_voxels`: the label of the voxel in which the end lies;
 - `radial`: the label of the nearest labelled voxel, by the distance of its centre
-  from the end, if that is below the radius;
-- `reverse_search`: the first label met on the way from the end along the streamline
-  to its middle; the way is at most as long as the radius, 0 for no limit.
+  from the end, if that is below the radius.
 
 Distances are in mm, halves are rounded away from 0, and of voxels at the same distance
 the one wins that comes first in MRtrix's order of search.
@@ -30,7 +28,7 @@ from brainlsap.images import streamlines as tracts
 from brainlsap.images.parcellation import NODES_BESIDE, Labels, read_label_image
 from brainlsap.images.volumes import transform_points
 
-ASSIGNMENTS = ("end_voxels", "radial", "reverse_search")
+ASSIGNMENTS = ("end_voxels", "radial")
 WEIGHTS = ("count", "inverse_length", "inverse_node_volume", "mean_length")
 # Distances closer to each other than this share are compared in MRtrix's own order.
 _NEARLY = 1e-9
@@ -96,12 +94,10 @@ def build_connectome(
         whatever is no grey matter is no node.
     atlas : str, Path or Atlas
         As :func:`.load_atlas` takes it.
-    assignment : {"radial", "end_voxels", "reverse_search"}
-        Which node an end belongs to: the nearest within `radius`, that of the voxel,
-        or the first on the way back along the streamline.
+    assignment : {"radial", "end_voxels"}
+        Which node an end belongs to: the nearest within `radius`, or that of the voxel.
     radius : float
-        In mm: of the radial search, or longest way of the reverse search (there 0
-        means to the middle).
+        Of the radial search, in mm.
     weight : {"count", "inverse_length", "inverse_node_volume", "mean_length"}
         What a streamline adds: 1; 1 / length in mm; 2 / voxels of both nodes; or the
         mean length in mm of the streamlines of a connection.
@@ -139,7 +135,7 @@ def build_connectome(
     volumes = np.array([0, *image.counts[labelled]])
     codes = {label: code for code, label in enumerate(labelled, start=1)}
     nodes = NodeImage(image.recoded(codes), image.affine)
-    nearest_node = RadialSearch(nodes, radius) if assignment == "radial" else nodes.find
+    node_at = RadialSearch(nodes, radius) if assignment == "radial" else nodes.find
     factors = np.zeros(0)
     if streamline_weights is not None:
         factors = tracts.read_streamline_weights(streamline_weights)
@@ -150,11 +146,8 @@ def build_connectome(
         share = np.append(factors[first : first + n], np.ones(n))[:n]
         some = block.stops > block.starts
         block = block._replace(starts=block.starts[some], stops=block.stops[some])
-        if assignment == "reverse_search":
-            ends = [reverse_search(nodes, block, radius, step) for step in (1, -1)]
-        else:
-            rows = block.starts, block.stops - 1
-            ends = [nearest_node(block.points[one]) for one in rows]
+        rows = block.starts, block.stops - 1
+        ends = [node_at(block.points[one]) for one in rows]
         low, high = np.sort(ends, axis=0)
         value = share[some] * weigh(block, volumes[low] + volumes[high], weight)
         pair = low.astype(np.int64) * n_codes + high
@@ -276,28 +269,3 @@ class RadialSearch:
         order = np.lexsort((x, y, z, around, distance, who))
         first = order[np.unique(who[order], return_index=True)[1]]
         return np.where(distance[first] < self.radius, self.codes[which[first]], 0)
-
-
-def reverse_search(
-    nodes: NodeImage, block: tracts.StreamlineBlock, radius: float, step: int
-) -> np.ndarray:
-    """Follow streamlines from the first point (step 1) or the last to their middle."""
-    n_points = block.stops - block.starts
-    row = (block.starts if step > 0 else block.stops - 1).copy()
-    middle = block.starts + (n_points + (step > 0)) // 2
-    codes = np.zeros(len(row), dtype=nodes.codes.dtype)
-    way = np.zeros(len(row))
-    active = np.flatnonzero(row != middle)
-    while len(active):
-        here = block.points[row[active]]
-        codes[active] = nodes.find(here)
-        active, here = active[codes[active] == 0], here[codes[active] == 0]
-        row[active] += step
-        if radius > 0:
-            inside = np.clip(row[active], 0, len(block.points) - 1)
-            # single precision, as in MRtrix: the limit is compared to its sums
-            d = (here - block.points[inside]).astype(np.float32)
-            way[active] += np.sqrt(d[:, 0] ** 2 + (d[:, 1] ** 2 + d[:, 2] ** 2))
-            active = active[~(way[active] > radius)]
-        active = active[row[active] != middle[active]]
-    return codes

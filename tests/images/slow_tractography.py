@@ -37,23 +37,7 @@ def radial(line, labels, affine, at_end, radius):
     return int(labels[tuple(voxels[first])]) if distance[first] < radius else 0
 
 
-def reverse(line, labels, affine, at_end, radius):
-    n = len(line)
-    order = range(n - 1, n // 2, -1) if at_end else range((n + 1) // 2)
-    way, before = 0.0, None
-    for i in order:
-        if before is not None:
-            way += float(np.linalg.norm(line[i] - line[before]))
-            if radius and way > radius:
-                return 0
-        label = label_at(labels, voxel_of(line[i], affine))
-        if label:
-            return label
-        before = i
-    return 0
-
-
-RULES = {"end_voxels": end_voxel, "radial": radial, "reverse_search": reverse}
+RULES = {"end_voxels": end_voxel, "radial": radial}
 
 
 def slow_connectome(lines, labels, affine, rule, radius, weight, factors):
