@@ -77,7 +77,7 @@ def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
         root = np.where(degree > 0, degree**-0.5, 0.0).astype(W.dtype)
     scaled = sparse.diags_array(root) @ W @ sparse.diags_array(root)
     identity = sparse.diags_array((degree > 0).astype(W.dtype))
-    return as_operator(sparse.csr_array(identity - scaled))
+    return csr_tensor(sparse.csr_array(identity - scaled))
 
 
 def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
@@ -108,26 +108,24 @@ def as_float(values: Tensor | np.ndarray | float) -> Tensor:
     return values.float() if values.element_size() < 4 else values
 
 
-def as_operator(L: Tensor | np.ndarray | sparse.sparray) -> Tensor:
-    """Return a square operator as a Tensor: CSR, doubled entries added, if sparse."""
-    if not sparse.issparse(L):
-        L = as_float(L)
+def as_operator(L: Tensor | np.ndarray) -> Tensor:
+    """Return a square operator as a Tensor."""
+    L = as_float(L)
     _check_square("L", L)
-    if isinstance(L, Tensor):
-        return L
-    L = sparse.csr_array(L, copy=True)
-    L.sum_duplicates()
-    places = (one.astype(np.int32) for one in (L.indptr, L.indices))
-    # of operators from outside, wrong ones would crash
-    return csr_tensor(*places, as_float(L.data), L.shape, check_invariants=True)
+    return L
 
 
-def csr_tensor(*parts: Any, **how: Any) -> Tensor:
-    """Return a sparse CSR tensor of what torch makes one of."""
+def csr_tensor(like: Any, values: Tensor | None = None) -> Tensor:
+    """Return a SciPy CSR matrix as a tensor, or other values at a tensor's places."""
+    if values is None:
+        rows, columns = (one.astype(np.int32) for one in (like.indptr, like.indices))
+        values = like.data
+    else:
+        rows, columns = like.crow_indices(), like.col_indices()
     with warnings.catch_warnings():
         # that the layout is beta; products and gradients are tested here
         warnings.filterwarnings("ignore", "Sparse ", UserWarning)
-        return torch.sparse_csr_tensor(*parts, **how)
+        return torch.sparse_csr_tensor(rows, columns, values, like.shape)
 
 
 def check_operator(L: Tensor) -> None:

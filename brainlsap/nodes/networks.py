@@ -39,11 +39,11 @@ class ConstantMatrix(nn.Module):
         X = sparse.csr_array(matrix, dtype=np.float32)
         # multiplied as it is: indices then cost more than zeros
         self.is_dense = X.nnz > 0.25 * X.shape[0] * X.shape[1]
-        whole = torch.from_numpy(X.toarray()) if self.is_dense else _csr(X)
+        whole = torch.from_numpy(X.toarray()) if self.is_dense else csr_tensor(X)
         self.register_buffer("X", whole, persistent=False)
         # the transpose, of each entry its place among the values of X
         numbers = sparse.csr_array((np.arange(X.nnz), X.indices, X.indptr), X.shape)
-        self.register_buffer("turned", _csr(numbers.T.tocsr()), persistent=False)
+        self.register_buffer("turned", csr_tensor(numbers.T.tocsr()), persistent=False)
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
@@ -59,19 +59,12 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, H: Tensor, matrix: ConstantMatrix) -> Tensor:
         ctx.values, ctx.turned = values, matrix.turned
-        return _csr(matrix.X, values) @ H
+        return csr_tensor(matrix.X, values) @ H
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         values = ctx.values[ctx.turned.values()]
-        return None, _csr(ctx.turned, values) @ grad, None
-
-
-def _csr(like: Any, values: Tensor | None = None) -> Tensor:
-    """Return a SciPy matrix as a tensor, or other values at the places of a tensor."""
-    if values is None:
-        return csr_tensor(like.indptr, like.indices, like.data, like.shape)
-    return csr_tensor(like.crow_indices(), like.col_indices(), values, like.shape)
+        return None, csr_tensor(ctx.turned, values) @ grad, None
 
 
 class NodeNetwork(nn.Module):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from brainlsap.graph import normalized_laplacian
+from brainlsap.graph.laplacian import csr_tensor
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
 
@@ -23,6 +25,10 @@ def draw_graph(kind: str, n_rois: int, seed: int = 0) -> np.ndarray:
         W[np.arange(n_rois - 1), np.arange(1, n_rois)] = 1.0
         W[0, -1] = 1.0
     return W + W.T
+
+
+def dense_to_csr(matrix) -> torch.Tensor:
+    return csr_tensor(sparse.csr_array(matrix))
 
 
 @pytest.fixture

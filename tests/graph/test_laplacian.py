@@ -18,9 +18,7 @@ from brainlsap.graph import (
     normalized_laplacian,
 )
 from brainlsap.graph.laplacian import Spectrum, SpectrumCache
-from tests.graph.conftest import KINDS, draw_graph
-
-DENSE_AND_SPARSE = pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+from tests.graph.conftest import KINDS, dense_to_csr, draw_graph
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,7 +78,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", sorted(BAD))
-@DENSE_AND_SPARSE
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_bad_weights_are_refused(case, form):
     W, message = BAD[case]
     with pytest.raises(ParameterError, match=message):
@@ -92,7 +90,7 @@ def combinatorial(W):
 
 
 @pytest.mark.parametrize("kernel", ["exact", "chebyshev", "hermite", "laguerre"])
-@DENSE_AND_SPARSE
+@pytest.mark.parametrize("form", [np.asarray, dense_to_csr])
 def test_operators_with_eigenvalues_outside_are_refused(form, kernel):
     W = draw_graph("weighted", 8)
     for wrong in (combinatorial(W), W / W.max(), 3 * np.eye(8)):
@@ -100,7 +98,7 @@ def test_operators_with_eigenvalues_outside_are_refused(form, kernel):
             diffuse(form(wrong), np.ones((8, 1)), 0.5, kernel=kernel)
 
 
-@DENSE_AND_SPARSE
+@pytest.mark.parametrize("form", [np.asarray, dense_to_csr])
 def test_operators_that_are_not_symmetric_are_refused(form):
     W = draw_graph("weighted", 8)
     walk = np.eye(8) - W / W.sum(1, keepdims=True)
