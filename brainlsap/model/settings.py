@@ -103,7 +103,6 @@ OPTIONS = (
 # The degrees of the paper's supplement; the error they bring at the start is kept.
 PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}
 
-_KINDS = {field.name: field.type for field in fields(Settings)}
 # What its own reader checks.
 _CHECKED_ELSEWHERE = ("kernel", "network", "preparation", "weights")
 
@@ -114,13 +113,27 @@ _LARGE = 1e18
 # The smallest and the largest value of numbers that may not be 0, or not be large.
 LIMITS: dict[str, tuple[float, float]] = {
     "tolerance": (1e-15, UNTRUSTED_ERROR),
-    "dropout": (0, 0.9),
+    "temperature": (1e-6, _LARGE),
     "validation_fraction": (0.01, 0.99),
-    **dict.fromkeys(
-        ("n_layers", "hidden_units", "readout_units", "n_epochs", "n_starts"),
-        (1, _LARGE),
-    ),
+    **dict.fromkeys(("dropout", "input_dropout", "node_dropout"), (0, 0.95)),
+    **dict.fromkeys(("n_layers", "hidden_units", "readout_units"), (1, _LARGE)),
+    **dict.fromkeys(("n_epochs", "n_starts", "n_views"), (1, _LARGE)),
 }
+
+
+def check_settings(settings: HeatSettings) -> None:
+    """Raise for the first setting that cannot be used."""
+    check_choice("kernel", settings.kernel, KERNELS)
+    for field in fields(settings):
+        name, value = field.name, getattr(settings, field.name)
+        if get_origin(field.type) is Literal:
+            check_choice(name, value, get_args(field.type))
+        elif name not in _CHECKED_ELSEWHERE and value != field.default:
+            lowest, highest = LIMITS.get(name, (0, _LARGE))
+            if not (isinstance(value, Real) and lowest <= float(value) <= highest):
+                raise ParameterError(
+                    f"{name} must be between {lowest:g} and {highest:g}, got {value!r}."
+                )
 
 
 def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
@@ -129,21 +142,13 @@ def resolve_settings(preset: str, given: dict[str, Any]) -> Settings:
     Raises for the first that cannot be used.
     """
     check_choice("preset", preset, PRESETS)
-    chosen = {k: v for k, v in given.items() if k in _KINDS and v is not None}
+    known = {field.name for field in fields(Settings)}
+    chosen = {k: v for k, v in given.items() if k in known and v is not None}
     for name, value in chosen.items():
         chosen[name] = value.item() if isinstance(value, np.generic) else value
     settings = replace(PRESETS[preset], **chosen)
     settings.preparing()
-    check_choice("kernel", settings.kernel, KERNELS)
-    for name, value in vars(settings).items():
-        if get_origin(_KINDS[name]) is Literal:
-            check_choice(name, value, get_args(_KINDS[name]))
-        elif name not in _CHECKED_ELSEWHERE and value != getattr(Settings, name):
-            lowest, highest = LIMITS.get(name, (0, _LARGE))
-            if not (isinstance(value, Real) and lowest <= float(value) <= highest):
-                raise ParameterError(
-                    f"{name} must be between {lowest:g} and {highest:g}, got {value!r}."
-                )
+    check_settings(settings)
     if settings.batch_size == 1:
         raise ParameterError("batch_size must be 0 (all scans) or at least 2, got 1.")
     if preset == "paper" and settings.degree is None:

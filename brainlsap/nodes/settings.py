@@ -14,13 +14,18 @@ which would make them too small to learn from.
 import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal
 
 import torch
 
-from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.graph import EXPANSIONS, KERNELS
-from brainlsap.model.settings import PAPER_DEGREES, HeatSettings, settle_kernel
+from brainlsap.exceptions import check_choice
+from brainlsap.graph import EXPANSIONS
+from brainlsap.model.settings import (
+    PAPER_DEGREES,
+    HeatSettings,
+    check_settings,
+    settle_kernel,
+)
 
 
 @dataclass(frozen=True)
@@ -64,9 +69,6 @@ NODE_MODELS: dict[str, str] = _TABLES["models"]
 # How LSAP's scales are learned without any label of a test node.
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 
-_KINDS = {field.name: field.type for field in fields(NodeSettings)}
-_LEAST = {"temperature": 1e-6, "n_layers": 1, "n_views": 1, "n_epochs": 1}
-
 
 def chosen_variant(model: str, variant: str = "chosen", dataset: str = "") -> str:
     """Return how a model's scales are learned; "" where it has none of its own."""
@@ -85,7 +87,7 @@ def resolve_node_settings(
     check_choice("variant", variant, (*VARIANTS, "chosen"))
     variant = chosen_variant(model, variant, dataset)
     for name in given:
-        check_choice("option", name, _KINDS)
+        check_choice("option", name, {field.name for field in fields(NodeSettings)})
     own, chosen = NODE_DATASETS.get(dataset, {}), dict(_NETWORKS[model])
     if variant == "paper":
         chosen |= VARIANTS[variant] | own.get("paper", {})
@@ -96,14 +98,7 @@ def resolve_node_settings(
         chosen |= own.get("baselines", {}) | own.get(model, {})
     chosen |= {name: value for name, value in given.items() if value is not None}
     settings = NodeSettings(**chosen)
-    check_choice("kernel", settings.kernel, KERNELS)
-    for name, value in chosen.items():
-        if get_origin(_KINDS[name]) is Literal:
-            check_choice(name, value, get_args(_KINDS[name]))
-        elif name not in ("network", "kernel", "degree"):
-            check_at_least(name, value, _LEAST.get(name, 0))
-        if name.endswith("dropout") and value > 0.95:
-            raise ParameterError(f"{name} must be at most 0.95, got {value!r}.")
+    check_settings(settings)
     return _settle_scales(settings) if settings.network == "heat" else settings
 
 

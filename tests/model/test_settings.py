@@ -85,7 +85,7 @@ def test_a_degree_by_hand_limits_the_scale(kernel, degree):
         ({"scale_step": float("nan")}, "scale_step must be between 0 .*got nan"),
         ({"initial_scale": "auto"}, "initial_scale must be between .*'auto'"),
         ({"max_scale": float("inf")}, "max_scale must be .*got inf"),
-        ({"dropout": 1.0}, r"dropout must be .* and 0\.9, got 1\.0"),
+        ({"dropout": 1.0}, r"dropout must be .* and 0\.95, got 1\.0"),
         ({"validation_fraction": 1.0}, "validation_fraction .* and 0.99, got 1.0"),
         ({"tolerance": 0.5}, r"tolerance .* 0\.01, got 0\.5"),
         ({"batch_size": 1}, r"batch_size must be 0 .* got 1"),

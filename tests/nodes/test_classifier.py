@@ -112,10 +112,10 @@ class TestSettings:
         ("given", "said"),
         [
             ({"scale_mode": "region"}, "scale_mode must be one of"),
-            ({"dropout": 1.0}, r"dropout must be at most 0\.95, got 1"),
-            ({"temperature": 0.0}, "temperature must be at least 1e-06"),
-            ({"n_layers": 0}, "n_layers must be at least 1"),
-            ({"initial_scale": -1.0}, "initial_scale must be at least 0"),
+            ({"dropout": 1.0}, r"dropout must be .* and 0\.95, got 1"),
+            ({"temperature": 0.0}, "temperature must be between 1e-06"),
+            ({"n_layers": 0}, "n_layers must be between 1"),
+            ({"initial_scale": -1.0}, "initial_scale must be between 0"),
             ({"initial_scale": 9.0, "max_scale": 8.0}, "initial_scale 9 lies above"),
             ({"model": "lsap-h", "initial_scale": 4.0}, "above max_scale 2.5"),
             ({"degree": 2}, "of degree 2 can be wrong by"),
@@ -139,7 +139,6 @@ class TestSettings:
         (TRAIN, None, make(variant="validation"), "needs validation nodes"),
         (TRAIN, None, make("adc"), "needs validation nodes"),
         (TRAIN, None, make("exact", max_exact_nodes=59), r"60 nodes .*=59.*lsap-c"),
-        (TRAIN, [30], make(learning_rate=1e30, n_epochs=9), "training diverged"),
     ],
 )
 def test_nodes_and_fits_that_cannot_be(graph, train, validation, model, said):
