@@ -30,11 +30,9 @@ FORMAT_VERSION = 8
 HEADER = "brainlsap"
 
 _KINDS = (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
-CLASSIFIERS: dict[str, Any] = {one.__name__: one for one in _KINDS}
-_RECORDS = {
-    one.__name__: one
-    for one in (History, InputScaler, LSAPRidgeClassifier, Preparation, Settings)
-}
+_PARTS = (History, InputScaler, Preparation, Settings)
+CLASSIFIERS = {one.__name__: one for one in _KINDS}
+_RECORDS: dict[str, Any] = CLASSIFIERS | {one.__name__: one for one in _PARTS}
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,10 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
         if isinstance(value, np.ndarray):  # of text or objects
             return {"__texts__": value.tolist(), "dtype": value.dtype.str}
         if type(value).__name__ in _RECORDS:
-            return {"__record__": type(value).__name__} | vars(value)
+            # not what it was fitted on, nor what scikit-learn adds
+            kept = {k: v for k, v in vars(value).items() if k[0] != "_"}
+            kept.pop("origin_", None)
+            return {"__record__": type(value).__name__} | kept
         raise ParameterError(
             f"a {type(value).__name__} cannot be stored in a model file: {value!r}"
         )
@@ -140,13 +141,7 @@ def save_model(model: Any, path: str | Path, origin: ModelOrigin | None = None) 
         "format_version": FORMAT_VERSION,
         "version": brainlsap.__version__,
         "origin": vars(origin),
-        "kind": type(model).__name__,
-        "parameters": model.get_params(deep=False),
-        "fitted": {
-            name: value
-            for name, value in vars(model).items()
-            if name.endswith("_") and name != "origin_"
-        },
+        "model": model,
     }
     text = json.dumps(about, default=encode)
     # under one key: several would come in any order
@@ -229,14 +224,12 @@ def _restore(text: str, arrays: dict[str, np.ndarray]) -> Any:
         return record
 
     about = json.loads(text, object_hook=decode)
-    model = CLASSIFIERS[about["kind"]](**about["parameters"])
-    if "device" in about["parameters"]:
-        model.device = "cpu"
-    model.__dict__.update(about["fitted"])
+    model = about["model"]
     model.origin_ = ModelOrigin(**about["origin"])
     model.origin_.check(model)
     if isinstance(model, LSAPRidgeClassifier):
         return model
+    model.device = "cpu"
     sizes = model.n_rois_, model.n_features_, len(model.classes_)
     measured = torch.from_numpy(np.array(model.measured_))
     weights, model.networks_ = model.networks_, []

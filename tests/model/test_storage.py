@@ -117,7 +117,7 @@ def setter(value, *keys):
     return edit
 
 
-SETTINGS = "fitted", "settings_", "hidden_units"
+SETTINGS = "model", "settings_", "hidden_units"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ SETTINGS = "fitted", "settings_", "hidden_units"
         (setter(9, "format_version"), True, f"format 9, and {FORMAT_VERSION} is read"),
         (setter("99.3.1", "version"), True, "fitted by brainlsap 99"),
         (setter(9, *SETTINGS), True, "size mismatch"),
-        (setter("Stranger", "kind"), True, "as a whole .*'Stranger'"),
+        (setter("Stranger", "model", "__record__"), True, "as a whole .*'Stranger'"),
         (setter(["a"], "origin", "region_names"), True, "must be 7 different names"),
     ],
 )
