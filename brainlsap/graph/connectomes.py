@@ -10,21 +10,14 @@ from threadpoolctl import threadpool_limits
 from brainlsap.arrays import check_features
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
-_CHOICES = {
-    "weights": ("weighted", "log", "binary"),
-    "connectome": ("own", "mean", "covariance"),
-}
-# Connectomes that are prepared at once, in float64.
-_AT_ONCE = 256
-
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
     """How connectomes are made ready, in the order of the steps.
 
     Steps: (1) `connectome`: whose; both directions are averaged, and the diagonal is
-    cleared; (2) `threshold`; (3) `consensus`; (4) `weights`. What they need of the
-    training people, :meth:`learn` adds. Make it by :meth:`of`, which checks.
+    cleared; (2) `threshold`; (3) `weights`. What they need of the training people,
+    :meth:`learn` adds. Make it by :meth:`of`, which checks.
 
     Parameters
     ----------
@@ -33,14 +26,9 @@ class Preparation:
         fewer than 10 streamlines. 0 is none.
     weights : {"weighted", "log", "binary"}
         Keep weights, take log(1 + w), or set every link to 1 (the paper).
-    consensus : float
-        Links are kept that at least this share of the training people has. 0 is none.
-    connectome : {"own", "mean", "covariance"}
-        Each scan's, or one network for all: the mean of the training people, or
-        :func:`covariance_connectome` of their features, for people without diffusion
-        imaging.
-    mask : bool array of shape (n_rois, n_rois), optional
-        Learned: links that `consensus` keeps.
+    connectome : {"own", "covariance"}
+        Each scan's, or one network for all: :func:`covariance_connectome` of the
+        training people's features, for people without diffusion imaging.
     network : array of shape (n_rois, n_rois), optional
         Learned: the one network, before step 3.
 
@@ -53,42 +41,30 @@ class Preparation:
 
     threshold: float = 0.0
     weights: str = "weighted"
-    consensus: float = 0.0
     connectome: str = "own"
-    mask: np.ndarray | None = None
     network: np.ndarray | None = None
 
     @classmethod
     def of(cls, **options: Any) -> "Preparation":
         """Return the preparation of named options; raise where one cannot be used."""
-        known = [field.name for field in fields(cls)][:4]
+        known = [field.name for field in fields(cls)][:3]
         for name in options:
             check_choice("option of preparation", name, known)
         made = cls(**options)
-        for name, choices in _CHOICES.items():
-            check_choice(name, getattr(made, name), choices)
+        check_choice("weights", made.weights, ("weighted", "log", "binary"))
+        check_choice("connectome", made.connectome, ("own", "covariance"))
         check_at_least("threshold", made.threshold, 0.0)
-        check_at_least("consensus", made.consensus, 0.0)
-        covariance = made.connectome == "covariance"
-        if made.consensus > 1 or (covariance and made.threshold > 1):
+        if made.connectome == "covariance" and made.threshold > 1:
             raise ParameterError(
-                "consensus, a share of people, and the threshold of correlations must "
-                f"be at most 1, got {made.consensus!r} and {made.threshold!r}."
+                f"the threshold of correlations is at most 1, got {made.threshold!r}."
             )
-        if covariance and made.consensus:
-            raise ParameterError("consensus is for connectomes of people only.")
         return made
 
-    @threadpool_limits.wrap(limits=1)
-    def learn(
-        self, connectomes: np.ndarray, features: np.ndarray, groups: np.ndarray
-    ) -> "Preparation":
-        """Learn from training scans; each person counts once, whatever their visits.
+    def learn(self, features: np.ndarray, groups: np.ndarray) -> "Preparation":
+        """Learn from training scans.
 
         Parameters
         ----------
-        connectomes : array of shape (n_scans, n_rois, n_rois)
-            Of the training scans.
         features : array of shape (n_scans, n_rois, n_features)
             NaN where not measured; for a covariance.
         groups : array of shape (n_scans,)
@@ -97,26 +73,12 @@ class Preparation:
         Returns
         -------
         Preparation
-            The same options, with `mask` or `network` where they need one.
+            The same options, with `network` where they need one.
         """
-        if self.connectome == "covariance":
-            network = covariance_connectome(features, groups)
-            return replace(self, network=self._edges(network[None])[0])
-        if self.connectome == "own" and not self.consensus:
+        if self.connectome == "own":
             return self
-        _, person, visits = np.unique(groups, return_inverse=True, return_counts=True)
-        share = 1.0 / (visits[person] * len(visits))
-        mean, presence = np.zeros((2, *connectomes.shape[1:]))
-        for start in range(0, len(share), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            edges = self._edges(connectomes[part])
-            mean += np.tensordot(share[part], edges, axes=1)
-            presence += np.tensordot(share[part], edges > 0, axes=1)
-        # shares are sums of fractions: 3 of 5 people must count as 0.6
-        mask = presence >= self.consensus - 1e-12 if self.consensus else None
-        return replace(
-            self, mask=mask, network=mean if self.connectome == "mean" else None
-        )
+        network = covariance_connectome(features, groups)
+        return replace(self, network=self._edges(network[None])[0])
 
     def apply(self, W: np.ndarray) -> np.ndarray:
         """Prepare connectomes, of training scans or of new ones.
@@ -132,8 +94,6 @@ class Preparation:
             In float64; of one scan where one network serves all.
         """
         edges = self._edges(W) if self.network is None else self.network[None].copy()
-        if self.mask is not None:
-            edges *= self.mask
         if self.weights == "log":
             np.log1p(edges, out=edges)
         elif self.weights == "binary":

@@ -300,8 +300,8 @@ class LSAPClassifier(GraphClassifier):
         - `validation_fraction`: share of the training people that each start watches.
         - `batch_size`: scans a step (0: all).
         - `preparation`: dict of further options of
-          :class:`brainlsap.graph.Preparation`, such as `consensus`; what they learn
-          comes from the scans of the fit alone.
+          :class:`brainlsap.graph.Preparation`, such as `connectome`; what they
+          learn comes from the scans of the fit alone.
         - `inputs`: "features", or "constant", which puts 1 in the place of each.
 
         :meth:`set_params` takes these names too, so that searches find them.

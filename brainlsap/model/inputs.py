@@ -50,7 +50,7 @@ class PackedClassifier(ClassifierMixin, BaseEstimator):
         self.measured_ = self.scaler_.measured
         shared = np.array(connectomes[0]) if all_equal(connectomes) else None
         self.shared_connectome_ = shared
-        self.preparation_ = preparation.learn(connectomes, features, groups)
+        self.preparation_ = preparation.learn(features, groups)
         return connectomes, features
 
 

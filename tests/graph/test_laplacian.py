@@ -157,15 +157,17 @@ def test_what_is_prepared_otherwise_is_another_graph(counted):
     W = np.stack([draw_graph("weighted", 7, seed) for seed in range(19)])
     W[:5, 0, 1] = W[:5, 1, 0] = 0.0
     cache = SpectrumCache()
-    for options in ({"weights": "log"}, {"threshold": 0.2}, {"consensus": 0.5}):
-        learned = Preparation.of(**options).learn(W, None, np.arange(19))
-        expected = decompose(normalized_laplacian(learned.apply(W)), torch.float32)
-        assert torch.equal(whole(cache, W, learned).eigenvectors, expected.eigenvectors)
+    for options in ({"weights": "log"}, {"threshold": 0.2}):
+        prepared = Preparation.of(**options)
+        expected = decompose(normalized_laplacian(prepared.apply(W)), torch.float32)
+        found = whole(cache, W, prepared)
+        assert torch.equal(found.eigenvectors, expected.eigenvectors)
     counted.clear()
-    other = learned.learn(W[:3], None, np.arange(3))  # another mask
-    whole(cache, W, other)
-    whole(cache, W, learned)
-    assert sum(counted) == 19
+    features = np.random.default_rng(0).normal(size=(9, 7, 1))
+    given = Preparation.of(connectome="covariance")
+    for n_people in (9, 8, 9):  # another network each
+        whole(cache, W[:1], given.learn(features[:n_people], np.arange(n_people)))
+    assert sum(counted) == 2
 
 
 def test_a_full_cache_is_emptied_for_another_cohort(counted):

@@ -74,7 +74,7 @@ def test_everything_learned_comes_back_in_a_fresh_process(fitted, stored, tmp_pa
         NetworkClassifier("adc", n_epochs=2, patience=0),
         NetworkClassifier("gat", n_epochs=2, patience=0, hidden_units=3),
         LSAPClassifier("exact", head="ordinal", **SHORT),
-        LSAPClassifier(options={"preparation": {"consensus": 0.4}}, **SHORT),
+        LSAPClassifier(options={"preparation": {"connectome": "covariance"}}, **SHORT),
         LSAPRidgeClassifier("regions", n_draws=2),
     ],
 )
