@@ -363,7 +363,6 @@ connectomes:
     what a streamline adds (default: count)
 SUVR:
 --reference NAME  region or mask (default: cerebellar cortex)
---frames START,END  in seconds
 --same-space  the PET lies in the parcellation's space, whatever its name
 --accept-low-coverage  go on where the PET covers too few regions"""
 )
@@ -375,7 +374,7 @@ def build(study: str, **options: Any) -> None:
         **some("atlas out derivatives subjects_dir n_jobs"),
         patterns=some("tractogram parcellation pet transform streamline_weights"),
         connectome=some("assignment radius weight labels"),
-        suvr=some("reference frames labels same_space accept_low_coverage"),
+        suvr=some("reference labels same_space accept_low_coverage"),
         verbose=True,
     )
     print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")

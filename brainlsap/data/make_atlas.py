@@ -74,16 +74,15 @@ def make_atlas(
     """
     import nibabel
 
-    from brainlsap.images.volumes import read_volume, read_voxels
+    from brainlsap.images.volumes import read_volume
 
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
     settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()]}
     volume: Any = None
     if image is not None:
-        volume, affine = read_volume(image)
-        voxels, how = read_voxels(volume, image), volume.header
-        volume = nibabel.Nifti1Image(voxels, affine, how, dtype=voxels.dtype)
+        voxels, affine, header = read_volume(image)
+        volume = nibabel.Nifti1Image(voxels, affine, header, dtype=voxels.dtype)
     sides = {} if annot is None else _read_pair(Path(annot))
     if annot is not None:
         known = Path(annot).name[3:].removesuffix(".annot")

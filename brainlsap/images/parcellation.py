@@ -15,7 +15,7 @@ from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.row_order import read_labels, row_orders
 from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
-from brainlsap.images.volumes import read_volume, read_voxels
+from brainlsap.images.volumes import read_volume
 
 Labels = str | Path | Mapping[int, str]
 # Labels are counted in a table of this size at most; colour codes are no labels.
@@ -75,8 +75,7 @@ def read_label_image(
     region, or regions are missing.
     """
     path = Path(path)
-    image, affine = read_volume(path)
-    voxels = read_voxels(image, path)
+    voxels, affine, _ = read_volume(path)
     with np.errstate(invalid="ignore"):
         values = voxels.astype(np.int32)
     lowest, highest = voxels.min(), voxels.max()

@@ -1,6 +1,5 @@
 """From a PET image and a parcellation to one value for every region."""
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,8 @@ from nibabel.affines import apply_affine, from_matvec, voxel_sizes
 from scipy import ndimage
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.region_tables import REFERENCES, frame_weights
-from brainlsap.exceptions import FileFormatError, ParameterError, reading
+from brainlsap.data.region_tables import REFERENCES
+from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
 
@@ -75,7 +74,6 @@ def extract_suvr(
     labels: Labels | None = None,
     transform: str | Path | np.ndarray | None = None,
     same_space: bool = False,
-    frames: tuple[float, float] | None = None,
     accept_low_coverage: bool = False,
 ) -> RegionalUptake:
     r"""Extract the standardised uptake value ratio of every region, by name.
@@ -105,9 +103,6 @@ def extract_suvr(
         matrix from RAS of the PET to RAS of the parcellation.
     same_space : bool
         Your word that both images are in one space, where no name says so.
-    frames : (float, float), optional
-        Start and end in seconds of the frames to average, of images with time, whose
-        BIDS `.json` lies beside.
     accept_low_coverage : bool
         Whether to go on where less than 90 % of the regions or 80 % of the reference
         is covered, or where the image seems to lie 8 mm or more beside the labels;
@@ -129,8 +124,8 @@ def extract_suvr(
     RegionNameError
         Where labels have names that are no regions, or regions are missing.
     ParameterError
-        Where an argument cannot be used, the frames are not said, or nothing says
-        that the images share their space.
+        Where an argument cannot be used, or nothing says that the images share their
+        space.
     """
     atlas = load_atlas(atlas)
     if transform is None and not same_space:
@@ -139,7 +134,9 @@ def extract_suvr(
     codes = image.recoded({n: i + 1 for n, i in image.positions.items()})
     mask, said = _find_reference(reference, image)
     move = volumes.read_transform(transform, pet, parcellation)
-    values, affine = read_pet(pet, frames)
+    voxels, affine, _ = volumes.read_volume(pet)
+    values = voxels.astype(np.float64)
+    values[(values == 0) | ~np.isfinite(values)] = np.nan
     scan = Grid(values, move @ affine)
     table = _measure(scan, Grid(codes, image.affine), len(atlas))
     covered, labelled = table["n_covered"].sum(), table["n_labelled"].sum()
@@ -190,40 +187,6 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
         )
 
 
-def read_pet(
-    path: str | Path, frames: tuple[float, float] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a PET image (mean over the window where it has frames) and its affine.
-
-    NaN where a voxel is not covered: NaN, infinite or 0 in the file. `frames` is the
-    window in seconds; frames count by their duration, of the `.json` of the same name
-    (BIDS: `FrameTimesStart`, `FrameDuration`).
-    """
-    path = Path(path)
-    image, affine = volumes.read_volume(path)
-    n_frames = image.shape[3] if len(image.shape) == 4 else 1
-    if n_frames == 1:
-        values = volumes.read_voxels(image, path).astype(np.float64)
-    else:
-        if frames is None:
-            raise ParameterError(
-                f"{path} has {n_frames} frames; say which to average by frames="
-            )
-        beside = path.with_name(path.name.removesuffix(".gz")).with_suffix(".json")
-        with reading(beside, "times of frames (FrameTimesStart, FrameDuration)"):
-            said = json.loads(beside.read_text(encoding="utf-8"))
-            times = [said["FrameTimesStart"], said["FrameDuration"]]
-            start, duration = np.array(times, dtype=np.float64)
-            if len(start) != n_frames:
-                raise ValueError(f"{n_frames} frames, but {len(start)} times")
-        weights = frame_weights(path, start, start + duration, frames)
-        values = np.zeros(image.shape[:3])
-        for k in np.flatnonzero(weights).tolist():
-            values += weights[k] * volumes.read_voxels(image.slicer[..., k], path)
-    values[(values == 0) | ~np.isfinite(values)] = np.nan
-    return values, affine
-
-
 def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str]:
     """Return the mask of the reference (1 inside, else 0), and what it is."""
     word = str(reference).lower().replace("_", " ").replace("-", " ")
@@ -242,8 +205,8 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
             f"reference must be one of {', '.join(map(repr, REFERENCES))}, or the path "
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
-    mask, affine = volumes.read_volume(path)
-    inside = volumes.read_voxels(mask, path) > 0
+    mask, affine, _ = volumes.read_volume(path)
+    inside = mask > 0
     if not inside.any():
         raise FileFormatError(f"{path}: expected a mask with voxels above 0.")
     return Grid(inside.astype(np.int32), affine), str(path)

@@ -14,8 +14,8 @@ from brainlsap.exceptions import ParameterError, reading
 _DIGITS = 6
 
 
-def read_volume(path: str | Path) -> tuple[Any, np.ndarray]:
-    """Open an image of three axes or four; return it and its affine, in float64."""
+def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return the voxels of an image, scaled as its header says, affine and header."""
     import nibabel
 
     with reading(path, "an image (MRtrix's mrconvert makes .nii of .mif)"):
@@ -23,27 +23,19 @@ def read_volume(path: str | Path) -> tuple[Any, np.ndarray]:
         affine = np.asarray(image.affine, dtype=np.float64)
         if not _is_invertible(affine):
             raise ValueError("the affine must be numbers, not singular")
-        if len(image.shape) not in (3, 4):
-            raise ValueError(f"expected three axes or four, got shape {image.shape}")
-    return image, affine
-
-
-def _is_invertible(affine: np.ndarray) -> bool:
-    return bool(np.isfinite(affine).all() and abs(np.linalg.det(affine)) > 1e-12)
-
-
-def read_voxels(image: Any, path: str | Path) -> np.ndarray:
-    """Return the values of an image's three axes, scaled as its header says."""
-    with reading(path, "voxels"):
         values = np.asarray(image.dataobj)
         if values.ndim == 4 and values.shape[3] == 1:
             values = values[..., 0]
         if values.ndim != 3 or values.dtype.kind not in "buif":
             raise ValueError(
                 "expected three axes and a number in every voxel, got shape "
-                f"{values.shape} of {values.dtype}"
+                f"{values.shape} of {values.dtype}. Align and average frames first"
             )
-    return values
+    return values, affine, image.header
+
+
+def _is_invertible(affine: np.ndarray) -> bool:
+    return bool(np.isfinite(affine).all() and abs(np.linalg.det(affine)) > 1e-12)
 
 
 def read_transform(

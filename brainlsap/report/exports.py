@@ -149,7 +149,7 @@ def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str
     from nibabel import Nifti1Image
 
     from brainlsap.images.parcellation import read_label_image
-    from brainlsap.images.volumes import read_volume, read_voxels
+    from brainlsap.images.volumes import read_volume
 
     labelled = read_label_image(parcellation, atlas)
     is_numbered = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
@@ -160,8 +160,8 @@ def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str
             "the image, of its name with .tsv; or make the atlas of both by make_atlas."
         )
     positions = labelled.positions
-    image, affine = read_volume(parcellation)
-    labels = read_voxels(image, parcellation).astype(np.int32)
+    voxels, affine, _ = read_volume(parcellation)
+    labels = voxels.astype(np.int32)
     place_of = pd.Series(positions).reindex(range(labels.max() + 1), fill_value=-1)
     images = {}
     for name, one in values.items():

@@ -1,7 +1,5 @@
 """SUVR of regions: the slow truth, grids and affines, references, what is refused."""
 
-import json
-
 import nibabel
 import numpy as np
 import pytest
@@ -140,31 +138,6 @@ def test_references_that_are_none_are_refused(brain, tiny, tmp_path):
     ):
         with pytest.raises(BrainlsapError, match=said):
             extract(pet, labels, tiny, reference, **more)
-
-
-def test_frames_are_averaged_by_duration(brain, tiny, tmp_path):
-    image = nibabel.load(brain[0])
-    one = image.get_fdata()
-    four = np.stack([one * 9, one, one[::-1], one * 7], axis=3)
-    path = save_image(tmp_path / "tacs.nii.gz", four, image.affine)
-    mean = save_image(tmp_path / "mean.nii", (one + 3 * one[::-1]) / 4, image.affine)
-
-    def refused(said, frames=(100, 500)):
-        with pytest.raises(BrainlsapError, match=said):
-            extract(path, brain[1], tiny, frames=frames)
-
-    refused("has 4 frames; say which to average", None)
-    refused(r"tacs\.json: no such file")
-    start, duration = [0, 100, 200, 500], [100, 100, 300, 100]
-    said = {"FrameTimesStart": start[1:], "FrameDuration": duration[1:]}
-    (tmp_path / "tacs.json").write_text(json.dumps(said))
-    refused("4 frames, but 3 times")
-    said = {"FrameTimesStart": start, "FrameDuration": duration}
-    (tmp_path / "tacs.json").write_text(json.dumps(said))
-    given = extract(path, brain[1], tiny, frames=(100, 500))
-    wanted = extract(mean, brain[1], tiny)
-    np.testing.assert_allclose(given.table["suvr"], wanted.table["suvr"], rtol=1e-12)
-    refused("must begin and end where frames do", (150, 500))
 
 
 def test_a_region_that_no_voxel_reaches_is_not_measured(tiny, tmp_path):
