@@ -10,7 +10,7 @@ import pandas as pd
 from nibabel.affines import from_matvec
 from scipy.ndimage import find_objects
 
-from brainlsap.atlas import Atlas, available_atlases, load_atlas
+from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.row_order import read_labels, row_orders
 from brainlsap.data.tables import listed
@@ -130,23 +130,14 @@ def _name_labels(
         return {n: table[n] for n in numbers}, "labels named by a table"
     if known := known_labels(numbers, atlas):
         return known
-    fitting = [
-        other.name
-        for other in map(load_atlas, available_atlases())
-        for names, _ in filter(None, [known_labels(numbers, other)])
-        if {*other.regions["name"][other.cortex]} <= {*names.values()}
-    ]
-    hint = f" They fit {' or '.join(fitting)}." if fitting else ""
-    own = {*atlas.regions["freesurfer_id"]}
-    known_beside = {*freesurfer_labels()} if own & {*numbers} else set()
-    others = [n for n in numbers if n not in own | known_beside]
+    expected = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
+    beyond = [n for n in numbers if n not in expected] or numbers
     raise FileFormatError(
         f"{path}: the labels are not known for {atlas.name}: found "
-        f"{listed(map(str, others or numbers), 8)}. Expected the atlas' own numbers, "
-        "FreeSurfer's (aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas "
-        f"on disk) 1 to {len(atlas)} in its order.{hint} Name them in a table "
-        f"of index and name beside the image ({beside.name}), or, where it can be "
-        "given, by labels=."
+        f"{listed(map(str, beyond), 8)}. Expected the atlas' own numbers, FreeSurfer's "
+        "(aparc+aseg), the nodes of MRtrix's labelconvert, or (an atlas on disk) 1 to "
+        f"{len(atlas)} in its order. Choose the atlas of the image, or name them in a "
+        f"table of index and name beside it ({beside.name}), or by labels=."
     )
 
 
