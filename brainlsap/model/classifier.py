@@ -12,12 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from brainlsap.arrays import check_groups
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import error_bound
-from brainlsap.model.inputs import (
-    PackedClassifier,
-    check_packed,
-    make_batch,
-    threads,
-)
+from brainlsap.model.inputs import PackedClassifier, check_packed, make_batch, threads
 from brainlsap.model.propagation import NETWORKS
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
@@ -27,12 +22,7 @@ from brainlsap.model.settings import (
     resolve_settings,
     settle_kernel,
 )
-from brainlsap.model.training import (
-    Run,
-    inner_splits,
-    train_starts,
-    usable_runs,
-)
+from brainlsap.model.training import Run, inner_splits, train_starts, usable_runs
 
 # Of the way from chance to 1, on the training scans: with five classes, 0.36.
 _LEAST_LEARNED = 0.2

@@ -28,11 +28,7 @@ from threadpoolctl import threadpool_limits
 from brainlsap.arrays import check_groups
 from brainlsap.exceptions import check_at_least, check_choice
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree, normalized_laplacian
-from brainlsap.model.inputs import (
-    PackedClassifier,
-    all_equal,
-    check_packed,
-)
+from brainlsap.model.inputs import PackedClassifier, all_equal, check_packed
 
 RUNGS = ("none", "one", "regions")
 """The ladder: no network, one scale for all regions, a scale for every region."""

@@ -10,11 +10,7 @@ from brainlsap.model import training
 from brainlsap.model.inputs import InputScaler, make_batch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.settings import Settings
-from brainlsap.model.training import (
-    inner_splits,
-    train_network,
-    train_starts,
-)
+from brainlsap.model.training import inner_splits, train_network, train_starts
 from tests.model.conftest import draw_scans, settle
 
 N_ROIS = 7
