@@ -10,8 +10,8 @@ The sum over n is rewritten, in float64, in Chebyshev polynomials
 below rounding are known and left out, and only this sum is formed in the working
 precision (Hermite's own terms would be wrong by 0.02 there). The exact kernel is the
 series of so high a degree that rounding alone is left. Signals that do not change, as
-the features of a first layer, need their terms :math:`T_n(L - I) X` only: with them
-(:func:`chebyshev_terms`) no graph is looked at again.
+the features of a first layer, need their terms :math:`T_n(L - I) X` only: with them no
+graph is looked at again.
 """
 
 import copy
@@ -118,31 +118,10 @@ class ChebyshevSeries:
         return made.to(self.dtype)
 
 
-def chebyshev_terms(series: ChebyshevSeries, spectrum: Spectrum, X: Tensor) -> Tensor:
-    """Return every T_n(L - I) X of constant signals.
-
-    Parameters
-    ----------
-    series : ChebyshevSeries
-    spectrum : Spectrum
-        Of each item's graph, or of one graph for all.
-    X : Tensor of shape (n_items, n_rois, n_channels)
-
-    Returns
-    -------
-    Tensor of shape (order + 1, n_items, n_rois, n_channels)
-    """
-    U = spectrum.eigenvectors.to(X.dtype)
-    values = series.values(spectrum.eigenvalues).expand(len(X), -1, -1)
-    weighted = torch.einsum("tif,tni->tinf", U.mT @ X, values)
-    joined = U @ weighted.flatten(2)
-    return joined.reshape(weighted.shape).permute(2, 0, 1, 3)
-
-
 class _Combine(torch.autograd.Function):
     """Y[t, p, f] = sum_n c_n(s_p) terms[n, t, p, f]: signals diffuse by their terms.
 
-    Differentiable in scale; terms are those of :func:`chebyshev_terms`.
+    Differentiable in scale; terms are those that :class:`GraphBatch` keeps.
     """
 
     @staticmethod
@@ -195,14 +174,17 @@ class GraphBatch:
         self.offset: Tensor | None = None
         kept, start = [], 0
         for one in spectra:
-            spectrum = Spectrum(*(part.to(X.device) for part in one))
-            values, vectors = spectrum
-            items = slice(start, len(X) if len(values) == 1 else start + len(values))
-            self.signal[:, items] = chebyshev_terms(series, spectrum, X[items])
-            start = items.stop
+            eigenvalues, vectors = (part.to(X.device) for part in one)
+            n_items = len(X) if len(vectors) == 1 else len(vectors)
+            items = slice(start, start + n_items)
+            start += n_items
+            U, basis = vectors.to(X.dtype), series.values(eigenvalues)
+            each = basis.expand(n_items, -1, -1)
+            weighted = torch.einsum("tif,tni->tinf", U.mT @ X[items], each)
+            terms = (U @ weighted.flatten(2)).reshape(weighted.shape)
+            self.signal[:, items] = terms.permute(2, 0, 1, 3)
             if keep:
-                rates = -values.to(series.dtype)[:, None]
-                kept.append((vectors.to(series.dtype), rates, series.values(values)))
+                kept.append((U, -eigenvalues.to(series.dtype)[:, None], basis))
         self.graphs = tuple(torch.cat(parts) for parts in zip(*kept, strict=True))
 
     def select(self, items: Tensor | slice) -> "GraphBatch":

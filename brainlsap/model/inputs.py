@@ -115,11 +115,10 @@ def order_labels(
     listed = list(classes)
     if len(set(listed)) < len(listed) or not set(found) <= set(listed):
         # cross_val_predict numbers sorted labels where it asks for probabilities
-        hint = " If scikit-learn numbered the labels, number them in order before: "
-        hint += "y=pd.Categorical(labels, classes).codes, classes=range(len(classes))."
         raise ParameterError(
             f"classes must list every class of y once, in order; got {listed}, and y "
-            f"holds {found.tolist()}.{hint * (found.dtype.kind in 'iuf')}"
+            f"holds {found.tolist()}. Where scikit-learn numbers labels, number them "
+            "before: y=pd.Categorical(labels, classes).codes, classes=range(n_classes)."
         )
     place = np.array([listed.index(one) for one in found])
     return found[place.argsort()], place.argsort().argsort()[codes]

@@ -77,7 +77,7 @@ def test_classes_are_taken_in_the_order_given():
         (
             (0, 1, 2),
             ("CN", "MCI", "AD"),
-            r"holds \[0, 1, 2\]. If .*codes, classes=range",
+            r"holds \[0, 1, 2\]. Where .*codes, classes=range",
         ),
         (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
         (("CN", "AD"), None, r"shape \(3,\), got \(2,\)"),
