@@ -13,13 +13,8 @@ from scipy.ndimage import find_objects
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
 from brainlsap.data.row_order import read_labels, row_orders
-from brainlsap.exceptions import (
-    FileFormatError,
-    ParameterError,
-    RegionNameError,
-    listed,
-    reading,
-)
+from brainlsap.data.tables import listed
+from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.volumes import read_volume
 
 Labels = str | Path | Mapping[int, str]
@@ -102,8 +97,10 @@ def read_label_image(
     beside = set(freesurfer_labels().values())
     out = {n for n, x in names.items() if x in beside and atlas.find(x) is None}
     meant = [n for n in names if n not in out]
-    with reading(path, "labels of regions"):
+    try:
         rows, _ = atlas.rows([names[n] for n in meant])
+    except RegionNameError as error:
+        raise RegionNameError(f"{path}: {error}") from error
     absent = [atlas.names[i] for i in np.flatnonzero(rows < 0)]
     if len(absent) > MOST_ABSENT:
         raise RegionNameError(
