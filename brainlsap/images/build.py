@@ -177,15 +177,14 @@ def find_tasks(
             own = {path for key in keys for path in files.files.get(key, [])}
             images = sorted(path for path in own if out not in path.parents)
             brains = [segmented[key] for key in keys if key in segmented]
-            chosen, wrong = _choose_images(images, brains, atlas, patterns)
-            if not chosen:
-                continue
             parts = (part for path in images for part in path.parts)
-            name = next(part for part in parts if ScanName(part).key[0] == person)
-            session = f"ses-{visit}" if visit else ""
+            own_names = (part for part in parts if ScanName(part).key[0] == person)
+            name, session = next(own_names, person), f"ses-{visit}" if visit else ""
             scan = f"{name}_{session}".rstrip("_")
-            if wrong:
-                faults[scan] = wrong
+            try:
+                chosen = _choose_images(images, brains, atlas, patterns)
+            except CohortError as error:
+                faults[scan] = [str(error)]
                 continue
             for what, inputs in chosen.items():
                 path = Path("dwi", f"{scan}_atlas-{word}_connectivity.csv")
@@ -203,29 +202,21 @@ def find_tasks(
 
 def _choose_images(
     files: list[Path], brains: list[Path], atlas: Atlas, patterns: Mapping[str, str]
-) -> tuple[dict[str, dict[str, Path]], list[str]]:
-    """Choose one file of each kind, for the tractogram and each tracer; and faults."""
+) -> dict[str, dict[str, Path]]:
+    """Choose one file of each kind, for the tractogram and each tracer."""
     own = atlas.settings.get("image_patterns", (f"*{atlas.name.lower()}*",))
     usual = PATTERNS | {"parcellation": own}
-    faults = []
 
     def choose(what: str, among: Sequence[Path]) -> dict[str, Path]:
         flag = f"--{what.replace('_', '-')}"
-        try:
-            found = pick(among, usual[what], what, patterns.get(what, ""), atlas, flag)
-        except CohortError as error:
-            faults.append(str(error))
-            found = among[0]
+        found = pick(among, usual[what], what, patterns.get(what, ""), atlas, flag)
         return {} if found is None else {what: found}
 
     images = [p for p in files if p.name.lower().endswith((".nii", ".nii.gz", ".mgz"))]
-    labels = choose("parcellation", images)
-    if brains and not labels:
-        labels = {"parcellation": brains[0]}
     files = [path for path in files if path.suffix != ".json"]
     chosen = {}
     if lines := choose("tractogram", files):
-        chosen["tractogram"] = lines | labels | choose("streamline_weights", files)
+        chosen["tractogram"] = lines | choose("streamline_weights", files)
     by_tracer: dict[str, list[Path]] = {}
     for path in files:
         tracer = _TRACER.search(path.name)
@@ -235,14 +226,19 @@ def _choose_images(
             # it has been applied where the PET's name says a space
             if "transform" in patterns or "space-" not in pet["pet"].name:
                 pet |= choose("transform", sorted({*of_tracer, *by_tracer.get("", [])}))
-            chosen[name] = pet | labels
-    if chosen and not labels and not faults:
+            chosen[name] = pet
+    if not chosen:
+        return {}
+    labels = choose("parcellation", images)
+    if brains and not labels:
+        labels = {"parcellation": brains[0]}
+    if not labels:
         expected = atlas.settings.get("segmentation", "segmentation")
-        faults.append(
+        raise CohortError(
             f"no parcellation of {atlas.name}; expected FreeSurfer's "
             f"mri/{expected}, or an image chosen by parcellation="
         )
-    return chosen, faults
+    return {what: inputs | labels for what, inputs in chosen.items()}
 
 
 def build_file(
