@@ -62,13 +62,14 @@ def _check_count(said: int, found: int) -> None:
         raise ValueError(f"the header says {said} streamlines, found {found}")
 
 
-def _cut(offsets: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield where streamlines begin, and the last ends, of about `BLOCK` at a time."""
+def _cut(offsets: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield rows of about `BLOCK` points, and where in them streamlines begin, end."""
     first = 0
     while first < len(offsets) - 1:
         behind = np.searchsorted(offsets, offsets[first] + BLOCK, side="right")
         last = max(int(behind) - 1, first + 1)
-        yield offsets[first : last + 1]
+        cut = offsets[first : last + 1]
+        yield slice(cut[0], cut[-1]), cut - cut[0]
         first = last
 
 
@@ -99,9 +100,8 @@ def _read_tck(path: Path) -> Parts:
     if marks[n_lines] != offsets[-1]:
         raise ValueError("the last streamline has no end")
     _check_count(int(header.get("count") or 0), n_lines)
-    for cut in _cut(offsets):
-        here = cut - cut[0]
-        yield points[cut[0] : cut[-1]], here[:-1], here[1:] - 1
+    for rows, ends in _cut(offsets):
+        yield points[rows], ends[:-1], ends[1:] - 1
 
 
 def _read_trk(path: Path) -> Parts:
@@ -112,9 +112,8 @@ def _read_trk(path: Path) -> Parts:
     lines = nibabel.streamlines.load(path).streamlines
     _check_count(said, len(lines))
     points, offsets = lines.get_data(), np.cumsum([0, *map(len, lines)])
-    for cut in _cut(offsets):
-        here = cut - cut[0]
-        yield points[cut[0] : cut[-1]], here[:-1], here[1:]
+    for rows, ends in _cut(offsets):
+        yield points[rows], ends[:-1], ends[1:]
 
 
 def _read_trx(path: Path) -> Parts:
@@ -136,11 +135,10 @@ def _read_trx(path: Path) -> Parts:
         if size != 3 * kind.itemsize * n_points:
             raise ValueError(f"{n_points} points expected, {size} bytes found")
         with archive.open(name) as stream:
-            for cut in _cut(offsets):
-                here = cut - cut[0]
-                data = stream.read(3 * kind.itemsize * int(here[-1]))
+            for _, ends in _cut(offsets):
+                data = stream.read(3 * kind.itemsize * int(ends[-1]))
                 points = np.frombuffer(data, dtype=kind).reshape(-1, 3)
-                yield points.astype(np.float32), here[:-1], here[1:]
+                yield points.astype(np.float32), ends[:-1], ends[1:]
             stream.read()  # the checksum is compared at the very end
 
 

@@ -143,14 +143,11 @@ def extract_suvr(
     overlap = float(covered / max(labelled, 1))
     level, share = _measure(scan, mask, 1)[["mean", "coverage"]].iloc[0].tolist()
     shift = measure_shift(scan, image, atlas)
-    faults = [
-        f"covers {found:.0%} of the {what}, less than {least:.0%}"
-        for found, least, what in (
-            (overlap, LEAST_OVERLAP, "regions' voxels"),
-            (share, LEAST_REFERENCE, f"reference {said}"),
-        )
-        if found < least
-    ]
+    faults = []
+    if overlap < LEAST_OVERLAP:
+        faults.append(f"covers {overlap:.0%} of the regions' voxels")
+    if share < LEAST_REFERENCE:
+        faults.append(f"covers {share:.0%} of the reference {said}")
     if shift >= MOST_SHIFT:
         faults.append(f"fits the labels best when moved by {shift:.0f} mm")
     if faults and not accept_low_coverage:

@@ -639,10 +639,12 @@ class LSAPRidgeClassifier(PackedClassifier):
         """Learn what prepares scans; return their terms, and the terms' basis."""
         options = {"threshold": self.threshold, "weights": self.weights}
         preparation = Preparation.of(**options | (self.preparation or {}))
-        connectomes, features = self._learn_inputs(X, people, preparation, "region")
-        B = _basis(self.max_scale)
-        signals = self.scaler_.apply(features)
-        return diffusion_terms(connectomes, signals, self.preparation_, B), B
+        inputs = self._learn_inputs(X, people, preparation, "region")
+        return self._terms(*inputs), _basis(self.max_scale)
+
+    def _terms(self, connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
+        signals, B = self.scaler_.apply(features), _basis(self.max_scale)
+        return diffusion_terms(connectomes, signals, self.preparation_, B)
 
     @threadpool_limits.wrap(limits=1)
     def learn_evidence(self, X: np.ndarray, groups: np.ndarray) -> Evidence:
@@ -662,13 +664,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         With ordered classes or two, one column: the expected number of the class.
         """
         check_is_fitted(self, "coefficients_")
-        connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        signals = self.scaler_.apply(features)
-        B = _basis(self.max_scale)
-        terms = diffusion_terms(connectomes, signals, self.preparation_, B)
-        return np.tensordot(terms, self.coefficients_, ((0, 2), (0, 1))) + (
-            self.intercept_
-        )
+        terms = self._terms(*check_packed(X, (self.n_rois_, self.n_features_)))
+        scores = np.tensordot(terms, self.coefficients_, ((0, 2), (0, 1)))
+        return scores + self.intercept_
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return log-probabilities of the classes, up to a constant, of scores.

@@ -16,8 +16,6 @@ from brainlsap.nodes.settings import NODE_MODELS, chosen_variant
 # What a row is about; a later run of the same takes its place in a file.
 _ABOUT = ["dataset", "split", "model", "variant", "options", "seed"]
 
-_SCORES = "{model} seed {seed}: validation {validation:.1f} %, test {test:.1f} %"
-
 
 def run_nodes(
     graph: NodeGraph,
@@ -106,7 +104,8 @@ def run_nodes(
                 table = pd.DataFrame(rows.values())
                 table.to_csv(partial, sep=sep, index=False, float_format="%.7g")
         if verbose:
-            print(_SCORES.format(**row), flush=True)  # noqa: T201
+            scores = "validation {validation:.1f} %, test {test:.1f} %".format(**row)
+            print(f"{printed} seed {seed}: {scores}", flush=True)  # noqa: T201
     return pd.DataFrame([rows[one] for one in asked])
 
 
