@@ -62,23 +62,18 @@ def test_classes_are_taken_in_the_order_given():
     assert (found.tolist(), codes.tolist()) == ([1, 4, 7], [2, 0, 1])
 
 
+STAGES = ("CN", "MCI", "AD")
+
+
 @pytest.mark.parametrize(
     ("y", "classes", "message"),
     [
         # ADNI's usual three would sort to AD, CN, MCI
-        (("CN", "MCI", "AD"), None, "not known of AD, CN, MCI.*--classes A,B,C"),
-        (
-            ("CN", "MCI", "AD"),
-            ("CN", "AD"),
-            r"got \['CN', 'AD'\], and y holds \['AD', 'CN', 'MCI'\]",
-        ),
-        (("CN", "MCI", "AD"), ("CN", "CN", "MCI", "AD"), "every class of y once"),
+        (STAGES, None, "not known of AD, CN, MCI.*--classes A,B,C"),
+        (STAGES, ("CN", "AD"), r"got \['CN', 'AD'\], and y holds \['AD', 'CN', 'MCI'"),
+        (STAGES, ("CN", *STAGES), "every class of y once"),
         # scikit-learn's numbers for sorted labels
-        (
-            (0, 1, 2),
-            ("CN", "MCI", "AD"),
-            r"holds \[0, 1, 2\]. Where .*codes, classes=range",
-        ),
+        ((0, 1, 2), STAGES, r"holds \[0, 1, 2\]. Where .*codes, classes=range"),
         (("CN", "CN", "CN"), None, r"two classes, got only 'CN'\."),
         (("CN", "AD"), None, r"shape \(3,\), got \(2,\)"),
     ],
