@@ -156,9 +156,11 @@ def diffuse(
         )
     if not bool(torch.isfinite(X).all()):
         raise ParameterError("X must be finite; it holds NaN or infinite values.")
-    largest = float(scale.detach().max())
     check_choice("kernel", kernel, KERNELS)
-    if kernel != "exact" and degree is None:
+    if kernel == "exact":
+        return exact_heat_kernel(L, scale).to(dtype) @ X
+    largest = float(scale.detach().max())
+    if degree is None:
         degree = choose_degree(kernel, largest, tolerance)
     bound = error_bound(kernel, largest, degree)
     if bound > _REFUSED_ERROR:
@@ -167,8 +169,6 @@ def diffuse(
             f"scale {largest:g}. Use a higher degree, or the chebyshev kernel."
         )
     check_operator(L)
-    if degree is None or kernel == "exact":
-        return exact_heat_kernel(L, scale).to(dtype) @ X
     limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
     if largest > limit:
         raise ParameterError(

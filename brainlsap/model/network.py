@@ -208,12 +208,6 @@ class GraphNetwork(nn.Module):
         return logits if batch.offset is None else logits + batch.offset
 
     @torch.no_grad()
-    def add_nothing(self) -> None:
-        """Begin with an output of zero, whatever the scan."""
-        self.output.weight.zero_()
-        self.output.bias.zero_()
-
-    @torch.no_grad()
     def remember_statistics(self, batch: GraphBatch | DenseGraphs) -> None:
         """Store these scans' statistics, at the present weights, for prediction."""
         if any(isinstance(one, RegionStandardizer) for one in self.standardize):

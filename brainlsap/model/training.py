@@ -347,8 +347,9 @@ def train_starts(
     def make_network() -> GraphNetwork:
         start = torch.from_numpy(measured), scales
         network = GraphNetwork(*sizes, settings, *start)
-        if batch.offset is not None:
-            network.add_nothing()
+        if batch.offset is not None:  # begin with nothing to add to it
+            for weights in network.output.parameters():
+                nn.init.zeros_(weights)
         return network.to(batch.signal.device)
 
     runs = []
