@@ -175,12 +175,13 @@ class GraphBatch:
         kept, start = [], 0
         for one in spectra:
             eigenvalues, vectors = (part.to(X.device) for part in one)
-            n_items = len(X) if len(vectors) == 1 else len(vectors)
-            items = slice(start, start + n_items)
-            start += n_items
+            # one graph is the last of many, or that of all
+            stop = len(X) if len(vectors) == 1 else start + len(vectors)
+            items, start = slice(start, stop), stop
             U, basis = vectors.to(X.dtype), series.values(eigenvalues)
-            each = basis.expand(n_items, -1, -1)
-            weighted = torch.einsum("tif,tni->tinf", U.mT @ X[items], each)
+            turned = U.mT @ X[items]
+            each = basis.expand(len(turned), -1, -1)
+            weighted = torch.einsum("tif,tni->tinf", turned, each)
             terms = (U @ weighted.flatten(2)).reshape(weighted.shape)
             self.signal[:, items] = terms.permute(2, 0, 1, 3)
             if keep:

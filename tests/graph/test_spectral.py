@@ -27,7 +27,8 @@ def draw_signals(n_items=N_GRAPHS, seed=1):
 
 def make_batch(L, kernel, H):
     series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, H.dtype)
-    batch = GraphBatch(series, [decompose(L)], H.detach(), keep=True)
+    blocks = [decompose(some) for some in L.split(2)]
+    batch = GraphBatch(series, blocks, H.detach(), keep=True)
     batch.chunk = 2  # five graphs in three parts
     return batch
 
