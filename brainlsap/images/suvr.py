@@ -152,8 +152,9 @@ def extract_suvr(
         faults.append(f"fits the labels best when moved by {shift:.0f} mm")
     if faults and not accept_low_coverage:
         raise FileFormatError(
-            f"{pet}: the image {' and '.join(faults)}. Are both in one space, or is a "
-            "transform= missing? accept_low_coverage= goes on nevertheless."
+            f"{pet}: the image {' and '.join(faults)}; expected {LEAST_OVERLAP:.0%} of "
+            f"the regions and {LEAST_REFERENCE:.0%} of the reference. Are both in one "
+            "space, or is a transform= missing? accept_low_coverage= goes on."
         )
     if not 0 < level < np.inf:
         raise FileFormatError(
