@@ -132,6 +132,16 @@ def test_chebyshev_bound_is_not_a_hundred_times_too_large():
         assert error_bound("chebyshev", s, degree) <= 100 * max(errors)
 
 
+def test_the_published_bound_is_as_wrong_as_measured():
+    """Erratum 6: a b of 1.2 lies below the largest eigenvalue."""
+    n, points = np.arange(21), POINTS.numpy()
+    for s, error in ((6.0, 4e-3), (10.0, 19.0)):
+        c = np.where(n, 2, 1) * (-1.0) ** n * special.ive(n, 0.6 * s)
+        made = np.polynomial.chebyshev.chebval(2 * points / 1.2 - 1, c)
+        wrong = np.abs(made - np.exp(-s * points)).max()
+        assert wrong == pytest.approx(error, rel=0.1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kernel", sorted(EXPANSIONS))
 def test_rounding_term_covers_the_recurrence(kernel, dtype):

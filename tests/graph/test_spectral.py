@@ -78,6 +78,12 @@ def test_gradients_of_every_way(laplacians, kernel, n_graphs):
     scale = SCALE.clone().requires_grad_()
     assert torch.autograd.gradcheck(batch.diffuse, (scale, H))
     assert torch.autograd.gradcheck(batch.diffuse, scale)
+    truth = torch.autograd.grad(batch.diffuse(scale, H).square().sum(), (scale, H))
+    batch = make_batch(laplacians[:n_graphs], kernel, H.float())
+    out = batch.diffuse(scale.float(), H.float())
+    single = torch.autograd.grad(out.square().sum(), (scale, H))
+    for one, other in zip(single, truth, strict=True):
+        assert_allclose(one, other, rtol=0, atol=1e-5 * float(other.abs().max()))
 
 
 @pytest.mark.gpu

@@ -89,8 +89,8 @@ def volume_info(name, image):
     return [*rows, f"cras   = {' '.join(map(str, centre))}"]
 
 
-def lta(path, matrix, images):
-    rows = ["type = 1", "nxforms = 1", "mean = 0 0 0", "sigma = 1"]
+def lta(path, matrix, kind, images):
+    rows = [f"type = {kind}", "nxforms = 1", "mean = 0 0 0", "sigma = 1"]
     rows += ["1 4 4", *(" ".join(f"{x:.15e}" for x in row) for row in matrix)]
     for name, image in zip(("src", "dst"), images, strict=True):
         rows += volume_info(name, image)
@@ -113,7 +113,9 @@ def write(path, images):
     lps = np.diag([-1.0, -1, 1, 1])
     pull = lps @ np.linalg.inv(TRUTH) @ lps
     if path.name == "ras.lta":
-        lta(path, TRUTH, images)
+        lta(path, TRUTH, 1, images)
+    elif path.name == "voxel.lta":
+        lta(path, voxels, 0, images)
     elif path.name == "flirt.mat":
         back = np.linalg.inv(fsl_space(pet))
         np.savetxt(path, fsl_space(fixed) @ voxels @ back)
@@ -127,7 +129,7 @@ def write(path, images):
         )
 
 
-@pytest.mark.parametrize("name", ["ras.lta", "flirt.mat", "itk.txt"])
+@pytest.mark.parametrize("name", ["ras.lta", "voxel.lta", "flirt.mat", "itk.txt"])
 @pytest.mark.filterwarnings("ignore")  # of nitransforms and what it imports
 def test_every_form_is_the_same_matrix(tmp_path, images, name):
     pytest.importorskip("nitransforms", reason="nitransforms is absent")
