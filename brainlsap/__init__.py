@@ -13,13 +13,39 @@ whom is held by contracts in `pyproject.toml`):
   :mod:`brainlsap.prediction`: what one command does.
 """
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+
+def load_lazily(
+    package: str, names: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__all__`, `__getattr__` and `__dir__` of a package of heavy modules.
+
+    A module is imported when it, or a public name of it, is first used; `names` are
+    those of every module.
+    """
+    module_of = {
+        name: module for module, some in names.items() for name in some.split()
+    }
+
+    def load(name: str) -> Any:
+        if name in names:
+            return import_module(f"{package}.{name}")
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{module_of[name]}"), name)
+
+    return sorted(module_of), load, lambda: sorted([*module_of, *names])
+
+
 _NAMES = {
+    "adni": "",
     "atlas": "Atlas available_atlases load_atlas",
     "data": "Cohort check_cohort load_cohort make_atlas",
+    "images": "",
     "simulation": "make_cohort",
     "graph": "heat_kernel",
     "model": "LSAPClassifier LSAPRidgeClassifier load_model",
@@ -30,29 +56,9 @@ _NAMES = {
     "workflow": "merge_classes run_study",
     "prediction": "fit_model predict_people read_people",
 }
-_PACKAGES = {*_NAMES, "adni", "images"}
-_PACKAGE_OF = {
-    name: package for package, names in _NAMES.items() for name in names.split()
-}
-
-__all__ = sorted(_PACKAGE_OF)  # noqa: PLE0605 (the names above)
+__all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)
 
 try:
     __version__ = version("brainlsap")
 except PackageNotFoundError:  # a checkout that was never installed
     __version__ = "0+unknown"
-
-
-def __getattr__(name: str) -> Any:
-    """Load a package or public name on first use: `import brainlsap` stays light."""
-    if name in _PACKAGES:
-        return import_module(f"brainlsap.{name}")
-    if name not in _PACKAGE_OF:
-        raise AttributeError(f"module 'brainlsap' has no attribute {name!r}")
-    value = getattr(import_module(f"brainlsap.{_PACKAGE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])

@@ -100,8 +100,10 @@ def _short_names(package: object) -> str:
     parts = [
         "These names can be imported from the package; they are loaded on first use.\n"
     ]
-    for name, where in sorted(package._PACKAGE_OF.items()):
-        parts += [f".. py:data:: {name}\n", f"   :obj:`brainlsap.{where}.{name}`\n"]
+    where = {one: part for part, some in package._NAMES.items() for one in some.split()}
+    for name in package.__all__:
+        parts += [f".. py:data:: {name}\n"]
+        parts += [f"   :obj:`brainlsap.{where[name]}.{name}`\n"]
     return "\n".join(parts)
 
 

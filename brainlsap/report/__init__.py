@@ -1,7 +1,6 @@
 """Numbers become tables, figures and one page; the only package that draws."""
 
-from importlib import import_module
-from typing import Any
+from brainlsap import load_lazily
 
 # Imported when a name is first used: matplotlib, plotly and nilearn are heavy.
 _NAMES = {
@@ -18,15 +17,4 @@ _NAMES = {
     "comparison_table demographics_table direction_table fit_table "
     "interval_table region_table score_table table_text unusual_scans_table",
 }
-_MODULES = {name: module for module, some in _NAMES.items() for name in some.split()}
-__all__ = [*sorted(_MODULES)]  # noqa: PLE0604 (the names are those of _MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)
