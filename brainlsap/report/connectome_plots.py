@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 from nilearn import plotting
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.report import figures
-from brainlsap.report.figures import MM, PAGE, check_width, new_figure, own_axes, styled
+from brainlsap.report.figures import PAGE, check_width, new_figure, own_axes, styled
 
 # From the front of the head to its back, and inwards; lobes of other names follow.
 _LOBES = ("frontal", "insula", "limbic", "temporal", "parietal", "occipital")
@@ -32,8 +31,6 @@ def plot_connectome(
     label: str = "weight",
     title: str = "",
     width: float = PAGE,
-    figure: Figure | None = None,
-    **options: Any,
 ) -> Any:
     """Draw the strongest edges of a connectome in a glass brain.
 
@@ -54,10 +51,6 @@ def plot_connectome(
         Title of the figure.
     width : float
         In mm, such as 85 (one column of a journal) or 180 (two).
-    figure : Figure, optional
-        Where to draw, in place of `width`.
-    **options
-        Further ones of :func:`nilearn.plotting.plot_connectome`.
 
     Returns
     -------
@@ -71,10 +64,7 @@ def plot_connectome(
         and symmetric off its diagonal, or its shape or names are not those of
         `region_names`.
     """
-    if isinstance(region_names, Atlas):
-        atlas, region_names = region_names, None
-    atlas = load_atlas(atlas)
-    weights, places = _named_connectome(connectome, region_names, atlas)
+    atlas, weights, places = _named_connectome(connectome, region_names, atlas)
     check_at_least("n_edges", n_edges, 1)
     centres = atlas.coordinates[places]
     for k in places[np.isnan(centres).any(axis=1)]:
@@ -83,31 +73,23 @@ def plot_connectome(
     weights = np.where(np.abs(weights) >= size[-n_edges:][0], weights, 0.0)
     n_of_region = np.count_nonzero(weights, axis=0)
     low, cmap = (0.0, "viridis") if weights.min() >= 0 else (-size[-1], "RdBu_r")
-    own: Any = {"node_color": "black", "display_mode": "lzr", "colorbar": True}
-    own |= {"edge_cmap": cmap, "edge_vmin": low, "edge_vmax": size[-1]}
-    own |= {"edge_kwargs": {"linewidth": 1}} | options
-    if figure is None:
-        check_width(width)
-        seen = own["display_mode"].replace("ortho", "xyz")  # from above 150 mm wide
-        across = sum(150 if view in "yz" else 195 for view in seen)
-        figure = new_figure(width, min(80, 195 * (width - 18) / across) + 8)
-    if not isinstance(figure, Figure):
-        told = "figure must be a Figure of its own, as nilearn draws in no SubFigure"
-        raise ParameterError(f"{told}; save it, or take plot_matrix(axes=).")
-    wide, tall = figure.get_size_inches() / MM
-    sizes = np.where(n_of_region > 0, 2 + 2 * n_of_region, 0) * (wide / PAGE) ** 2
-    own |= {"figure": figure, "axes": (0, 0, 1 - 14 / wide, 1 - 6 / tall)}
-    own = {"node_size": sizes} | own
-    display = plotting.plot_connectome(weights, centres, annotate=False, **own)
+    check_width(width)
+    tall = min(80, 195 * (width - 18) / (195 + 150 + 195)) + 8  # of three views
+    figure = new_figure(width, tall)
+    how: Any = {"edge_cmap": cmap, "edge_vmin": low, "edge_vmax": size[-1]}
+    how |= {"edge_kwargs": {"linewidth": 1}, "node_color": "black"}
+    sizes = np.where(n_of_region > 0, 2 + 2 * n_of_region, 0) * (width / PAGE) ** 2
+    how |= {"node_size": sizes, "display_mode": "lzr", "colorbar": True}
+    how |= {"figure": figure, "axes": (0, 0, 1 - 14 / width, 1 - 6 / tall)}
+    display = plotting.plot_connectome(weights, centres, annotate=False, **how)
     display.annotate(size=7)
     patches = [one for view in display.axes.values() for one in view.ax.patches]
     plt.setp(patches, linewidth=0.8)
-    if own["colorbar"]:
-        axis = figure.axes[-1].yaxis  # it came last, with its numbers at the left
-        axis.set(ticks_position="right", label_position="right", label_text=label)
-        axis.label.set_parse_math(True)
-        locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
-        axis.set(major_locator=locator, major_formatter="{x:.12g}")
+    axis = figure.axes[-1].yaxis  # it came last, with its numbers at the left
+    axis.set(ticks_position="right", label_position="right", label_text=label)
+    axis.label.set_parse_math(True)
+    locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+    axis.set(major_locator=locator, major_formatter="{x:.12g}")
     style: Any = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
     figure.text(0.5, 1 - 2 / tall, title, **style)
     return display
@@ -147,10 +129,7 @@ def plot_matrix(
     ParameterError
         As for :func:`plot_connectome`.
     """
-    if isinstance(region_names, Atlas):
-        atlas, region_names = region_names, None
-    atlas = load_atlas(atlas)
-    weights, places = _named_connectome(connectome, region_names, atlas)
+    atlas, weights, places = _named_connectome(connectome, region_names, atlas)
     regions = atlas.regions.iloc[places]
     lobe = regions["lobe"].replace("n/a", "")
     sides = regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
@@ -203,19 +182,18 @@ def plot_matrix(
 
 
 def _named_connectome(
-    connectome: np.ndarray | pd.DataFrame, names: Sequence[str] | None, atlas: Atlas
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights without self-connections, and each row's position in the atlas."""
-    frame: Any = connectome
+    connectome: Any, names: Any, atlas: Any
+) -> tuple[Atlas, np.ndarray, np.ndarray]:
+    """Return atlas, weights without self-connections, and each row's position."""
+    if isinstance(names, Atlas):
+        atlas, names = names, None
+    atlas, frame = load_atlas(atlas), connectome
     # rows and columns that are only numbered have no names: such a frame is an array
     if not all(isinstance(one, pd.RangeIndex) for one in getattr(frame, "axes", ())):
         own = list(frame.index)
-        if names is not None and list(names) != own:
-            told = "connectome is a data frame, which names its rows"
-            raise ParameterError(f"{told}; leave region_names= out, or pass an array.")
-        if {*own} != {*frame.columns}:
-            told = "the same names as index and columns, where it is a data frame"
-            raise ParameterError(f"connectome must have {told}.")
+        if {*own} != {*frame.columns} or (names is not None and list(names) != own):
+            told = "the same names as index and columns; leave region_names= out"
+            raise ParameterError(f"connectome, a data frame, must have {told}.")
         names, connectome = own, frame.reindex(columns=own)
     places = np.arange(len(atlas)) if names is None else atlas.match(names)
     W, shape = np.array(connectome, dtype=float), (len(places), len(places))
@@ -223,12 +201,9 @@ def _named_connectome(
         told = f"{shape} ({atlas.name}, or region_names); got {W.shape}"
         raise ParameterError(f"connectome must be of shape {told}.")
     np.fill_diagonal(W, 0.0)  # whatever it holds
-    if n := np.count_nonzero(~np.isfinite(W)):
-        told = f"{n} of {W.size} weights are not; 0 is no connection"
-        raise ParameterError(f"connectome must be finite; {told}.")
-    if n := np.count_nonzero(~np.isclose(W, W.T)):
-        told = f"{n} of {W.size} weights are not those of the same pair, turned"
-        raise ParameterError(f"connectome must be symmetric; {told}.")
+    if n := np.count_nonzero(~np.isfinite(W) | ~np.isclose(W, W.T)):
+        told = f"finite and symmetric; {n} of {W.size} weights are not"
+        raise ParameterError(f"connectome must be {told}.")
     if not W.any():
         raise ParameterError("connectome joins no two regions; nothing to draw.")
-    return W, places
+    return atlas, W, places
