@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, ListedColormap, Normalize, to_rgba
@@ -38,7 +37,6 @@ from brainlsap.report.tables import shortened
 NO_VALUE, NO_REGION, LINE = "#b4b4b4", "#ededed", "#2b2b2b"
 SIDEWAYS = ("lateral", "medial", "posterior")
 MOST_DOTS = 40
-CROWDED = "Titles or labels are wider than views: fewer or shorter, or more room."
 SMALLEST, TALLEST_VIEW, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
 """Smaller views stand on more lines; of many rows, of one, of colour bars; in mm."""
 HEAD, GAP, LABEL, STEP, UPRIGHT = 6.0, 2.0, 3.2, 2.5, 21.0
@@ -60,7 +58,7 @@ GLASS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
 
 def plot_regions(
     values: Any,
-    atlas: str | Path | Atlas = "destrieux160",
+    atlas: Any = "destrieux160",
     *,
     title: str | None = None,
     cmap: str | Colormap | Sequence[Any] | None = None,
@@ -119,8 +117,8 @@ def plot_regions(
     colorbar_label : str or sequence of str, optional
         What the values are, with their unit.
     outline : str, sequence of str, or mapping of str to str
-        Regions with a thick outline, or ring around the marker; a mapping has a label
-        for each as well, above or below a view that shows the region.
+        Regions with a thick outline, or ring around the marker (dots have none); a
+        mapping has a label for each as well, above or below a view that shows it.
     width : float
         In mm, from 60 to 400, such as 85 (one column of a journal) or 180 (two);
         letters keep their size. Rows are at most 140 mm tall: few views in a wide
@@ -138,9 +136,9 @@ def plot_regions(
         6 points but for sub- and superscripts, of 4.9), and in SVG an id for every
         region or marker: its name, after map and view, without signs but `_`, `-` and
         `.`. Its attribute `note` is for the caption: what stands in for surfaces, and
-        which values or outlines were not drawn (of which a warning says so, too, but
-        for an atlas of names alone: it has dots, of the 40 regions that stand out
-        most). `bbox_inches="tight"` would change the width.
+        which values or outlines were not drawn, of which a warning says so, too (an
+        atlas of names alone has dots, of the 40 regions that stand out most).
+        `bbox_inches="tight"` would change the width.
 
     Raises
     ------
@@ -162,7 +160,7 @@ def plot_regions(
     places = atlas.match(list(marked)).tolist()
     labels = dict(zip(places, map(str, marked.values()), strict=True))
     known = maps.notna().any(axis=1).to_numpy()
-    located, note = np.isfinite(atlas.coordinates).all(axis=1), ""
+    located = np.isfinite(atlas.coordinates).all(axis=1)
     shown: dict[str, RegionPicture] = {}
     texts = _wrap(title or "", (size[0] - 4) * 7 / 9), bars
     page = maps, scales, texts, size, figure
@@ -173,25 +171,19 @@ def plot_regions(
             shown = {v: raster.region_picture(atlas, v) for v in _views(views, seen)}
             drawing = _plot_views(page, atlas, shown, labels, SMALLEST)
         elif located.any():
-            note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres"
-            if atlas.folder and (Path(atlas.folder) / "parcellation.nii.gz").is_file():
-                note += "; export_maps writes images, for nilearn's plot_stat_map"
-            note += "."
+            note = f"Atlas {atlas.name} has no surfaces: markers at regions' centres."
             shown = {v: _glass_picture(atlas, v) for v in _views(views, [*GLASS])}
             drawing = _plot_views(page, atlas, shown, labels, 1.4 * SMALLEST)
         else:
+            drawing, left_out = _plot_dots(page)
             note = f"Atlas {atlas.name} has neither surfaces nor coordinates: dots."
-            located = ~located
-            drawing = _plot_dots(page, labels)
-            labels = {k: text for k, text in labels.items() if not known[k]}
+            note, located = f"{note} {left_out}".strip(), ~located
     seen_at = {place for one in shown.values() for place in one.centres}
-    hidden = {*np.flatnonzero(known & located & bool(shown)).tolist()} - seen_at
-    notes = [note]
-    if hidden:
-        told = f"{len(hidden)} of {known.sum()} regions with a value are in no view"
+    n_hidden = len({*np.flatnonzero(known & located)} - seen_at) if shown else 0
+    notes = [note] if note else []
+    if n_hidden:
+        told = f"{n_hidden} of {known.sum()} regions with a value are in no view"
         notes.append(f"{told} that is drawn; colours are those of all.")
-        if len(hidden) == known.sum():
-            warnings.warn(notes[-1], UserWarning, stacklevel=2)
     undrawn = np.flatnonzero(known & ~located).tolist()
     lacks = {f"drawn, as atlas {atlas.name} does not say where": undrawn}
     lacks["outlined, as seen in no view that is drawn"] = sorted({*labels} - seen_at)
@@ -200,10 +192,7 @@ def plot_regions(
             names = ", ".join(atlas.full_names[k] for k in places)
             notes.append(f"Not {what}: {names}.")
             warnings.warn(notes[-1], UserWarning, stacklevel=2)
-    notes.append(getattr(drawing, "note", ""))
-    if notes[-1] == CROWDED:
-        warnings.warn(CROWDED, UserWarning, stacklevel=2)
-    drawing.note = " ".join(filter(None, notes))
+    drawing.note = " ".join(notes)
     return drawing
 
 
@@ -251,10 +240,9 @@ def _views(asked: str | Sequence[str], seen: list[str]) -> list[str]:
     """Return views by their full names."""
     names = [*seen, *(one.split()[0] for one in seen)]
     groups = {n: [v for v in seen if v.startswith(n)] for n in names} | {"all": seen}
-    if {*seen} <= {*VIEWS}:  # where cortex and subcortex are seen apart
-        groups["cortex"] = [view for view in seen if view != "subcortex"]
-    views: Any = [asked] if isinstance(asked, str) or not np.iterable(asked) else asked
-    for view in [*views] or [asked]:
+    groups["cortex"] = [view for view in seen if view != "subcortex"]
+    views: Any = [asked] if isinstance(asked, str) else [*asked]
+    for view in views or [asked]:
         check_choice("views", view, [*groups])
     return [one for view in views for one in groups[view]]
 
@@ -295,11 +283,9 @@ def plot_scales_at_quarters(
     having = list(evaluation.scales.query("share < 1")["model"].unique())
     model = model or next(iter(having), "none")
     check_choice("model with scales during training", model, having)
-    table = scales_in_training(evaluation, model)
-    maps = table.rename(columns=lambda share: QUARTERS.get(share, f"{share:.0%}"))
+    maps = scales_in_training(evaluation, model).rename(columns=QUARTERS)
     options = {"colorbar_label": "relative heat scale", **options}
-    atlas = atlas or evaluation.cohort.atlas or evaluation.cohort.atlas_name
-    return plot_regions(maps, atlas, **options)
+    return plot_regions(maps, atlas or evaluation.cohort, **options)
 
 
 def region_maps(values: Any, atlas: Atlas) -> pd.DataFrame:
@@ -334,20 +320,11 @@ def color_scale(maps: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any) -> ScalarMa
     """Return the colours of all maps; their bar says where values are beyond it."""
     lowest, highest = float(maps.min(axis=None)), float(maps.max(axis=None))
     spare = 0.5 * (abs(lowest) or 1.0) * (highest - lowest <= 1e-12 * abs(lowest))
-    try:
-        low = lowest - spare if vmin is None else float(vmin)
-        high = highest + spare if vmax is None else float(vmax)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"vmin and vmax must be numbers ({error}).") from error
+    low = lowest - spare if vmin is None else float(vmin)
+    high = highest + spare if vmax is None else float(vmax)
     if not (np.isfinite([low, high]).all() and low < high):
         raise ParameterError(f"vmin must be less than vmax, got {low:g} and {high:g}.")
-    cmap = cmap or ("RdBu_r" if low < 0 < high else "viridis")
-    if not isinstance(cmap, Colormap) and cmap not in [*colormaps]:
-        raise ParameterError(
-            "cmap must be a Colormap, or the name of one in matplotlib.colormaps "
-            f"(after `import nilearn.plotting` also nilearn's); got {cmap!r}."
-        )
-    colors: Any = get_cmap(cmap)
+    colors: Any = get_cmap(cmap or ("RdBu_r" if low < 0 < high else "viridis"))
     n_kinds, is_free = highest - lowest + 1, vmin is vmax is None
     if is_free and n_kinds <= colors.N <= 20 and (maps.stack().dropna() % 1 == 0).all():
         colors = ListedColormap(colors(range(int(n_kinds))))  # of clusters and the like
@@ -440,7 +417,6 @@ def _plot_views(
         _color_bar(cax, scale, label, tall, grey)
     style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
     figure.text(0.5, (start + top - 4) / height, title, **style)
-    figure.note = "" if best.fits else CROWDED
     return figure
 
 
@@ -690,29 +666,26 @@ def _wrap(text: str, width: float) -> str:
     return textwrap.fill(text, most, break_long_words=False).replace("\0", " ")
 
 
-def _plot_dots(page: Any, labels: Mapping[int, str]) -> Any:
-    """Draw a dot for each region that stands out in a map or is marked; maps beside."""
+def _plot_dots(page: Any) -> tuple[Any, str]:
+    """Draw a dot for each region that stands out in a map; say how many do not."""
     maps, scales, (title, bars), (width, _), figure = page
-    known, outlined = maps.dropna(how="all"), maps.index[[*labels]]
+    known = maps.dropna(how="all")
     is_signed = (known.min() < 0) & (known.max() > 0)
     apart = (known - known.median().mask(is_signed, 0)).abs()
     ranks = apart.rank(ascending=False).min(axis=1)
-    ranks[ranks.index.isin(outlined)] = 0
     kept = ranks.sort_values(kind="stable").index[:MOST_DOTS]
     n = len(ranks) - len(kept)
     note = f"{n} of {len(ranks)} regions stand out least and are left out." if n else ""
     table = maps.loc[kept].sort_values([*maps])
-    told = {maps.index[k]: text for k, text in labels.items() if text}
-    names = [told.get(one, one) for one in table.index]
-    names = [shortened(one, max(30, int(0.4 * width / LETTER))) for one in names]
+    most = max(30, int(0.4 * width / LETTER))
+    names = [shortened(one, most) for one in table.index]
     figure = figure or new_figure(width, 22 + 3.6 * len(names), layout="constrained")
     shape: Any = {"sharex": len(scales) == 1, "sharey": True, "squeeze": False}
     panels = figure.subplots(1, table.shape[1], **shape)[0]
     for k, (axes, (name, values)) in enumerate(zip(panels, table.items(), strict=True)):
         colors = scales[k % len(scales)].to_rgba(values.to_numpy())
-        rows = np.arange(len(names))
-        thick = np.where(table.index.isin(outlined), 1.6, 0.4)
-        axes.scatter(values, rows, 20, colors, edgecolors=LINE, lw=thick, zorder=3)
+        rows = range(len(names))
+        axes.scatter(values, rows, 20, colors, edgecolors=LINE, lw=0.4, zorder=3)
         name_rows(axes, names)
         axes.set_title(_wrap(name, UPRIGHT))
         if values.min() < 0 < values.max():
@@ -721,5 +694,4 @@ def _plot_dots(page: Any, labels: Mapping[int, str]) -> Any:
     figure.suptitle(title, fontsize=9, parse_math=True)
     below = [*(bars if len(bars) == 1 else ""), _wrap(note, width - 4)]
     figure.supxlabel("\n".join(filter(None, below)), fontsize=7, parse_math=True)
-    figure.note = note
-    return figure
+    return figure, note

@@ -86,10 +86,8 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
     points, faces = fsaverage5(hemisphere, "infl")
     labels = atlas.vertex_labels(hemisphere)
     if len(labels) != len(points):
-        raise ParameterError(
-            f"Atlas {atlas.name} labels {len(labels)} vertices of hemisphere "
-            f"{hemisphere}; figures are drawn on fsaverage5, which has {len(points)}."
-        )
+        told = f"labels {len(labels)} vertices, not the {len(points)} of fsaverage5"
+        raise ParameterError(f"Atlas {atlas.name} {told} in hemisphere {hemisphere}.")
     labels = np.where(labels < 0, NO_REGION, labels)
     kinds, column = np.unique(labels, return_inverse=True)
     start, end = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T  # each edge both ways
