@@ -1,8 +1,6 @@
 """Values per region as files that other programs read: GIFTI, NIfTI and one table."""
 
-import os
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,6 @@ from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import region_maps
-from brainlsap.report.report import check_folder
-
-# What the ENIGMA toolbox calls the structures below the cortex, after a side's letter.
-_ENIGMA = (
-    r"(accumb(?=ens)|amyg(?=dala)|caud(?=ate)|hippo(?=campus)|pal(?=lidum)|put(?=amen)"
-    r"|thal(?=amus))"
-)
 
 
 def export_maps(
@@ -34,9 +25,8 @@ def export_maps(
 ) -> list[Path]:
     """Write values by region name for other programs.
 
-    - `regions.tsv`: one row a region with the columns that ggseg (`label`, `hemi`) and
-      the ENIGMA toolbox (`Structure`) know regions by, and one column a map; `n/a`
-      where there is no value.
+    - `regions.tsv`: one row a region with the columns that ggseg (`label`, `hemi`)
+      knows regions by, and one column a map; `n/a` where there is no value.
     - `hemi-{L,R}_space-fsaverage5_regions.shape.gii`: GIFTI for Connectome Workbench,
       FreeView or the ENIGMA toolbox, one array a map; NaN on the medial wall. For an
       atlas with surface labels.
@@ -69,17 +59,13 @@ def export_maps(
     RegionNameError
         If a name is unknown, or a region has two values.
     ParameterError
-        If there is no value, two maps would have one name, or the folder that of a
-        file.
+        If there is no value, or two maps would have one name.
     FileFormatError
         If the parcellation cannot be read.
     """
-    asked = ""
     if isinstance(maps, Evaluation):
-        asked = str((maps.cohort.provenance.get("asked") or {}).get("atlas"))
-        atlas = atlas or maps.cohort.atlas or maps.cohort.atlas_name
-        maps = relative_scales(maps)
-    folder, atlas = check_folder(folder), load_atlas(atlas or "destrieux160")
+        atlas, maps = atlas or maps.cohort.atlas, relative_scales(maps)
+    folder, atlas = Path(folder), load_atlas(atlas or "destrieux160")
     values = region_maps(maps, atlas).rename(columns={"": "value"})
     regions = _named_regions(atlas)
     if len({*map(_slug, values)}) < values.shape[1] or {*regions} & {*values}:
@@ -91,9 +77,6 @@ def export_maps(
     if parcellation is None and atlas.folder is not None:
         own = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = own if own.is_file() else None
-    elif parcellation is None and os.sep in asked:
-        told = f"the atlas {asked} is not there any more, or another: no image"
-        warnings.warn(f"{told}; give parcellation= (--parcellation)", stacklevel=2)
     if parcellation is not None:
         images |= _volumes(values, atlas, Path(parcellation))
     write_tsv(regions.join(values, on="name"), folder / "regions.tsv")
@@ -113,19 +96,15 @@ def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
 def _named_regions(atlas: Atlas) -> pd.DataFrame:
     """Return the regions by the names that other programs know."""
     regions, side = atlas.regions, atlas.regions["hemisphere"]
-    names, cortical = regions["name"], regions["structure"] == "cortex"
+    cortical = regions["structure"] == "cortex"
     annotated = regions["annot_name"].where(cortical, "").fillna("")
-    below = names.str.lower().str.extract(_ENIGMA)[0]
     # ggseg has kept the name that FreeSurfer gave the thalamus until version 6.
-    label = names.str.replace("Thalamus$", "Thalamus-Proper", regex=True)
-    structure = (side + below).fillna(names)
-    has_label = annotated != ""
+    label = regions["name"].str.replace("Thalamus$", "Thalamus-Proper", regex=True)
     found = regions.assign(
-        label=label.mask(has_label, side.str.lower() + "h_" + annotated),
+        label=label.mask(annotated != "", side.str.lower() + "h_" + annotated),
         hemi=side.map({"L": "left", "R": "right"}).fillna("midline"),
-        Structure=structure.mask(has_label, side + "_" + annotated),
     )
-    return found[["name", "label", "hemi", "Structure", "lobe", "freesurfer_id"]]
+    return found[["name", "label", "hemi", "lobe", "freesurfer_id"]]
 
 
 def _surfaces(values: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
@@ -154,15 +133,12 @@ def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str
     labelled = read_label_image(parcellation, atlas)
     is_numbered = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
     if not is_numbered and "in the order of" in labelled.notes[0]:
-        raise ParameterError(
-            f"parcellation={parcellation}: atlas {atlas.name} has names alone, and "
-            "which number is whose is not said. Write a table of index and name beside "
-            "the image, of its name with .tsv; or make the atlas of both by make_atlas."
-        )
-    positions = labelled.positions
+        told = "which number is whose is not said; write a table of index and name"
+        raise ParameterError(f"{parcellation}: {told} beside it, of its name with .tsv")
     voxels, affine, _ = read_volume(parcellation)
     labels = voxels.astype(np.int32)
-    place_of = pd.Series(positions).reindex(range(labels.max() + 1), fill_value=-1)
+    place_of = pd.Series(labelled.positions)
+    place_of = place_of.reindex(range(labels.max() + 1), fill_value=-1)
     images = {}
     for name, one in values.items():
         data = np.append(one.fillna(0), 0)[place_of.to_numpy()[labels]]
