@@ -1,6 +1,5 @@
 """What all figures have in common: sizes in mm, letters, and how they are saved."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -24,8 +23,6 @@ TALLEST = 240.0
 
 LETTERS, LETTER, LINE = 7, 1.35, 3.4
 """Points; and how many mm a letter is wide, and a line high."""
-
-NARROW = "Axes are less than 45 mm wide with their labels: fewer panels, or more room."
 
 INK = "#1a1a1a"
 STYLE: Any = {
@@ -130,8 +127,6 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
         one.tick_params(labelsize=LETTERS)
         plt.setp([one.xaxis.label, one.yaxis.label], size=LETTERS, parse_math=False)
         one.spines[["top", "right"]].set_visible(False)
-        if cell_size(one)[0] < 45:
-            warnings.warn(NARROW, UserWarning, stacklevel=5)
     return given
 
 

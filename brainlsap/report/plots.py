@@ -192,12 +192,12 @@ def plot_roc(
             lowest = np.minimum(lowest, mean)
     close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
     close |= {"title": "class, AUC", "loc": "lower right", "borderpad": 0.1}
-    legend = axes.legend(**close, framealpha=0.8, edgecolor="none")
+    # on a ground that covers the diagonal, or a curve
+    legend = axes.legend(**close, frameon=True, framealpha=0.8, edgecolor="none")
     size: Any = legend.get_window_extent().size
     # of the axes; a line, which only rises, may begin below its upper left
     size = size / axes.figure.dpi / MM / (min(figures.cell_size(axes)) - 13)
     is_crossed = np.interp(1 - size[0], grid, lowest) < size[1]
-    legend.set_frame_on(is_crossed or sum(size) > 1)  # the diagonal
     # above there is room in a figure of ours alone
     is_ours = isinstance(axes.figure, figures.PaperFigure)
     if size[0] > 0.9 or (is_crossed and is_ours):
