@@ -34,7 +34,7 @@ RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per regio
 # What changes no number, or stands in the templates' own sentences.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
-_ABOUT = "version brainlsap versions date differences verbose title overwrite"
+_ABOUT = "version brainlsap versions date verbose title overwrite"
 _SAID = "atlas feature label model models baselines steps asked options preparation"
 CONTROLS = {
     "features only": "without any connection",
@@ -47,6 +47,11 @@ CONTROLS = {
     "the connectome",
 }
 """What controls are: LSAP-C but for this, or another model."""
+UNUSED = {
+    "graphheat": {"n_layers"},
+    "mlp": {"n_layers", "scale", "threshold", "weights", "connectome"},
+}
+"""Settings of other networks than LSAP's that these do not use; else scale, too."""
 UNSAID = frozenset(f"{_DESIGN} {_PLACES_AND_SPEED} {_ABOUT} {_SAID}".split())
 
 
@@ -77,15 +82,13 @@ class Settings:
         return f"{begin}: {'; '.join(told)}." if told else ""
 
 
-def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
+def headline(evaluation: Evaluation) -> list[str]:
     """Return the first sentences of a report: who, how well, against what, and where.
 
     Parameters
     ----------
     evaluation : Evaluation
         Models on the same folds.
-    atlas : Atlas, optional
-        Holds the names of the regions; by default that of the evaluation.
 
     Returns
     -------
@@ -94,7 +97,7 @@ def headline(evaluation: Evaluation, atlas: Atlas | None = None) -> list[str]:
         :func:`brainlsap.report.comparison_table`.
     """
     first, ranking = evaluation.models[0], evaluation.ranking
-    atlas = atlas or evaluation.cohort.atlas
+    atlas = evaluation.cohort.atlas
     means = tables.summary_of(evaluation, "balanced_accuracy")
     scores = {name: spread_text(*one) for name, one in means[["mean", "sd"]].T.items()}
     others = means.loc[[n for n in evaluation.baselines if n != first], "mean"].dropna()
@@ -221,10 +224,9 @@ def networks_kept(evaluation: Evaluation, when: str) -> str:
             )
             waits = settings.get("patience", pd.Series(0)).clip(lower=1)
             best, most = fits["epochs"].to_numpy() + 1, settings["n_epochs"]
-            late = (best + waits >= most) & (best > (1 - LATE) * most)
-            kinds = {"unchecked": blind, "late": late, "early": best <= EARLY}
-            kinds |= {kind: kinds[kind] & ~blind for kind in ("late", "early")}
-            n = kinds[when].sum()
+            late = ~blind & (best + waits >= most) & (best > (1 - LATE) * most)
+            early = ~blind & (best <= EARLY)
+            n = {"unchecked": blind, "late": late, "early": early}[when].sum()
             if 2 * n > len(fits):
                 epochs = count(settings["n_epochs"].iloc[0], "epoch")
                 told.append(f"{name} ({epochs}; in {n} of {count(len(fits), 'fold')})")
@@ -241,35 +243,31 @@ def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]
     own = evaluation.fits[evaluation.fits["role"] != "control"]
     for name, fits in own.groupby("model", sort=False):
         settings = _model_settings(fits)
-        if "kernel" in settings:
-            is_lsap = settings.get("network", "heat") == "heat"
-            if not is_lsap:  # what it was not asked for is of heat kernels
-                asked = {**_flat(json.loads(fits["settings"].iloc[0])), "head": ""}
-                unused = {"n_layers"}
-                if settings["network"] != "graphheat":
-                    unused |= {"scale"}
-                if settings["network"] == "mlp":
-                    unused |= {"threshold", "weights", "connectome"}
-                kept = {k: v for k, v in settings.items() if k in {*asked} - unused}
-                settings = {"layers": settings["n_layers"], **kept}
-            like, first = firsts.setdefault(is_lsap, (str(name), {}))
-            told = {k: v for k, v in settings.items() if not first or first.get(k) != v}
-            found.append((str(name), Settings(told), like if first else ""))
-            first.update({} if first else settings)
+        if "kernel" not in settings:
+            continue
+        network = settings.get("network", "heat")
+        if network != "heat":  # what it was not asked for is of heat kernels
+            asked = {*_flat(json.loads(fits["settings"].iloc[0])), "head"}
+            asked -= UNUSED.get(network, {"n_layers", "scale"})
+            kept = {k: v for k, v in settings.items() if k in asked}
+            settings = {"layers": settings["n_layers"], **kept}
+        like, first = firsts.get(network == "heat", ("", {}))
+        told = {k: v for k, v in settings.items() if first.get(k) != v}
+        found.append((str(name), Settings(told), like))
+        firsts.setdefault(network == "heat", (str(name), settings))
     return found
 
 
 def _ridges(evaluation: Evaluation) -> tuple[dict[str, str], bool, Settings]:
     """Return ridges by what they learn, whether classes are a number, and settings."""
-    names: dict[str, str] = {}
-    settings: dict[str, Any] = {}
-    ordered = False
+    names, settings, ordered = dict[str, str](), dict[str, Any](), False
     for name, fits in evaluation.fits.groupby("model", sort=False):
         own = _model_settings(fits)
         if "ladder" in own:
-            names[own["ladder"]] = str(name)
+            names[own.pop("ladder")] = str(name)
             ordered = any(reported(fits, "ordered"))
-            settings |= {k: v for k, v in own.items() if k not in ("ladder", "classes")}
+            settings |= own
+    settings.pop("classes", None)
     return names, ordered, Settings(settings)
 
 

@@ -36,13 +36,14 @@ TOLD = (
 """What `settings.json` says of the cohort."""
 
 
-def report_tables(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]:
+def report_tables(evaluation: Evaluation) -> dict[str, Any]:
     """Return every table of a report that has rows, by name, as text for a paper.
 
-    Scans go by their codes, and without an atlas regions by their names.
+    Scans go by their codes.
     """
     codes, clean = _withheld(evaluation)
     cohort, models = evaluation.cohort, list(evaluation.predictions["model"].unique())
+    atlas = cohort.atlas
     scores = made.score_table(evaluation).drop(columns="remark", errors="ignore")
     compared = made.comparison_table(evaluation).iloc[:, :3]
     scores = scores.merge(compared, how="left", on="model")
@@ -69,30 +70,28 @@ def report_tables(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]
     return {k: one for k, one in tables.items() if one is not None and len(one)}
 
 
-def report_figures(evaluation: Evaluation, atlas: Atlas | None) -> dict[str, Any]:
+def report_figures(evaluation: Evaluation, atlas: Any) -> dict[str, Any]:
     """Draw every figure of a report, by name."""
     figures: dict[str, Any] = {"scores": plots.plot_scores(evaluation).figure}
     if not evaluation.predictions.empty:
         figures["classes"] = _class_panels(evaluation)
     if evaluation.ranking is not None:
-        figures["regions"] = _region_panels(evaluation, atlas)
-        if atlas is not None:
-            # a penalised model's scales hardly differ beside those of another
-            how: Any = {"colorbar_label": "relative heat scale", "shared_scale": False}
-            scales = relative_scales(evaluation)
-            varied = scales.loc[:, scales.round(6).nunique() > 1]
-            shown = scales if varied.empty else varied  # one scale alone is no map
-            # colours of maps that hardly vary are not stretched
-            spare = (LEAST_RANGE - shown.max() + shown.min()).clip(lower=0) / 2
-            how |= {"vmin": [*(shown.min() - spare)], "vmax": [*(shown.max() + spare)]}
-            figures["brain"] = plot_regions(shown, atlas, **how)
+        figures["regions"] = _region_panels(evaluation)
+        # a penalised model's scales hardly differ beside those of another
+        how: Any = {"colorbar_label": "relative heat scale", "shared_scale": False}
+        scales = relative_scales(evaluation)
+        varied = scales.loc[:, scales.round(6).nunique() > 1]
+        shown = scales if varied.empty else varied  # one scale alone is no map
+        # colours of maps that hardly vary are not stretched
+        spare = (LEAST_RANGE - shown.max() + shown.min()).clip(lower=0) / 2
+        how |= {"vmin": [*(shown.min() - spare)], "vmax": [*(shown.max() + spare)]}
+        figures["brain"] = plot_regions(shown, atlas, **how)
         if (evaluation.scales["share"] < 1).any():
             with suppress(ParameterError):  # of models, the first may have kept none
                 figures["training"] = plots.plot_training(evaluation)[0].figure
             first = evaluation.scales.query("share < 1")["model"].iloc[0]
             # of scales that stay where they began, all quarters look alike
-            is_moved = rank_regions(evaluation, first)["moved"].mean() >= 0.5
-            if atlas is not None and is_moved:
+            if rank_regions(evaluation, first)["moved"].mean() >= 0.5:
                 figures["quarters"] = plot_scales_at_quarters(evaluation, atlas=atlas)
     return figures
 
@@ -112,29 +111,24 @@ def _class_panels(evaluation: Evaluation) -> Any:
     return panels[0].figure
 
 
-def _region_panels(evaluation: Evaluation, atlas: Atlas | None) -> Any:
+def _region_panels(evaluation: Evaluation) -> Any:
     """Draw scales and directions of the same regions side by side."""
-    ranking, features = evaluation.ranking, evaluation.cohort.class_features
+    ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
     n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
-    number = 1 if features is None else 2
-    left, *right = own_axes(None, PAGE, 19 + 9 * n_rows, number)
+    left, right = own_axes(None, PAGE, 19 + 9 * n_rows, number=2)
     plots.plot_scales(ranking, atlas, axes=left)
-    for axes in right:
-        plots.plot_directions(evaluation, ranking, atlas, axes=axes)
-        axes.set_yticklabels([])
-    for axes in (left, *right):  # both have the room that names of rows leave
+    plots.plot_directions(evaluation, ranking, atlas, axes=right)
+    right.set_yticklabels([])
+    for axes in (left, right):  # both have the room that names of rows leave
         axes.locator_params("x", nbins=5)
     return left.figure
 
 
 def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
-    """Write what may be shared: page, tables, figures, predictions and settings.
-
-    Without an atlas, regions go by their names and no brain is drawn.
-    """
+    """Write what may be shared: page, tables, figures, predictions and settings."""
     folder.mkdir()
     codes, clean = _withheld(evaluation)
-    tables = report_tables(evaluation, atlas)
+    tables = report_tables(evaluation)
     for name, frame in tables.items():
         write_tsv(frame, folder / "tables" / f"{name}.tsv")
     write_tsv(evaluation.scores(), folder / "tables" / "fold_scores.tsv")
@@ -144,7 +138,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         name: _saved(figure, folder / "figures" / f"{name}.png")
         for name, figure in report_figures(evaluation, atlas).items()
     }
-    turns = evaluation.ranking is not None and atlas is not None and atlas.has_surfaces
+    turns = evaluation.ranking is not None and atlas.has_surfaces
     if turns:
         how: Any = {"title": "Relative heat scale", "colorbar_label": "relative scale"}
         maps = relative_scales(evaluation)
@@ -158,7 +152,7 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         evaluation=evaluation,
         interactive=turns,
         title=clean(evaluation.settings["title"]),
-        headline=[clean(one) for one in texts.headline(evaluation, atlas)],
+        headline=[clean(one) for one in texts.headline(evaluation)],
         features=made.feature_text(evaluation.cohort),
         training=texts.training_text(evaluation),
         drawn=made.feature_title(evaluation.cohort, evaluation.cohort.feature_names[0]),
@@ -196,24 +190,21 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     (folder / "settings.json").write_text(text + "\n", "utf-8")
 
 
-def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas | None) -> None:
+def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Atlas) -> None:
     """Write ranking and features by class of all regions, as numbers."""
     ranking: Any = evaluation.ranking
     ranking = ranking.sort_values("rank", kind="stable")
-    if atlas is not None:
-        places = atlas.match(list(ranking["region"]))
-        ranking.insert(2, "full_name", np.array(atlas.full_names)[places])
-        for axis, values in zip("xyz", atlas.coordinates[places].T, strict=True):
-            ranking[axis] = values
+    places = atlas.match(list(ranking["region"]))
+    ranking.insert(2, "full_name", np.array(atlas.full_names)[places])
+    ranking[[*"xyz"]] = atlas.coordinates[places]
     others = relative_scales(evaluation).add_prefix("relative_scale of ")
     ranking = ranking.join(others, on="region").dropna(axis=1, how="all")
     write_tsv(ranking, folder / "ranking.tsv")
     differences = made.class_differences(evaluation)
-    if len(differences):
-        pairs = zip(differences["feature"], differences["region"], strict=True)
-        what = [made.feature_title(evaluation.cohort, *pair) for pair in pairs]
-        differences.insert(2, "measure", what)
-        write_tsv(differences, folder / "class_features.tsv")
+    pairs = zip(differences["feature"], differences["region"], strict=True)
+    what = [made.feature_title(evaluation.cohort, *pair) for pair in pairs]
+    differences.insert(2, "measure", what)
+    write_tsv(differences, folder / "class_features.tsv")
 
 
 def _saved(figure: Any, path: Path) -> dict[str, Any]:

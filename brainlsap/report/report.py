@@ -5,22 +5,18 @@ import json
 import os
 import platform
 import secrets
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import product
-from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
-from brainlsap.evaluation import SCORES, Evaluation, rank_regions
-from brainlsap.exceptions import ParameterError
+from brainlsap.evaluation import Evaluation, rank_regions
+from brainlsap.exceptions import ParameterError, listed
 from brainlsap.files import fill_folder, lock_folder, replace_when_whole
 from brainlsap.report.tables import audit_table, feature_text, table_text
 
@@ -53,7 +49,7 @@ def write_report(
     title : str, optional
         Heading of the page.
     atlas : Atlas, optional
-        Regions of the cohort; by default the atlas of that name, where there is one.
+        Where brains are drawn; by default the atlas of the evaluation's cohort.
     quality : DataFrame, optional
         One row per scan: scan, and flags as text, as of
         :func:`brainlsap.data.quality_table`.
@@ -74,13 +70,9 @@ def write_report(
 
     folder = check_results_folder(folder)
     evaluation = _completed(evaluation, title, quality)
-    atlas = evaluation.cohort.atlas if atlas is None else atlas
-    if atlas is None and evaluation.ranking is not None:
-        told = f"regions of atlas {evaluation.cohort.atlas_name} are not known"
-        warnings.warn(f"{told}: no brain is drawn; pass atlas=", stacklevel=2)
     with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
         _write_private(evaluation, fresh / PRIVATE)
-        write_page(evaluation, fresh / SHAREABLE, atlas)
+        write_page(evaluation, fresh / SHAREABLE, atlas or evaluation.cohort.atlas)
         kept = folder / PRIVATE / FOLDS
         if kept.is_dir():
             kept.rename(fresh / PRIVATE / FOLDS)
@@ -88,10 +80,7 @@ def write_report(
 
 
 def read_results(folder: str | Path) -> Evaluation:
-    """Read the evaluation of a results folder, and check its scores.
-
-    Every score is computed anew from the predictions. Where one differs from that
-    stored beside them, a warning says so, and so will the report made of it.
+    """Read the evaluation of a results folder.
 
     Parameters
     ----------
@@ -108,13 +97,7 @@ def read_results(folder: str | Path) -> Evaluation:
     FileFormatError
         Where the folder holds no evaluation.
     """
-    private = Path(folder).expanduser() / PRIVATE
-    evaluation = Evaluation.load(private / STORED)
-    told = _differences(evaluation, private / "scores.tsv")
-    if not told:
-        return evaluation
-    warnings.warn(f"{folder}: {told}", UserWarning, stacklevel=2)
-    return replace(evaluation, settings=evaluation.settings | {"differences": told})
+    return Evaluation.load(Path(folder).expanduser() / PRIVATE / STORED)
 
 
 def check_results_folder(folder: str | Path) -> Path:
@@ -141,25 +124,19 @@ def check_results_folder(folder: str | Path) -> Path:
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
     if not os.access(above, os.W_OK):
         raise ParameterError(f"{folder} cannot be made: {above} is read-only.")
-    top = {one.name for one in folder.iterdir()} if folder.exists() else set()
-    foreign, own = sorted(top - {SHAREABLE, PRIVATE}), []
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        own = json.loads((folder / SHAREABLE / "settings.json").read_bytes())["files"]
-    # a look into "/" would take long
-    foreign = foreign or sorted(_files_in(folder).difference(own))
+    top = {one.name for one in folder.glob("*")}
+    foreign = sorted(top - {SHAREABLE, PRIVATE})
+    if not foreign:  # else a look into a home folder would take long
+        record, own = folder / SHAREABLE / "settings.json", list[str]()
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            own = json.loads(record.read_bytes())["files"]
+        files = [one.relative_to(folder) for one in folder.rglob("*") if one.is_file()]
+        others = [one for one in files if not one.is_relative_to(f"{PRIVATE}/{FOLDS}")]
+        foreign = sorted({one.as_posix() for one in others}.difference(own))
     if foreign:
-        shown = ", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")
-        raise ParameterError(
-            f"{folder} holds files that no report wrote ({shown}); name another."
-        )
+        told = f"holds files that no report wrote ({listed(foreign, 3)})"
+        raise ParameterError(f"{folder} {told}; name another.")
     return folder
-
-
-def _files_in(folder: Path) -> set[str]:
-    """Return files and empty folders, relative, but for finished folds."""
-    whole = (x for x in folder.rglob("*") if not x.is_dir() or not any(x.iterdir()))
-    names = {one.relative_to(folder).as_posix() for one in whole} - {PRIVATE}
-    return {one for one in names if not f"{one}/".startswith(f"{PRIVATE}/{FOLDS}/")}
 
 
 def _completed(
@@ -186,35 +163,6 @@ def _completed(
     return replace(evaluation, cohort=replace(cohort, table=table), settings=settings)
 
 
-def _differences(evaluation: Evaluation, path: Path) -> str:
-    """Say which stored scores are not those of the stored predictions."""
-    if not path.is_file():
-        return f"{path.name} is missing: stored scores could not be checked."
-    keys = ["model", "repeat", "fold"]
-    stored = pd.read_csv(path, sep="\t", dtype={"model": str})
-    found = stored.filter([*keys, *SCORES]), evaluation.scores()
-    told = (one.melt(keys, var_name="score") for one in found)
-    both = pd.merge(*told, how="left", on=[*keys, "score"])
-    both = both[~np.isclose(both["value_x"], both["value_y"], 0, 1e-9, equal_nan=True)]
-    if both.empty:
-        return ""
-    model, repeat, fold, score, before, now = both.iloc[0]
-    return (
-        f"Stored scores differ from those of the stored predictions ({len(both)}), "
-        f"which this report uses. First: {model}, repeat {repeat}, fold {fold}: "
-        f"{SCORES[score]} was stored as {before:.4f}, its predictions give {now:.4f}. "
-        "One of the two was changed."
-    )
-
-
-def check_folder(folder: str | Path) -> Path:
-    """Return a folder to write files in; raise where it has the name of a file."""
-    folder = Path(folder)
-    if folder.is_file() or (any(guess_type(folder)) and not folder.is_dir()):
-        raise ParameterError(f"{folder} has the name of a file; name a folder.")
-    return folder
-
-
 def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     """Write every table of a report for manuscripts: LaTeX (booktabs) and Markdown.
 
@@ -228,20 +176,15 @@ def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     Returns
     -------
     list of Path
-
-    Raises
-    ------
-    ParameterError
-        Where the folder has the name of a file, such as `a.pdf`.
     """
     from brainlsap.report.page import report_tables
 
-    folder, evaluation, written = check_folder(folder), _completed(evaluation), []
-    tables = report_tables(evaluation, evaluation.cohort.atlas)
-    for (name, frame), style in product(tables.items(), ("latex", "markdown")):
-        written.append(folder / f"{name}.{'tex' if style == 'latex' else 'md'}")
-        with replace_when_whole(written[-1]) as partial:
-            partial.write_text(table_text(frame, style), "utf-8")
+    folder, evaluation, written = Path(folder), _completed(evaluation), []
+    for name, frame in report_tables(evaluation).items():
+        for style, suffix in (("latex", "tex"), ("markdown", "md")):
+            written.append(folder / f"{name}.{suffix}")
+            with replace_when_whole(written[-1]) as partial:
+                partial.write_text(table_text(frame, style), "utf-8")
     return written
 
 
@@ -258,17 +201,12 @@ def write_figures(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     Returns
     -------
     list of Path
-
-    Raises
-    ------
-    ParameterError
-        Where the folder has the name of a file, such as `a.pdf`.
     """
     from matplotlib.pyplot import close
 
     from brainlsap.report.page import report_figures
 
-    folder, evaluation, written = check_folder(folder), _completed(evaluation), []
+    folder, evaluation, written = Path(folder), _completed(evaluation), []
     for name, figure in report_figures(evaluation, evaluation.cohort.atlas).items():
         written.append(folder / f"{name}.pdf")
         with replace_when_whole(written[-1]) as partial:
@@ -282,7 +220,6 @@ def _write_private(evaluation: Evaluation, folder: Path) -> None:
     evaluation.save(folder / STORED)
     codes = evaluation.cohort.table[["code", "scan", "participant"]]
     write_tsv(codes, folder / "codes.tsv")
-    write_tsv(evaluation.scores(), folder / "scores.tsv")
     if evaluation.audit is not None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
     for one in folder.rglob("*"):

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,6 @@ FEATURES = {
     "tau": "tau-PET SUVR",
 }
 """What text calls features; others go by their names."""
-
-Codes = Mapping[str, str] | None
-"""From scan to code."""
 
 N_DRAWS = 1000
 """Bootstrap draws of the intervals in tables."""
@@ -58,14 +54,12 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
 
     Below the cortex something else may stand for what is measured on its surface.
     """
-    title, of_region = FEATURES.get(name, name), cohort.regions
-    policy = stands_below(cohort, name)
-    if not policy or of_region is None:
-        return title
+    title, policy = FEATURES.get(name, name), stands_below(cohort, name)
     if region is None:
-        return f"{title} (subcortex: {policy.partition(' in ')[0]})"
-    is_below = (of_region["structure"] != "cortex") & (of_region["name"] == region)
-    return policy if is_below.any() else title
+        below = f" (subcortex: {policy.partition(' in ')[0]})" if policy else ""
+        return f"{title}{below}"
+    structure = cohort.regions.set_index("name")["structure"]
+    return policy if policy and structure[region] != "cortex" else title
 
 
 def feature_text(cohort: Any) -> str:
@@ -75,15 +69,13 @@ def feature_text(cohort: Any) -> str:
 
 def measured_text(cohort: Any) -> str:
     """Say in how many regions each feature was measured, and how much is missing."""
-    known, told = cohort.class_features, list[str]()
+    known, told = cohort.class_features.dropna(subset="mean"), list[str]()
     people = cohort.class_counts()["participants"].sum()
+    all_regions = count(len(cohort.region_names), "region")
     for name in cohort.feature_names:
-        n_regions, missing = cohort.measured.sum(), 0.0
-        if known is not None:
-            own = known[(known["feature"] == name) & known["mean"].notna()]
-            n_regions = own["region"].nunique()
-            missing = 1 - own["people"].sum() / max(1, n_regions * people)
-        all_regions = count(len(cohort.region_names), "region")
+        own = known[known["feature"] == name]
+        n_regions = own["region"].nunique()
+        missing = 1 - own["people"].sum() / (n_regions * people)
         told.append(f"{feature_title(cohort, name)} in {n_regions} of {all_regions}")
         if missing > 0:
             told[-1] += f" ({max(missing, 0.001):.1%} of values missing)"
@@ -266,21 +258,13 @@ def score_table(
     return _marked(table.reset_index(), evaluation)
 
 
-class WholeTable(pd.DataFrame):
-    """A table that is printed with every column, in the width of the terminal."""
-
-    def __repr__(self) -> str:
-        named = self.set_index(self.columns[0])
-        return named.to_string(line_width=get_terminal_size().columns)
-
-
-def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> WholeTable:
+def _marked(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     """Say so in the table where its folds share people, or a model is another one."""
     if "model" in frame and (remarks := model_remarks(evaluation)):
         frame = frame.assign(remark=frame["model"].map(remarks).fillna(""))
     if evaluation.settings["people_shared"]:
         frame = frame.assign(folds="folds share people: not a score by person")
-    return WholeTable(frame.rename_axis(columns=None))
+    return frame.rename_axis(columns=None)
 
 
 @lru_cache(maxsize=32)  # of one study: the table and the headline ask
@@ -425,8 +409,8 @@ def _age_text(ages: pd.Series) -> str:
 
 def _counts_text(values: pd.Series) -> str:
     counts = values.value_counts().sort_index().to_dict()
-    counts |= {"n/a": n} if counts and (n := values.isna().sum()) else {}
-    return ", ".join(f"{value} {n}" for value, n in counts.items()) or "n/a"
+    counts["n/a"] = values.isna().sum()
+    return ", ".join(f"{value} {n}" for value, n in counts.items() if n)
 
 
 def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> list[str]:
@@ -450,10 +434,7 @@ def region_labels(regions: Sequence[str], atlas: Any, kind: str = "brief") -> li
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; few ties with the last stay."""
     check_at_least("n_regions", n_regions, 1)
-    if not isinstance(ranking, pd.DataFrame) or "rank" not in ranking:
-        told = type(ranking).__name__
-        raise ParameterError(f"ranking must be what rank_regions returns; got {told}.")
-    ranked = ranking.dropna(subset=["rank"]).sort_values("rank", kind="stable")
+    ranked = ranking.dropna(subset="rank").sort_values("rank", kind="stable")
     if ranked.empty:
         raise ParameterError("ranking has no measured region.")
     first = ranked[ranked["rank"] <= n_regions]
@@ -538,8 +519,7 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     from scipy.stats import t as student
 
     columns = ["feature", "region", "class", "people", "mean", "sd"]
-    table = evaluation.cohort.class_features
-    table = pd.DataFrame(columns=columns) if table is None else table
+    table: Any = evaluation.cohort.class_features
     table = table[table["people"] >= FEWEST_PEOPLE]
     first = table.loc[table["class"] == evaluation.cohort.classes[0], columns]
     table = table.merge(first, "left", on=columns[:2], suffixes=("", "_first"))
@@ -555,10 +535,13 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     difference[table["class"] == evaluation.cohort.classes[0]] = np.nan
     variance = of_difference * (n + m) / (n * m) + difference**2 / (2 * (n + m))
     bound = 1.96 * np.sqrt(variance)
-    table = table[columns[:5]].assign(low=mean - half, high=mean + half)
-    bounds = {"difference_low": difference - bound}
-    bounds["difference_high"] = difference + bound
-    return table.assign(difference=difference, **bounds)
+    return table[columns[:5]].assign(
+        low=mean - half,
+        high=mean + half,
+        difference=difference,
+        difference_low=difference - bound,
+        difference_high=difference + bound,
+    )
 
 
 def taken_out(evaluation: Evaluation) -> str:
@@ -570,10 +553,10 @@ def taken_out(evaluation: Evaluation) -> str:
 
 def basis_text(evaluation: Evaluation) -> str:
     """Say of which values means and differences of classes are."""
-    table = evaluation.cohort.class_features
-    if table is None or "mean_factor" not in table:
-        return "as read, before any step of the folds"
-    return f"adjusted for {taken_out(evaluation)} by slopes within classes"
+    table: Any = evaluation.cohort.class_features
+    if "mean_factor" in table:
+        return f"adjusted for {taken_out(evaluation)} by slopes within classes"
+    return "as read, before any step of the folds"
 
 
 def direction_table(
@@ -700,7 +683,9 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def audit_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataFrame:
+def audit_table(
+    evaluation: Evaluation, codes: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Return the findings of the leakage audit, gravest first.
 
     Parameters
@@ -724,13 +709,15 @@ def audit_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataFrame:
     return table.drop(columns=unnamed).rename(columns={"what_to_do": "what to do"})
 
 
-def unusual_scans_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataFrame:
+def unusual_scans_table(
+    evaluation: Evaluation, codes: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Return the scans that quality control flagged, under their codes and sorted so.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Whose cohort's table has the column quality.
+        Whose cohort's table has the column quality, as results of run_study have.
     codes : mapping of str to str, optional
         From scan to code; by default names.
 
@@ -738,24 +725,13 @@ def unusual_scans_table(evaluation: Evaluation, codes: Codes = None) -> pd.DataF
     -------
     DataFrame
         scan, what is unusual; other scans that a flag names go by code as well.
-
-    Raises
-    ------
-    ParameterError
-        Where there is no such column.
     """
-    check_evaluation_given(evaluation)
-    if "quality" not in evaluation.cohort.table:
-        raise ParameterError(
-            "evaluation.cohort.table has no column quality; run_study and "
-            "write_report(quality=) add it to the results that read_results reads."
-        )
     flagged = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
     table = flagged.apply(_coded, codes=codes).sort_values("scan", ignore_index=True)
     return table.rename(columns={"quality": "what is unusual"})
 
 
-def _coded(texts: pd.Series, codes: Codes, other: str | None = None) -> pd.Series:
+def _coded(texts: pd.Series, codes: Any, other: str | None = None) -> pd.Series:
     """Put codes in the place of scans; `other` in that of any other word."""
     if codes is None or texts.empty:
         return texts

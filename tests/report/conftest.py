@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
+from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.results import CohortSummary
 
@@ -34,7 +35,7 @@ def draw_table(classes, n_people=36):
     )
 
 
-def draw_predictions(table, classes, model, skill, rng, probable=True):
+def draw_predictions(table, classes, model, skill, rng):
     fold = pd.factorize(table["participant"])[0] // len(classes) % 3 + 1
     right = np.array([classes.index(label) for label in table["label"]])
     p = rng.dirichlet(np.ones(len(classes)), len(table))
@@ -46,7 +47,8 @@ def draw_predictions(table, classes, model, skill, rng, probable=True):
     told["predicted"] = np.array(classes, dtype=object)[p.argmax(axis=1)]
     for kind in "pd":
         for code, name in enumerate(classes):
-            told[f"{kind}_{name}"] = p[:, code] if (kind == "p") is probable else np.nan
+            is_known = (kind == "d") == (model == "linear SVM")
+            told[f"{kind}_{name}"] = p[:, code] if is_known else np.nan
     return told
 
 
@@ -88,9 +90,7 @@ def draw_evaluation(
     names = {**dict.fromkeys(models, skill), "majority": -0.5, "linear SVM": 0.3}
     predictions, scales = [], []
     for name, how_well in names.items():
-        told = draw_predictions(
-            table, classes, name, how_well, rng, probable=name != "linear SVM"
-        )
+        told = draw_predictions(table, classes, name, how_well, rng)
         predictions.append(told[~told["fold"].isin([2] if name in failed else [])])
         if name in models:
             scales.append(draw_scales(name, regions, rng))
@@ -120,27 +120,23 @@ def draw_evaluation(
         provenance={"folder": "/data/clara/sub-anna001", "subcortex": "absent"},
         data_hash="ab" * 32,
         class_features=draw_features(classes, regions, rng),
+        regions=Atlas.from_names(regions).regions,
     )
     columns = ["check", "severity", "finding", "what_to_do"]
     twice = ["duplicate scans", "error", "1 pair", "leave one out"]
     note = ["label from one column", "note", "age alone: 0.34", "report it"]
     audit = pd.DataFrame([twice, note], columns=columns)
     audit["scans"] = ["anna003_v0, anna008_v0", ""]
+    settings = {"cv": "stratified folds of whole people", "n_folds": 3, "n_repeats": 1}
+    settings |= {"random_state": 0, "people_shared": False, "version": "0.1"}
     steps = {"harmonize": None, "regress_out": []}
+    settings["steps"] = steps
     return Evaluation(
         predictions=pd.concat(predictions, ignore_index=True),
         scales=pd.concat(scales, ignore_index=True),
         fits=fits,
         cohort=cohort,
-        settings={
-            "cv": "stratified folds of whole people",
-            "n_folds": 3,
-            "n_repeats": 1,
-            "random_state": 0,
-            "people_shared": False,
-            "steps": steps,
-            "version": "0.1",
-        },
+        settings=settings,
         audit=audit,
     )
 

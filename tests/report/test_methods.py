@@ -140,7 +140,7 @@ def test_words_for_paper(evaluation):
     assert "36 participants, all simulated, in" in methods_text(simulated)[0]
     assert "(simulated: this says nothing about people)" in headline(simulated)[0]
     assert "CN (n = 12, 18 scans)" in people
-    told = "and by cortical thickness in 7 of 7 regions (4.0% of values missing)."
+    told = "in 7 of 7 regions (4.0% of values missing)."
     assert told in people
     assert "Missing values of features counted as the mean of the training" in design
     age = evaluation.cohort.table.drop_duplicates("participant")["AGE"]
@@ -196,9 +196,8 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     text = " ".join(headline(replace(evaluation, ranking=tested)))
     assert f"(family-wise p < 0.05, labels permuted: 3 of {n_rois} regions)." in text
     tied = tested.assign(rank=tested["rank"].clip(lower=3))  # those that stand out
-    assert "pooled standard deviations" in " ".join(
-        headline(replace(evaluation, ranking=tied))
-    )
+    text = " ".join(headline(replace(evaluation, ranking=tied)))
+    assert "pooled standard deviations" in text
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
@@ -217,25 +216,25 @@ def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
 
 
 @pytest.mark.parametrize(
-    ("best", "n_epochs", "told"),
-    [(10, 13, "(13 epochs; in 3 of 3 folds) used up"), (10, 14, ""), (2, 30, "Hardly")],
+    ("best", "n_epochs", "loss", "told"),
+    [
+        (10, 13, 0.5, "(13 epochs; in 3 of 3 folds) used up"),
+        (10, 14, 0.5, ""),
+        (2, 30, 0.5, "Hardly trained"),
+        (12, 13, None, "(13 epochs; in 3 of 3 folds) had too few people of a class"),
+    ],
 )
-def test_a_training_cut_short_or_hardly_begun_is_told(evaluation, best, n_epochs, told):
+def test_a_training_cut_short_hardly_begun_or_without_validation_is_told(
+    evaluation, best, n_epochs, loss, told
+):
     fits = evaluation.fits.copy()
-    own = json.dumps({"settings": {"n_epochs": n_epochs, "patience": 30}})
-    fits.loc[fits["role"] == "model", ["epochs", "report"]] = best, own
-    text = " ".join(headline(replace(evaluation, fits=fits)))
+    report = {"settings": {"n_epochs": n_epochs, "patience": 30}}
+    report["losses"] = {"epoch": [1], "training": [0.1], "validation": [loss]}
+    fits.loc[fits["role"] == "model", ["epochs", "report"]] = best, json.dumps(report)
+    one = replace(evaluation, fits=fits)
+    text = " ".join(headline(one))
     assert told in text
-    assert ("used up all" in text) + ("Hardly trained" in text) == bool(told)
-
-
-def test_a_network_without_validation_is_told(evaluation):
-    fits = evaluation.fits.copy()
-    report = {"settings": {"n_epochs": 13, "patience": 30}}
-    report["losses"] = {"epoch": [1], "training": [0.1], "validation": [None]}
-    fits.loc[fits["role"] == "model", ["epochs", "report"]] = 12, json.dumps(report)
-    blind = replace(evaluation, fits=fits)
-    text = " ".join(headline(blind))
-    assert "(13 epochs; in 3 of 3 folds) had too few people of a class" in text
-    assert "used up all" not in text
-    assert "there was none, and all epochs were run" in " ".join(methods_text(blind))
+    kinds = ("used up all", "Hardly trained", "had too few people")
+    assert sum(kind in text for kind in kinds) == bool(told)
+    said = "there was none, and all epochs were run" in " ".join(methods_text(one))
+    assert said == (loss is None)

@@ -164,8 +164,6 @@ def test_unusual_scans_stand_in_the_order_of_their_codes(evaluation):
         ["S1", "no features"],
         ["S3", "like S2"],
     ]
-    with pytest.raises(ParameterError, match="no column quality; run_study"):
-        report.unusual_scans_table(evaluation)
 
 
 def test_what_is_no_evaluation_is_refused():
@@ -219,8 +217,6 @@ def test_directions_have_means_and_cohens_d(evaluation):
     ]
     known = found.loc[(table["region"][0], "AD"), "difference"]
     assert table.iloc[0, -1].startswith(f"{known:.2f} [")
-    older = replace(evaluation, cohort=replace(evaluation.cohort, class_features=None))
-    assert report.class_differences(older).empty
 
 
 def test_common_regions_have_their_distance_to_exact(evaluation):
