@@ -14,7 +14,6 @@ import tomllib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,8 @@ from brainlsap.files import owner_only
 
 Options = dict[str, Any]
 
-EXIT_CODES = """exit codes:
-  0    done
-  1    a fault of brainlsap itself; please report it, with the text above it
-  2    bad input, a leak found by check, or a file that cannot be written
-  130  stopped by Ctrl-C or SIGTERM; the same command continues"""
+EXIT_CODES = """exit codes: 0 done; 1 a fault of brainlsap itself, please report it;
+2 bad input, a leak, or a file that cannot be written; 130 stopped, to be continued"""
 
 # Options of several commands: flag, what stands for its value (READ_AS says how that
 # is read; a|b are choices, ... may be repeated), and after two blanks its help. A line
@@ -38,32 +34,28 @@ STUDY = """
 STUDY  folder of a study, or a cohort's file (.h5)"""
 DATA = """
 --atlas NAME  name, folder or regions.tsv (default: destrieux160)
---feature NAMES  thickness (default), volume, area, fdg, amyloid, tau,
-    strength, or columns of your tables
+--feature NAMES  thickness (default), volume, area, fdg, amyloid, tau, strength,
+    or columns of your tables
 --label COLUMN  to predict (default: diagnosis)
 --classes NAMES  labels in order of stage; others are left out
 --connectome FILE  one for everybody; none: made of the features
 --scans all|baseline  which visits (default: all)
---subcortex absent|mean|volume
-    in place of its thickness and area (default: absent)
+--subcortex absent|mean|volume  for its thickness and area (default: absent)
 --subjects-dir FOLDER  FreeSurfer's subjects
 --features-table FILE  the only table in which features are looked for
 --derivatives FOLDER...  results of other programs; may be repeated
 --pattern PATTERN  of connectome files, such as '*_count.csv'
 --labels FILE  names of the rows of unnamed matrices
 --row-order NAME  of unnamed rows: atlas, mrtrix, micapipe, freesurfer
---negative refuse|drop|absolute
-    negative weights of connectomes, as correlations have them"""
+--negative refuse|drop|absolute  weights of connectomes below 0 (default: refuse)"""
 # of people to be predicted
 UNLABELLED = re.sub(r"(\n--label COLUMN  ).*\n.*", r"\1to write beside, if known", DATA)
 CLASSES = """
---merge-classes HOW  5-to-3, 5-to-2, cn-or-ad, early-or-late, or
-    healthy=CN+SMC,ill=AD"""
+--merge-classes HOW  5-to-3, 5-to-2, cn-or-ad, early-or-late, or well=CN+SMC,ill=AD"""
 MODEL = """
 --preset default|paper  training as we do it, or as published
 --threshold X  drop weaker links (paper: 10 streamlines)
---weights weighted|log|binary
-    of links (default: weighted; paper: binary)
+--weights weighted|log|binary  of links (default: weighted; paper: binary)
 --head softmax|ordinal  ordinal: classes in order, CORN
 --epochs N  at most
 --seed N  of all chance (default: 0)"""
@@ -74,8 +66,7 @@ FOLDS = """
 --folds N  by person (default: 5)
 --leave-out COLUMN  such as site: each of its values is a test fold once"""
 CONFIG = """
---config FILE  study.toml: parameters of load_cohort, run_study and
-    LSAPClassifier; options given here come first"""
+--config FILE  TOML of these and further settings; options given here come first"""
 JOBS = """
 --jobs N  processes (default: as many as cores)"""
 
@@ -209,15 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0 done, 2 bad input or a leak, 130 stopped.
     """
-    parser = build_parser()
-    known, unknown = parser.parse_known_args(arguments)
-    options = vars(known)
+    options = vars(build_parser().parse_args(arguments))
     call: Callable[..., None] = options.pop("call")
-    name = f"{parser.prog} {call.__name__.replace('_', '-')}"
-    if unknown:
-        near = get_close_matches(unknown[0], _flags(call), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        parser.error(f"{name} has no {unknown[0]}{hint} (see {name} --help)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
@@ -239,13 +223,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _flags(call: Callable[..., None]) -> list[str]:
-    return re.findall(r"^--[a-z-]+", COMMANDS[call], re.MULTILINE)
-
-
 def _in_flags(text: str, call: Callable[..., None]) -> str:
     """Say --label where a message for a command says "label=" (but not in a path)."""
-    names = {"folder": "STUDY"} | {_in_python(flag): flag for flag in _flags(call)}
+    flags = re.findall(r"^--[a-z-]+", COMMANDS[call], re.MULTILINE)
+    names = {"folder": "STUDY"} | {_in_python(flag): flag for flag in flags}
 
     def say(found: re.Match[str]) -> str:
         flag, value = names.get(found[1]), found[2]
@@ -327,11 +308,9 @@ TABLES  folder of ADNI's tables
 IMAGES  folder of LONI's images
 OUT  study to write
 --window N  days between image and visit (default: 180)
---stages baseline|carry
-    SMC, EMCI, LMCI: at baseline (default), or carried forward and marked
+--stages baseline|carry  SMC, EMCI, LMCI: at baseline (default), or also later, marked
 --require NAMES  modalities of a visit: anat, dwi, fdg, amyloid, tau
---modality NAME=WORDS...  words in a description that mean a modality,
-    such as fdg=Coreg,_Avg"""
+--modality NAME=WORDS...  what descriptions of it say, such as fdg=Coreg,_Avg"""
 )
 def import_adni(tables: str, images: str, out: str, **how: Any) -> None:
     """Make a study of ADNI's tables and images."""
@@ -356,8 +335,7 @@ names of files:
 --transform PATTERN
 --streamline-weights PATTERN
 connectomes:
---assignment end_voxels|radial
-    where a streamline's end belongs (default: radial)
+--assignment end_voxels|radial  of ends to regions (default: radial)
 --radius X  in mm (default: 4)
 --weight count|inverse_length|inverse_node_volume|mean_length
     what a streamline adds (default: count)
@@ -475,8 +453,7 @@ def run(study: str, out: str, splits: str | None = None, **options: Any) -> None
 RESULTS  folder that run wrote
 --out FOLDER  another folder to write (default: the same)
 --title TEXT  heading of the page
---export FOLDER  write maps of the scales there: GIFTI (cortex) or
-    NIfTI (of an atlas of an image), and TSV (all regions)
+--export FOLDER  write maps of the scales there: GIFTI or NIfTI, and TSV
 --parcellation IMAGE  also write NIfTI maps in its space
 --tables FOLDER  write every table there for manuscripts: LaTeX, Markdown
 --figures FOLDER  write every figure there for manuscripts: PDF"""
@@ -606,12 +583,10 @@ def _configured(options: Options) -> list[Options]:
     if model := set(asked) - data - studying:  # only this needs PyTorch
         known = set(inspect.signature(brainlsap.LSAPClassifier).parameters)
         known |= set(brainlsap.model.settings.OPTIONS)
-        spelt = [*data, *studying, *known, *(flag[2:] for flag in IN_PYTHON)]
-        near = {n: get_close_matches(n, spelt, n=1) for n in sorted(model - known)}
-        if told := [f"{k} (nearest: {''.join(n) or 'none'})" for k, n in near.items()]:
+        if unknown := sorted(model - known):
             raise BrainlsapError(
-                f"no settings: {', '.join(told)}. A config file has flags without --, "
-                "and parameters of load_cohort, run_study, LSAPClassifier."
+                f"no settings: {', '.join(unknown)}. A config file has flags without "
+                "--, and parameters of load_cohort, run_study, LSAPClassifier."
             )
     each = (data, studying, model)
     return [{k: v for k, v in asked.items() if k in names} for names in each]
