@@ -1,7 +1,7 @@
 """The atlas: regions in order, the spellings of their names, where they lie."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -125,7 +125,7 @@ class Atlas:
             the coordinates; a region of which neither does lies on the midline (M).
         coordinates : array of shape (n_rois, 3) or DataFrame, optional
             Centroids x, y, z in mm (MNI152), for drawing; of an array in the order of
-            `names`. A DataFrame with the names as index is read by name, in any order.
+            `names`. A mapping, or a DataFrame with the names as index, is read by name.
         name : str
             Of the atlas.
 
@@ -146,7 +146,9 @@ class Atlas:
         names = list(map(as_text, names))
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
-        elif isinstance(coordinates, pd.DataFrame):
+        elif isinstance(coordinates, pd.DataFrame | Mapping):
+            if isinstance(coordinates, Mapping):
+                coordinates = pd.DataFrame.from_dict(coordinates, orient="index")
             found = Atlas.from_names(names, hemispheres)
             coordinates = _coordinates_by_name(found, coordinates)
         places = np.asarray(coordinates, dtype=float)
