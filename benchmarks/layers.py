@@ -10,12 +10,12 @@ one fixed start of the scales so that K alone differs; logistic regression besid
 import argparse
 
 import numpy as np
+from benchmark_cohort import make_benchmark_cohort
 from matplotlib.figure import Figure
 from measuring import RESULTS, keep, table
 
 from brainlsap.evaluation import cross_validate, make_models
 from brainlsap.model import LSAPClassifier
-from brainlsap.simulation import make_benchmark_cohort
 
 DEPTHS = (1, 2, 3, 4)
 

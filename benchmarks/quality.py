@@ -18,6 +18,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from benchmark_cohort import make_benchmark_cohort
 from measuring import keep, open_cohort, table
 from scipy import stats
 from sklearn.metrics import roc_auc_score
@@ -29,7 +30,6 @@ from brainlsap.evaluation import (
     rank_regions,
 )
 from brainlsap.model import LSAPClassifier
-from brainlsap.simulation import make_benchmark_cohort
 
 CASES = ("normalized", "combinatorial", "planted", "permuted")
 MODES = {"LSAP": "region", "one global scale": "global", "frozen scale": "frozen"}

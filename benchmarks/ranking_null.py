@@ -18,6 +18,7 @@ import argparse
 
 import numpy as np
 import pandas as pd
+from benchmark_cohort import make_benchmark_cohort
 from measuring import keep, table
 from tqdm import tqdm
 
@@ -32,7 +33,7 @@ from brainlsap.evaluation import (
     ranking_verdict,
 )
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.simulation import make_benchmark_cohort, make_cohort
+from brainlsap.simulation import make_cohort
 
 N_PEOPLE, N_ROIS, N_PERMUTATIONS = 120, 82, 99
 # Enough to find what is planted; what the default settings find is in quality.md.

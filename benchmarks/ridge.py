@@ -16,6 +16,7 @@ import time
 import warnings
 
 import numpy as np
+from benchmark_cohort import make_benchmark_cohort
 from measuring import forget_peak, keep, load, open_cohort, peak, resident, table
 from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
@@ -31,7 +32,6 @@ from brainlsap.model.ridge import (
     diffusion_terms,
     sample_scales,
 )
-from brainlsap.simulation import make_benchmark_cohort
 
 MAX_SCALE = 10.0
 

@@ -13,7 +13,7 @@ The tree is BIDS-like, and :func:`~brainlsap.data.load_cohort` reads it::
 Connectomes are those of MRtrix's `tck2connectome` (upper triangle, no names, 164 or 84
 nodes), thickness and volumes those of FreeSurfer, uptake a table of regions. Only
 features that the cohort has are written (beside thickness without volumes, everybody
-has the same subcortical sizes); people without sessions have no `ses-` folder.
+has the same subcortical sizes).
 """
 
 from pathlib import Path
@@ -93,9 +93,8 @@ def write_study_folder(
         write_tsv(cohort.truth, whole / "truth.tsv")
         write_tsv(first, whole / "participants.tsv")
         for person, scans in people:
-            if (scans["session_id"] != "").all():
-                sessions = scans[["session_id", label, *changing]]
-                write_tsv(sessions, whole / str(person) / f"{person}_sessions.tsv")
+            sessions = scans[["session_id", label, *changing]]
+            write_tsv(sessions, whole / str(person) / f"{person}_sessions.tsv")
         for row in tqdm(range(cohort.n_scans), "writing", disable=not verbose or None):
             _write_scan(cohort, row, whole, nodes)
     return Path(folder)

@@ -10,7 +10,9 @@ import pytest
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import load_cohort
 from brainlsap.exceptions import ParameterError
-from brainlsap.simulation import make_benchmark_cohort, make_cohort, write_study_folder
+from brainlsap.simulation import make_cohort, write_study_folder
+
+OWN = Atlas("own", load_atlas("desikan82").regions, None)
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +53,14 @@ def test_desikan_is_read_back_too(feature, style, tmp_path):
     assert_same_cohort(load_cohort(folder, "desikan82", feature), cohort)
 
 
-def test_benchmark_cohorts_are_read_back_and_have_no_session_folder(tmp_path):
-    cohort = make_benchmark_cohort("planted", n_people=6)
+def test_a_cohort_of_ones_own_atlas_is_read_back(tmp_path):
+    cohort = make_cohort(5, atlas=OWN, feature="volume")
     folder = write_study_folder(cohort, tmp_path / "out")
-    assert sorted(path.name for path in (folder / "sub-0002").rglob("*.*")) == [
-        "sub-0002_atlas-ellipsoid160_connectivity.csv",
-        "sub-0002_desc-value_regions.tsv",
+    assert sorted(path.name for path in (folder / "sub-0002/ses-M00").rglob("*.*")) == [
+        "sub-0002_ses-M00_atlas-own_connectivity.csv",
+        "sub-0002_ses-M00_desc-volume_regions.tsv",
     ]
-    assert_same_cohort(load_cohort(folder, cohort.atlas, "value"), cohort)
+    assert_same_cohort(load_cohort(folder, OWN, "volume"), cohort)
 
 
 def test_tables_of_people_and_sessions(cohort, folder):
@@ -82,7 +84,6 @@ def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
         write_study_folder(replace(cohort, truth=None), tmp_path / "out")
     with pytest.raises(ParameterError, match=r"style .*must be one of"):
         write_study_folder(cohort, tmp_path / "out", style="dsi")
-    own = Atlas("own", load_atlas("desikan82").regions, None)
     with pytest.raises(ParameterError, match="one of 'named'; got 'mrt"):
-        write_study_folder(make_cohort(5, atlas=own), tmp_path / "out", style="mrtrix")
+        write_study_folder(make_cohort(5, atlas=OWN), tmp_path / "out", style="mrtrix")
     assert not list(tmp_path.iterdir())
