@@ -18,7 +18,7 @@ from brainlsap.evaluation.metrics import Predictions
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, tables
-from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, MM, PAGE, own_axes, styled
+from brainlsap.report.figures import COLUMN, LETTER, MIDDLE, PAGE, own_axes, styled
 
 # Okabe and Ito's colours, which people of any colour vision tell apart.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
@@ -176,8 +176,9 @@ def plot_roc(
     values = told.ranking
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
-    axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
-    grid, lowest = np.linspace(0, 1, 1001), np.ones(1001)
+    label = "1 \N{MINUS SIGN} specificity (above: AUC ± s.d.)"
+    axes = _unit_square(axes, width, label, "sensitivity")
+    grid = np.linspace(0, 1, 1001)
     colors = class_colors(evaluation)
     folds = [np.flatnonzero(told.fold == one) for one in np.unique(told.fold)]
     for code, name in enumerate(classes):
@@ -189,19 +190,7 @@ def plot_roc(
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
-            lowest = np.minimum(lowest, mean)
-    close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderaxespad": 0.1}
-    close |= {"title": "class, AUC", "loc": "lower right", "borderpad": 0.1}
-    # on a ground that covers the diagonal, or a curve
-    legend = axes.legend(**close, frameon=True, framealpha=0.8, edgecolor="none")
-    size: Any = legend.get_window_extent().size
-    # of the axes; a line, which only rises, may begin below its upper left
-    size = size / axes.figure.dpi / MM / (min(figures.cell_size(axes)) - 13)
-    is_crossed = np.interp(1 - size[0], grid, lowest) < size[1]
-    # above there is room in a figure of ours alone
-    is_ours = isinstance(axes.figure, figures.PaperFigure)
-    if size[0] > 0.9 or (is_crossed and is_ours):
-        _legend(axes, close["title"])
+    _legend(axes)
     return axes
 
 
@@ -458,23 +447,23 @@ def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
     return axes
 
 
-def _legend(axes: Axes, title: str = "") -> None:
-    """Name each kind of mark once, above the axes, beside the letter of a panel."""
+def _legend(axes: Axes) -> None:
+    """Name each kind of mark once, above the axes."""
     marks, names = axes.get_legend_handles_labels()
     kinds = dict(zip(names, marks, strict=True))
     room = figures.cell_size(axes)[0]
     told = [textwrap.fill(name, max(8, int((room - 12) / LETTER))) for name in kinds]
     widest = 9 + LETTER * max(map(len, kinds), default=0)
-    per_line = 1 if title else max(1, int(room / widest))
+    per_line = max(1, int(room / widest))
     n_lines = -(-len(told) // per_line) + sum(one.count("\n") for one in told)
-    figures.add_lines(axes, n_lines + 2 * bool(title) - 1, beside=bool(title))
+    figures.add_lines(axes, n_lines - 1, beside=True)
     close: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
-    # above the panel's letter, if need be of 12 points
-    is_given = not isinstance(axes.figure, figures.PaperFigure)
-    up = 12 / 72 * bool(title or is_given)
+    # above the letter that one of several panels may have, if need be of 12 points
+    is_ours = isinstance(axes.figure, figures.PaperFigure)
+    up = 0 if is_ours and len(axes.figure.axes) == 1 else 12 / 72
     rise = ScaledTranslation(0, up, axes.figure.dpi_scale_trans)
     close |= {"bbox_to_anchor": (1, 1), "bbox_transform": axes.transAxes + rise}
-    close |= {"loc": "lower right", "title": title, "ncols": per_line}
+    close |= {"loc": "lower right", "ncols": per_line}
     axes.legend(kinds.values(), told, **close)
 
 
