@@ -308,7 +308,6 @@ TABLES  folder of ADNI's tables
 IMAGES  folder of LONI's images
 OUT  study to write
 --window N  days between image and visit (default: 180)
---stages baseline|carry  SMC, EMCI, LMCI: at baseline (default), or also later, marked
 --require NAMES  modalities of a visit: anat, dwi, fdg, amyloid, tau
 --modality NAME=WORDS...  what descriptions of it say, such as fdg=Coreg,_Avg"""
 )

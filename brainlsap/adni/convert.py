@@ -27,14 +27,10 @@ from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import CohortError, check_at_least, check_choice
 from brainlsap.files import fill_folder
 
-STAGE_POLICIES = {
-    "baseline": "stage is given at baseline visits only; diagnosis at every visit",
-    "carry": "stage_carried marks stages of baseline, no diagnosis of that visit",
-}
 _PERSON = ("ptid", "rid", "sex", "education", "apoe4", "first_phase", "site")
 _SESSION = (
     *("session_id", "viscode", "exam_date", "phase", "age", "mmse", "diagnosis"),
-    *("stage", "stage_carried", "scanner"),
+    *("stage", "scanner"),
 )
 _VISIT = ["participant_id", "session_id"]
 _NAMED = (".nii", ".nii.gz", ".bval", ".bvec", ".json")
@@ -58,7 +54,6 @@ def import_adni(
     out: str | Path,
     *,
     window: int = 180,
-    stages: str = "baseline",
     require: tuple[str, ...] = (),
     modalities: Mapping[str, str] | None = None,
 ) -> AdniImport:
@@ -80,9 +75,6 @@ def import_adni(
         New, or empty.
     window : int
         Days between an image and its visit, at the most.
-    stages : {"baseline", "carry"}
-        `stage` stands at baseline visits only, or is carried forward to later ones,
-        which `stage_carried` marks.
     require : sequence of str
         Modalities (dwi, anat, fdg, amyloid, tau) that a visit needs; visits without
         are left out.
@@ -105,7 +97,6 @@ def import_adni(
     """
     modalities = dict(modalities or {})
     check_at_least("window", window, 0)
-    check_choice("stages", stages, STAGE_POLICIES)
     for name in (*require, *modalities):
         check_choice("modality", name, MODALITIES)
     with fill_folder(out) as whole:
@@ -144,9 +135,9 @@ def import_adni(
             "images: " + ", ".join(f"{name} {n}" for name, n in counts.items()),
             f"images that are not used: {len(unused)} (adni_unused_images.tsv)",
             *notes,
-            STAGE_POLICIES[stages],
+            "stage is given at baseline visits only; diagnosis at every visit",
         )
-        _write_people(pairs, visits, stages == "carry", whole)
+        _write_people(pairs, visits, whole)
         for row in pairs.to_dict("records"):
             _link_files(row, whole)
         write_tsv(pairs, whole / "adni_pairing.tsv")
@@ -165,15 +156,10 @@ def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(index=["phase", "site"], columns=None).reset_index()
 
 
-def _write_people(
-    pairs: pd.DataFrame, visits: pd.DataFrame, carry: bool, folder: Path
-) -> None:
+def _write_people(pairs: pd.DataFrame, visits: pd.DataFrame, folder: Path) -> None:
     describe_dataset(folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
     kept = visits[visits["ptid"].isin(pairs["ptid"])]
-    is_first = kept["month"] == 0
-    stage = kept["stage"].where(is_first | carry)
-    carried = is_first.map({True: "no", False: "yes"}).where(stage.notna())
-    kept = kept.assign(stage=stage, stage_carried=carried)
+    kept = kept.assign(stage=kept["stage"].where(kept["month"] == 0))
     known = pairs.dropna(subset="scanner").sort_values("modality")
     scanners = known.groupby(_VISIT)["scanner"].agg(lambda of: "; ".join(of.unique()))
     kept = kept.join(scanners, on=_VISIT)

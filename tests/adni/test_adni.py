@@ -86,16 +86,7 @@ def test_people_and_sessions_are_written(tables, images, out):
     assert visits["phase"].tolist() == ["ADNI2", "ADNI3"]
     # the stage is a label of baseline, and MCI without EMCI and LMCI is none
     assert visits["stage"].tolist() == ["SMC", "n/a"]
-    assert visits["stage_carried"].tolist() == ["no", "n/a"]
     assert sessions_of(out, "sub-ADNI011S6030")["stage"].tolist() == ["n/a"]
-
-
-def test_stage_may_be_carried_forward_and_is_marked(tables, images, out):
-    found = import_adni(tables, images, out, stages="carry")
-    visits = sessions_of(out, "sub-ADNI005S4010")
-    assert visits["stage"].tolist() == ["SMC", "SMC"]
-    assert visits["stage_carried"].tolist() == ["no", "yes"]
-    assert any("no diagnosis of that visit" in note for note in found.notes)
 
 
 def test_lost_labels_are_listed(tables, images, out):
