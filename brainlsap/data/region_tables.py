@@ -259,13 +259,6 @@ def read_region_values(
     heads = [f"{measure.name} of {atlas.names[place]}" for place in places]
     kept = np.array(cells, dtype=object)[rows[places]]
     values[places] = parse_numbers(path, kept[None], heads)[0]
-    only_cortex = atlas.cortex[places].all() and not atlas.cortex.all()
-    has_end = path.suffix.lower() == ".xlsx" or path.read_bytes()[-1:] in b"\n\r"
-    if only_cortex and not has_end:
-        raise FileFormatError(
-            f"{path}: no subcortical region, and the last line has no end: the file "
-            "may be cut short. Make it again, or add a line end if it is whole."
-        )
     return values, notes, places
 
 

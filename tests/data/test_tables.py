@@ -361,7 +361,6 @@ def test_a_second_scan_is_not_the_other_side(read, head):
             FileFormatError,
             "no column headed suvr, .* found na",
         ),
-        (upright()[:-20], FileFormatError, "the last line has no end: the file may"),
     ],
 )
 def test_tables_of_one_scan_refused(read, text, error, message):
