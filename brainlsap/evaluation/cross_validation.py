@@ -227,10 +227,9 @@ def suit_model(model: Any, cohort: Cohort) -> Any:
         has_order = name in ("ladder", "initial_scale") or str(value) == "ordinal"
         if cohort.classes_ordered and has_order and known.get(classes, "") is None:
             told[classes] = cohort.classes
-        if name == "threshold" and cohort.provenance.get("connectome") == "none":
-            given = (known.get(f"{prefix}options") or {}).get("preparation")
-            if not (given or known.get(f"{prefix}preparation")):
-                told[f"{prefix}preparation"] = {"connectome": "covariance"}
+        has_none = cohort.provenance.get("connectome") == "none"
+        if name == "connectome" and value is None and has_none:
+            told[key] = "covariance"
     return model.set_params(**told) if told else model
 
 

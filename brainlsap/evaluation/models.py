@@ -222,8 +222,8 @@ class Entry(NamedTuple):
 
 
 # What other models take of the settings of LSAP.
-_OF_RIDGES = ("threshold", "weights", "preparation", "max_scale")
-_OF_NETWORKS = ("n_epochs", "n_starts", "threshold", "weights")
+_OF_RIDGES = ("threshold", "weights", "connectome", "max_scale")
+_OF_NETWORKS = ("n_epochs", "n_starts", "threshold", "weights", "connectome")
 
 
 def _made(
@@ -268,15 +268,13 @@ def _forest(seed: int, *_: Any) -> Any:
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
 
 
-def _changed(change: Callable[..., np.ndarray], **fixed: Any) -> Callable:
+def _changed(change: Callable[..., np.ndarray]) -> Callable:
     """Return what makes LSAP-C of connectomes that are changed."""
 
     def make(seed: int, settings: dict[str, Any]) -> Any:
-        told = settings | (settings.get("options") or {})
-        # never those that are made of features, where no connectome was read
-        prepared = {"connectome": "own"} | (told.get("preparation") or {}) | fixed
         step = FunctionTransformer(change, kw_args={"random_state": seed})
-        return make_pipeline(step, _lsap(preparation=prepared)(seed, settings))
+        # never those that are made of features, where no connectome was read
+        return make_pipeline(step, _lsap(connectome="own")(seed, settings))
 
     return make
 
@@ -296,7 +294,7 @@ MODELS: dict[str, Entry] = {
     "ridge with a scale per region": Entry(_ridge("regions"), "baseline"),
     "random forest": Entry(_forest, "baseline"),
     **{name: Entry(_network(name.lower()), "baseline") for name in NETWORKS},
-    "features only": Entry(_changed(remove_edges, connectome="own"), "control"),
+    "features only": Entry(_changed(remove_edges), "control"),
     "edges only": Entry(_linear(reads="edges"), "control"),
     "shuffled edges": Entry(_changed(shuffle_edges), "control"),
     "frozen scales": Entry(_lsap(scale_mode="frozen"), "control"),
@@ -345,8 +343,8 @@ def make_models(
     random_state : int
         Seed of every model.
     **settings
-        Further settings of LSAP; the other networks take n_epochs, n_starts, threshold
-        and weights of them, ridges what prepares a network.
+        Further settings of LSAP; the other networks take n_epochs, n_starts and, as
+        ridges do, what prepares a connectome.
 
     Returns
     -------

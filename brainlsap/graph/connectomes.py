@@ -1,7 +1,6 @@
 """Connectomes are made ready for a Laplacian, by rules learned from training people."""
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ class Preparation:
 
     Steps: (1) `connectome`: whose; both directions are averaged, and the diagonal is
     cleared; (2) `threshold`; (3) `weights`. What they need of the training people,
-    :meth:`learn` adds. Make it by :meth:`of`, which checks.
+    :meth:`learn` adds.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ class Preparation:
     Examples
     --------
     >>> W = np.array([[[5.0, 12.0], [12.0, 0.0]]])
-    >>> Preparation.of(threshold=10, weights="binary").apply(W).tolist()
+    >>> Preparation(threshold=10, weights="binary").apply(W).tolist()
     [[[0.0, 1.0], [1.0, 0.0]]]
     """
 
@@ -44,21 +43,14 @@ class Preparation:
     connectome: str = "own"
     network: np.ndarray | None = None
 
-    @classmethod
-    def of(cls, **options: Any) -> "Preparation":
-        """Return the preparation of named options; raise where one cannot be used."""
-        known = [field.name for field in fields(cls)][:3]
-        for name in options:
-            check_choice("option of preparation", name, known)
-        made = cls(**options)
-        check_choice("weights", made.weights, ("weighted", "log", "binary"))
-        check_choice("connectome", made.connectome, ("own", "covariance"))
-        check_at_least("threshold", made.threshold, 0.0)
-        if made.connectome == "covariance" and made.threshold > 1:
+    def __post_init__(self) -> None:
+        check_choice("weights", self.weights, ("weighted", "log", "binary"))
+        check_choice("connectome", self.connectome, ("own", "covariance"))
+        check_at_least("threshold", self.threshold, 0.0)
+        if self.connectome == "covariance" and self.threshold > 1:
             raise ParameterError(
-                f"the threshold of correlations is at most 1, got {made.threshold!r}."
+                f"the threshold of correlations is at most 1, got {self.threshold!r}."
             )
-        return made
 
     def learn(self, features: np.ndarray, groups: np.ndarray) -> "Preparation":
         """Learn from training scans.
@@ -122,7 +114,7 @@ def covariance_connectome(
     not vary, have no link. Of thickness this is the structural covariance network.
 
     Of all scans of a cohort it has seen the people who are tested later. Inside folds
-    it is the model's option `preparation={"connectome": "covariance"}`.
+    it is the models' parameter `connectome="covariance"`.
 
     Parameters
     ----------

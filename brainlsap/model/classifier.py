@@ -156,7 +156,7 @@ class GraphClassifier(PackedClassifier):
                 n_draws=0,
                 threshold=settings.threshold,
                 weights=settings.weights,
-                preparation=settings.preparation,
+                connectome=settings.connectome,
             ).fit(X, y, groups)
             helps = self.ridge_.chosen_ != "none"
             # from the upper half of what is trusted, steps soon end at its limit
@@ -262,6 +262,10 @@ class LSAPClassifier(GraphClassifier):
         Edges below it are dropped, in the connectome's unit (paper 10).
     weights : {"weighted", "log", "binary"}, optional
         What becomes of the edges that stay.
+    connectome : {"own", "covariance"}, optional
+        Each scan's own, or one network for all: how features go together over the
+        training people (:func:`brainlsap.graph.covariance_connectome`). Left at None it
+        is the scan's own, and inside folds the other where no connectome was read.
     random_state : int, optional
         Seed; None counts as 0.
     device : str
@@ -289,9 +293,6 @@ class LSAPClassifier(GraphClassifier):
         - `patience`: epochs without better validation loss (0: never stop early).
         - `validation_fraction`: share of the training people that each start watches.
         - `batch_size`: scans a step (0: all).
-        - `preparation`: dict of further options of
-          :class:`brainlsap.graph.Preparation`, such as `connectome`; what they
-          learn comes from the scans of the fit alone.
         - `inputs`: "features", or "constant", which puts 1 in the place of each.
 
         :meth:`set_params` takes these names too, so that searches find them.
@@ -347,6 +348,7 @@ class LSAPClassifier(GraphClassifier):
     n_starts: int | None = None
     threshold: float | None = None
     weights: str | None = None
+    connectome: str | None = None
     random_state: int | None = None
     device: str = "cpu"
     n_threads: int = 1
@@ -409,8 +411,8 @@ class NetworkClassifier(GraphClassifier):
         Edges below it are dropped, in the connectome's unit.
     weights : {"weighted", "log", "binary"}
         What becomes of the edges that stay.
-    preparation : dict, optional
-        Further options of :class:`brainlsap.graph.Preparation`.
+    connectome : {"own", "covariance"}, optional
+        As of :class:`LSAPClassifier`.
     random_state : int, optional
         Seed; None counts as 0.
     device : str
@@ -452,7 +454,7 @@ class NetworkClassifier(GraphClassifier):
     class_weight: str = "balanced"
     threshold: float = 0.0
     weights: str = "weighted"
-    preparation: dict[str, Any] | None = None
+    connectome: str | None = None
     random_state: int | None = None
     device: str = "cpu"
     n_threads: int = 1

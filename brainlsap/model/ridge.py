@@ -521,8 +521,8 @@ class LSAPRidgeClassifier(PackedClassifier):
         Edges below it are dropped, in the connectome's unit.
     weights : {"weighted", "log", "binary"}
         What becomes of the edges that stay.
-    preparation : dict, optional
-        Further options of :class:`brainlsap.graph.Preparation`.
+    connectome : {"own", "covariance"}, optional
+        As of :class:`LSAPClassifier`.
     random_state : int, optional
         Seed of the draws; None counts as 0.
 
@@ -564,7 +564,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     n_draws: int = 30
     threshold: float = 0.0
     weights: str = "weighted"
-    preparation: dict[str, Any] | None = None
+    connectome: str | None = None
     random_state: int | None = None
 
     def fit(
@@ -637,9 +637,8 @@ class LSAPRidgeClassifier(PackedClassifier):
         self, X: np.ndarray, people: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn what prepares scans; return their terms, and the terms' basis."""
-        options = {"threshold": self.threshold, "weights": self.weights}
-        preparation = Preparation.of(**options | (self.preparation or {}))
-        inputs = self._learn_inputs(X, people, preparation, "region")
+        how = self.threshold, self.weights, self.connectome or "own"
+        inputs = self._learn_inputs(X, people, Preparation(*how), "region")
         return self._terms(*inputs), _basis(self.max_scale)
 
     def _terms(self, connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:

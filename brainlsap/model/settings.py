@@ -58,7 +58,7 @@ class Settings(HeatSettings):
     n_starts: int = 4
     threshold: float = 0.0
     weights: str = "weighted"
-    preparation: dict[str, Any] | None = None
+    connectome: str = "own"
     inputs: Literal["constant", "features"] = "features"
     head: Literal["ordinal", "softmax"] = "softmax"
     # a run whose training accuracy comes no farther from chance than this share of
@@ -67,8 +67,7 @@ class Settings(HeatSettings):
 
     def preparing(self) -> Preparation:
         """Return how connectomes are made ready."""
-        options = {"threshold": self.threshold, "weights": self.weights}
-        return Preparation.of(**options | (self.preparation or {}))
+        return Preparation(self.threshold, self.weights, self.connectome)
 
 
 PRESETS = {
@@ -97,14 +96,14 @@ OPTIONS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
     *("penalty_weight", "readout_units", "standardize", "dropout", "learning_rate"),
     *("weight_decay", "readout_penalty", "patience"),
-    *("validation_fraction", "batch_size", "preparation", "inputs"),
+    *("validation_fraction", "batch_size", "inputs"),
 )
 
 # The degrees of the paper's supplement; the error they bring at the start is kept.
 PAPER_DEGREES = {"chebyshev": 20, "hermite": 30, "laguerre": 20}
 
 # What its own reader checks.
-_CHECKED_ELSEWHERE = ("kernel", "network", "preparation", "weights")
+_CHECKED_ELSEWHERE = ("kernel", "network", "weights", "connectome")
 
 # A start that is wrong by more is refused.
 UNTRUSTED_ERROR = 1e-2

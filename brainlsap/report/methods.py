@@ -35,7 +35,7 @@ RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per regio
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
 _ABOUT = "version brainlsap versions date verbose title overwrite"
-_SAID = "atlas feature label model models baselines steps asked options preparation"
+_SAID = "atlas feature label model models baselines steps asked options"
 CONTROLS = {
     "features only": "without any connection",
     "edges only": "logistic regression on the connectome's weights",
@@ -292,9 +292,7 @@ def _model_settings(fits: pd.DataFrame) -> dict[str, Any]:
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     flat = dict(settings)
-    for name in ("options", "preparation"):
-        flat |= flat.pop(name, None) or {}
-    return flat
+    return flat | (flat.pop("options", None) or {})
 
 
 def _paragraphs(name: str, evaluation: Evaluation, **values: Any) -> list[str]:

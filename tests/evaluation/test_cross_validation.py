@@ -317,6 +317,5 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
     found = cross_validate(models, cohort, 2, baselines=False)
     assert not found.same_as
     assert found.fits["settings"].str.contains("covariance").all()
-    given = {"threshold": 0.5, "preparation": {"connectome": "own"}}
-    own = suit_model(models["LSAP-C"][0].set_params(**given), cohort)
-    assert own.options["preparation"] == {"connectome": "own"}
+    own = suit_model(models["LSAP-C"][0].set_params(connectome="own"), cohort)
+    assert own.connectome == "own"

@@ -158,13 +158,13 @@ def test_what_is_prepared_otherwise_is_another_graph(counted):
     W[:5, 0, 1] = W[:5, 1, 0] = 0.0
     cache = SpectrumCache()
     for options in ({"weights": "log"}, {"threshold": 0.2}):
-        prepared = Preparation.of(**options)
+        prepared = Preparation(**options)
         expected = decompose(normalized_laplacian(prepared.apply(W)), torch.float32)
         found = whole(cache, W, prepared)
         assert torch.equal(found.eigenvectors, expected.eigenvectors)
     counted.clear()
     features = np.random.default_rng(0).normal(size=(9, 7, 1))
-    given = Preparation.of(connectome="covariance")
+    given = Preparation(connectome="covariance")
     for n_people in (9, 8, 9):  # another network each
         whole(cache, W[:1], given.learn(features[:n_people], np.arange(n_people)))
     assert sum(counted) == 2

@@ -220,7 +220,7 @@ def test_constant_inputs_see_degrees(scans):
 
 def test_test_fold_cannot_change_what_preparation_learned(scans):
     learn = scans.people < 16
-    given = {"threshold": 0.3, "preparation": {"connectome": "covariance"}}
+    given = {"threshold": 0.3, "connectome": "covariance"}
     model = make(n_epochs=4, **given)
     model.fit(scans.X[learn], scans.y[learn], groups=scans.people[learn])
     first = model.predict_proba(scans.X[~learn])

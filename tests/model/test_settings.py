@@ -89,7 +89,7 @@ def test_a_degree_by_hand_limits_the_scale(kernel, degree):
         ({"validation_fraction": 1.0}, "validation_fraction .* and 0.99, got 1.0"),
         ({"tolerance": 0.5}, r"tolerance .* 0\.01, got 0\.5"),
         ({"batch_size": 1}, r"batch_size must be 0 .* got 1"),
-        ({"preparation": {"thershold": 3}}, "option of preparation must be one of"),
+        ({"connectome": "mean"}, "connectome must be one of .* got 'mean'"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(given, message):

@@ -74,7 +74,7 @@ def test_everything_learned_comes_back_in_a_fresh_process(fitted, stored, tmp_pa
         NetworkClassifier("adc", n_epochs=2, patience=0),
         NetworkClassifier("gat", n_epochs=2, patience=0, hidden_units=3),
         LSAPClassifier("exact", head="ordinal", **SHORT),
-        LSAPClassifier(options={"preparation": {"connectome": "covariance"}}, **SHORT),
+        LSAPClassifier(connectome="covariance", **SHORT),
         LSAPRidgeClassifier("regions", n_draws=2),
     ],
 )
@@ -125,7 +125,7 @@ SETTINGS = "model", "settings_", "hidden_units"
     [
         (swap_regions, False, "changed after it was written"),
         (dict.clear, True, "as a whole model file, .*'version'"),
-        (setter(9, "format_version"), True, f"format 9, and {FORMAT_VERSION} is read"),
+        (setter(8, "format_version"), True, f"format 8, and {FORMAT_VERSION} is read"),
         (setter("99.3.1", "version"), True, "fitted by brainlsap 99"),
         (setter(9, *SETTINGS), True, "size mismatch"),
         (setter("Stranger", "model", "__record__"), True, "as a whole .*'Stranger'"),
