@@ -14,7 +14,7 @@ from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import count
 from brainlsap.report import tables
-from brainlsap.report.tables import listed, p_text, reported, spread_text
+from brainlsap.report.tables import p_text, reported, spread_text, with_and
 
 N_NAMED, N_FIRST = 3, 10
 """So many regions are named in the headline, and are the smallest of a network."""
@@ -132,7 +132,7 @@ def _smallest(ranking: pd.DataFrame, atlas: Atlas | None) -> str:
     some = ranked.nsmallest(N_NAMED, "rank")["region"]
     if (ranked["rank"] <= N_NAMED).sum() > 2 * N_NAMED:  # equals, in atlas' order
         return ""
-    return listed(tables.region_labels(list(some), atlas)) if len(some) else ""
+    return with_and(tables.region_labels(list(some), atlas)) if len(some) else ""
 
 
 def methods_text(evaluation: Evaluation) -> list[str]:
@@ -170,7 +170,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         lsap=_network_settings(evaluation),
         ridges=_ridges(evaluation),
         study=Settings((settings.get("steps") or {}) | settings),
-        others=listed(others) if 0 < len(others) < len(evaluation.models) else "",
+        others=with_and(others) if 0 < len(others) < len(evaluation.models) else "",
         scores=tables.score_table(evaluation, ["balanced_accuracy", "auc"]).iloc[:, :3],
     )
 
@@ -182,7 +182,7 @@ def chosen_text(evaluation: Evaluation) -> str:
         chosen = pd.Series(reported(fits, "chosen")).map(RUNGS).value_counts()
         if json.loads(fits["settings"].iloc[0]).get("ladder") == "auto":
             folds = [f"{one} in {count(n, 'fold')}" for one, n in chosen.items()]
-            told.append(f"{name} chose {listed(folds)}.")
+            told.append(f"{name} chose {with_and(folds)}.")
     return " ".join(told)
 
 
@@ -230,7 +230,7 @@ def networks_kept(evaluation: Evaluation, when: str) -> str:
             if 2 * n > len(fits):
                 epochs = count(settings["n_epochs"].iloc[0], "epoch")
                 told.append(f"{name} ({epochs}; in {n} of {count(len(fits), 'fold')})")
-    return listed(told) if told else ""
+    return with_and(told) if told else ""
 
 
 def _network_settings(evaluation: Evaluation) -> list[tuple[str, Settings, str]]:
@@ -314,7 +314,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {as_text(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
-        return listed(map(as_text, value))
+        return with_and(map(as_text, value))
     return " ".join(str(value).split())
 
 

@@ -43,7 +43,7 @@ _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike those of 1-2 and HRF-2."""
 
 
-def listed(names: Iterable[Any]) -> str:
+def with_and(names: Iterable[Any]) -> str:
     """Return "a, b and c"."""
     *first, last = [str(one) for one in names] or ["none"]
     return f"{', '.join(first)} and {last}" if first else last
@@ -64,7 +64,7 @@ def feature_title(cohort: Any, name: str, region: str | None = None) -> str:
 
 def feature_text(cohort: Any) -> str:
     """Return what text calls the features of a cohort."""
-    return listed(feature_title(cohort, name) for name in cohort.feature_names)
+    return with_and(feature_title(cohort, name) for name in cohort.feature_names)
 
 
 def measured_text(cohort: Any) -> str:
@@ -79,7 +79,7 @@ def measured_text(cohort: Any) -> str:
         told.append(f"{feature_title(cohort, name)} in {n_regions} of {all_regions}")
         if missing > 0:
             told[-1] += f" ({max(missing, 0.001):.1%} of values missing)"
-    return listed(told)
+    return with_and(told)
 
 
 def p_text(p: float) -> str:
@@ -548,7 +548,7 @@ def taken_out(evaluation: Evaluation) -> str:
     """Name the covariates that were taken out of the features inside the folds."""
     steps = evaluation.settings["steps"]
     names = dict.fromkeys([steps["harmonize"], *steps["regress_out"]])
-    return listed(filter(None, names)) if any(names) else ""
+    return with_and(filter(None, names)) if any(names) else ""
 
 
 def basis_text(evaluation: Evaluation) -> str:
