@@ -10,7 +10,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.connectomes import FORMATS
+from brainlsap.data.connectomes import is_matrix
 from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
@@ -27,7 +27,6 @@ from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
     FileFormatError,
-    reading,
 )
 
 Options = dict[str, Any]
@@ -207,7 +206,7 @@ def suggest_options(  # noqa: C901 (step by step)
         scans = open_study(folder, **where)[0].scans
         patterns = [{"pattern": one} for one in _patterns(folder, scans)]
         if not adopt([{}, *patterns], _with_connectome):
-            files = (path.name for path in inside if _is_matrix(path))
+            files = (path.name for path in inside if is_matrix(path))
             change["connectome"] = next(files, NO_CONNECTOME)
     faults = " ".join(check_cohort(folder, **asked | change).faults)
     if other := re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults):
@@ -240,19 +239,10 @@ def _with_connectome(listed: ScanList, sources: FeatureSources) -> float:
     return n_found / len(listed.scans)
 
 
-def _is_matrix(path: Path) -> bool:
-    """Return whether a file holds a connectome of any atlas, or many."""
-    if path.is_file() and path.suffix.lower() in FORMATS:
-        with suppress(BrainlsapError), reading(path, "a matrix"):
-            shape = FORMATS[path.suffix.lower()](path)[0].values.shape
-            return len(shape) == 2 and 5 < shape[0] == shape[1]
-    return False
-
-
 def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     """Make patterns of the matrices of the first scan: beside it, or named by it."""
     person, visit = scans[0].key
-    for path in filter(_is_matrix, scans[0].files):
+    for path in filter(is_matrix, scans[0].files):
         yield "*" + path.name.split(visit or person)[-1]
     for top in folder.glob("[!.]*"):
         below = top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ()
@@ -261,5 +251,5 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
             for word, what in ((person, "{participant}"), (visit or "-", "{session}")):
                 whole = rf"(?i)(?<![A-Z0-9]){re.escape(word)}(?![A-Z0-9])"
                 name = re.sub(whole, what, name, count=1) if word != "-" else name
-            if "{participant}" in name and _is_matrix(path):
+            if "{participant}" in name and is_matrix(path):
                 yield name

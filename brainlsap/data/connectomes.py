@@ -7,6 +7,7 @@ else. One triangle is mirrored. Weights are kept as they are, the diagonal inclu
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from brainlsap.atlas.region_names import are_counts, as_text
 from brainlsap.data.row_order import are_numbers, find_names, row_orders
 from brainlsap.data.tables import listed, read_lines, sniff_delimiter, split_cells
 from brainlsap.exceptions import (
+    BrainlsapError,
     FileFormatError,
     ParameterError,
     RegionNameError,
@@ -425,6 +427,15 @@ FORMATS: dict[str, Callable[[Path], list[RawMatrix]]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
 }
+
+
+def is_matrix(path: Path) -> bool:
+    """Return whether a file holds a connectome of any atlas, or many."""
+    if path.is_file() and path.suffix.lower() in FORMATS:
+        with suppress(BrainlsapError), reading(path, "a matrix"):
+            shape = FORMATS[path.suffix.lower()](path)[0].values.shape
+            return len(shape) == 2 and 5 < shape[0] == shape[1]
+    return False
 
 
 # ---- which arrays of a file are matrices, and which name their rows -----------------

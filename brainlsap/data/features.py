@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.connectomes import is_matrix
 from brainlsap.data.covariates import COVARIATES, kind_of
 from brainlsap.data.find_files import (
     Scan,
@@ -44,7 +45,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import ADD_IT, is_square, listed, read_lines
+from brainlsap.data.tables import ADD_IT, listed, read_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -313,7 +314,7 @@ class FeatureSources:
             except BrainlsapError as error:
                 if self.given is not None:
                     raise
-                if not is_square(path):  # a connectome is no such table
+                if not is_matrix(path):  # a connectome is no such table
                     self.skipped.append(str(error))
         return found
 
@@ -341,7 +342,7 @@ class FeatureSources:
             raise CohortError(
                 f"{told} {len(found)} tables could be it: {paths}; {which}"
             )
-        rest = [t for t in self.tables if not (t.facts.empty or is_square(t.path))]
+        rest = [t for t in self.tables if not (t.facts.empty or is_matrix(t.path))]
         what = f"has no column {label!r}; found"
         without = [f"{one.path}: {what} {listed(one.facts, 5)}" for one in rest]
         reasons = [*dict.fromkeys((*without, *self.skipped))][:5]

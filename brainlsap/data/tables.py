@@ -8,7 +8,6 @@ import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -236,17 +235,6 @@ def find_region_column(heads: Iterable[str], wanted: Sequence[str]) -> str | Non
     for head in heads[::-1]:
         bare[_OF_REGIONS.sub("", head)] = head
     return find_column(heads, wanted) or bare.get(find_column(map(str, bare), wanted))
-
-
-def is_square(path: str | Path) -> bool:
-    """Return whether a file of text has as many lines, over 5, as cells in the first.
-
-    So have connectomes.
-    """
-    with suppress(FileFormatError, IndexError):  # no text, or nothing in it
-        lines = read_lines(path)
-        return 5 < len(lines) == len(split_cells(lines[0], sniff_delimiter(lines[0])))
-    return False
 
 
 def group_faults(faults: Sequence[str], folder: str | Path = "") -> list[str]:
