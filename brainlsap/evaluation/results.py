@@ -65,6 +65,8 @@ class CohortSummary:
         first class.
     regions : DataFrame or None
         As of the atlas: what figures know of regions that no atlas on disk has.
+    atlas_folder : str or None
+        Where the surfaces of the atlas were.
     """
 
     table: pd.DataFrame
@@ -81,6 +83,7 @@ class CohortSummary:
     data_hash: str = ""
     class_features: pd.DataFrame | None = None
     regions: pd.DataFrame | None = None
+    atlas_folder: str | None = None
 
     @classmethod
     def of(
@@ -94,6 +97,8 @@ class CohortSummary:
         kept = {name: getattr(cohort, name) for name in names}
         kept["measured"] = np.asarray(cohort.measured.any(axis=(0, 2)))
         kept["atlas_name"], kept["regions"] = cohort.atlas.name, cohort.atlas.regions
+        if cohort.atlas.folder:
+            kept["atlas_folder"] = str(cohort.atlas.folder.resolve())
         table = _class_features(cohort, features)
         if factors is not None:
             table = table.merge(factors, left_on="class", right_index=True, how="left")
@@ -120,9 +125,9 @@ class CohortSummary:
     def atlas(self) -> Atlas | None:
         """The atlas, one of one's own by its path or regions; None if neither is."""
         asked = self.provenance.get("asked") or {}
-        for name in (self.atlas_name, str(asked.get("atlas"))):
+        for name in (self.atlas_name, asked.get("atlas"), self.atlas_folder):
             with suppress(ValueError):  # not known, or not to be read
-                atlas = load_atlas(name)
+                atlas = load_atlas(str(name))
                 if set(self.region_names) <= set(atlas.names):
                     return atlas
         if self.regions is None:

@@ -1,5 +1,6 @@
 """Every model on the same folds of whole people; finished fits are kept."""
 
+import shutil
 from dataclasses import replace
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap.arrays import pack, unpack
+from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import (
     Evaluation,
     cross_validate,
@@ -26,6 +28,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.ranking import permute_labels
+from brainlsap.evaluation.results import CohortSummary
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.report import score_table
 from brainlsap.workflow import merge_classes
@@ -254,6 +257,18 @@ def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
     (tmp_path / "letters.txt").write_text("mine")
     with pytest.raises(ParameterError, match="must be new or empty"):
         ranked.save(tmp_path)
+
+
+def test_an_atlas_of_ones_own_keeps_its_surfaces(small_cohort, tmp_path):
+    folder = shutil.copytree(small_cohort.atlas.folder, tmp_path / "mine")
+    regions = small_cohort.atlas.regions.assign(name=lambda x: "my_" + x["name"])
+    regions.to_csv(folder / "regions.tsv", sep="\t", index=False, na_rep="n/a")
+    cohort = replace(small_cohort, atlas=load_atlas(folder), truth=None)
+    kept = CohortSummary.of(cohort, cohort.features, None)
+    assert kept.atlas.has_surfaces
+    shutil.rmtree(folder)
+    assert not kept.atlas.has_surfaces
+    assert kept.atlas.names == cohort.region_names
 
 
 def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
