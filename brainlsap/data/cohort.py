@@ -27,6 +27,7 @@ from brainlsap.data.tables import (
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 
+NOT_GIVEN = "not given: every scan is a person"
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
@@ -270,8 +271,10 @@ class Cohort:
         if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
             told = f"classes {' < '.join(order)} taken as ordered, being numbers"
             notes = [*notes, f"{told}; named by words they have no order"]
-        whose = "every scan is a person" if index is None else "people are of the index"
-        alone = [f"groups= not given: {whose}"] if groups is None else []
+        alone = list[str]()
+        if groups is None:
+            whose = NOT_GIVEN if index is None else "not given: people are of the index"
+            alone = [f"groups= {whose}"]
         shared = "array" if W.strides[0] == 0 else "one per scan"
         return Cohort(
             connectomes=W,
@@ -284,7 +287,11 @@ class Cohort:
             label_name=label_name,
             notes=("made from arrays", *notes, *alone),
             # what was asked is kept with a model
-            provenance={"connectome": shared, "asked": {"negative": negative}},
+            provenance={
+                "connectome": shared,
+                "people": NOT_GIVEN if alone and index is None else "given",
+                "asked": {"negative": negative},
+            },
         )
 
     def __repr__(self) -> str:
