@@ -14,7 +14,7 @@ from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
-from brainlsap.data.covariates import KEY_COLUMNS, find_faults
+from brainlsap.data.covariates import CODES, KEY_COLUMNS, find_faults
 from brainlsap.data.find_files import bare_id
 from brainlsap.data.participants import UNLABELLED, find_absent, order_classes
 from brainlsap.data.tables import (
@@ -544,6 +544,24 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     return table.astype(object).where(table.notna(), None).to_dict("list")
 
 
+def find_value_codes(
+    X: np.ndarray, scans: Sequence[str], regions: Sequence[str], names: Sequence[str]
+) -> list[str]:
+    """Say which features hold a code for what is missing, such as 9999."""
+    faults = list[str]()
+    for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
+        is_code, known = np.isin(values, CODES), ~np.isnan(values)
+        if is_code.any() and (known & ~is_code).any():
+            low, high = np.nanmin(values[~is_code]), np.nanmax(values[~is_code])
+            is_code &= (values < 2 * low - high) | (values > 2 * high - low)
+            faults += [
+                f"{scans[row]}: {name} of {regions[region]} is "
+                f"{values[row, region]:g}, others {low:g} to {high:g}; write n/a where it was not measured"
+                for row, region in np.argwhere(is_code)
+            ]
+    return faults
+
+
 def _find_faults(cohort: Cohort) -> list[str]:
     """List where the parts do not fit each other, and values that cannot be."""
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
@@ -612,6 +630,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
     ]
+    faults += find_value_codes(X, keys["scan"], regions, names)
     faults += find_faults(
         table, cohort.label_name, has_order=bool(cohort.classes_ordered)
     )

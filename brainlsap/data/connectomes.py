@@ -303,7 +303,7 @@ def _read_text(path: Path) -> list[RawMatrix]:
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     delimiter = sniff_delimiter(lines[0])
-    if delimiter != "," and re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
+    if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(f"{path}: numbers have decimal commas; write points.")
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]
