@@ -378,7 +378,8 @@ def check(study: str, **options: Any) -> None:
     print(_in_flags(found.text(), check), end="")
     if others := brainlsap.data.suggest_options(found, data):
         lines = [_command("check", study, options | one) for one in others]
-        print("\nMore can be read by:", *lines, sep="\n  ")
+        which = ", one of:" if len(lines) > 1 else ":"
+        print(f"\nMore can be read by{which}", *lines, sep="\n  ")
     if cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
     n_people = cohort.table.groupby("label")["participant"].nunique()
