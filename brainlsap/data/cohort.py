@@ -556,7 +556,8 @@ def find_value_codes(
             is_code &= (values < 2 * low - high) | (values > 2 * high - low)
             faults += [
                 f"{scans[row]}: {name} of {regions[region]} is "
-                f"{values[row, region]:g}, others {low:g} to {high:g}; write n/a where it was not measured"
+                f"{values[row, region]:g}, others {low:g} to {high:g}; write n/a "
+                "where it was not measured"
                 for row, region in np.argwhere(is_code)
             ]
     return faults

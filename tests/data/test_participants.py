@@ -124,7 +124,7 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     assert "1 people without a scan at baseline: left out" in cohort.notes
 
 
-@pytest.mark.parametrize("visits", ["21.12.2020 03.04.2021", "21122020 03042021", "B A"])
+@pytest.mark.parametrize("visits", ["21.12.20 03.04.21", "21122020 03042021", "B A"])
 def test_a_baseline_that_visits_do_not_tell_is_asked_for(study, tiny, write, visits):
     first, second = visits.split()
     sessions(write, "sub-01", f"{first}\tCN\n{second}\tAD\n")
