@@ -46,7 +46,7 @@ DATA = """
 --derivatives FOLDER...  results of other programs; may be repeated
 --pattern PATTERN  of connectome files, such as '*_count.csv'
 --labels FILE  names of the rows of unnamed matrices
---row-order NAME  of unnamed rows: atlas, mrtrix, micapipe, freesurfer
+--row-order NAME  of unnamed rows: atlas, labels, mrtrix, micapipe, freesurfer
 --negative refuse|drop|absolute  weights of connectomes below 0 (default: refuse)"""
 # of people to be predicted
 UNLABELLED = re.sub(r"(\n--label COLUMN  ).*\n.*", r"\1to write beside, if known", DATA)
