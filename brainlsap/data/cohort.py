@@ -218,7 +218,7 @@ class Cohort:
         ids = find_column(facts, PEOPLE_COLUMNS)
         said = () if groups is None or ids is None else facts[ids]
         groups = facts.pop(ids) if groups is None and ids is not None else groups
-        n_scans = len(W if W.ndim == 3 else np.atleast_2d(X))
+        n_scans = len(labels)
         n_rois = len(atlas)
         wanted: dict[str, Any] = {"connectomes": (n_scans, n_rois, n_rois)[-W.ndim :]}
         wanted |= dict.fromkeys(tables, (n_scans, n_rois))

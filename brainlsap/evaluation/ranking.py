@@ -79,7 +79,8 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     if model not in names:
         raise ParameterError(
             f"model {model!r} has no scales to rank regions by; those that have: "
-            f"{', '.join(names) or 'none'}."
+            f"{', '.join(names) or 'none'}. (A ridge has none where the data asked for "
+            "no network or for one scale; LSAPRidgeClassifier('regions') always has.)"
         )
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     final, starts, begun = _scales_of(evaluation, model)
