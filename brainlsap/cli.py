@@ -25,7 +25,8 @@ from brainlsap.files import owner_only
 Options = dict[str, Any]
 
 EXIT_CODES = """exit codes: 0 done; 1 a fault of brainlsap itself, please report it;
-2 bad input, a leak, or a file that cannot be written; 130 stopped, to be continued"""
+2 bad input, a leak that check finds, or a file that cannot be written;
+130 stopped, to be continued"""
 
 # Options of several commands: flag, what stands for its value (READ_AS says how that
 # is read; a|b are choices, ... may be repeated), and after two blanks its help. A line
@@ -46,7 +47,7 @@ DATA = """
 --derivatives FOLDER...  results of other programs; may be repeated
 --pattern PATTERN  of connectome files, such as '*_count.csv'
 --labels FILE  names of the rows of unnamed matrices
---row-order NAME  of unnamed rows: atlas, mrtrix, micapipe, freesurfer
+--row-order NAME  of unnamed rows: atlas, labels, mrtrix, micapipe, freesurfer
 --negative refuse|drop|absolute  weights of connectomes below 0 (default: refuse)"""
 # of people to be predicted
 UNLABELLED = re.sub(r"(\n--label COLUMN  ).*\n.*", r"\1to write beside, if known", DATA)
@@ -198,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 done, 2 bad input or a leak, 130 stopped.
+        Exit code: 0 done, 2 bad input or a leak that `check` finds, 130 stopped.
     """
     options = vars(build_parser().parse_args(arguments))
     call: Callable[..., None] = options.pop("call")
@@ -369,15 +370,22 @@ def check(study: str, **options: Any) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
     print(f"Looking at {study} ...", flush=True)  # imports take seconds
     data, studying, _ = _configured(options)
-    found = brainlsap.check_cohort(study, **data, verbose=True)
+    if Path(study).suffix == ".h5":
+        found = brainlsap.check_cohort(brainlsap.data.Cohort.load(study))
+    else:
+        found = brainlsap.check_cohort(study, **data, verbose=True)
     cohort, merged = found.cohort, studying.get("merged_classes")
     if cohort is not None and merged is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged)
         found = replace(brainlsap.check_cohort(cohort), folder=found.folder)
     print(_in_flags(found.text(), check), end="")
-    if others := brainlsap.data.suggest_options(found, data):
+    others = (
+        [] if Path(study).is_file() else brainlsap.data.suggest_options(found, data)
+    )
+    if others:
         lines = [_command("check", study, options | one) for one in others]
-        print("\nMore can be read by:", *lines, sep="\n  ")
+        which = ", one of:" if len(lines) > 1 else ":"
+        print(f"\nMore can be read by{which}", *lines, sep="\n  ")
     if cohort is None:
         raise BrainlsapError(f"{study} cannot be read; its faults are listed above")
     n_people = cohort.table.groupby("label")["participant"].nunique()

@@ -17,7 +17,7 @@ from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.exceptions import ParameterError, check_choice, listed
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
 
@@ -56,7 +56,8 @@ def fit_model(
     Returns
     -------
     LSAPClassifier
-        Fitted; `origin_` says on what.
+        Fitted; `origin_` says on what. Its own `predict` knows nothing of `harmonize`
+        and `regress_out`: new people go through :func:`predict_people`.
 
     Raises
     ------
@@ -126,6 +127,13 @@ def read_people(
     if folder is not None and Path(folder).suffix == ".h5":
         return Cohort.load(folder)  # predict_people knows how it was read
     _check_reading(wanted, options)
+    place = Path(str(wanted.get("atlas", "")))
+    is_bundled = str(place) in available_atlases()
+    if not (is_bundled or "atlas" in options or place.exists()):
+        raise ParameterError(
+            f"the atlas of the fit, {place}, is no longer there; say where by atlas= "
+            "(--atlas)."
+        )
     if folder is None:
         own = Atlas.from_names(origin.region_names, name=origin.atlas_name)
         arrays = {
@@ -239,8 +247,9 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     # of people like those of the fit about 1 in 100 (thickness, half of FCON1000)
     far = (np.abs(model.scaler_.apply(features)) > 3).mean(axis=(1, 2)) > 0.1
     if far.any():
-        told = f"{far.sum()} of {len(far)} scans are unlike those of the fit: more than"
-        told += " a tenth of their values lie over 3 standard deviations from its means"
+        who = listed(cohort.table["scan"][far], 5)
+        told = f"{far.sum()} of {len(far)} scans are unlike those of the fit ({who}): "
+        told += "over a tenth of their values lie 3 standard deviations from its means"
         warnings.warn(f"{told}; do not trust their probabilities.", stacklevel=2)
     names = [str(name) for name in model.classes_]
     answers = model.predict_proba(pack(connectomes, features))

@@ -9,7 +9,7 @@ import pytest
 from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
 from brainlsap.data import Cohort
 from brainlsap.exceptions import ParameterError, RegionNameError
-from brainlsap.model import load_model
+from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import fit_model, predict_people, read_people
 from brainlsap.simulation import write_study_folder
 from brainlsap.workflow import merge_classes
@@ -164,3 +164,19 @@ def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):
     told = predict_people(model, cohort)
     assert set(told["label"]) == {"unimpaired", "impaired"}
     assert set(told["predicted"]) <= {"unimpaired", "impaired"}
+
+
+def test_an_atlas_that_was_moved_is_asked_for(tmp_path):
+    atlas = tmp_path / "mine"
+    atlas.mkdir()
+    (atlas / "regions.tsv").write_text("name\themisphere\na_L\tL\na_R\tR\nb\tM\n")
+    rng, y = np.random.default_rng(0), ["CN", "AD"] * 8
+    W, F = rng.random((16, 3, 3)), rng.random((16, 3))
+    made = Cohort.from_arrays(W + W.transpose(0, 2, 1), F, y, atlas=str(atlas))
+    asked = made.provenance["asked"] | {"atlas": str(atlas)}
+    made = replace(made, provenance=made.provenance | {"asked": asked})
+    model = fit_model(made, tmp_path / "m.safetensors", LSAPRidgeClassifier())
+    assert read_people(model, connectomes=made.connectomes, features=F).n_scans == 16
+    atlas.rename(tmp_path / "moved")
+    with pytest.raises(ParameterError, match="mine, is no longer there; say where"):
+        read_people(model, tmp_path)

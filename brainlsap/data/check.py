@@ -151,11 +151,14 @@ def suggest_options(  # noqa: C901 (step by step)
     where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
     opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
     change: Options = {}
+    matrices = list[str]()
     bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
 
-    def adopt(ways: Iterable[Options], share: _Share, least: float = 0) -> float:
-        """Take over the first change by which most is found; return how much."""
-        best, chosen = 0.0, Options()
+    def adopt(
+        ways: Iterable[Options], share: _Share, least: float = 0
+    ) -> list[Options]:
+        """Take over the first change by which most is found; return all such."""
+        best, chosen = 0.0, list[Options]()
         for way in ways:
             how = where | {k: v for k, v in (change | way).items() if k in WHERE}
             if repr(how) not in opened:
@@ -165,12 +168,12 @@ def suggest_options(  # noqa: C901 (step by step)
                     opened[repr(how)] = open_study(folder, **how)
             study = opened[repr(how)]
             found = share(*study) if study else 0.0
-            if found > best and found >= least:
-                best, chosen = found, way
-            if best == 1:
-                break
-        change.update(chosen)
-        return best
+            if found > best:
+                best, chosen = found, []
+            if found and found == best >= least:
+                chosen.append(way)
+        change.update(chosen[0] if chosen else {})
+        return chosen
 
     inside = sorted(folder.glob("[!.]*"))
     around = [*inside, *sorted(folder.resolve().parent.glob("[!.]*"))]
@@ -205,13 +208,18 @@ def suggest_options(  # noqa: C901 (step by step)
     if "connectome" not in asked:
         scans = open_study(folder, **where)[0].scans
         patterns = [{"pattern": one} for one in _patterns(folder, scans)]
-        if not adopt([{}, *patterns], _with_connectome):
+        sets = adopt([{}, *patterns], _with_connectome)
+        if not sets:
             files = (path.name for path in inside if is_matrix(path))
             change["connectome"] = next(files, NO_CONNECTOME)
+        elif sets[0]:
+            matrices = [one["pattern"] for one in sets]
     faults = " ".join(check_cohort(folder, **asked | change).faults)
     if other := re.search(r"(?:those of|\(atlas) (\w+)(?:, not of|\))", faults):
         change["atlas"] = other[1]
-    return [change] if change else []
+    # only the user can say which of several sets of matrices is meant
+    either = [change | {"pattern": one} for one in matrices]
+    return either or [change] if change else []
 
 
 def _located(names: Sequence[str], named: bool = False) -> _Share:
@@ -244,7 +252,7 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     person, visit = scans[0].key
     for path in filter(is_matrix, scans[0].files):
         yield "*" + path.name.split(visit or person)[-1]
-    for top in folder.glob("[!.]*"):
+    for top in sorted(folder.glob("[!.]*")):
         below = top.rglob("*") if top.name[:4] not in ("sub-", "deri") else ()
         for path in (top, *below):
             name = path.relative_to(folder).as_posix()

@@ -14,7 +14,7 @@ from brainlsap.arrays import LARGEST, pack
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
-from brainlsap.data.covariates import KEY_COLUMNS, find_faults
+from brainlsap.data.covariates import CODES, KEY_COLUMNS, find_faults
 from brainlsap.data.find_files import bare_id
 from brainlsap.data.participants import UNLABELLED, find_absent, order_classes
 from brainlsap.data.tables import (
@@ -27,6 +27,7 @@ from brainlsap.data.tables import (
 from brainlsap.exceptions import CohortError, ParameterError, reading
 from brainlsap.files import replace_when_whole
 
+NOT_GIVEN = "not given: every scan is a person"
 FORMAT, FORMAT_VERSION = "brainlsap cohort", 2
 # Two triangles that were averaged or rescaled may differ in float32's last bits.
 _SYMMETRY = 1e-6
@@ -217,7 +218,7 @@ class Cohort:
         ids = find_column(facts, PEOPLE_COLUMNS)
         said = () if groups is None or ids is None else facts[ids]
         groups = facts.pop(ids) if groups is None and ids is not None else groups
-        n_scans = len(W if W.ndim == 3 else np.atleast_2d(X))
+        n_scans = len(labels)
         n_rois = len(atlas)
         wanted: dict[str, Any] = {"connectomes": (n_scans, n_rois, n_rois)[-W.ndim :]}
         wanted |= dict.fromkeys(tables, (n_scans, n_rois))
@@ -270,8 +271,10 @@ class Cohort:
         if classes is None and ordered and len(order) > 2 and order[0][-1].isdecimal():
             told = f"classes {' < '.join(order)} taken as ordered, being numbers"
             notes = [*notes, f"{told}; named by words they have no order"]
-        whose = "every scan is a person" if index is None else "people are of the index"
-        alone = [f"groups= not given: {whose}"] if groups is None else []
+        alone = list[str]()
+        if groups is None:
+            whose = NOT_GIVEN if index is None else "not given: people are of the index"
+            alone = [f"groups= {whose}"]
         shared = "array" if W.strides[0] == 0 else "one per scan"
         return Cohort(
             connectomes=W,
@@ -284,7 +287,11 @@ class Cohort:
             label_name=label_name,
             notes=("made from arrays", *notes, *alone),
             # what was asked is kept with a model
-            provenance={"connectome": shared, "asked": {"negative": negative}},
+            provenance={
+                "connectome": shared,
+                "people": NOT_GIVEN if alone and index is None else "given",
+                "asked": {"negative": negative},
+            },
         )
 
     def __repr__(self) -> str:
@@ -537,6 +544,25 @@ def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
     return table.astype(object).where(table.notna(), None).to_dict("list")
 
 
+def find_value_codes(
+    X: np.ndarray, scans: Sequence[str], regions: Sequence[str], names: Sequence[str]
+) -> list[str]:
+    """Say which features hold a code for what is missing, such as 9999."""
+    faults = list[str]()
+    for name, values in zip(names, np.moveaxis(X, -1, 0), strict=True):
+        is_code, known = np.isin(values, CODES), ~np.isnan(values)
+        if is_code.any() and (known & ~is_code).any():
+            low, high = np.nanmin(values[~is_code]), np.nanmax(values[~is_code])
+            is_code &= (values < 2 * low - high) | (values > 2 * high - low)
+            faults += [
+                f"{scans[row]}: {name} of {regions[region]} is "
+                f"{values[row, region]:g}, others {low:g} to {high:g}; write n/a "
+                "where it was not measured"
+                for row, region in np.argwhere(is_code)
+            ]
+    return faults
+
+
 def _find_faults(cohort: Cohort) -> list[str]:
     """List where the parts do not fit each other, and values that cannot be."""
     table, classes, names = cohort.table, cohort.classes, cohort.feature_names
@@ -605,6 +631,7 @@ def _find_faults(cohort: Cohort) -> list[str]:
         f"{names[feature]} of {regions[region]} in scan {keys['scan'][row]!r}"
         for row, region, feature in np.argwhere(np.abs(X) > LARGEST)[:1]
     ]
+    faults += find_value_codes(X, keys["scan"], regions, names)
     faults += find_faults(
         table, cohort.label_name, has_order=bool(cohort.classes_ordered)
     )

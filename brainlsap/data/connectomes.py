@@ -100,9 +100,9 @@ def read_connectome(
         default a file `labels.txt`, `labels.csv`, `labels_list.txt` or
         `<name>_labels.*` beside the matrix counts, or one of the first three above
         it, up to the folder that holds the `sub-*` of a matrix's person.
-    row_order : {"atlas", "mrtrix", "micapipe", "freesurfer"}, optional
+    row_order : {"atlas", "labels", "mrtrix", "micapipe", "freesurfer"}, optional
         Whose order the rows of a matrix without names have, where its size does not
-        say so; a first row for label 0 may stand before it.
+        say so. "labels": that of the regions' numbers in an image.
     symmetrize : {"refuse", "mean", "max"}
         What becomes of two directions that differ by more than rounding.
     negative : {"refuse", "drop", "absolute"}
@@ -305,7 +305,7 @@ def _read_text(path: Path) -> list[RawMatrix]:
     if not lines:
         raise FileFormatError(f"{path}: the file is empty; expected a matrix.")
     delimiter = sniff_delimiter(lines[0])
-    if delimiter != "," and re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
+    if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", lines[-1]):
         raise FileFormatError(f"{path}: numbers have decimal commas; write points.")
     if delimiter and all(line.endswith(delimiter) for line in lines):
         lines = [line[:-1] for line in lines]

@@ -31,7 +31,7 @@ _STAGES = (
 )
 STAGES = {word: place for place, row in enumerate(_STAGES) for word in row.split(",")}
 # Numbers that stand for what is missing, where they are far from all others.
-CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999)
+CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
 # Ages in years have a median of 5 or more; months, weeks or deviations may be others.
 _OLDEST, _YOUNG = 120, 5
 

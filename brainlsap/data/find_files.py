@@ -44,7 +44,7 @@ _SIDES |= {right: left for left, right in _SIDES.items()}
 SIDE_IN_NAME = re.compile(rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_SIDES)})(?=[_.])")
 _FIELDS_TOGETHER = (["participant"], ["participant", "session"], ["scan"])
 # Words for a person's first visit, in order of time.
-FIRST_VISITS = ("sc", "screening", "bl", "baseline", "init")
+FIRST_VISITS = ("sc", "screening", "bl", "baseline", "init", "pre")
 _PTID = re.compile(r"(?P<person>(?:sub-)?\d{3}_S_\d{4,5})(?:[_-](?P<visit>.+))?")
 # What follows begins with a letter, as entities and suffixes do: sub-01_2 and sub-01-2
 # are other people than sub-01.

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.data.cohort import Cohort
+from brainlsap.data.cohort import Cohort, find_value_codes
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import NEGATIVE, SYMMETRIZE, read_connectome
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
@@ -201,6 +201,8 @@ def load_cohort(  # noqa: C901 (straight, from the folder to the cohort)
         W = np.broadcast_to(W[0], (n_scans, *W.shape[1:]))
     pet = {"frames": frames, "reference": reference}
     X = _read_features(names, sources, W, pet, study)
+    scanned = [scan.name for scan in study.scans]
+    study.faults += find_value_codes(X, scanned, atlas.names, names)
 
     study.notes += [f"{note} ({n} of {n_scans})" for note, n in study.counts.items()]
     if study.faults:

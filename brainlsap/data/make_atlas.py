@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
 from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
@@ -20,6 +20,7 @@ from brainlsap.files import fill_folder
 _N_VERTICES = (10242, 40962, 163842)
 # Columns of tables of labels that have a meaning, and how their heads may be called.
 _PLACES = ("{}", "mni_{}", "centroid_{}", "{}_mm", "{}_mni", "mni_{}_mm")
+_BACKGROUND = ("", "background", "unknown", "clear label", "exterior")
 _HEADS = {
     "hemisphere": SIDE_COLUMNS,
     "long_name": ("long_name", "full_name", "description"),
@@ -29,7 +30,7 @@ _HEADS = {
 _FARTHEST = 20
 
 
-def make_atlas(
+def make_atlas(  # noqa: C901 (step by step)
     folder: str | Path,
     *,
     annot: str | Path | None = None,
@@ -76,9 +77,14 @@ def make_atlas(
 
     from brainlsap.images.volumes import read_volume
 
+    if Path(folder).name in available_atlases():
+        raise ParameterError(
+            f"folder= must have another name than {', '.join(available_atlases())}, "
+            "which come with brainlsap."
+        )
     if annot is None and labels is None:
         raise ParameterError("annot= or labels= must name the regions; give one.")
-    settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()]}
+    settings: dict[str, Any] = {"file_words": [Path(folder).name.lower()], "notes": []}
     volume: Any = None
     if image is not None:
         voxels, affine, header = read_volume(image)
@@ -91,9 +97,14 @@ def make_atlas(
     if volume is not None:
         named, table = table["name"], _place(table, volume, f"{image}", f"{labels}")
         absent = listed(named[~named.isin(table["name"])], 8)
-        settings["notes"] = [f"left out, not in the image: {absent}"] if absent else []
+        settings["notes"] += [f"left out, not in the image: {absent}"] if absent else []
     if "hemisphere" not in table:
         table["hemisphere"] = find_sides(table)
+    if table["name"].duplicated().any():
+        side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
+        sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides
+        is_bare = table["name"].map(split_name).str[0].isna() & side.notna()
+        table["name"] = table["name"].mask(is_bare, sided)
     regions = complete_regions(table, str(labels or annot))
     with fill_folder(folder) as partial:
         if volume is not None:
@@ -103,10 +114,16 @@ def make_atlas(
             path = partial / f"{side.lower()}h.annot"
             coarse = codes[: _N_VERTICES[0]]
             nibabel.freesurfer.write_annot(path, coarse, colours, names, fill_ctab=True)
-        if annot is not None and regions["x"].isna().all():
+        if annot is not None:
             atlas = Atlas(Path(folder).name, regions)
-            table[["x", "y", "z"]] = _centres_on_surface(atlas, Path(annot)).round(1)
-            settings["space"] = "MNI305"
+            centres = _centres_on_surface(atlas, Path(annot))
+            is_bare = atlas.cortex & np.isnan(centres[:, 0])
+            if bare := listed(regions["name"][is_bare], 8):
+                told = f"without a surface, not in the annotation: {bare}"
+                settings["notes"].append(told)
+            if regions["x"].isna().all():
+                table[["x", "y", "z"]] = centres.round(1)
+                settings["space"] = "MNI305"
         write_tsv(table, partial / "regions.tsv")
         (partial / "atlas.json").write_text(json.dumps(settings, indent=2) + "\n")
     return load_atlas(folder)
@@ -117,11 +134,17 @@ def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFra
     if labels is not None:
         present = [] if volume is None else np.setdiff1d(volume.dataobj, [0]).tolist()
         table = read_labels(labels, present)
+        is_none = table["name"].str.strip(" ?").str.lower().isin(_BACKGROUND)
         # a list without numbers may begin with what 0 stands for
-        first = table["name"].iloc[0].strip(" ?").lower()
-        if not any(table["index"]) and first in ("", "background", "unknown"):
-            table = table[1:]
-        table = table[table["index"] != "0"].reset_index(drop=True)
+        is_zero = table["index"] == "0"
+        if not any(table["index"]):
+            is_zero.iloc[0] = is_none.iloc[0]
+        if wrong := [*table["name"][is_zero & ~is_none]]:
+            raise FileFormatError(
+                f"{labels}: the number of {wrong[0]} is 0, which is the background of "
+                "an image. Count regions as the image does, mostly from 1."
+            )
+        table = table[~is_zero].reset_index(drop=True)
         table["freesurfer_id"] = table.pop("index")
     else:
         pairs = [(name, side) for side, (_, names) in sides.items() for name in names]
@@ -129,11 +152,6 @@ def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFra
         table = pd.DataFrame(rows, columns=["name", "hemisphere", "annot_name"])
     for name, heads in _HEADS.items():
         table = table.rename(columns={find_region_column(table, heads): name})
-    if "hemisphere" in table and table["name"].duplicated().any():
-        side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
-        sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides
-        is_bare = table["name"].map(split_name).str[0].isna() & side.notna()
-        table["name"] = table["name"].mask(is_bare, sided)
     return table
 
 
@@ -158,6 +176,11 @@ def _place(table: pd.DataFrame, volume: Any, image: str, labels: str) -> pd.Data
     from scipy.ndimage import center_of_mass
 
     voxels = np.asarray(volume.dataobj)
+    if (voxels != np.round(voxels)).any():
+        raise FileFormatError(
+            f"{image}: labels must be whole numbers; it was interpolated. Resample "
+            "the parcellation by nearest neighbour."
+        )
     if not any(table.get("freesurfer_id", ())):
         table["freesurfer_id"] = range(1, len(table) + 1)
     numbers = pd.to_numeric(table["freesurfer_id"], errors="coerce")

@@ -1,8 +1,9 @@
 """Who is in a cohort: people, their visits, labels, and the order of classes."""
 
 import os
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ PEOPLE_FILES = tuple(
     for suffix in (".tsv", ".csv", ".xlsx")
 )
 _BASELINE = (*FIRST_VISITS, "m0", "m00", "m000")
+_DAY_FIRST = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{2,4}|(?!19|20)\d{4}(19|20)\d\d")
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -203,7 +205,7 @@ def list_scans(  # noqa: C901 (one question after the other)
             )
         label = same[0]
     scans, keys, facts = list[Scan](), list[tuple[str, str, str]](), list[Facts]()
-    hints = dict[str, str]()
+    hints, faults = dict[str, str](), list[str]()
     n_without_baseline, unscanned = 0, list[str]()
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
@@ -219,6 +221,12 @@ def list_scans(  # noqa: C901 (one question after the other)
             if known:
                 # what the table calls baseline, or its earliest; if it was scanned
                 wanted = {visit for visit in known if visit.lower() in _BASELINE}
+                if not wanted and not _have_order(known):
+                    told = f"which of the visits {', '.join(known.values())} is first"
+                    faults.append(
+                        f"{written}: {told} is not known; write dates as 2020-12-31, "
+                        "or call one baseline"
+                    )
                 wanted = wanted or {min(known, key=visit_order)}
                 chosen = [visit for visit in chosen if visit in wanted]
                 n_without_baseline += not chosen
@@ -253,7 +261,7 @@ def list_scans(  # noqa: C901 (one question after the other)
     table = pd.DataFrame(keys, columns=KEY_COLUMNS[:3])
     table["label"] = UNLABELLED if label is None else covariates.pop(label)
     order: tuple[str, ...] = (UNLABELLED,)
-    ordered, faults = False, list[str]()
+    ordered = False
     if label is not None:
         found = table["label"].value_counts().sort_index()
         order, ordered = order_classes(list(found.index), classes)
@@ -269,7 +277,7 @@ def list_scans(  # noqa: C901 (one question after the other)
                     "Name a column of classes by label= (--label), or say which values "
                     "are classes by classes= (--classes)"
                 )
-            faults = [
+            faults += [
                 f"{name}: no {label} (n/a{hints.get(name, '')}); give one, leave the "
                 "scan out, or keep those with a label by classes= (--classes)"
                 for name in table["scan"][~is_kept]
@@ -278,7 +286,7 @@ def list_scans(  # noqa: C901 (one question after the other)
             others = table["label"][~is_kept].fillna("n/a").value_counts().sort_index()
             if counted := _counts(others):
                 notes.append(f"left out, {label} is not among the classes: {counted}")
-            faults = find_absent(label, order, found)
+            faults += find_absent(label, order, found)
         table, covariates = table[is_kept].reset_index(drop=True), covariates[is_kept]
         scans = [scan for scan, is_one in zip(scans, is_kept, strict=True) if is_one]
     covariates = covariates.reset_index(drop=True)
@@ -299,6 +307,16 @@ def list_scans(  # noqa: C901 (one question after the other)
         table[name] = numbers if is_number else pd.Series(column.tolist())
     faults += find_faults(table, label or "", has_order=label is None or ordered)
     return ScanList(scans, table, label, order, ordered, notes, faults)
+
+
+def _have_order(visits: Collection[str]) -> bool:
+    """Return whether visits differ in a number only, such as M6 and M12, or V1 and V2.
+
+    Not those that are dates which begin with the day.
+    """
+    is_dated = any(map(_DAY_FIRST.fullmatch, visits))
+    words = {re.sub(r"\d+", "", visit) for visit in visits}
+    return len(visits) < 2 or (len(words) == 1 and not is_dated)
 
 
 def find_absent(label: str, names: Sequence[str], found: pd.Series) -> list[str]:

@@ -31,7 +31,7 @@ from brainlsap.data.tables import (
 )
 from brainlsap.exceptions import FileFormatError, check_choice, reading
 
-ROW_ORDERS = ("atlas", "mrtrix", "micapipe", "freesurfer")
+ROW_ORDERS = ("atlas", "labels", "mrtrix", "micapipe", "freesurfer")
 _STRUCTURES = "Thalamus Caudate Putamen Pallidum Hippocampus Amygdala Accumbens-area"
 # Cerebellar rows of micapipe's full matrices, as its two versions count them, and of
 # its subcortical ones.
@@ -65,15 +65,20 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     below = [[f"{s}-{name}" for name in _STRUCTURES.split()] for s in ("Left", "Right")]
     known, own = settings.get("unnamed_rows", False), f"in the order of {atlas.name}"
     orders = [RowOrder("atlas", atlas.names, f"read {own}", known)]
+    numbered = atlas.regions.query("freesurfer_id > 0").sort_values("freesurfer_id")
+    by_number = tuple(numbered["name"])
+    if not known and len(by_number) == len(atlas) and by_number != atlas.names:
+        note = f"read in the order of the label numbers of {atlas.name}"
+        orders.append(RowOrder("labels", by_number, note, False))
     if "mrtrix" in settings:
         left = (*cortex[0], "Left-Cerebellum-Cortex", *below[0])
         names = (*left, *below[1], *cortex[1], "Right-Cerebellum-Cortex")
         table = f"MRtrix's {settings['mrtrix']} ({len(names)} nodes)"
-        orders.append(RowOrder("mrtrix", names, f"read in the order of {table}", True))
-    for tool, names, note, _ in orders[:]:
-        # documented of tck2connectome -keep_unassigned alone
-        first = f"{note} after a first row for label 0"
-        orders.append(RowOrder(tool, ("Unknown", *names), first, tool == "mrtrix"))
+        note = f"read in the order of {table}"
+        orders.append(RowOrder("mrtrix", names, note, True))
+        # as of tck2connectome -keep_unassigned
+        note += " after a first row for label 0"
+        orders.append(RowOrder("mrtrix", ("Unknown", *names), note, True))
     if "wall" in settings:
         for side in cortex:
             side.insert(settings["wall"], "Medial_wall")
@@ -164,12 +169,15 @@ def _names_by_size(
         taken = [order for order in fitting if order.by_size and not hint]
     if len(taken) == 1:
         return taken[0].names, taken[0].note
-    could = [f"{o.note.removeprefix('read ')} (row_order='{o.tool}')" for o in fitting]
+    could = [
+        f"{order.note.removeprefix('read ')} (row_order='{order.tool}': row 1 is "
+        f"{order.names[0]}, row {n} {order.names[-1]})"
+        for order in fitting
+    ]
     could += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
+    if n == len(atlas) + 1:
+        could.append("the regions and one row more; name the rows, Unknown for label 0")
     said = f" as row_order={row_order!r}" if row_order else ""
-    if len(fitting) == 1:
-        names = fitting[0].names
-        hint = f" Row 1 would be {names[0]}, row {n} {names[-1]}.{hint}"
     if could:
         hint = f" {n} rows could be: {'; '.join(could)}.{hint}"
     raise FileFormatError(
@@ -263,14 +271,23 @@ def are_numbers(cells: Iterable[str | None]) -> bool:
 
 def read_names(path: str | Path) -> tuple[str, ...]:
     """Read the names of a matrix's rows; numbers that count them decide their order."""
-    return _in_counted_order(read_labels(path))
+    return _in_counted_order(read_labels(path), path)
 
 
-def _in_counted_order(table: pd.DataFrame) -> tuple[str, ...]:
-    """Return names in the order of numbers that count them, else as they are."""
+def _in_counted_order(table: pd.DataFrame, path: str | Path) -> tuple[str, ...]:
+    """Return names in the order of numbers that count them, else as they are.
+
+    Raises where other numbers, as of a lookup table, say another order than lines.
+    """
     numbers = sorted(table["index"], key=lambda number: (len(number), number))
+    labels = pd.to_numeric(table["index"], errors="coerce").dropna()
     if are_counts(numbers):
         table = table.set_index("index").loc[numbers]
+    elif labels.is_unique and not labels.is_monotonic_increasing:
+        raise FileFormatError(
+            f"{path}: its numbers do not rise from line to line, so that the order of "
+            "rows is not known. Sort the lines as rows stand, or leave numbers out."
+        )
     return tuple(table["name"])
 
 
@@ -296,5 +313,5 @@ def _bids_nodes(path: Path) -> tuple[str, ...] | None:
                 f"{files}; expected every index once. Give each node its own."
             )
     if not indices:
-        return _in_counted_order(nodes)
+        return _in_counted_order(nodes, path)
     return tuple(known[index][0] for index in indices)

@@ -22,7 +22,9 @@ TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 MISSING = frozenset(("", "n/a", "na", "nan", "null", "none"))
 PEOPLE_COLUMNS = (
     *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
-    *("ptid", "rid", "patient_id", "patient"),
+    *("ptid", "rid", "patient_id", "patient", "patient_number", "subject_number"),
+    *("record_id", "mrn", "pseudonym", "patienten_id", "pat_id", "probanden_id"),
+    *("probandennummer", "sujet"),
 )
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 # FreeSurfer's tables say side and measure where others say what ids are.

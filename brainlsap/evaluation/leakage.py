@@ -11,6 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
+from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.covariates import COVARIATES, KEY_COLUMNS, kind_of
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
@@ -20,6 +21,10 @@ from brainlsap.evaluation.splits import Split
 # Every check by name: how grave a finding is, and what to do about it.
 CHECKS = {
     "person in two folds": ("error", "Divide people, not scans: make_splits does."),
+    "people not told": (
+        "note",
+        "Where people were scanned twice, say whose scans they are: groups=people.",
+    ),
     "visits taken for people": (
         "error",
         "If they are, give participant_id and session_id; in Python groups=people.",
@@ -79,6 +84,7 @@ def audit(
     r"""Look for everything that lets a model know the answer of a test scan.
 
     - **person in two folds**: a participant in training and test scans.
+    - **people not told**: every scan counts as a person, as nothing said whose it is.
     - **visits taken for people**: ids that differ in an ending only, such as `P01_V1`
       and `P01_V2`, of people whose sex agrees.
     - **duplicate scans**: connectomes or features of two participants that are the
@@ -111,6 +117,7 @@ def audit(
     """
     found = [
         *_crossing(cohort, splits),
+        *_people_not_told(cohort),
         *_visits_as_people(cohort),
         *_duplicates(cohort, splits),
         *_label_in_features(cohort),
@@ -151,11 +158,20 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ..
             yield _found(f"{kind} in two folds", finding)
 
 
+def _people_not_told(cohort: Cohort) -> Iterator[tuple[str, ...]]:
+    if cohort.provenance.get("people") == NOT_GIVEN:
+        finding = f"whose the {count(cohort.n_scans, 'scan')} are was not said"
+        yield _found("people not told", f"{finding}: each counts as a person")
+
+
 def _visits_as_people(cohort: Cohort) -> Iterator[tuple[str, ...]]:
     """Look for people whose ids differ only in what may be a visit."""
     people = cohort.table.drop_duplicates("participant").set_index("participant")
-    parts = people.index.to_series().str.extract(VISIT).dropna()
-    parts = parts[parts["stem"].duplicated(keep=False)]
+    names = people.index.to_series()
+    parts = names.str.extract(VISIT)
+    is_stem = names.isin(parts["stem"])  # a first visit may have no ending
+    parts[is_stem] = pd.DataFrame({"stem": names, "end": ""})
+    parts = parts[parts["stem"].duplicated(keep=False)].dropna()
     alike, stem = people.loc[parts.index], parts["stem"]
     # numbered people of a few groups or sites have more endings than beginnings
     if stem.nunique() < max(2, 2 * parts["end"].nunique()):

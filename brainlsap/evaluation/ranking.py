@@ -17,7 +17,7 @@ from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.models import LADDER, make_models
-from brainlsap.evaluation.results import Evaluation, check_evaluation_given
+from brainlsap.evaluation.results import Evaluation, check_evaluation_given, data_hash
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least
 
@@ -79,7 +79,8 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     if model not in names:
         raise ParameterError(
             f"model {model!r} has no scales to rank regions by; those that have: "
-            f"{', '.join(names) or 'none'}."
+            f"{', '.join(names) or 'none'}. (A ridge has none where the data asked for "
+            "no network or for one scale; LSAPRidgeClassifier('regions') always has.)"
         )
     measured = np.asarray(evaluation.cohort.measured, dtype=bool)
     final, starts, begun = _scales_of(evaluation, model)
@@ -100,6 +101,7 @@ def rank_regions(evaluation: Evaluation, model: str | None = None) -> pd.DataFra
     table.loc[~measured, table.columns[2:]] = np.nan
     table["measured"] = measured
     table.attrs["steps"] = evaluation.settings["steps"]
+    table.attrs["data_hash"] = evaluation.cohort.data_hash
     truth = evaluation.cohort.truth
     # where disease was planted says nothing of other labels, such as sex
     if truth is not None and evaluation.cohort.label_name == "diagnosis":
@@ -215,6 +217,10 @@ def permutation_null(
         raise ParameterError(
             f"ranking must be what rank_regions returns; got {type(ranking).__name__}, "
             "of which attrs['steps'] do not say what was taken out in the folds."
+        )
+    if ranking.attrs["data_hash"] != data_hash(cohort):
+        raise ParameterError(
+            "cohort must be the one that the ranking is of; other scans or labels came."
         )
     places = cohort.atlas.match(ranking["region"])  # whatever was sorted or left out
     steps = Deconfounder(asked["harmonize"], asked["regress_out"])

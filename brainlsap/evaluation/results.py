@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
 MAIN_SCORES = ("balanced_accuracy", "accuracy", "f1", "auc")
 """Scores in views that are short; the rest is in files."""
-MOST_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -320,8 +318,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         told, table = self._overview()
-        width = get_terminal_size().columns
-        return f"{told}\n{table.to_string(max_rows=MOST_SHOWN, line_width=width)}"
+        return f"{told}\n{table.to_string()}"
 
     def _repr_html_(self) -> str:
         told, table = self._overview()

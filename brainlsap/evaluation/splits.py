@@ -62,7 +62,8 @@ def make_splits(
     if y.ndim != 1 or y.shape != groups.shape or unnamed:
         raise SplitError(
             "y and groups must name the label and the person of every scan, got "
-            f"shapes {y.shape} and {groups.shape}, {unnamed} missing."
+            f"shapes {y.shape} and {groups.shape}, {unnamed} missing. Of a cohort they "
+            "are cohort.y and cohort.groups."
         )
     visits = pd.crosstab(groups.astype(str), y.astype(str))
     n_people = (visits > 0).sum()

@@ -91,7 +91,8 @@ def build_study(
         Where FreeSurfer's subjects are, if not below the folder.
     patterns : mapping of str to str, optional
         Patterns of the names of files, by `tractogram`, `parcellation`, `pet`,
-        `transform` (registration of PET to parcellation) and `streamline_weights`.
+        `transform` (registration of PET to parcellation) and `streamline_weights`. The
+        parcellation may also be the path of one image for everybody.
     connectome, suvr : mapping, optional
         Arguments of :func:`.build_connectome` and of :func:`.extract_suvr`; among the
         latter `same_space`, without which PET must say that it was resampled to the
@@ -229,14 +230,17 @@ def _choose_images(
             chosen[name] = pet
     if not chosen:
         return {}
-    labels = choose("parcellation", images)
+    shared = Path(patterns.get("parcellation", ""))  # of all, in a template's space
+    is_shared = shared.is_file()
+    labels = {"parcellation": shared} if is_shared else choose("parcellation", images)
     if brains and not labels:
         labels = {"parcellation": brains[0]}
     if not labels:
         expected = atlas.settings.get("segmentation", "segmentation")
         raise CohortError(
             f"no parcellation of {atlas.name}; expected FreeSurfer's "
-            f"mri/{expected}, or an image chosen by parcellation="
+            f"mri/{expected}, or parcellation=: a pattern of images of its folder, or "
+            "the path of one for everybody"
         )
     return {what: inputs | labels for what, inputs in chosen.items()}
 

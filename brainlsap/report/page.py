@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -115,13 +116,16 @@ def _region_panels(evaluation: Evaluation) -> Any:
     """Draw scales and directions of the same regions side by side."""
     ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
     n_rows = len(made.ranked_regions(ranking, plots.N_SHOWN))
-    left, right = own_axes(None, PAGE, 19 + 9 * n_rows, number=2)
-    plots.plot_scales(ranking, atlas, axes=left)
-    plots.plot_directions(evaluation, ranking, atlas, axes=right)
-    right.set_yticklabels([])
-    for axes in (left, right):  # both have the room that names of rows leave
+    features = evaluation.cohort.feature_names[:2]  # of more, tables tell the rest
+    panels = own_axes(None, PAGE, 19 + 9 * n_rows, number=1 + len(features))
+    plots.plot_scales(ranking, atlas, axes=panels[0])
+    for axes, feature in zip(panels[1:], features, strict=True):
+        plots.plot_directions(evaluation, ranking, atlas, feature=feature, axes=axes)
+        axes.set_yticklabels([])
+    for axes in panels:  # all have the room that names of rows leave
         axes.locator_params("x", nbins=5)
-    return left.figure
+        axes.set_xlabel(fill(" ".join(axes.get_xlabel().split()), 96 // len(panels)))
+    return panels[0].figure
 
 
 def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
@@ -155,7 +159,6 @@ def write_page(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         headline=[clean(one) for one in texts.headline(evaluation)],
         features=made.feature_text(evaluation.cohort),
         training=texts.training_text(evaluation),
-        drawn=made.feature_title(evaluation.cohort, evaluation.cohort.feature_names[0]),
         notes=[clean(one) for one in evaluation.cohort.notes],
         tables=tables,
         figures=figures,

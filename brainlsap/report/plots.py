@@ -333,12 +333,13 @@ def plot_directions(
     axes = _named_rows(axes, width, tables.region_labels(top, atlas), label)
     axes.axvline(0, **DASHES)
     colors = class_colors(evaluation)
-    shifts = np.linspace(-0.28, 0.28, len(others)) if len(others) > 1 else [0.0]
-    for name, shift in zip(others, shifts, strict=True):
+    # classes of a region lie nearer to each other than to those of its neighbours
+    middle, step = (len(others) - 1) / 2, min(0.16, 0.5 / len(others))
+    for place, name in enumerate(others):
         rows = found[found["class"] == name].set_index("region").reindex(top)
         style: Any = {"markersize": 3, "capsize": 0, "label": name}
         bounds = rows["difference_low"], rows["difference_high"]
-        height = np.arange(len(top)) + shift
+        height = np.arange(len(top)) + step * (place - middle)
         _bars(axes, rows["difference"], height, *bounds, color=colors[name], **style)
     _legend(axes)
     return axes

@@ -144,6 +144,14 @@ def test_a_refused_study_is_read_as_suggested(study, tiny, arrange, name, value)
     assert not found
 
 
+def test_every_set_of_matrices_is_suggested(study, tiny):
+    two_connectomes(study)
+    options = {"atlas": tiny, "feature": "fdg"}
+    found = suggest_options(check_cohort(study, **options), options)
+    kinds = [one["pattern"] for one in found]
+    assert kinds == ["*_count_connectivity.csv", "*_length_connectivity.csv"]
+
+
 def test_a_tracer_that_is_not_said_is_not_guessed(study, tiny):
     amyloid_in_a_table(study)
     (study / "AV45_SUVR.csv").rename(study / "PET_SUVR.csv")

@@ -217,6 +217,16 @@ def test_arrays_that_are_promised_and_not_there_are_refused(tmp_path):
         Cohort.load(path)
 
 
+def test_codes_for_what_is_missing_are_refused():
+    values = np.array(F)
+    values[2, 3, 1] = 9999
+    with refused("s2: fdg of .* is 9999, others .*; write n/a where it was not measur"):
+        Cohort(**draw_parts(features=values))
+    values[:, :, 1] = 9500 + 400 * F[:, :, 1]
+    values[2, 3, 1] = 9999  # among others like it
+    Cohort(**draw_parts(features=values))
+
+
 def test_arrays_make_a_cohort():
     labels = ["MCI", "CN", "AD", "CN", "MCI", "AD"]
     given = {"groups": list("aabcde"), "feature_names": ["thickness", "fdg"]}

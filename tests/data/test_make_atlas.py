@@ -174,6 +174,21 @@ def test_an_annotation_gives_the_centres_of_the_bundled_atlas(tmp_path):
     np.testing.assert_array_equal(atlas.vertex_labels("L"), known.vertex_labels("L"))
 
 
+def test_one_name_serves_both_sides_and_places_say_which(tmp_path, image, write):
+    labels = write("a.csv", "No,name\n7,Heschl\n9,Heschl\n30,Vermis\n")
+    atlas = make_atlas(tmp_path / "own", labels=labels, image=image)
+    assert atlas.names == ("lh_Heschl", "rh_Heschl", "Vermis")
+
+
+def test_regions_without_a_surface_are_told(tmp_path, write):
+    names = ["lh_north", "lh_south", "rh_north", "rh_south", "lh_west"]
+    labels = write("a.txt", "\n".join(names))
+    annot = annotation(tmp_path, 10242)
+    atlas = make_atlas(tmp_path / "own", annot=annot, labels=labels)
+    told = "without a surface, not in the annotation: lh_west"
+    assert atlas.settings["notes"] == [told]
+
+
 def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, write):
     labels = write("a.csv", "No,name\n7,Heschl_L\n")
     said = "labels= has no name for 9, 30; it names 7 to 7 .* from 1.. Add"
@@ -181,6 +196,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", labels=labels, image=image)
     for text, said in (
         ("No,name\n7,A_L\n7,B_L\n9,C_R\n", r"b\.csv: A_L, B_L share their numbers"),
+        ("No,name\n0,A_L\n7,B_L\n9,C_R\n30,V\n", "the number of A_L is 0, which is"),
         ("7,HL,Heschl,L\n9,HR,Heschl,R\n", "no column of names among '7', 'HL', "),
         (
             "No,name,x,y,z\n7,Heschl_L,20,6,10\n9,Heschl_R,20,6,10\n30,Vermis,,,\n",
@@ -189,6 +205,13 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     ):
         with pytest.raises(FileFormatError, match=said):
             make_atlas(tmp_path / "out", labels=write("b.csv", text), image=image)
+    with pytest.raises(ParameterError, match="another name than desikan82"):
+        make_atlas(tmp_path / "desikan82", labels=labels, image=image)
+    picture = nib.load(image)
+    blurred = nib.Nifti1Image(picture.get_fdata() * 0.9, picture.affine)
+    nib.save(blurred, tmp_path / "blurred.nii.gz")
+    with pytest.raises(FileFormatError, match="whole numbers; it was interpolated"):
+        make_atlas(tmp_path / "out", labels=labels, image=tmp_path / "blurred.nii.gz")
     lines = write("l.txt", "Heschl_R\nHeschl_L\n")
     with pytest.raises(
         FileFormatError, match=r"1 to 2 .* image does not hold Heschl_R"

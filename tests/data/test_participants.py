@@ -124,6 +124,15 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     assert "1 people without a scan at baseline: left out" in cohort.notes
 
 
+@pytest.mark.parametrize("visits", ["21.12.20 03.04.21", "21122020 03042021", "B A"])
+def test_a_baseline_that_visits_do_not_tell_is_asked_for(study, tiny, write, visits):
+    first, second = visits.split()
+    sessions(write, "sub-01", f"{first}\tCN\n{second}\tAD\n")
+    told = f"sub-01: which of the visits {first}, {second} is first is not known; write"
+    with pytest.raises(CohortError, match=told):
+        load_cohort(study, tiny, "fdg", scans="baseline")
+
+
 def test_covariates_in_upper_case_are_known(study, tiny):
     people = study / "participants.tsv"
     people.write_text(people.read_text().replace("\tage", "\tAGE"))

@@ -161,7 +161,7 @@ def test_one_value_far_from_those_of_others_is_named():
     cohort = make_cohort(20, atlas="desikan82", random_state=0)
     values = np.array(cohort.features)
     assert (quality_table(cohort)["fdg_outliers"] == 0).all()
-    values[3, 7] = -9999.0
+    values[3, 7] = -8000.0
     cohort = replace(cohort, features=values, feature_names=("gmv",))
     flags = quality_table(cohort)["flags"]
     assert flags.iloc[3] == f"gmv far from other scans in {cohort.region_names[7]}"

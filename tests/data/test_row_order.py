@@ -101,12 +101,12 @@ def test_rows_that_are_label_numbers(tmp_path):
         ("destrieux160", 148, "cortex only"),
         ("destrieux160", 150, "a medial wall on each side"),
         ("destrieux160", 152, "Unknown and Medial_wall"),
-        ("destrieux160", 161, r"row for label 0 \(row_order='atlas'\)"),
+        ("destrieux160", 161, "one row more; name the rows, Unknown for"),
         ("destrieux160", 166, "two medial walls"),
         ("destrieux160", 84, "atlas desikan82"),
         ("desikan82", 68, "cortex only"),
-        ("desikan82", 82, r"order of desikan82 \(row_order='atlas'\); .*ENIGMA"),
-        ("desikan82", 82, "Row 1 would be ctx-lh-bankssts, row 82 Right-Accumbens"),
+        ("desikan82", 82, r"row_order='atlas': row 1 is ctx-lh-bankssts, .*ENIGMA"),
+        ("desikan82", 82, "row_order='labels': row 1 is Left-Thalamus, row 82 ctx-rh"),
         ("desikan82", 83, "Lausanne"),
         ("desikan82", 164, "atlas destrieux160"),
     ],
@@ -124,10 +124,13 @@ def test_sizes_that_say_no_order_are_refused_with_candidates(
 def test_whose_order_can_be_said(tmp_path):
     expected = formats.telling_matrix(82)
     path = tmp_path / "c.npy"
-    for matrix in (expected, np.pad(expected, (1, 0), constant_values=7)):
-        np.save(path, matrix)
-        found = read_connectome(path, DESIKAN, row_order="atlas")
-        np.testing.assert_array_equal(found.matrix, expected)
+    np.save(path, expected)
+    found = read_connectome(path, DESIKAN, row_order="atlas")
+    np.testing.assert_array_equal(found.matrix, expected)
+    order = DESIKAN.regions["freesurfer_id"].argsort()
+    np.save(path, expected[np.ix_(order, order)])
+    found = read_connectome(path, DESIKAN, row_order="labels")
+    np.testing.assert_array_equal(found.matrix, expected)
     np.save(path, expected)
     for labels in (DESIKAN.names, list(DESIKAN.names)):
         found = read_connectome(path, DESIKAN, labels=labels)
@@ -181,10 +184,12 @@ def test_numbers_that_count_names_decide_their_order(write, first):
     assert read_names(write("l.txt", text.replace(",", " "))) == wanted
     for head in ("index,name", "id,region", "label,region", "No.,label", "ROI_ID,node"):
         assert read_names(write("l.csv", f"\ufeff{head}\n{text}")) == wanted
-    # numbers of labels do not count the rows: the file's order stands
+    # other numbers are no order, but may not say another than the lines
     kept = ("lh_b", "lh_a")
     one = "no,region,hemi,roi\n1,Pole,L,P_L\n2,Pole,R,P_R\n"
     assert read_names(write("l.csv", one)) == ("P_L", "P_R")  # which tells them apart
-    assert read_names(write("l.txt", "17 lh_b\n10 lh_a\n")) == kept
+    assert read_names(write("l.txt", "10 lh_b\n17 lh_a\n")) == kept
+    with pytest.raises(FileFormatError, match="its numbers do not rise from line to"):
+        read_names(write("l.txt", "17 lh_b\n10 lh_a\n"))
     assert read_names(write("l.csv", "name,lobe\nlh_b,2\nlh_a,9\n")) == kept
     assert read_names(write("l.csv", "index,name\n")) == ()

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from brainlsap import Cohort
 from brainlsap.evaluation import audit, leakage, make_splits
 from brainlsap.evaluation.leakage import column_score
 from brainlsap.simulation import make_cohort
@@ -41,15 +42,16 @@ def test_people_families_and_sites_in_two_folds_are_counted(cohort):
     assert found.loc["site in two folds", "severity"] == "note"
 
 
-WORDS = ["_entry", "_return", "_last"]
-ENDINGS = ["_V{}", "-{}", "_ses-{}", "v{}", "_MR{}", "_fu{}", "word"]
+ENDINGS = ["_V{}", "-{}", "_ses-{}", "v{}", "_MR{}", "_fu{}"]
+WORDS = [["_entry", "_return", "_last"], ["", "_2", "_3"], ["", "b", "c"]]
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_visits_with_ids_of_their_own_are_told(cohort, ending):
+@pytest.mark.parametrize(
+    "ends", [[one.format(k) for k in (1, 2, 3)] for one in ENDINGS] + WORDS
+)
+def test_visits_with_ids_of_their_own_are_told(cohort, ends):
     table = cohort.table
     visit = table.groupby("participant").cumcount()
-    ends = WORDS if ending == "word" else [ending.format(k) for k in (1, 2, 3, 4)]
     own = table["participant"] + visit.map(dict(enumerate(ends)))
     found = checks(with_table(cohort, sex="F", participant=own))
     row = found.loc["visits taken for people"]
@@ -65,6 +67,13 @@ def test_ids_of_people_are_no_visits(cohort, name):
     ids = [name.format(k if "}_" not in name else k // 3, k % 3) for k in range(60)]
     found = checks(with_table(one, participant=ids))
     assert "visits taken for people" not in found.index
+
+
+def test_scans_of_which_nobody_said_whose_they_are_are_told(cohort):
+    given = cohort.connectomes, cohort.features, cohort.y
+    for groups, is_told in ((None, True), (cohort.groups, False)):
+        made = Cohort.from_arrays(*given, groups=groups, atlas=cohort.atlas)
+        assert ("people not told" in checks(made).index) == is_told
 
 
 @pytest.mark.parametrize("kind", ["features", "connectomes"])

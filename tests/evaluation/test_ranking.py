@@ -21,6 +21,7 @@ from brainlsap.evaluation import (
     region_properties,
 )
 from brainlsap.evaluation.ranking import family_wise_p, permute_labels
+from brainlsap.evaluation.results import data_hash
 from brainlsap.exceptions import ParameterError
 from brainlsap.model.ridge import LSAPRidgeClassifier, climb, region_slopes
 from brainlsap.simulation import make_cohort
@@ -198,6 +199,12 @@ def ranked(example_evaluation):
     return rank_regions(example_evaluation)
 
 
+def of_cohort(ranking, cohort):
+    ranking = ranking.copy()
+    ranking.attrs["data_hash"] = data_hash(cohort)
+    return ranking
+
+
 def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
     found = permutation_null(ranked, small_cohort, 99)
     assert found.query("planted")["p"].min() < 0.05
@@ -210,6 +217,9 @@ def test_permuted_labels_tell_which_regions_stand_out(ranked, small_cohort):
     who = small_cohort.y, small_cohort.groups
     label = permute_labels(*who, np.random.default_rng(5))
     moved = replace(small_cohort, table=small_cohort.table.assign(label=label))
+    with pytest.raises(ParameterError, match="the one that the ranking is of"):
+        permutation_null(ranked, moved)
+    ranked = of_cohort(ranked, moved)
     null = permutation_null(ranked, moved, 40)
     assert null["p"].min() > 0.05
     # by name, whatever was sorted or left out
@@ -227,8 +237,8 @@ def test_the_null_goes_through_the_same_steps(ranked, small_cohort):
     site = small_cohort.table["site"]
     shift = 9.0 * (site == site[0]).to_numpy()[:, None, None]
     other = replace(small_cohort, features=small_cohort.features + shift)
-    raw = permutation_null(ranked, other, 20)["p"]
-    clean = permutation_null(with_steps, other, 20)["p"]
+    raw = permutation_null(of_cohort(ranked, other), other, 20)["p"]
+    clean = permutation_null(of_cohort(with_steps, other), other, 20)["p"]
     shifted = permutation_null(with_steps, small_cohort, 20)["p"]
     assert np.abs(clean - shifted).mean() < 0.5 * np.abs(raw - shifted).mean()
 
