@@ -114,6 +114,9 @@ class ScanTable(NamedTuple):
         """Say what stands there in place of what is looked for, if that is anything."""
         if self.words and not self.strangers:
             return f"{self.path.name} is of {', '.join(self.words)}"
+        if not self.values and (head := find_region_column(self.facts, NAME_COLUMNS)):
+            told = "expected a row for every scan, a column for every region; pivot it"
+            return f"{self.path.name} has regions in its column {head!r}, {told}"
         if self.values or self.strangers or self.facts.shape[1] < _ENOUGH * len(atlas):
             return unknown_names(self.strangers, atlas)
         heads = listed(self.facts, 5)
