@@ -137,6 +137,8 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         if self.reads == "covariates":
             self.design_ = learn_covariates(covariates, y)
         y, values = np.asarray(y).astype(str), self._read(X, covariates)
+        # one network for all, or none, spans nothing to rotate edges onto
+        reads = self.reads if np.ptp(values, axis=0).any() else "nothing"
         linear: Any = LogisticRegression(max_iter=2000, warm_start=True)
         seed = self.random_state
         if self.kind == "svm":
@@ -147,7 +149,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
         splits = make_splits(y, people, n_folds, seed) if n_folds > 1 else ()
         found: dict[tuple[float, str | None], list[float]] = {}
         for train, test in splits:
-            inputs = standardizer(self.reads).fit(values[train])
+            inputs = standardizer(reads).fit(values[train])
             seen, unseen = (inputs.transform(values[rows]) for rows in (train, test))
             for class_weight in (None, "balanced"):
                 model = clone(linear).set_params(class_weight=class_weight)
@@ -161,7 +163,7 @@ class TunedLinearClassifier(ClassifierMixin, BaseEstimator):
             key=lambda one: (round(one[0], 9), -one[1], one[2] is None),
         )
         linear.set_params(C=C, class_weight=class_weight)
-        self.model_ = make_pipeline(standardizer(self.reads), linear).fit(values, y)
+        self.model_ = make_pipeline(standardizer(reads), linear).fit(values, y)
         self.classes_ = self.model_.classes_
         chosen = {"C": C, "class_weight": class_weight or "none"}
         chosen |= {"covariates": [*getattr(self, "design_", ())]}

@@ -86,6 +86,14 @@ def test_a_tuned_model_is_plain_logistic_regression_at_the_chosen_penalty():
     np.testing.assert_allclose(model.model_[-1].coef_, wanted.coef_, rtol=1e-4)
 
 
+@pytest.mark.parametrize("weight", [0, 1])
+def test_edges_that_all_share_tell_nothing(weight):
+    X, y, people = draw()
+    X = pack(np.full((len(y), 6, 6), float(weight)), unpack(X)[1])
+    model = TunedLinearClassifier(reads="edges").fit(X, y, groups=people)
+    assert np.ptp(model.predict_proba(X), axis=0).max() == 0
+
+
 def test_rotating_edges_changes_nothing_of_the_probabilities():
     X, y, people = draw()
     model = TunedLinearClassifier(reads="edges").fit(X, y, groups=people)
