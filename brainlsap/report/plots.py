@@ -176,8 +176,7 @@ def plot_roc(
     values = told.ranking
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
-    label = "1 \N{MINUS SIGN} specificity (above: AUC ± s.d.)"
-    axes = _unit_square(axes, width, label, "sensitivity")
+    axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     grid = np.linspace(0, 1, 1001)
     colors = class_colors(evaluation)
     folds = [np.flatnonzero(told.fold == one) for one in np.unique(told.fold)]
@@ -190,7 +189,14 @@ def plot_roc(
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
-    _legend(axes)
+    long = max(len(line.get_label()) for line in axes.lines[-len(classes) :])
+    if 9 + LETTER * long > 0.6 * figures.cell_size(axes)[0]:
+        axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
+        _legend(axes)
+    else:
+        close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderpad": 0.1}
+        close |= {"title": "AUC ± s.d.", "framealpha": 0.8, "edgecolor": "none"}
+        axes.legend(loc="best", **close)
     return axes
 
 

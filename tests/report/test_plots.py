@@ -94,7 +94,9 @@ def test_the_legend_hides_no_curve_and_no_letter_of_a_panel(make_evaluation, cla
     report.plot_roc(make_evaluation(classes, skill=-0.3), axes=axes)
     axes.set_title("b", loc="left", size=12)
     check_letters(axes.figure)
-    assert axes.get_legend().get_window_extent().y0 > axes.bbox.y1
+    box = axes.get_legend().get_window_extent()
+    for line in axes.lines[1:]:  # behind the diagonal
+        assert not box.count_contains(axes.transData.transform(line.get_xydata()))
 
 
 def test_directions_are_differences_from_the_first_class(evaluation):
