@@ -51,6 +51,7 @@ DATA = """
 --negative refuse|drop|absolute  weights of connectomes below 0 (default: refuse)"""
 # of people to be predicted
 UNLABELLED = re.sub(r"(\n--label COLUMN  ).*\n.*", r"\1to write beside, if known", DATA)
+UNLABELLED = re.sub(r" \(default[^)]*\)(?<!all\))", "", UNLABELLED)
 CLASSES = """
 --merge-classes HOW  5-to-3, 5-to-2, cn-or-ad, early-or-late, or well=CN+SMC,ill=AD"""
 MODEL = """
@@ -402,7 +403,8 @@ def check(study: str, **options: Any) -> None:
     lines += [f"({note})" for note in quality.attrs["notes"]]
     print("\nUnusual scans:", *lines, sep="\n  ")
     leaks = brainlsap.evaluation.audit(cohort, folds)
-    who = (": " + leaks["scans"]).where(leaks["check"] == "duplicate scans", "") + ". "
+    has_names = (leaks["check"] == "duplicate scans") & (leaks["scans"] != "")
+    who = (": " + leaks["scans"]).where(has_names, "") + ". "
     told = leaks["severity"] + ": " + leaks["finding"] + who + leaks["what_to_do"]
     fill = partial(textwrap.fill, width=96, subsequent_indent="  ")
     lines = [fill(_in_flags(one, run)) for one in told] or ["none found"]
@@ -471,6 +473,11 @@ def report(results: str, **how: Any) -> None:
     image, out = how.pop("parcellation", None), how.pop("out", results)
     export_maps = partial(brainlsap.report.export_maps, parcellation=image)
     tables, figures = brainlsap.report.write_tables, brainlsap.report.write_figures
+    place = evaluation.cohort.atlas_folder
+    if place and not Path(place).is_dir():
+        print(
+            f"Note: the atlas {place} is no longer there; its regions are known alone."
+        )
     exports = {"export": export_maps, "tables": tables, "figures": figures}
     asked = {option: how.pop(option) for option in exports if option in how}
     for option, folder in asked.items():

@@ -13,6 +13,7 @@ from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.load import NO_CONNECTOME
+from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import suit_model
@@ -237,6 +238,7 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     features = cohort.features[:, rows][:, :, columns]
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])
+        steps.check_people(cohort.table)
         features = steps.transform(features, cohort.table)
         for name in steps.regress_out:
             if n := cohort.table[find_column(cohort.table, name)].isna().sum():
@@ -261,6 +263,6 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     merged = origin.facts.get("merged_classes") or {}
     new_of = {str(old): new for new, some in merged.items() for old in some}
     label = [new_of.get(str(one), one) for one in cohort.y]
-    if set(label) & set(names):
+    if {*label} != {UNLABELLED}:
         table["label"] = label
     return table

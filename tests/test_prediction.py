@@ -98,6 +98,9 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     missing = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))
     with pytest.warns(UserWarning, match="scans have no age: the mean of the fit"):
         predict_people(fitted, replace(cohort, table=missing))
+    coded = cohort.table.assign(sex=cohort.table["sex"].replace({"F": "w", "M": "m"}))
+    with pytest.raises(ParameterError, match="sex was F or M in training, got m, w"):
+        predict_people(fitted, replace(cohort, table=coded))
     without = replace(cohort, table=cohort.table.drop(columns="age"))
     with pytest.raises(ParameterError, match="age"):
         predict_people(fitted, without)

@@ -26,12 +26,16 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
         is_new = n_names < 0  # then the largest number comes first
         file.read(integers(1 + is_new)[-1])  # the table's own file
         n_names = integers(1)[0] if is_new else n_names
-        names, numbers = list[str](), {0: -1}
+        names, numbers, doubled = list[str](), {0: -1}, dict[int, str]()
         for i in range(n_names):
             name = file.read(integers(1 + is_new)[-1])
             names.append(as_text(name.rstrip(b"\0")))
-            numbers.setdefault(int(integers(4)[:3] @ [1, 2**8, 2**16]), i)
+            color = int(integers(4)[:3] @ [1, 2**8, 2**16])
+            if numbers.setdefault(color, i) not in (-1, i):
+                doubled[color] = f"{names[numbers[color]]} and {names[i]}"
         found, places = np.unique(codes, return_inverse=True)
+        if shared := [told for color, told in doubled.items() if color in found]:
+            raise ValueError(f"{shared[0]} have one color; give each its own")
         if not set(found.tolist()) <= set(numbers):
             raise ValueError("a vertex has a label without a name")
     return np.array([numbers[code] for code in found.tolist()])[places], names

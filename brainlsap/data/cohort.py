@@ -220,19 +220,26 @@ class Cohort:
         groups = facts.pop(ids) if groups is None and ids is not None else groups
         n_scans = len(labels)
         n_rois = len(atlas)
-        wanted: dict[str, Any] = {"connectomes": (n_scans, n_rois, n_rois)[-W.ndim :]}
-        wanted |= dict.fromkeys(tables, (n_scans, n_rois))
-        wanted |= {"features": (n_scans, n_rois, *X.shape[2:])}
+        rois = f"{n_scans}, {n_rois}"
+        wanted = {"connectomes": f"({rois}, {n_rois}), or ({n_rois}, {n_rois}) for all"}
+        wanted |= dict.fromkeys(tables, f"({rois})")
+        if "features" in tables:
+            wanted["features"] = f"({rois}) or ({rois}, n_features)"
+        sizes: dict[str, Any] = {"connectomes": (n_scans, n_rois, n_rois)[-W.ndim :]}
+        sizes |= dict.fromkeys(tables, (n_scans, n_rois))
+        sizes |= {"features": (n_scans, n_rois, *X.shape[2:])}
         given: dict[str, Any] = {"connectomes": W, **arrays, "labels": labels}
         given |= {} if groups is None else {"groups": groups}
         given |= {f"covariates[{name!r}]": one for name, one in facts.items()}
         for name, one in given.items():
-            shape, expected = np.shape(one), wanted.get(name, (n_scans,))
-            if shape != expected:
+            shape = np.shape(one)
+            if shape != sizes.get(name, (n_scans,)):
+                expected = wanted.get(name, f"({n_scans},)")
                 raise ParameterError(
                     f"{name} must have shape {expected}, for {n_scans} scans and "
-                    f"{n_rois} regions ({atlas.name}); got {shape}. Axes are scans, "
-                    "regions and then features; other regions are named by atlas=."
+                    f"{n_rois} regions ({atlas.name}); got {shape}. Other regions are "
+                    "named by atlas=; a table of people becomes one of scans by "
+                    "table.loc[groups]."
                 )
         tables |= {"labels": labels, "groups": groups}
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
@@ -521,6 +528,17 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
                 f"{a[scan]!r} and {b[scan]!r}. Put one in the order of the other "
                 "(.reindex), or take one off (.reset_index(drop=True))."
             )
+    groups = tables["groups"]
+    people = [] if groups is None else [*map(_person_of, groups)]
+    for name in named:
+        told = [*map(_person_of, found[name])]
+        if told != people and {*told} <= {*people}:
+            row = int(np.argmax(np.array(told) != people))
+            raise ParameterError(
+                f"{name} has {told[row]!r} in its index for scan {row + 1}, groups= "
+                f"says {people[row]!r}. Put rows in the order of groups, or take the "
+                "index off (.reset_index(drop=True))."
+            )
     if not named:
         return None
     index, entries = found[named[0]], texts[named[0]]
@@ -531,12 +549,18 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
             "then .reset_index(drop=True)."
         )
     is_one_each = index.is_unique and index.nlevels == 1
-    if tables["groups"] is None and not is_one_each:
+    if groups is None and not is_one_each:
         raise ParameterError(
             f"{named[0]} has an index of several levels, or an entry twice; say whose "
             "scans they are by groups=."
         )
     return index if index.is_unique and not isinstance(index, pd.RangeIndex) else None
+
+
+def _person_of(entry: Any) -> str:
+    """Return the person of an entry of an index: sub-01_ses-M00, or (01, M00)."""
+    first = entry[0] if isinstance(entry, tuple) else entry
+    return str(first).partition("_ses-")[0].removeprefix("sub-")
 
 
 def _columns(table: pd.DataFrame) -> dict[str, list[Any]]:
@@ -554,12 +578,13 @@ def find_value_codes(
         if is_code.any() and (known & ~is_code).any():
             low, high = np.nanmin(values[~is_code]), np.nanmax(values[~is_code])
             is_code &= (values < 2 * low - high) | (values > 2 * high - low)
-            faults += [
-                f"{scans[row]}: {name} of {regions[region]} is "
-                f"{values[row, region]:g}, others {low:g} to {high:g}; write n/a "
-                "where it was not measured"
-                for row, region in np.argwhere(is_code)
-            ]
+            for code in np.unique(values[is_code]):
+                rows, places = np.nonzero(values == code)
+                who = listed(dict.fromkeys(np.array(scans)[rows].tolist()), 5)
+                faults.append(
+                    f"{who}: {name} is {code:g}, first of {regions[places[0]]}, others "
+                    f"{low:g} to {high:g}; write n/a where it was not measured"
+                )
     return faults
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from brainlsap.data.tables import letters_of
+
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
 # Names of one thing, with or without `_id`; case, blanks, underscores do not count.
@@ -38,7 +40,7 @@ _OLDEST, _YOUNG = 120, 5
 
 def kind_of(column: object) -> str:
     """Return which of `COVARIATES` a column is by its name, else its letters."""
-    letters = "".join(filter(str.isalnum, str(column).lower())).removesuffix("id")
+    letters = letters_of(str(column)).removesuffix("id")
     return _KINDS.get(letters, letters)
 
 
@@ -58,10 +60,13 @@ def find_spellings(
         letters = letters.map(lambda word: STAGES.get(word, word))
     else:
         letters = letters.str.replace(r"[\s_-]", "", regex=True)
-        letters = letters.str[:1] if kind_of(head) == "sex" else letters
+        if kind_of(head) == "sex":
+            letters = letters.str[:1]
+            if words.str.isdecimal().nunique() > 1:  # codes beside words
+                letters[:] = "any"
     same = words[letters.duplicated(keep=False)]
     told = f"{head} is written as {', '.join(sorted(same))}; write one word for each"
-    more = ", or say which are classes (classes=, --classes)" if is_label else ""
+    more = ", or say which are classes by classes=" if is_label else ""
     return [told + more] if len(same) else []
 
 

@@ -116,7 +116,13 @@ def make_atlas(  # noqa: C901 (step by step)
             nibabel.freesurfer.write_annot(path, coarse, colours, names, fill_ctab=True)
         if annot is not None:
             atlas = Atlas(Path(folder).name, regions)
-            centres = _centres_on_surface(atlas, Path(annot))
+            try:
+                centres = _centres_on_surface(atlas, Path(annot))
+            except FileFormatError as error:
+                raise FileFormatError(
+                    f"{labels or annot}: does not name all regions of the annotation, "
+                    f"or not with sides (lh_, rh_, or a column hemisphere): {error}"
+                ) from error
             is_bare = atlas.cortex & np.isnan(centres[:, 0])
             if bare := listed(regions["name"][is_bare], 8):
                 told = f"without a surface, not in the annotation: {bare}"
@@ -146,6 +152,8 @@ def _name_regions(labels: Any, volume: Any, sides: dict[str, Any]) -> pd.DataFra
             )
         table = table[~is_zero].reset_index(drop=True)
         table["freesurfer_id"] = table.pop("index")
+        if volume is None and table["freesurfer_id"].duplicated().any():
+            table["freesurfer_id"] = "n/a"  # of annotations each side may count its own
     else:
         pairs = [(name, side) for side, (_, names) in sides.items() for name in names]
         rows = [(name, side, name) for name, side in pairs if not is_outside(name)]

@@ -16,6 +16,7 @@ from brainlsap.data.covariates import (
     KEY_COLUMNS,
     STAGES,
     find_faults,
+    find_spellings,
     kind_of,
 )
 from brainlsap.data.features import FeatureSources
@@ -36,7 +37,8 @@ PEOPLE_FILES = tuple(
     for suffix in (".tsv", ".csv", ".xlsx")
 )
 _BASELINE = (*FIRST_VISITS, "m0", "m00", "m000")
-_DAY_FIRST = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{2,4}|(?!19|20)\d{4}(19|20)\d\d")
+# Dates that do not begin with the year: 31.12.2020, 12-2020, 311220.
+_DATE = re.compile(r"(?!19\d\d|20\d\d)(\d+[./-][\d./-]+|\d{6,})")
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -206,7 +208,7 @@ def list_scans(  # noqa: C901 (one question after the other)
         label = same[0]
     scans, keys, facts = list[Scan](), list[tuple[str, str, str]](), list[Facts]()
     hints, faults = dict[str, str](), list[str]()
-    n_without_baseline, unscanned = 0, list[str]()
+    n_without_baseline, n_differ, unscanned = 0, 0, list[str]()
     for person, visits in people.items():
         written = next(iter(visits.values()))[0].participant
         known = {visit: name.session for visit, (name, _) in visits.items() if visit}
@@ -221,14 +223,15 @@ def list_scans(  # noqa: C901 (one question after the other)
             if known:
                 # what the table calls baseline, or its earliest; if it was scanned
                 wanted = {visit for visit in known if visit.lower() in _BASELINE}
-                if not wanted and not _have_order(known):
-                    told = f"which of the visits {', '.join(known.values())} is first"
+                every = {**scanned, **known}
+                if not wanted and not _have_order(every):
                     faults.append(
-                        f"{written}: {told} is not known; write dates as 2020-12-31, "
-                        "or call one baseline"
+                        f"{written}: which visit is the first is not known; write "
+                        "dates as 2020-12-31, or call one baseline; got "
+                        f"{', '.join(every.values())}"
                     )
-                wanted = wanted or {min(known, key=visit_order)}
-                chosen = [visit for visit in chosen if visit in wanted]
+                wanted = wanted or {min(every, key=visit_order)}
+                chosen = [one for one in chosen if one in wanted and one in known]
                 n_without_baseline += not chosen
             chosen = chosen[:1]
         # what visits say one by one is not taken from the person for another visit:
@@ -242,7 +245,10 @@ def list_scans(  # noqa: C901 (one question after the other)
             paths = files.of_scan(key, is_only and len(known) < 2)
             scans.append(Scan(name, key, is_only, paths))
             keys.append((name, written, sessions[visit]))
-            facts.append(of_person | (visits[visit][1] if visit in known else {}))
+            of_visit = visits[visit][1] if visit in known else {}
+            facts.append(of_person | of_visit)
+            both = of_visit, visits[""][1] if "" in visits else {}
+            n_differ += len({row.get(label or "") for row in both} - {None}) > 1
             if known and visit not in known:
                 hints[name] = f"; its visits are listed as {', '.join(known.values())}"
     notes = list[str]()
@@ -251,8 +257,11 @@ def list_scans(  # noqa: C901 (one question after the other)
         told = f"there are no files or folders of {listed(unscanned, 3)}"
         notes.append(f"{len(unscanned)} listed visits left out: {told}")
     if n_without_baseline:
-        what = "people without a scan at baseline: left out"
+        what = "people without a listed scan at baseline: left out"
         notes.append(f"{n_without_baseline} {what}")
+    if n_differ:
+        told = f"scans have another {label} in {source} than in sub-*_sessions.tsv"
+        notes.append(f"{n_differ} {told}: that of the visit was taken")
     if not scans:
         what = "; ".join([f"{source} lists none", *notes])
         raise CohortError(f"{files.folder}: no scan is left; {what}")
@@ -283,6 +292,9 @@ def list_scans(  # noqa: C901 (one question after the other)
                 for name in table["scan"][~is_kept]
             ]
         else:
+            lower = {name.lower() for name in order}
+            some = table["label"][table["label"].str.lower().isin(lower)]
+            faults += find_spellings(label, some)
             others = table["label"][~is_kept].fillna("n/a").value_counts().sort_index()
             if counted := _counts(others):
                 notes.append(f"left out, {label} is not among the classes: {counted}")
@@ -310,11 +322,8 @@ def list_scans(  # noqa: C901 (one question after the other)
 
 
 def _have_order(visits: Collection[str]) -> bool:
-    """Return whether visits differ in a number only, such as M6 and M12, or V1 and V2.
-
-    Not those that are dates which begin with the day.
-    """
-    is_dated = any(map(_DAY_FIRST.fullmatch, visits))
+    """Return whether visits differ in a number alone (M6, M12), which is no date."""
+    is_dated = any(map(_DATE.fullmatch, visits))
     words = {re.sub(r"\d+", "", visit) for visit in visits}
     return len(visits) < 2 or (len(words) == 1 and not is_dated)
 

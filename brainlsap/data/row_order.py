@@ -66,10 +66,17 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     known, own = settings.get("unnamed_rows", False), f"in the order of {atlas.name}"
     orders = [RowOrder("atlas", atlas.names, f"read {own}", known)]
     numbered = atlas.regions.query("freesurfer_id > 0").sort_values("freesurfer_id")
-    by_number = tuple(numbered["name"])
-    if not known and len(by_number) == len(atlas) and by_number != atlas.names:
+    if not known and len(numbered) == len(atlas):
         note = f"read in the order of the label numbers of {atlas.name}"
-        orders.append(RowOrder("labels", by_number, note, False))
+        orders.append(RowOrder("labels", tuple(numbered["name"]), note, False))
+        # without MRtrix's labelconvert there is a row for every number
+        every, last = (
+            [*map(str, range(numbered["freesurfer_id"].max() + 1))],
+            "rows read",
+        )
+        for first in (1, 0) if len(every) > len(atlas) + 1 else ():
+            note = f"{last} as label numbers of {atlas.name}, from {first}"
+            orders.append(RowOrder("labels", tuple(every[first:]), note, False))
     if "mrtrix" in settings:
         left = (*cortex[0], "Left-Cerebellum-Cortex", *below[0])
         names = (*left, *below[1], *cortex[1], "Right-Cerebellum-Cortex")
@@ -172,7 +179,7 @@ def _names_by_size(
     could = [
         f"{order.note.removeprefix('read ')} (row_order='{order.tool}': row 1 is "
         f"{order.names[0]}, row {n} {order.names[-1]})"
-        for order in fitting
+        for order in {one.names: one for one in fitting[::-1]}.values()
     ]
     could += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
     if n == len(atlas) + 1:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -24,14 +25,15 @@ PEOPLE_COLUMNS = (
     *("participant_id", "subject_id", "sub_id", "subjid", "subject", "participant"),
     *("ptid", "rid", "patient_id", "patient", "patient_number", "subject_number"),
     *("record_id", "mrn", "pseudonym", "patienten_id", "pat_id", "probanden_id"),
-    *("probandennummer", "sujet"),
+    *("patienten_nr", "no_patient", "n_patient", "probandennummer", "sujet"),
 )
 ID_COLUMNS = (*PEOPLE_COLUMNS, "scan", "scan_id", "image_id", "id", "")
 # FreeSurfer's tables say side and measure where others say what ids are.
 FREESURFER_HEAD = re.compile(r"(?:([lr])h\..+\.|measure:)(\w+)", re.IGNORECASE)
 SESSION_COLUMNS = (
     *("session_id", "session", "ses", "visit", "visit_id", "viscode2", "viscode"),
-    *("timepoint", "tp", "wave"),
+    *("timepoint", "tp", "wave", "besuch", "visite", "scan_date", "exam_date"),
+    *("untersuchungsdatum", "date_examen"),
 )
 # Heads of columns of regions' names, numbers and sides, best first.
 NAME_COLUMNS = (
@@ -223,10 +225,15 @@ def parse_numbers(
     )
 
 
+def letters_of(head: str) -> str:
+    """Return the letters and digits of a head in lower case, without accents."""
+    return "".join(filter(str.isalnum, normalize("NFKD", head.lower())))
+
+
 def find_column(heads: Iterable[str], wanted: Sequence[str]) -> str | None:
     """Return the first head that is wanted, by its letters and digits in any case."""
     heads = list(heads)
-    letters = ["".join(filter(str.isalnum, one.lower())) for one in (*heads, *wanted)]
+    letters = [letters_of(one) for one in (*heads, *wanted)]
     known = dict(zip(letters, heads, strict=False))
     return next((known[one] for one in letters[len(heads) :] if one in known), None)
 

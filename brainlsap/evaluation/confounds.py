@@ -19,7 +19,7 @@ from brainlsap.data.covariates import (
     kind_of,
 )
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import ParameterError, listed
 
 _UNKNOWN = "n/a"
 
@@ -111,10 +111,12 @@ class Deconfounder(BaseEstimator):
             # where no test scan is of a known site, training alone would change
             held_out = len(tested) > 0 and not tested.isin(n_people.index).any()
             if held_out or len(n_people) < 2 or n_people.min() < FEWEST:
-                told = ", ".join(f"{name} ({n})" for name, n in n_people.items())
+                told = listed(
+                    (f"{name}: {n} people" for name, n in n_people.items()), 8
+                )
                 raise ParameterError(
                     f"harmonize={self.harmonize!r} cannot work in fold {fold}, whose "
-                    f"training scans are of {told} people; ComBat needs two sites and "
+                    f"training scans are of {told}; ComBat needs two sites and "
                     f"{FEWEST} people of each, and cannot know a site that is held "
                     "out: leave_out= goes without harmonize=. Else leave people out, "
                     "merge small sites, or take fewer folds by person."
@@ -143,6 +145,19 @@ class Deconfounder(BaseEstimator):
             design = apply_design(self.confounds_["design"], table)
             values = values - design @ _slopes(self.confounds_, design, values)
         return values.reshape(features.shape)
+
+    def check_people(self, table: pd.DataFrame) -> None:
+        """Raise where new people's sex is coded otherwise than in the fit."""
+        learned: dict[str, Any] = {}
+        for step in (self.combat_, self.confounds_):
+            learned |= step["design"] if step else {}
+        for column, shares in learned.items():
+            groups = {*_group_names(table[find_column(table, column)])} - {_UNKNOWN}
+            if kind_of(column) == "sex" and not groups <= {*shares}:
+                raise ParameterError(
+                    f"{column} was {' or '.join(shares)} in training, got "
+                    f"{', '.join(sorted(groups))}. Write it in the same way."
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted steps as JSON takes them; they hold no scan."""

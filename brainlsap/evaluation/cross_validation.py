@@ -230,6 +230,13 @@ def suit_model(model: Any, cohort: Cohort) -> Any:
         has_none = cohort.provenance.get("connectome") == "none"
         if name == "connectome" and value is None and has_none:
             told[key] = "covariance"
+    cv = getattr(model, "cv", None)  # of a search
+    if hasattr(model, "param_grid") and "Group" not in type(check_cv(cv)).__name__:
+        warnings.warn(
+            f"{type(model).__name__} divides scans, not people, where it chooses its "
+            "settings: give it cv=GroupKFold(...), and route groups to it.",
+            stacklevel=2,
+        )
     return model.set_params(**told) if told else model
 
 

@@ -50,6 +50,13 @@ class PackedClassifier(ClassifierMixin, BaseEstimator):
         self.measured_ = self.scaler_.measured
         shared = np.array(connectomes[0]) if all_equal(connectomes) else None
         self.shared_connectome_ = shared
+        lowest = preparation.threshold
+        largest = np.triu(connectomes, 1).max() if lowest else 0
+        if preparation.connectome == "own" and 0 < largest < lowest:
+            raise ParameterError(
+                f"threshold={lowest:g} leaves no connection; the largest weight is "
+                f"{largest:g}."
+            )
         self.preparation_ = preparation.learn(features, groups)
         return connectomes, features
 

@@ -26,7 +26,7 @@ from matplotlib.transforms import Affine2D
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import Evaluation
-from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.exceptions import ParameterError, check_choice, listed
 from brainlsap.report import brain_raster as raster
 from brainlsap.report import figures
 from brainlsap.report.brain_raster import VIEWS, RegionPicture
@@ -185,6 +185,9 @@ def plot_regions(
         told = f"{n_hidden} of {known.sum()} regions with a value are in no view"
         notes.append(f"{told} that is drawn; colours are those of all.")
     undrawn = np.flatnonzero(known & ~located).tolist()
+    if len(undrawn) == known.sum() > 0:
+        names = listed((atlas.full_names[k] for k in undrawn), 5)
+        raise ParameterError(f"atlas {atlas.name} does not say where {names} lie.")
     lacks = {f"drawn, as atlas {atlas.name} does not say where": undrawn}
     lacks["outlined, as seen in no view that is drawn"] = sorted({*labels} - seen_at)
     for what, places in lacks.items():

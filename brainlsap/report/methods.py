@@ -34,7 +34,7 @@ RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per regio
 # What changes no number, or stands in the templates' own sentences.
 _DESIGN = "cv n_folds n_repeats random_state people_shared"
 _PLACES_AND_SPEED = "folder subjects_dir derivatives out memory device n_threads n_jobs"
-_ABOUT = "version brainlsap versions date verbose title overwrite"
+_ABOUT = "version brainlsap versions date verbose title overwrite people"
 _SAID = "atlas feature label model models baselines steps asked options"
 CONTROLS = {
     "features only": "without any connection",

@@ -189,7 +189,7 @@ def plot_roc(
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
-    long = max(len(line.get_label()) for line in axes.lines[-len(classes) :])
+    long = max(len(str(line.get_label())) for line in axes.lines[-len(classes) :])
     if 9 + LETTER * long > 0.6 * figures.cell_size(axes)[0]:
         axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
         _legend(axes)

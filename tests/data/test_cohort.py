@@ -220,7 +220,9 @@ def test_arrays_that_are_promised_and_not_there_are_refused(tmp_path):
 def test_codes_for_what_is_missing_are_refused():
     values = np.array(F)
     values[2, 3, 1] = 9999
-    with refused("s2: fdg of .* is 9999, others .*; write n/a where it was not measur"):
+    with refused(
+        "s2: fdg is 9999, first of region-3, others .*; write n/a where it was n"
+    ):
         Cohort(**draw_parts(features=values))
     values[:, :, 1] = 9500 + 400 * F[:, :, 1]
     values[2, 3, 1] = 9999  # among others like it
@@ -277,9 +279,9 @@ def test_arrays_that_do_not_fit_are_refused():
     whole = {"connectomes": W, "features": F, "labels": list("xyzxyz")}
     for name, given, expected, got in (
         ("labels", np.array([*"xyzxyz"])[:, None], "(6,)", "(6, 1)"),
-        ("features", F[:5], "(6, 5, 2)", "(5, 5, 2)"),
-        ("features", F[0, :, 0], "(6, 5)", "(5,)"),
-        ("connectomes", W[:, :3, :3], "(6, 5, 5)", "(6, 3, 3)"),
+        ("features", F[:5], "(6, 5) or (6, 5, n_features)", "(5, 5, 2)"),
+        ("features", F[0, :, 0], "(6, 5) or (6, 5, n_features)", "(5,)"),
+        ("connectomes", W[:, :3, :3], "(6, 5, 5), or (5, 5) for all", "(6, 3, 3)"),
         ("groups", list("abcde"), "(6,)", "(5,)"),
     ):
         with pytest.raises(ParameterError, match=re.escape(shapes(expected, got))):
@@ -288,7 +290,7 @@ def test_arrays_that_do_not_fit_are_refused():
         ({"covariates": {"age": [70] * 4}}, r"\['age'\] must have shape \(6,\), for 6"),
         ({"covariates": [70] * 6}, "a DataFrame or dict; got list"),
         ({"connectomes": abs(F[..., 0]), "features": W}, "connectomes must have shape"),
-        ({"features": [F[..., 0]] * 2}, r"got \(2, 6, 5\).* regions and then features"),
+        ({"features": [F[..., 0]] * 2}, r"\(6, 5, n_features\), .* got \(2, 6, 5\)"),
         ({"features": [{}] * 6}, "features must be an array of numbers, got list"),
         ({"features": [pd.Series(one) for one in F[..., 0]]}, r"pd.DataFrame\(the"),
         ({"connectomes": {"P1": W[0]}}, "connectomes must be an array .* got dict"),
@@ -359,7 +361,7 @@ def test_people_in_another_order_are_refused():
     assert Cohort.from_arrays(W, named, None, atlas=names).classes == ("unlabelled",)
     with pytest.raises(ParameterError, match="features and labels have different"):
         Cohort.from_arrays(W, named, y.set_axis([*"zyxwvu"]), atlas=names)
-    with pytest.raises(ParameterError, match="says 'z' for u, an index or ids say 'u'"):
+    with pytest.raises(ParameterError, match=r"has 'u' in its index for .* says 'z'"):
         Cohort.from_arrays(W, named, y, groups=[*"zyxwvu"], atlas=names)
     visits = named.set_axis([*"uuvwxy"])  # of somebody who came twice
     with pytest.raises(
@@ -377,6 +379,23 @@ def test_people_in_another_order_are_refused():
         Cohort.from_arrays(W, F, y, groups=kept, atlas=names, covariates=both[1])
 
 
+def test_an_index_of_people_has_the_order_of_groups():
+    people, names = [*"uuvwxy"], list("abcde")
+    moved = np.array([3, 0, 1, 2, 4, 5])
+    index = np.array(people)[moved]
+    visits = pd.MultiIndex.from_arrays([index, np.array([*"121111"])[moved]])
+    values, ages = pd.DataFrame(F[..., 0]), pd.DataFrame({"age": range(6)})
+    for other in (index, visits, [f"sub-{one}_ses-{i}" for i, one in enumerate(index)]):
+        given = {"features": values.set_axis(other), "labels": [*"xyzxyz"]}
+        for change in (
+            {},
+            {"features": values, "labels": pd.Series([*"xyzxyz"], other)},
+            {"features": values, "covariates": ages.set_axis(other)},
+        ):
+            with pytest.raises(ParameterError, match="scan 1, groups= says 'u'"):
+                Cohort.from_arrays(W, groups=people, atlas=names, **given | change)
+
+
 def test_an_index_of_scans_says_whose_they_are():
     names, people, y = list("abcde"), [*"uuvwxy"], [*"xyzxyz"]
     scans = [f"{one}_ses-{k}" for k, one in enumerate(people)]
@@ -386,8 +405,9 @@ def test_an_index_of_scans_says_whose_they_are():
     assert cohort.table["scan"].tolist() == scans
     assert "people are of the index" in cohort.notes[-1]
     for wrong in ({"covariates": who}, {"groups": scans}):
-        told = "for u_ses-0, an index or ids say 'u'; expected people, no scans"
-        with pytest.raises(ParameterError, match=told):
+        with pytest.raises(
+            ParameterError, match=r"in its index for scan 1|expected people, no sc"
+        ):
             Cohort.from_arrays(W, values, y, atlas=names, **wrong)
     values.index = pd.MultiIndex.from_arrays([people, range(6)])
     with pytest.raises(ParameterError, match=r"several levels, .* by groups="):

@@ -26,6 +26,7 @@ def made(labels=("CN", "AD") * 3, groups=range(1, N + 1), **covariates):
         ({"groups": ["1", "01", *"abcd"]}, "people .* zeros at the front, got 1, 01"),
         ({"groups": [1, 1, 2, 3, 4, 5], "sex": list("FMFMFM")}, "1: sex differs betw"),
         ({"Geschlecht": ["w", "Weib", *"mmww"]}, "Geschlecht is written as Weib, w;"),
+        ({"sex": ["0", "1", "M", "0", "1", "M"]}, "sex is written as 0, 1, M; write"),
         ({"site": ["S 1", "s-1", *"abab"]}, "site is written as S 1, s-1; write one"),
         ({"age": [70, 71, 72, 999, 74, 75]}, "scan4: age is 999, others 70 to 75"),
         ({"Alter": [70, 71, 72, 720, 74, 75]}, "scan4: Alter is 720, others 70 to 75"),

@@ -189,6 +189,23 @@ def test_regions_without_a_surface_are_told(tmp_path, write):
     assert atlas.settings["notes"] == [told]
 
 
+def test_annotations_must_tell_regions_apart_and_be_named(tmp_path, write):
+    annot = annotation(tmp_path, 10242)
+    for rows in ("index,name\n1,north\n2,south\n", "name\nlh_north\nrh_north\n"):
+        with pytest.raises(
+            FileFormatError, match=r"a\.csv: does not name all regions of"
+        ):
+            make_atlas(tmp_path / "own", annot=annot, labels=write("a.csv", rows))
+    rows = "index,name,hemi\n1,north,L\n2,south,L\n1,north,R\n2,south,R\n"
+    atlas = make_atlas(tmp_path / "own", annot=annot, labels=write("a.csv", rows))
+    assert atlas.names == ("lh_north", "lh_south", "rh_north", "rh_south")
+    codes, colours, names = nib.freesurfer.read_annot(annot)
+    colours[2] = colours[1]
+    nib.freesurfer.write_annot(annot, codes, colours, names)
+    with pytest.raises(FileFormatError, match="north and south have one color"):
+        make_atlas(tmp_path / "other", annot=annot)
+
+
 def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, write):
     labels = write("a.csv", "No,name\n7,Heschl_L\n")
     said = "labels= has no name for 9, 30; it names 7 to 7 .* from 1.. Add"
@@ -234,6 +251,6 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     with pytest.raises(FileFormatError, match=r"fsl\.xml: is XML; expected names"):
         make_atlas(tmp_path / "out", labels=xml)
     names = write("c.txt", "lh_north\nrh_north\n")
-    with pytest.raises(FileFormatError, match="'south'"):
+    with pytest.raises(FileFormatError, match=r"c\.txt: does not name .*'south'"):
         make_atlas(tmp_path / "out", annot=annotation(tmp_path, 10242), labels=names)
     assert not (tmp_path / "out").exists()

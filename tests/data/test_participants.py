@@ -121,14 +121,26 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tMCI\nses-M24\tAD\n")
     cohort = load_cohort(study, tiny, "fdg", scans="baseline")
     assert "sub-01" not in cohort.groups
-    assert "1 people without a scan at baseline: left out" in cohort.notes
+    assert "1 people without a listed scan at baseline: left out" in cohort.notes
 
 
-@pytest.mark.parametrize("visits", ["21.12.20 03.04.21", "21122020 03042021", "B A"])
+def test_label_of_the_visit_wins_and_is_noted(study, tiny, write):
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
+    cohort = load_cohort(study, tiny, "fdg")
+    assert cohort.y.tolist()[:2] == ["CN", "AD"]
+    note = "1 scans have another diagnosis in participants.tsv than in sub-*_sessions"
+    assert any(one.startswith(note) for one in cohort.notes)
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tCN\n")
+    assert not any("another" in one for one in load_cohort(study, tiny, "fdg").notes)
+
+
+@pytest.mark.parametrize(
+    "visits", ["21.12.20 03.04.21", "21122020 03042021", "09-2021 01-2022", "B A"]
+)
 def test_a_baseline_that_visits_do_not_tell_is_asked_for(study, tiny, write, visits):
     first, second = visits.split()
     sessions(write, "sub-01", f"{first}\tCN\n{second}\tAD\n")
-    told = f"sub-01: which of the visits {first}, {second} is first is not known; write"
+    told = f"sub-01: which visit is the first is not known; .* got .*{first}"
     with pytest.raises(CohortError, match=told):
         load_cohort(study, tiny, "fdg", scans="baseline")
 

@@ -218,8 +218,8 @@ def lonely(table):
     ("change", "steps", "message"),
     [
         ({}, {"harmonize": "town"}, "have no column 'town'; there are"),
-        ({"site": "one"}, {"harmonize": "site"}, r"of one \(\d+\) people; ComBat"),
-        ({"site": lonely}, {"harmonize": "site"}, r"of island \(1\), north"),
+        ({"site": "one"}, {"harmonize": "site"}, r"of one: \d+ people; ComBat"),
+        ({"site": lonely}, {"harmonize": "site"}, r"of island: 1 people, north"),
         ({}, {"harmonize": "label"}, "no column 'label'.* Labels are no covariates"),
         ({"site": None}, {"harmonize": "site"}, "scans have no site; give one"),
         (

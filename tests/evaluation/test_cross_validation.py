@@ -170,6 +170,9 @@ def test_steps_of_a_pipeline_are_fitted_inside_and_names_are_used_once(small_coh
     found = cross_validate({"piped": piped}, small_cohort, 2, baselines=False)
     assert found.scores()["balanced_accuracy"].tolist() == [0.2, 0.2]
     search = GridSearchCV(LINEAR["logistic regression"][0], {"reads": ["edges"]}, cv=2)
+    with pytest.warns(UserWarning, match="GridSearchCV divides scans, not people"):
+        cross_validate({"search": search}, small_cohort, 2, baselines=False)
+    search.set_params(cv=GroupKFold(2))
     found = cross_validate({"search": search}, small_cohort, 2, baselines=False)
     assert not found.fits["warnings"].str.contains("groups").any()
     for wrong in ([LINEAR], "LSAP-C", {"it": DummyClassifier}):

@@ -188,6 +188,12 @@ def test_paper_preset_fits(scans, kernel):
     assert np.isfinite(model.predict_proba(scans.X)).all()
 
 
+@pytest.mark.parametrize("kind", [LSAPClassifier, LSAPRidgeClassifier])
+def test_a_threshold_that_leaves_no_connection_is_refused(scans, kind):
+    with pytest.raises(ParameterError, match="1e.09 leaves no connection; the largest"):
+        kind(threshold=1e9).fit(scans.X, scans.y)
+
+
 # --- missing and constant values ----------------------------------------------
 
 
