@@ -12,6 +12,7 @@ from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.covariates import has_groups
 from brainlsap.data.load import NO_CONNECTOME
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Deconfounder
@@ -87,11 +88,19 @@ def fit_model(
         reading={k: v for k, v in asked.items() if k in KEPT},
         facts={
             "steps": steps.to_dict(),
+            "ranges": {name: _range(cohort, name) for name in steps.regress_out},
             "merged_classes": cohort.provenance.get("merged_classes"),
         },
     )
     save_model(model, out)
     return model
+
+
+def _range(cohort: Cohort, name: str) -> tuple[float, float]:
+    """Return the ends of a covariate; NaN of one that has no numbers."""
+    values = cohort.table[find_column(cohort.table, name)]
+    numbers = np.array([]) if has_groups(name, values) else values.astype(float)
+    return tuple(pd.Series(numbers, dtype=float).agg(["min", "max"]).tolist())
 
 
 def read_people(
@@ -202,8 +211,8 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     -------
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
-        stage; label too, where the cohort has labels of the model's classes. Warns of
-        scans whose features are far from those of the fit.
+        stage; label too, where the cohort has labels. Warns of scans whose features,
+        or whose covariates that are regressed out, are far from those of the fit.
 
     Raises
     ------
@@ -241,6 +250,10 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
         steps.check_people(cohort.table)
         features = steps.transform(features, cohort.table)
         for name in steps.regress_out:
+            ends, (low, high) = _range(cohort, name), origin.facts["ranges"][name]
+            if ends[0] < 1.5 * low - high / 2 or ends[1] > 1.5 * high - low / 2:
+                told = f"{name} is {ends[0]:g} to {ends[1]:g}, in the fit {low:g} to"
+                warnings.warn(f"{told} {high:g}: is it another unit?", stacklevel=2)
             if n := cohort.table[find_column(cohort.table, name)].isna().sum():
                 told = f"{n} of {len(features)} scans have no {name}"
                 warnings.warn(

@@ -92,7 +92,10 @@ def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
 def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     fitted, _ = stored
     older = cohort.table.assign(age=cohort.table["age"].astype(float) - 40)
-    with pytest.warns(UserWarning, match=f"{cohort.n_scans} of .* scans are unlike"):
+    with (
+        pytest.warns(UserWarning, match=f"{cohort.n_scans} of .* scans are unlike"),
+        pytest.warns(UserWarning, match="age is 18 to 46.8, in the fit 58 to 86.8: is"),
+    ):
         told = predict_people(fitted, replace(cohort, table=older))
     assert not told.equals(predict_people(fitted, cohort))
     missing = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))

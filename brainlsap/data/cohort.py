@@ -518,8 +518,10 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
     found = {k: x.index for k, x in tables.items() if hasattr(x, "iloc")}
     texts = {k: [*map(str, x)] for k, x in found.items()}
     named = [k for k, x in texts.items() if not are_counts(x)]
+    whose = {k: [*map(_person_of, x)] for k, x in found.items()}
     for (first, a), (second, b) in combinations(texts.items(), 2):
-        if a != b and ({first, second} <= {*named} or sorted(a) == sorted(b)):
+        is_other = {first, second} <= {*named} and whose[first] != whose[second]
+        if a != b and (is_other or sorted(a) == sorted(b)):
             scan = next(
                 i for i, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1
             )
@@ -530,14 +532,19 @@ def _index_of(tables: Mapping[str, Any]) -> pd.Index | None:
             )
     groups = tables["groups"]
     people = [] if groups is None else [*map(_person_of, groups)]
-    for name in named:
-        told = [*map(_person_of, found[name])]
+    for name in named if people else ():
+        told = whose[name]
         if told != people and {*told} <= {*people}:
             row = int(np.argmax(np.array(told) != people))
             raise ParameterError(
                 f"{name} has {told[row]!r} in its index for scan {row + 1}, groups= "
                 f"says {people[row]!r}. Put rows in the order of groups, or take the "
                 "index off (.reset_index(drop=True))."
+            )
+        if pd.Series(people).groupby(told).nunique().max() > 1:
+            raise ParameterError(
+                f"{name} has several scans of a person in its index, and groups= calls "
+                "them different people. Give the people as groups=."
             )
     if not named:
         return None

@@ -396,6 +396,18 @@ def test_an_index_of_people_has_the_order_of_groups():
                 Cohort.from_arrays(W, groups=people, atlas=names, **given | change)
 
 
+def test_groups_keep_the_people_of_an_index_together():
+    people, names = [*"uuvwxy"], list("abcde")
+    scans = [f"sub-{one}_ses-{k}" for k, one in enumerate(people)]
+    given = pd.DataFrame(F[..., 0], scans), [*"xyzxyz"]
+    with pytest.raises(ParameterError, match="groups= calls them different people"):
+        Cohort.from_arrays(W, *given, groups=range(6), atlas=names)
+    ages = pd.DataFrame({"age": range(70, 75)}, [*"yxwvu"])
+    how = {"groups": people, "covariates": ages.loc[people], "atlas": names}
+    cohort = Cohort.from_arrays(W, *given, **how)
+    assert cohort.table["age"].tolist() == [74, 74, 73, 72, 71, 70]
+
+
 def test_an_index_of_scans_says_whose_they_are():
     names, people, y = list("abcde"), [*"uuvwxy"], [*"xyzxyz"]
     scans = [f"{one}_ses-{k}" for k, one in enumerate(people)]
