@@ -11,6 +11,7 @@ from joblib import hash as hash_of
 
 from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
+from brainlsap.data.covariates import STAGES
 from brainlsap.data.participants import find_absent
 from brainlsap.evaluation import (
     Evaluation,
@@ -237,6 +238,20 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
     return leave_one_out_splits(site, cohort.groups)
 
 
+def _merged_stages(
+    classes: Sequence[str], merged: Mapping[str, Sequence[str]]
+) -> Mapping[str, Sequence[str]]:
+    """Return what stages merge, by the words that a cohort has for them.
+
+    It may lack some stages; unchanged where it has none of them.
+    """
+    found = {}
+    for new, old in merged.items():
+        stages = {STAGES[one.lower()] for one in old}
+        found[new] = [one for one in classes if STAGES.get(one.lower()) in stages]
+    return {new: some for new, some in found.items() if some} or merged
+
+
 def merge_classes(
     cohort: Cohort, merged: str | Mapping[str, Sequence[str]] | None
 ) -> Cohort:
@@ -280,7 +295,7 @@ def merge_classes(
                 f"merged_classes must be {', '.join(MERGED_CLASSES)}, or such as "
                 f"'healthy=CN+SMC,ill=AD'; got {merged!r}."
             )
-        merged = MERGED_CLASSES[merged]
+        merged = _merged_stages(cohort.classes, MERGED_CLASSES[merged])
     parts = {name: list(old) for name, old in merged.items()}
     new_of = {one: name for name, old in parts.items() for one in old}
     listed = [one for old in parts.values() for one in old]
@@ -290,8 +305,7 @@ def merge_classes(
     kept = label.notna().to_numpy()
     found = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent = find_absent(cohort.label_name, listed, found)
-    # a cohort may lack some stages of those that have a name
-    if absent and not (merged in MERGED_CLASSES.values() and kept.any()):
+    if absent:
         raise CohortError("merged_classes= cannot be made", absent)
     told = ", ".join(f"{' + '.join(old)} = {name}" for name, old in parts.items())
     if label.nunique() < 2:
@@ -299,7 +313,9 @@ def merge_classes(
         raise CohortError(f"merged_classes= must leave two classes, got {scans}.")
     note = f"classes merged: {told}"
     if not kept.all():
-        note += f"; {int((~kept).sum())} scans of other classes left out"
+        others = cohort.table["label"][~kept].value_counts()
+        counted = ", ".join(f"{name} ({n})" for name, n in others.items())
+        note += f"; scans of other classes left out: {counted}"
     chosen = cohort.select(kept)
     return replace(
         chosen,

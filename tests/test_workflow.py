@@ -1,5 +1,7 @@
 """A study from a cohort to its report, and the steps that every fit goes through."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,14 @@ def test_classes_are_merged_and_others_left_out(cohort):
     assert two.classes_ordered
     assert two.n_scans == np.isin(cohort.y, ["CN", "LMCI", "AD"]).sum()
     assert "left out" in two.notes[-1]
+    words = {"CN": "Control", "SMC": "SCD", "AD": "other"}
+    label = [words.get(one, one) for one in cohort.y]
+    classes = tuple(dict.fromkeys(label))
+    spelt = replace(cohort, table=cohort.table.assign(label=label), classes=classes)
+    three = merge_classes(spelt, "5-to-3")
+    assert three.classes == ("CN", "MCI")
+    assert three.n_scans == (cohort.y != "AD").sum()
+    assert "classes left out: other (" in three.notes[-1]
     with pytest.raises(ParameterError, match="'CN' in two classes"):
         merge_classes(cohort, {"a": ["CN"], "b": ["CN", "AD"]})
     with pytest.raises(CohortError, match=r"'Ad' of classes; .*mean 'AD'?"):
