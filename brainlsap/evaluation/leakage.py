@@ -67,6 +67,7 @@ VISIT = re.compile(
 # Part of a value's variance that classes explain; more is no biology.
 EXPLAINED = 0.99
 FEWEST_SCANS = 5
+SCALED = "Are scans copied, or some in another unit? See which are unusual."
 COPIED = "Look for the files of the other visit, or drop one."
 # Part of people whose visits may have another sex, by mistake.
 MOST_DIFFER = 0.1
@@ -194,7 +195,8 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, 
         pairs = _near_pairs(values, edges=kind == "connectomes")
         is_own = np.equal(*cohort.groups[pairs].T)
         own, others = pairs[is_own], pairs[~is_own]
-        for pair in [*own, *others[:MOST_PAIRS]]:
+        is_many = len(others) > MOST_PAIRS
+        for pair in [*own] if is_many else [*own, *others]:
             i, j = pair
             same = np.array_equal(values[i], values[j], equal_nan=True)
             scans = ", ".join(names.iloc[pair])
@@ -211,9 +213,9 @@ def _duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, 
             )
             severity = "error" if apart else "warning"
             yield _found("duplicate scans", finding, scans, severity)
-        if len(others) > MOST_PAIRS:
-            more = f"{count(len(others) - MOST_PAIRS, 'further pair')} of alike {kind}"
-            yield _found("duplicate scans", more)
+        if is_many:
+            told = f"{count(len(others), 'pair')} of participants have alike {kind}"
+            yield _found("duplicate scans", told, advice=SCALED)
 
 
 def _arrays(cohort: Cohort) -> dict[str, np.ndarray]:

@@ -91,6 +91,15 @@ def test_scans_of_two_people_that_are_the_same_are_named(cohort, kind, noise):
     assert names[first] not in row["finding"] + row["what_to_do"]
 
 
+def test_scans_in_another_unit_are_not_taken_for_copies_one_by_one(cohort):
+    values = np.array(cohort.features)
+    values[::2] *= 1000
+    found = checks(replace(cohort, features=values)).loc[["duplicate scans"]]
+    assert len(found) == 1
+    assert "pairs of participants have alike features" in found["finding"].iloc[0]
+    assert "some in another unit? See which" in found["what_to_do"].iloc[0]
+
+
 def test_visits_of_one_person_may_be_alike(cohort):
     person = next(p for p in cohort.groups if (cohort.groups == p).sum() > 1)
     first, second = np.flatnonzero(cohort.groups == person)[:2]
