@@ -114,7 +114,7 @@ def find_faults(
     """
     faults = find_spellings(label_name, table["label"], is_label=True)
     faults = [] if has_order else faults
-    for head in map(str, table.columns[len(KEY_COLUMNS) :]):
+    for head in (str(one) for one in table.columns if one not in KEY_COLUMNS):
         kind, values = kind_of(head), table[head]
         if kind in COVARIATES:
             faults += find_codes(table, [head])

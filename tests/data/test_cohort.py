@@ -229,6 +229,13 @@ def test_codes_for_what_is_missing_are_refused():
     Cohort(**draw_parts(features=values))
 
 
+def test_covariates_are_checked_wherever_they_stand():
+    table = draw_parts()["table"].assign(age=[70, 71, 72, 999, 74, 75])
+    assert table.columns[0] == "age"  # before the keys
+    with refused("s3: age is 999, others 70 to 75"):
+        Cohort(**draw_parts(table=table))
+
+
 def test_arrays_make_a_cohort():
     labels = ["MCI", "CN", "AD", "CN", "MCI", "AD"]
     given = {"groups": list("aabcde"), "feature_names": ["thickness", "fdg"]}
