@@ -57,7 +57,8 @@ def check_groups(
             "fit without groups takes every scan for a person of its own: visits of "
             f"one person may be on both sides of {consequence}. Pass groups=people; "
             "after sklearn.set_config(enable_metadata_routing=True) searches and "
-            'pipelines hand them on, and cross_val_score(params={"groups": people}).',
+            'pipelines hand them on, and cross_val_score(params={"groups": people}). '
+            "Stacking does not: there cv= must be a list of folds by person.",
             UserWarning,
             stacklevel=3,
         )

@@ -244,6 +244,12 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
             "the model was fitted with one connectome for everybody, and the cohort "
             "has others. Leave connectome= out: the model brings its own."
         )
+    has_own = shared is None and model.preparation_.network is None
+    if has_own and cohort.shares_connectome:
+        raise ParameterError(
+            "the model was fitted with a connectome for every scan, and the cohort has "
+            "one for everybody. Give each scan its own."
+        )
     features = cohort.features[:, rows][:, :, columns]
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])

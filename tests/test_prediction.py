@@ -8,6 +8,7 @@ import pytest
 
 from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
 from brainlsap.data import Cohort
+from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import fit_model, predict_people, read_people
@@ -105,8 +106,11 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     with pytest.raises(ParameterError, match="sex was F or M in training, got m, w"):
         predict_people(fitted, replace(cohort, table=coded))
     without = replace(cohort, table=cohort.table.drop(columns="age"))
-    with pytest.raises(ParameterError, match="age"):
+    with pytest.raises(ParameterError, match="needs age of new people, who have sex"):
         predict_people(fitted, without)
+    bare = replace(cohort, table=cohort.table[[*KEY_COLUMNS]])
+    with pytest.raises(ParameterError, match=r"needs sex, age of .* no covariates"):
+        predict_people(fitted, bare)
 
 
 def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
@@ -123,6 +127,12 @@ def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
     np.testing.assert_allclose(told, expected, rtol=1e-5, atol=1e-9)
     with pytest.raises(ParameterError, match="brings its own"):
         predict_people(model, cohort)
+
+
+def test_one_connectome_is_refused_by_a_model_of_one_each(cohort, stored):
+    shared = np.broadcast_to(cohort.connectomes[0], cohort.connectomes.shape)
+    with pytest.raises(ParameterError, match="fitted with a connectome for every"):
+        predict_people(stored[0], replace(cohort, connectomes=shared))
 
 
 def test_another_way_of_reading_is_refused(stored, tmp_path):

@@ -16,7 +16,12 @@ from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import read_connectome, settle_negative
 from brainlsap.data.covariates import CODES, KEY_COLUMNS, find_faults
 from brainlsap.data.find_files import bare_id
-from brainlsap.data.participants import UNLABELLED, find_absent, order_classes
+from brainlsap.data.participants import (
+    UNLABELLED,
+    find_absent,
+    order_classes,
+    refuse_continuous,
+)
 from brainlsap.data.tables import (
     MISSING,
     PEOPLE_COLUMNS,
@@ -218,28 +223,24 @@ class Cohort:
         ids = find_column(facts, PEOPLE_COLUMNS)
         said = () if groups is None or ids is None else facts[ids]
         groups = facts.pop(ids) if groups is None and ids is not None else groups
-        n_scans = len(labels)
-        n_rois = len(atlas)
-        rois = f"{n_scans}, {n_rois}"
-        wanted = {"connectomes": f"({rois}, {n_rois}), or ({n_rois}, {n_rois}) for all"}
-        wanted |= dict.fromkeys(tables, f"({rois})")
+        n_scans, n_rois = sizes = len(labels), len(atlas)
+        shapes: dict[str, Any] = {name: [sizes] for name in tables}
+        shapes["connectomes"] = [(*sizes, n_rois), (n_rois, n_rois)]
         if "features" in tables:
-            wanted["features"] = f"({rois}) or ({rois}, n_features)"
-        sizes: dict[str, Any] = {"connectomes": (n_scans, n_rois, n_rois)[-W.ndim :]}
-        sizes |= dict.fromkeys(tables, (n_scans, n_rois))
-        sizes |= {"features": (n_scans, n_rois, *X.shape[2:])}
+            last = X.shape[2:3] if X.shape[:2] == sizes else ("n_features",)
+            shapes["features"] = [sizes, (*sizes, *last)]
         given: dict[str, Any] = {"connectomes": W, **arrays, "labels": labels}
         given |= {} if groups is None else {"groups": groups}
         given |= {f"covariates[{name!r}]": one for name, one in facts.items()}
         for name, one in given.items():
-            shape = np.shape(one)
-            if shape != sizes.get(name, (n_scans,)):
-                expected = wanted.get(name, f"({n_scans},)")
+            allowed = dict.fromkeys(shapes.get(name, [(n_scans,)]))
+            if np.shape(one) not in allowed:
+                expected = " or ".join(map(str, allowed)).replace("'", "")
                 raise ParameterError(
                     f"{name} must have shape {expected}, for {n_scans} scans and "
-                    f"{n_rois} regions ({atlas.name}); got {shape}. Other regions are "
-                    "named by atlas=; a table of people becomes one of scans by "
-                    "table.loc[groups]."
+                    f"{n_rois} regions ({atlas.name}); got {np.shape(one)}. Other "
+                    "regions are named by atlas=; a table of people becomes one of "
+                    "scans by table.loc[groups]."
                 )
         tables |= {"labels": labels, "groups": groups}
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
@@ -268,10 +269,21 @@ class Cohort:
                     )
         keys = (scans, people, sessions, text)
         columns = dict(zip(KEY_COLUMNS, keys, strict=True))
+        for name, one in facts.items():
+            same = _as_text(one) if str(name).lower() == label_name.lower() else text
+            rows = [i for i in range(n_scans) if same[i] != text[i]]
+            if rows and {*same} & {*text}:
+                raise ParameterError(
+                    f"covariates say {name} {same[rows[0]]!r} for {scans[rows[0]]}, "
+                    f"labels= {text[rows[0]]!r} ({len(rows)} of {n_scans} scans "
+                    "differ). Put rows in one order, or leave the column out."
+                )
         # a covariate called label is not the label
         kept = {f"{k}_given" if k == "label" else k: list(v) for k, v in facts.items()}
         table = pd.DataFrame(columns | kept)
         order, ordered = order_classes(text, classes)
+        if classes is None:
+            refuse_continuous(label_name, order)
         if absent := find_absent(label_name, order, table["label"].value_counts()):
             raise CohortError("classes= has more than labels", absent)
         # without `classes` stages have an order, whose names end in letters, or numbers

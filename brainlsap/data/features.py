@@ -348,8 +348,8 @@ class FeatureSources:
         reasons = [*dict.fromkeys((*without, *self.skipped))][:5]
         raise CohortError(
             f"{told} no table that holds ids and {label or 'people'!r} in its place. "
-            "Name the label by label= (--label), or name another folder"
-            + "".join(f"\n    not used: {reason}" for reason in reasons)
+            "Correct the table below, name the label by label= (--label), or another "
+            "folder" + "".join(f"\n    not used: {reason}" for reason in reasons)
         )
 
     @cached_property

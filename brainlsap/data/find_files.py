@@ -115,14 +115,15 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
     texts = columns.pop(head)
     names = [parse_scan_name(text or "") for text in texts]
     wrong = [
-        f"row {row} ({text!r})"
-        for row, (text, name) in enumerate(zip(texts, names, strict=True), start=1)
+        f"row {row} ({text or 'empty'})"  # as a spreadsheet counts, below the header
+        for row, (text, name) in enumerate(zip(texts, names, strict=True), start=2)
         if name.participant[:1] in ("", ".")
     ]
     if wrong:
         raise FileFormatError(
-            f"{path}: {head or 'the first column'} must be the name of a subject; "
-            f"not so below the header: {listed(wrong)}."
+            f"{path}: {head or 'the first column'} must be the name of a subject in "
+            f"every row (cells that were merged are empty but the first); not so in "
+            f"{listed(wrong)}."
         )
     if visits := find_column(columns, SESSION_COLUMNS):
         both = zip(names, columns.pop(visits), strict=True)

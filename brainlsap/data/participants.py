@@ -276,16 +276,7 @@ def list_scans(  # noqa: C901 (one question after the other)
         order, ordered = order_classes(list(found.index), classes)
         is_kept = table["label"].isin(order)
         if classes is None:
-            numbers = pd.to_numeric(found.index.to_series(), errors="coerce")
-            is_whole = (numbers == numbers.round()).all() and label.lower() != "age"
-            is_many = len(numbers) > _MOST_NUMBERS or not is_whole
-            if len(found) and numbers.notna().all() and is_many:
-                raise CohortError(
-                    f"{label} is continuous ({len(numbers)} values from "
-                    f"{numbers.min():g} to {numbers.max():g}), and labels are classes. "
-                    "Name a column of classes by label= (--label), or say which values "
-                    "are classes by classes= (--classes)"
-                )
+            refuse_continuous(label, order)
             faults += [
                 f"{name}: no {label} (n/a{hints.get(name, '')}); give one, leave the "
                 "scan out, or keep those with a label by classes= (--classes)"
@@ -319,6 +310,19 @@ def list_scans(  # noqa: C901 (one question after the other)
         table[name] = numbers if is_number else pd.Series(column.tolist())
     faults += find_faults(table, label or "", has_order=label is None or ordered)
     return ScanList(scans, table, label, order, ordered, notes, faults)
+
+
+def refuse_continuous(label: str, classes: Sequence[str]) -> None:
+    """Raise where labels are numbers that are no classes, such as ages."""
+    numbers = pd.to_numeric(pd.Series(classes, dtype=object), errors="coerce")
+    is_whole = (numbers == numbers.round()).all() and label.lower() != "age"
+    is_many = len(numbers) > _MOST_NUMBERS or not is_whole
+    if len(numbers) and numbers.notna().all() and is_many:
+        raise CohortError(
+            f"{label} is continuous ({len(numbers)} values from {numbers.min():g} to "
+            f"{numbers.max():g}), and labels are classes. Name a column of classes by "
+            "label= (--label), or say which values are classes by classes= (--classes)"
+        )
 
 
 def _have_order(visits: Collection[str]) -> bool:

@@ -31,6 +31,8 @@ FEWEST_SCANS = 8
 _MOST_EQUAL = 0.1
 # As `MOST_DEVIATION`, of one region.
 _FARTHEST = 20.0
+# Sums of weights differ less between scans of one unit, in powers of ten.
+_MOST_DECADES = 1.0
 _EXCHANGED = "looks as if left and right were exchanged"
 _BLOCK = 1000
 
@@ -93,6 +95,11 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         told = zip(columns["isolated"], alone, strict=True)
         links = [f"{n} regions without links: {where}" for n, where in told]
         flags.append(np.where(columns["isolated"] > 0, links, ""))
+        usual = max(np.median(streamlines), 1e-300)
+        is_other = np.abs(np.log10(streamlines / usual)) > _MOST_DECADES
+        other = f", in most scans to {usual:.3g}: another unit, or logarithms?"
+        sums = [f"connectome weights sum to {one:.3g}{other}" for one in streamlines]
+        flags.append(np.where(is_other & is_enough, sums, ""))
     for place, name in enumerate(cohort.feature_names):
         values = cohort.features[..., place]
         unknown = np.isnan(values)

@@ -176,10 +176,13 @@ def _names_by_size(
         taken = [order for order in fitting if order.by_size and not hint]
     if len(taken) == 1:
         return taken[0].names, taken[0].note
+    orders = {one.names: one for one in fitting[::-1]}
+    both = np.array([*orders]).reshape(len(orders), n)
+    row = int((both != both[:1]).any(axis=0).argmax())  # the first that differs
     could = [
-        f"{order.note.removeprefix('read ')} (row_order='{order.tool}': row 1 is "
-        f"{order.names[0]}, row {n} {order.names[-1]})"
-        for order in {one.names: one for one in fitting[::-1]}.values()
+        f"{order.note.removeprefix('read ')} (row_order='{order.tool}': row {row + 1} "
+        f"is {names[row]}, row {n} {names[-1]})"
+        for names, order in orders.items()
     ]
     could += filter(None, [atlas.settings.get("sizes", {}).get(str(n))])
     if n == len(atlas) + 1:

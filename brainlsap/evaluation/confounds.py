@@ -147,10 +147,19 @@ class Deconfounder(BaseEstimator):
         return values.reshape(features.shape)
 
     def check_people(self, table: pd.DataFrame) -> None:
-        """Raise where new people's sex is coded otherwise than in the fit."""
+        """Raise where new people lack covariates, or code sex in another way."""
         learned: dict[str, Any] = {}
         for step in (self.combat_, self.confounds_):
             learned |= step["design"] if step else {}
+        heads = [str(one) for one in table if one not in KEY_COLUMNS]
+        kinds = {*map(kind_of, heads)}
+        needed = dict.fromkeys([*filter(None, [self.harmonize]), *learned])
+        if absent := [name for name in needed if kind_of(name) not in kinds]:
+            raise ParameterError(
+                f"the model needs {', '.join(absent)} of new people, who have "
+                f"{', '.join(heads) or 'no covariates'}. Add what is missing to their "
+                "table, or to covariates=."
+            )
         for column, shares in learned.items():
             groups = {*_group_names(table[find_column(table, column)])} - {_UNKNOWN}
             if kind_of(column) == "sex" and not groups <= {*shares}:

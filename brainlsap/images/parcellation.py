@@ -108,6 +108,18 @@ def read_label_image(
             f"no voxel: {listed(absent, 5)}. Choose another atlas, or give labels=."
         )
     positions = {meant[row]: i for i, row in enumerate(rows) if row >= 0}
+    # also in a person's own space, where no region need lie on its side of x = 0
+    side_of = np.zeros(len(counts), dtype="<U1")
+    side_of[[*positions]] = atlas.regions["hemisphere"].iloc[[*positions.values()]]
+    place = np.argwhere(values > 0)
+    x, side = place @ affine[0, :3], side_of[values[tuple(place.T)]]
+    middle = {one: x[side == one].mean() for one in {*side.tolist()}}
+    if middle.get("L", 0) - middle.get("R", 0) > x.std() and {*"LR"} <= {*middle}:
+        raise FileFormatError(
+            f"{path}: the left hemisphere's regions lie to the right of those of the "
+            "right one (image flipped, or its affine lost?). Write it anew from its "
+            "source, with the affine that belongs to it."
+        )
     gone = (f"absent from the parcellation: {', '.join(absent)}",) if absent else ()
     return LabelImage(path, values, affine, names, positions, counts, (note, *gone))
 

@@ -153,7 +153,8 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         Participants and data, models, evaluation, regions, results.
     """
     cohort, settings = evaluation.cohort, evaluation.settings
-    ages = tables.covariate(cohort.table.drop_duplicates("participant"), "age")
+    people = tables.in_time(cohort.table).drop_duplicates("participant")
+    ages = tables.covariate(people, "age")
     # what was found counts before what was asked: an array may be of all scans
     reading = dict(cohort.provenance)
     reading = (reading.pop("asked", None) or {}) | reading

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import load_atlas
+from brainlsap.data.find_files import visit_order
 from brainlsap.evaluation import MAIN_SCORES, Evaluation, comparison, metrics
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import find_column
@@ -389,6 +390,7 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
     0    CN       4      4  F 3, M 1
     1    AD       4      4  F 2, M 2
     """
+    table = in_time(table)
     label = table["label"].astype(str).rename("class")
     first = ~table[["participant"]].assign(label=label).duplicated()
     found = pd.DataFrame({"people": label[first].value_counts()})
@@ -399,6 +401,14 @@ def demographics_table(table: pd.DataFrame, classes: Sequence[str]) -> pd.DataFr
         if values is not None:
             found[title] = values[first].groupby(label[first]).agg(tell)
     return found.loc[list(classes)].reset_index()
+
+
+def in_time(table: pd.DataFrame) -> pd.DataFrame:
+    """Return scans in the order of their visits, where these are known."""
+    if "session" not in table:
+        return table
+    visits = [*table["session"].map(visit_order)]
+    return table.iloc[sorted(range(len(table)), key=visits.__getitem__)]
 
 
 def _age_text(ages: pd.Series) -> str:

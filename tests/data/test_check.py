@@ -64,7 +64,8 @@ def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
     assert check.found == ()
     (study / "participants.tsv").write_text("participant_id\tdiagnosis\n..\tCN\n")
     check = check_cohort(study, tiny)
-    assert "must be the name of a subject" in check.faults[0]
+    assert "in every row (cells that were merged" in check.faults[0]
+    assert "not so in row 2 (..)" in check.faults[0]
 
 
 def move(study, names, *to):

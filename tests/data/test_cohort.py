@@ -288,7 +288,7 @@ def test_arrays_that_do_not_fit_are_refused():
         ("labels", np.array([*"xyzxyz"])[:, None], "(6,)", "(6, 1)"),
         ("features", F[:5], "(6, 5) or (6, 5, n_features)", "(5, 5, 2)"),
         ("features", F[0, :, 0], "(6, 5) or (6, 5, n_features)", "(5,)"),
-        ("connectomes", W[:, :3, :3], "(6, 5, 5), or (5, 5) for all", "(6, 3, 3)"),
+        ("connectomes", W[:, :3, :3], "(6, 5, 5) or (5, 5)", "(6, 3, 3)"),
         ("groups", list("abcde"), "(6,)", "(5,)"),
     ):
         with pytest.raises(ParameterError, match=re.escape(shapes(expected, got))):
@@ -301,9 +301,15 @@ def test_arrays_that_do_not_fit_are_refused():
         ({"features": [{}] * 6}, "features must be an array of numbers, got list"),
         ({"features": [pd.Series(one) for one in F[..., 0]]}, r"pd.DataFrame\(the"),
         ({"connectomes": {"P1": W[0]}}, "connectomes must be an array .* got dict"),
+        (
+            {"covariates": {"Diagnosis": list("yxyzxz")}},
+            "Diagnosis 'y' for scan1, labels= 'x' .5 of 6 scans",
+        ),
     ):
         with pytest.raises(ParameterError, match=hint):
             Cohort.from_arrays(**whole | wrong, atlas=list("abcde"))
+    with pytest.raises(CohortError, match=r"is continuous \(6 values from 70.5 to"):
+        Cohort.from_arrays(W, F, np.arange(6) + 70.5, atlas=list("abcde"))
 
 
 def test_regions_of_tables_travel_by_name():

@@ -124,6 +124,13 @@ def test_connectomes(cohort):
     table = quality_table(change(cohort, connectomes=add_diagonal))
     assert table["diagonal"].iloc[2] == pytest.approx(0.5)
 
+    def half_in_logarithms(W):
+        W[:10] = np.log1p(W[:10])
+
+    table = quality_table(change(cohort, connectomes=half_in_logarithms))
+    told = table["flags"].str.contains("another unit, or logarithms?", regex=False)
+    assert np.flatnonzero(told).tolist() == [*range(10)]
+
 
 def test_features(cohort):
     def centimetres(X):

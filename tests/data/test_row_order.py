@@ -1,9 +1,11 @@
 """Matrices without names: read where one tool writes that size, else refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas.atlas import complete_regions
 from brainlsap.data.connectomes import read_connectome
 from brainlsap.data.row_order import read_names
 from brainlsap.exceptions import FileFormatError, ParameterError
@@ -119,6 +121,16 @@ def test_sizes_that_say_no_order_are_refused_with_candidates(
     message = rf"a matrix of {size} x {size} without names .* could be: .*{could}"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(tmp_path / "c.npy", load_atlas(atlas))
+
+
+def test_orders_are_told_apart_where_they_differ(tmp_path):
+    regions = {"name": ["a_L", "b_L", "a_R", "b_R"], "hemisphere": [*"LLRR"]}
+    regions |= {"freesurfer_id": [11, 13, 12, 14]}
+    atlas = Atlas("mine", complete_regions(pd.DataFrame(regions), "mine"))
+    np.save(tmp_path / "c.npy", np.ones((4, 4)))
+    told = "'labels': row 2 is a_R, row 4 b_R.*'atlas': row 2 is b_L, row 4 b_R"
+    with pytest.raises(FileFormatError, match=told):
+        read_connectome(tmp_path / "c.npy", atlas)
 
 
 def test_whose_order_can_be_said(tmp_path):

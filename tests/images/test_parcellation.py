@@ -76,6 +76,12 @@ def test_absent_regions_are_said(tmp_path, tiny):
     assert image.notes[-1] == "absent from the parcellation: lh_a"
 
 
+def test_an_image_whose_sides_are_flipped_is_refused(tmp_path, tiny):
+    path = save(tmp_path / "a.nii", whole(NUMBERS[5::-1]))
+    with pytest.raises(FileFormatError, match=r"left .* lie to the right of those"):
+        read_label_image(path, tiny)
+
+
 DESIKAN = load_atlas("desikan82")
 
 

@@ -63,6 +63,10 @@ def test_covariates_count_whatever_their_case():
     assert table.loc["CN"].tolist() == [3, 4, "70.0 ± 10.0", "F 1, M 2", 2]
     # the mean age of two people is not shown: it would give them away
     assert table.loc["AD"].tolist() == [3, 3, "n/a", "F 2, n/a 1", 1]
+    visits = PEOPLE.assign(session="M12")
+    later = pd.concat([visits, visits.assign(session="bl", AGE=30)])
+    first = report.demographics_table(later, ["CN"])
+    assert first["age"].tolist() == ["30.0 ± 0.0"]
     known = report.demographics_table(PEOPLE[["participant", "label"]], ["CN"])
     assert list(known) == ["class", "people", "scans"]
     assert len(known) == 1
