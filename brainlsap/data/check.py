@@ -31,6 +31,12 @@ from brainlsap.exceptions import (
 
 Options = dict[str, Any]
 _Share = Callable[[ScanList, FeatureSources], float]
+# A visit behind a person's id.
+_A_VISIT = re.compile(
+    r"(?<=\{participant\})([-_])(?:(?:ses-?|visit-?|[a-z]{0,2})\d{1,3}|bl|baseline|fu|"
+    r"pre|post)(?=[._/])",
+    re.IGNORECASE,
+)
 # Features that are looked for beside those that were asked for.
 _FEATURES = ("thickness", "volume", "area", "fdg", "amyloid", "tau")
 
@@ -207,7 +213,7 @@ def suggest_options(  # noqa: C901 (step by step)
                 break
     if "connectome" not in asked:
         scans = open_study(folder, **where)[0].scans
-        patterns = [{"pattern": one} for one in _patterns(folder, scans)]
+        patterns = [{"pattern": one} for one in dict.fromkeys(_patterns(folder, scans))]
         sets = adopt([{}, *patterns], _with_connectome)
         if not sets:
             files = (path.name for path in inside if is_matrix(path))
@@ -260,4 +266,7 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
                 whole = rf"(?i)(?<![A-Z0-9]){re.escape(word)}(?![A-Z0-9])"
                 name = re.sub(whole, what, name, count=1) if word != "-" else name
             if "{participant}" in name and is_matrix(path):
-                yield name
+                every = _A_VISIT.sub(r"\1{session}", name)
+                alike = (re.sub(r"\{.*?\}", "*", one) for one in (name, every))
+                several = len({len([*folder.glob(one)]) for one in alike}) > 1
+                yield from dict.fromkeys((every, name) if several else (name,))

@@ -499,8 +499,12 @@ class FeatureSources:
                     fault = f"{len(known)} rows in {table.path}; expected one"
                     found[i] = f"{scans[i].name}: {fault}"
                 elif not known:
-                    fault = f"no row in {table.path}, whose rows are named {own}; write"
-                    fault += f" ids alike (case and zeros count), {ADD_IT}"
+                    visits = index.get(scans[i].key[0])
+                    which = f"named {own}; write ids alike (case and zeros count)"
+                    if visits:
+                        told = listed((visit or "none" for visit in visits), 3)
+                        which = f"of visit {told}; say visits alike, in session_id"
+                    fault = f"no row in {table.path}, whose rows are {which}, {ADD_IT}"
                     found[i] = f"{scans[i].name}: {fault}"
             first = [known[0] if known else 0 for known in rows]
             for place, (its_table, word) in chosen.items():

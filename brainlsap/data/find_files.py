@@ -217,11 +217,6 @@ class StudyFiles:
         names = [ScanName(one) if isinstance(one, str) else one for one in people]
         self._people = {name.key[0]: name.participant for name in names}
         self._visits = {name.key[1].lower(): name.key[1] for name in names if name[1]}
-        # other numbers are of other visits
-        shapes = {re.sub(r"\d+", r"\\d+", re.escape(one)) for one in self._visits}
-        visits = "|".join(sorted(shapes)) or "(?!)"
-        joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
-        self._joined = re.compile(f"{joint}({visits})", re.IGNORECASE)
         self.subjects_dir = None if subjects_dir is None else self.inside(subjects_dir)
         given = [self.inside(one) for one in derivatives]
         named = [*given, *filter(None, [self.subjects_dir])]
@@ -250,6 +245,13 @@ class StudyFiles:
             if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
         }
         self.flat = set(flat)
+        if "{session}" in connectomes:  # tables may join its names to those of people
+            self._visits |= {scan.key[1].lower(): scan.key[1] for scan in flat.values()}
+        # other numbers are of other visits
+        shapes = {re.sub(r"\d+", r"\\d+", re.escape(one)) for one in self._visits}
+        visits = "|".join(sorted(shapes)) or "(?!)"
+        joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
+        self._joined = re.compile(f"{joint}({visits})", re.IGNORECASE)
         found += [(flat[path], None, [path]) for path in sorted(flat)]
         for scan, subject, paths in found:
             person, visit = self.key_of(scan)

@@ -4,6 +4,7 @@ import shlex
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from brainlsap.cli import main
@@ -208,6 +209,25 @@ def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, ti
     np.save(study / "all.npy", np.ones((9, 9)))
     (found,) = suggest_options(check_cohort(study, **options), options)
     assert found == {"connectome": "all.npy"}
+
+
+def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, matrix):
+    """A sheet with one row a person, files and rows of tables named P1_V1, P1_V2."""
+    (tmp_path / "sc").mkdir()
+    scans = [f"P{n}_V{v}" for n in range(1, 5) for v in range(1, 3) if n < 4 or v < 2]
+    for scan in scans:
+        np.savetxt(tmp_path / "sc" / f"{scan}.txt", matrix)
+    rows = [f"P{n},{'CN' if n % 2 else 'AD'}" for n in range(1, 5)]
+    (tmp_path / "participants.csv").write_text("\n".join(["id,diagnosis", *rows]))
+    values = np.random.default_rng(0).random((len(scans), len(tiny)))
+    table = pd.DataFrame(values, scans, tiny.names).rename_axis("id")
+    table.to_csv(tmp_path / "gmv.csv")
+    options = {"atlas": tiny, "feature": "gmv", "row_order": "atlas"}
+    found = suggest_options(check_cohort(tmp_path, **options), options)
+    assert found[0] == {"pattern": "sc/{participant}_{session}.txt"}
+    cohort = load_cohort(tmp_path, **options, **found[0])
+    assert [*cohort.table["scan"]] == scans
+    np.testing.assert_array_equal(cohort.features[..., 0], values)
 
 
 def suggested(capsys, *words):

@@ -182,6 +182,21 @@ def test_tables_with_visits(tables):
     assert cohort.features[0, 0, 0] == 6
 
 
+def test_visits_of_another_name_are_told(tables, write):
+    make, load = tables
+    people = "participant_id\tsession_id\tdiagnosis\n"
+    for visit in ("M00", "M12"):
+        people += f"sub-01\t{visit}\tCN\nsub-02\t{visit}\tAD\n"
+        write(f"sub-01/ses-{visit}/dwi/notes.txt", "")
+        write(f"sub-02/ses-{visit}/dwi/notes.txt", "")
+    write("participants.tsv", people)
+    for visit, told in (("V1", "V1"), ("", "none")):
+        rows = [(f"sub-0{n}", [visit, *range(6)]) for n in (1, 2)]
+        make("table.csv", ["id", "session_id", *CORTEX], rows)
+        with refused(rf"4 scans: no row .* whose rows are of visit {told}; say visits"):
+            load(features_table="table.csv")
+
+
 def test_rows_that_do_not_fit_are_faults(tables):
     make, load = tables
     make("table.csv", ["id", *CORTEX], [*ROWS[:2], ROWS[1], ("sub-09", range(6))])

@@ -52,7 +52,7 @@ def test_rows_refused(read, rows, message):
 
 
 def test_names_refused(read):
-    message = r"participant_id must be the name .* row 1 \(None\), row 3 \('/\.\.'\)"
+    message = r"participant_id must be the name .* row 2 \(empty\), row 4 \(/\.\.\)"
     with pytest.raises(FileFormatError, match=message):
         read("participant_id\tage\nn/a\t1\n../sub-1\t2\n/..\t3\n")
 

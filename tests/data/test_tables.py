@@ -214,7 +214,7 @@ def test_copies_and_regions_without_values_are_named(scans):
 def test_scan_tables_refused(scans, tiny):
     with pytest.raises(FileFormatError, match="no column names the scans; expected"):
         scans(["age", "lh_a"], [70, 2])
-    with pytest.raises(FileFormatError, match=r"id must be .* header: row 2 \(None\)"):
+    with pytest.raises(FileFormatError, match=r"id must be .* row 3 \(empty\)"):
         scans(["id", "lh_a"], ["s1", 2], ["n/a", 3])
     message = "2 cells must be numbers or n/a: 'x' in row 1, .*'y' in row 2"
     with pytest.raises(FileFormatError, match=message):
