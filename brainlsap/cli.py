@@ -464,7 +464,7 @@ RESULTS  folder that run wrote
 --title TEXT  heading of the page
 --export FOLDER  write maps of the scales there: GIFTI or NIfTI, and TSV
 --parcellation IMAGE  also write NIfTI maps in its space
---tables FOLDER  write every table there for manuscripts: LaTeX, Markdown
+--tables FOLDER  write numbered tables there for manuscripts: LaTeX, Markdown
 --figures FOLDER  write every figure there for manuscripts: PDF"""
 )
 def report(results: str, **how: Any) -> None:

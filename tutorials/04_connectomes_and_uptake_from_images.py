@@ -13,10 +13,10 @@ import nibabel as nib
 import numpy as np
 import pandas as pd
 from nibabel.streamlines import Tractogram, save
+from nilearn import plotting
 
 from brainlsap.exceptions import FileFormatError
 from brainlsap.images import build_connectome, extract_suvr
-from brainlsap.report import plot_matrix
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -101,9 +101,14 @@ lengths = build_connectome(
 )
 print(lengths.to_frame().loc["lh_back"].round(1).to_string())
 
+# %% [markdown]
+# Connectomes are drawn by nilearn; its `plot_connectome(W, atlas.coordinates)` draws
+# them in a glass brain.
+
 # %%
-axes = plot_matrix(made.to_frame(), atlas="boxes", label="streamlines", log=False)
-axes.figure.savefig(figures / "04_connectome.png", dpi=110)
+frame = made.to_frame()
+image = plotting.plot_matrix(frame.to_numpy(), labels=[*frame], cmap="viridis")
+image.figure.savefig(figures / "04_connectome.png", dpi=110, bbox_inches="tight")
 
 # %% [markdown]
 # ## SUVR

@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
+from scipy.stats import random_table
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import NOT_GIVEN
-from brainlsap.data.covariates import COVARIATES, KEY_COLUMNS, kind_of
+from brainlsap.data.covariates import COVARIATES, KEY_COLUMNS, has_groups, kind_of
 from brainlsap.data.tables import listed
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_column
@@ -47,6 +49,7 @@ CHECKS = {
 ALONE = ("age", "sex", "site", "scanner", "phase", "head size", "motion")
 LITTLE = "Classes differ in it, but it tells them by less than 0.05 above chance."
 TAKEN = "What classes differ in alongside went with it: compare with a run without."
+HELD = "What it tells alone cannot be used here: its values were held out."
 NOTHING = "No difference of classes is shown, nor that there is none: report it."
 
 # Scores by which dementia is staged, and words for the label itself.
@@ -76,7 +79,7 @@ ALIKE = 0.01
 FEWEST_VALUES, MOST_VALUES = 10, 500
 MOST_PAIRS = 50
 # The score of a column: folds, permutations, bins of a number, gain over chance.
-N_FOLDS, N_PERMUTATIONS, N_BINS, LEAST_GAIN = 5, 999, 8, 0.05
+N_FOLDS, N_PERMUTATIONS, N_BINS, LEAST_GAIN = 5, 9_999, 8, 0.05
 
 
 def audit(
@@ -116,13 +119,14 @@ def audit(
         finding, what_to_do, and scans: the names of those concerned, with ", " between
         them, where there are some. Only that column names anybody.
     """
+    out = {find_column(cohort.table, name) for name in taken_out}
     found = [
         *_crossing(cohort, splits),
         *_people_not_told(cohort),
         *_visits_as_people(cohort),
         *_duplicates(cohort, splits),
         *_label_in_features(cohort),
-        *_label_from_columns(cohort, {find_column(cohort.table, n) for n in taken_out}),
+        *_label_from_columns(cohort, out, splits),
     ]
     found.sort(key=lambda row: ("error", "warning", "note").index(row[1]))
     columns = ["check", "severity", "finding", "what_to_do", "scans"]
@@ -148,15 +152,18 @@ def _crossing(cohort: Cohort, splits: Sequence[Split]) -> Iterator[tuple[str, ..
     for column, kind in {"participant": "person", **_covariates(cohort)}.items():
         if kind not in ("person", "family", "site"):
             continue
-        values = cohort.table[column]
-        sides = [[set(values.iloc[rows].dropna()) for rows in one] for one in splits]
-        shared = [train & test for train, test in sides if train & test]
-        if shared:
+        if shared := _on_both_sides(cohort.table[column], splits):
             n, n_folds = len(set.union(*shared)), count(len(splits), "fold")
             groups = f"{count(n, 'group')} of {column}"
             who = count(n, "person") if kind == "person" else groups
             finding = f"{who} in training and test scans of {len(shared)} of {n_folds}"
             yield _found(f"{kind} in two folds", finding)
+
+
+def _on_both_sides(values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]:
+    """Return values that training and test scans share, of folds where there are."""
+    sides = [[set(values.iloc[rows].dropna()) for rows in one] for one in splits]
+    return [train & test for train, test in sides if train & test]
 
 
 def _people_not_told(cohort: Cohort) -> Iterator[tuple[str, ...]]:
@@ -279,11 +286,13 @@ def explained_by_class(values: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 def _label_from_columns(
-    cohort: Cohort, taken_out: set[str]
+    cohort: Cohort, taken_out: set[str], splits: Sequence[Split]
 ) -> Iterator[tuple[str, ...]]:
     """Ask what covariates, and what was not measured, tell of the label alone."""
     tried: dict[str, pd.Series] = {}
     kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
+    groups = [one for one in kinds if has_groups(one, cohort.table[one])]
+    held_out = {x for x in groups if not _on_both_sides(cohort.table[x], splits)}
     known = {*kinds.values(), of_label}
     known |= {"site"} if "scanner" in known else set()
     if missing := sorted({*ALONE[:3]} - known):
@@ -314,15 +323,18 @@ def _label_from_columns(
         n = tried[name].isna().groupby(cohort.groups).all().sum()
         unknown = f"; {column} missing in {count(n, 'person')}" if n else ""
         finding = (
-            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}, "
-            f"p = {p:.3f}{of}{unknown})"
+            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}; permuted "
+            f"chi-squared, p = {p:.3f}{of}{unknown})"
         )
-        is_out = alone and column in taken_out
+        is_out, is_held = alone and column in taken_out, column in held_out
         if is_out:
             finding += "; taken out of the features inside the folds"
+        if is_held:
+            finding += "; test scans have values of it that training scans have not"
         check = "label from one column" if alone else "missing values tell the label"
         if differs and score >= chance + LEAST_GAIN:
-            yield _found(check, finding, advice=TAKEN if is_out else "")
+            advice = HELD if is_held else TAKEN if is_out else ""
+            yield _found(check, finding, "", "note" if is_held else "", advice)
         elif alone:
             yield _found(check, finding, "", "note", LITTLE if differs else NOTHING)
 
@@ -357,13 +369,9 @@ def column_score(
     score = (right / table.sum(axis=0)).mean()
     # of a cross-validated score small studies would see little; permutations have
     # the margins of the table, so that this goes with its chi-squared
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)).ravel()
-    permuted = (rng.permutation(code) for _ in range(N_PERMUTATIONS))
-    counts = (
-        np.bincount(codes * n_classes + y, minlength=len(expected))
-        for codes in (code, *permuted)
-    )
-    squares = np.array([(one**2 / expected).sum() for one in counts])
+    margins = [table.sum(axis=axis).astype(int) for axis in (1, 0)]
+    drawn = random_table(*margins, seed=rng).rvs(N_PERMUTATIONS)
+    squares = (np.stack([table, *drawn]) ** 2 / np.outer(*margins)).sum(axis=(1, 2))
     p_value = (squares >= squares[0] * (1 - 1e-12)).mean()
     return float(score), 1 / n_classes, float(p_value)
 

@@ -6,7 +6,6 @@ from brainlsap import load_lazily
 _NAMES = {
     "brain": "plot_regions plot_scales_at_quarters",
     "brain_interactive": "interactive_brain write_interactive",
-    "connectome_plots": "plot_connectome plot_matrix",
     "exports": "export_maps",
     "methods": "headline methods_text",
     "plots": "plot_calibration plot_confusion plot_directions plot_roc plot_scales "

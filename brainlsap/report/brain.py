@@ -39,8 +39,8 @@ SIDEWAYS = ("lateral", "medial", "posterior")
 MOST_DOTS = 40
 SMALLEST, TALLEST_VIEW, TALLEST_ROW, TALLEST_BAR = 13.5, 48.0, 140.0, 43.0
 """Smaller views stand on more lines; of many rows, of one, of colour bars; in mm."""
-HEAD, GAP, LABEL, STEP, UPRIGHT = 6.0, 2.0, 3.2, 2.5, 21.0
-"""Of titles, between views, labels, steps, upright lines; in mm."""
+HEAD, GAP, LABEL, STEP, UPRIGHT, BETWEEN = 6.0, 2.0, 3.2, 2.5, 21.0, 6.0
+"""Of titles, between views, labels, steps, upright lines, between maps; in mm."""
 
 # Around a shape, which keeps all of its colour: dark around white, so that one of the
 # two stands out from any colour beside it.
@@ -486,6 +486,8 @@ def _arrange(line: Any, pictures: Any, marks: Any, n_maps: int, most: Any) -> An
         rows["titled"] = (rows["map"] == 0) | (len(lines) > 1)
         fixed = rows["room"] + rows["foot"] + rows["below"]
         fixed += np.where(rows["titled"], HEAD, 2)
+        is_next = (rows["map"] > 0) & ~rows["map"].duplicated() & (len(lines) > 1)
+        fixed += BETWEEN * is_next
         bottom = (fixed + unit * rows["tall"]).cumsum()
         if bottom.iat[-1] <= most[1] + 0.1:
             break

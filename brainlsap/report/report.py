@@ -164,7 +164,7 @@ def _completed(
 
 
 def write_tables(evaluation: Evaluation, folder: str | Path) -> list[Path]:
-    """Write every table of a report for manuscripts: LaTeX (booktabs) and Markdown.
+    """Write the numbered tables of a report for manuscripts: LaTeX and Markdown.
 
     Parameters
     ----------

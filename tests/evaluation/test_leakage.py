@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from brainlsap import Cohort
-from brainlsap.evaluation import audit, leakage, make_splits
+from brainlsap.evaluation import audit, leakage, leave_one_out_splits, make_splits
 from brainlsap.evaluation.leakage import column_score
 from brainlsap.simulation import make_cohort
 
@@ -138,6 +138,11 @@ def test_a_covariate_that_tells_the_label_is_found_after_correction(cohort):
     gone = known.filter(like="site alone", axis=0).iloc[0]
     assert gone.name == row["finding"] + "; taken out of the features inside the folds"
     assert "compare with a run without" in gone["what_to_do"]
+    whole = leave_one_out_splits(confounded.table["site"], cohort.groups)
+    known = audit(confounded, whole).set_index("finding")
+    held = known.filter(like="site alone", axis=0).iloc[0]
+    assert held["severity"] == "note"
+    assert "its values were held out" in held["what_to_do"]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +216,7 @@ def test_missing_values_that_tell_the_label_are_found(cohort):
 def test_the_score_of_a_column_is_chance_or_one():
     rng, people = np.random.default_rng(0), np.arange(200)
     y = rng.choice(["a", "b"], 200)
-    assert column_score(y, y, people) == (1.0, 0.5, pytest.approx(1 / 1000))
+    assert column_score(y, y, people) == (1.0, 0.5, pytest.approx(1e-4))
     score, _, p = column_score(rng.normal(size=200), y, people)
     assert abs(score - 0.5) < 0.1
     assert p > 0.05

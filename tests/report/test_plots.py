@@ -163,7 +163,6 @@ def test_letters_are_whole_beside_other_axes(make_evaluation):
     report.plot_roc(one, axes=axes[0, 0])
     report.plot_scales(ranking, atlas, 5, axes=axes[0, 1])
     report.plot_directions(one, ranking, atlas, 5, axes=axes[1, 0])
-    report.plot_matrix(np.ones((82, 82)), atlas=atlas, axes=axes[1, 1])
     check_letters(figure)
     assert not axes[1, 0].xaxis.label.get_parse_math()  # a name is never math
     boxes = [axes[0, 0].get_legend().get_window_extent(), axes[0, 0].bbox]
