@@ -398,7 +398,8 @@ def plot_training(
         folds = [pd.Series(x[kind], np.add(x["epoch"], 1), float) for x in losses]
         if any(one.notna().any() for one in folds):
             each = pd.concat(folds, axis=1)
-            left.plot(each, color=color, lw=0.4, alpha=0.7)
+            thin, *_ = left.plot(each, color=color, lw=0.4, alpha=0.7)
+            thin.set_label("_" if color == BLUE else "each fold")
             left.plot(each.dropna().median(axis=1), color=color, lw=1.6, label=kind)
     if len(paths):
         small, rest = paths.iloc[:, -1].rank() <= N_SHOWN, "other regions"
