@@ -105,7 +105,8 @@ def make_atlas(  # noqa: C901 (step by step)
         sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides
         is_bare = table["name"].map(split_name).str[0].isna() & side.notna()
         table["name"] = table["name"].mask(is_bare, sided)
-    regions = complete_regions(table, str(labels or annot))
+    where = " of ".join(str(one) for one in (labels or annot, image) if one)
+    regions = complete_regions(table, where)
     with fill_folder(folder) as partial:
         if volume is not None:
             nibabel.save(volume, partial / "parcellation.nii.gz")

@@ -39,7 +39,7 @@ def export_maps(
     maps : Evaluation; or Series, DataFrame or mapping
         The relative heat scale of every region, one map a model, as
         :func:`brainlsap.evaluation.rank_regions` has it; or one map or several by name,
-        as :func:`brainlsap.report.plot_regions` takes them.
+        as :func:`brainlsap.report.plot_regions` takes them; a Series by its own.
     folder : str or Path
         Made if need be; files of these names are replaced.
     atlas : str, Path or Atlas, optional
@@ -66,7 +66,8 @@ def export_maps(
     if isinstance(maps, Evaluation):
         atlas, maps = atlas or maps.cohort.atlas, relative_scales(maps)
     folder, atlas = Path(folder), load_atlas(atlas or "destrieux160")
-    values = region_maps(maps, atlas).rename(columns={"": "value"})
+    alone = maps.name if isinstance(maps, pd.Series) and maps.name else "value"
+    values = region_maps(maps, atlas).rename(columns={"": str(alone)})
     regions = _named_regions(atlas)
     if len({*map(_slug, values)}) < values.shape[1] or {*regions} & {*values}:
         raise ParameterError(
@@ -135,7 +136,8 @@ def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str
     if not is_numbered and "in the order of" in labelled.notes[0]:
         told = "which number is whose is not said; write a table of index and name"
         raise ParameterError(f"{parcellation}: {told} beside it, of its name with .tsv")
-    voxels, affine, _ = read_volume(parcellation)
+    voxels, affine, header = read_volume(parcellation)
+    space = int(header["sform_code"]) if "sform_code" in header else 0  # such as MNI's
     labels = voxels.astype(np.int32)
     place_of = pd.Series(labelled.positions)
     place_of = place_of.reindex(range(labels.max() + 1), fill_value=-1)
@@ -143,6 +145,7 @@ def _volumes(values: pd.DataFrame, atlas: Atlas, parcellation: Path) -> dict[str
     for name, one in values.items():
         data = np.append(one.fillna(0), 0)[place_of.to_numpy()[labels]]
         volume = Nifti1Image(data.astype(np.float32), affine)
+        volume.set_sform(affine, space or 2)
         volume.header.set_xyzt_units("mm")
         images[f"desc-{_slug(name)}_regions.nii.gz"] = volume
     return images

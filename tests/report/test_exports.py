@@ -65,7 +65,9 @@ def make_parcellation(path):
     data[2:7, 2:8, 2:9] = inner
     affine = np.diag([2.0, 2, 2, 1])
     affine[:3, 3] = [-7, 5, 3]
-    nibabel.Nifti1Image(data, affine).to_filename(path)
+    image = nibabel.Nifti1Image(data, affine)
+    image.set_sform(affine, "mni")
+    image.to_filename(path)
     return data, affine
 
 
@@ -78,9 +80,12 @@ def test_volumes_lie_where_the_parcellation_does(tmp_path, of_atlas):
     if of_atlas:
         atlas = replace(ATLAS, folder=path.parent)
     given = None if of_atlas else path
-    files = export_maps(values, tmp_path / "out", atlas, parcellation=given)
+    named = values.rename("t map") if of_atlas else values
+    files = export_maps(named, tmp_path / "out", atlas, parcellation=given)
     image = nibabel.load(files[-1])
-    assert files[-1].name == "desc-value_regions.nii.gz"
+    told = "tmap" if of_atlas else "value"
+    assert files[-1].name == f"desc-{told}_regions.nii.gz"
+    assert image.header["sform_code"] == 4
     np.testing.assert_array_equal(image.affine, affine)
     numbers = ATLAS.regions["freesurfer_id"]
     known = pd.Series(values.loc[list(ATLAS.names)].to_numpy(), index=numbers)
