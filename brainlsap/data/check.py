@@ -187,10 +187,13 @@ def suggest_options(  # noqa: C901 (step by step)
     around = [p for p in around if p.is_dir() and p.name[:4] != "sub-"]
     tables = [{"features_table": p.name} for p in inside if p.suffix in TABLE_SUFFIXES]
     folders: list[Options] = [{}]
-    folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
+    if "subjects_dir" not in asked:
+        folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
     # what lists people of its own is another study, whose ids may be the same
     around = [p for p in around if p != folder.resolve() and not people_files(p)]
-    data_sets = [p for p in around if any(p.glob("sub-*"))]
+    data_sets = [
+        p for p in around if any(p.glob("sub-*")) and "derivatives" not in asked
+    ]
     folders += [{"derivatives": [str(p)]} for p in data_sets]
     if check.is_sound:
         more = [
@@ -245,12 +248,12 @@ def _located(names: Sequence[str], named: bool = False) -> _Share:
 
 
 def _with_connectome(listed: ScanList, sources: FeatureSources) -> float:
-    """Return the share of scans with a connectome."""
+    """Return how many scans have a connectome."""
     n_found = 0
     for scan in listed.scans:
         with suppress(CohortError):
             n_found += sources.files.connectome(scan, sources.atlas) is not None
-    return n_found / len(listed.scans)
+    return n_found
 
 
 def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:

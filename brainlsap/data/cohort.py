@@ -124,7 +124,10 @@ class Cohort:
 
     @staticmethod
     def from_arrays(  # noqa: C901 (straight, from arrays to the cohort)
-        connectomes: np.ndarray | pd.DataFrame | Sequence[pd.DataFrame],
+        connectomes: np.ndarray
+        | pd.DataFrame
+        | Sequence[pd.DataFrame]
+        | Mapping[str, pd.DataFrame],
         features: np.ndarray | pd.DataFrame | Mapping[str, np.ndarray | pd.DataFrame],
         labels: Sequence[Any] | None,
         *,
@@ -142,7 +145,8 @@ class Cohort:
         ----------
         connectomes : array of shape (n_scans, n_rois, n_rois) or (n_rois, n_rois)
             One for each scan, or one for everybody; rows in the order of `atlas`. A
-            DataFrame, or a list of them, is read by the names of rows and columns.
+            DataFrame, or a list of them, is read by the names of rows and columns; a
+            Series or dict of them names scans, as an index does.
         features : array of shape (n_scans, n_rois) or (n_scans, n_rois, n_features)
             NaN where not measured. The columns of a DataFrame are read by name where
             they do more than count. Of several features also `{name: (n_scans, n_rois)
@@ -196,14 +200,24 @@ class Cohort:
         if not isinstance(covariates, Mapping | pd.DataFrame):
             kind = type(covariates).__name__
             raise ParameterError(f"covariates must be a DataFrame or dict; got {kind}.")
+        if isinstance(connectomes, Mapping):
+            entries = [*connectomes.values()]
+            connectomes = pd.Series(entries, [*connectomes], dtype=object)
+        by_scan = isinstance(connectomes, pd.Series)
         frames = [connectomes] if isinstance(connectomes, pd.DataFrame) else connectomes
+        shape = np.shape(next(iter(frames), ()))
+        if frames is not connectomes and shape[0] != shape[1]:
+            raise ParameterError(
+                f"connectomes, a DataFrame, must be square; got {shape}. Of several "
+                "scans give a list of them, or {scan: DataFrame}."
+            )
         if any(isinstance(one, pd.DataFrame) for one in frames):
             read = [read_connectome(one, atlas, negative=negative) for one in frames]
             W = np.array([one.matrix for one in read])
             W = W[0] if frames is not connectomes else W
             notes = [*dict.fromkeys(note for one in read for note in one.notes)]
         else:
-            W = _as_numbers("connectomes", connectomes)
+            W = _as_numbers("connectomes", [*connectomes] if by_scan else connectomes)
             W, notes = settle_negative(W, negative)
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         tables: dict[str, Any] = {"features": features}
@@ -243,6 +257,7 @@ class Cohort:
                     "scans by table.loc[groups]."
                 )
         tables |= {"labels": labels, "groups": groups}
+        tables |= {"connectomes": connectomes} if by_scan else {}
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
         tables |= {"covariates": covariates} if is_table else facts
         index = _index_of(tables)

@@ -438,7 +438,9 @@ class FeatureSources:
                 continue
             fault = f"no {kind} FreeSurfer run"
             fault += f", but a {other} one; they are never mixed" if known else ""
-            fault += f"; expected a folder of its name with stats inside: {ADD_IT}"
+            there = listed(self.files.subjects, 3)
+            fault += "; expected a folder of its name with stats inside, there are "
+            fault += f"{there}: {ADD_IT}"
             if own:
                 told = f"{len(own)} FreeSurfer subjects could be it"
                 fault = choose_one(told, "freesurfer", map(str, own))

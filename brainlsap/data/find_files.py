@@ -245,9 +245,10 @@ class StudyFiles:
             if path.suffix.lower() in FORMATS and not _LABELS.search(path.name)
         }
         self.flat = set(flat)
-        if "{session}" in connectomes:  # tables may join its names to those of people
-            self._visits |= {scan.key[1].lower(): scan.key[1] for scan in flat.values()}
-        # other numbers are of other visits
+        # by visits of files, too, names are taken apart; other numbers are of others
+        visited = [*flat.values(), *(scan for scan, subject, _ in found if not subject)]
+        self._visits |= {scan.key[1].lower(): scan.key[1] for scan in visited}
+        self._visits.pop("", None)
         shapes = {re.sub(r"\d+", r"\\d+", re.escape(one)) for one in self._visits}
         visits = "|".join(sorted(shapes)) or "(?!)"
         joint = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
@@ -335,12 +336,16 @@ class StudyFiles:
             letters = "[^_/]+" if name == "session" else ".+?"
             wanted = wanted.replace(re.escape(f"{{{name}}}"), f"(?P<{name}>{letters})")
         found = {}
-        for path in self.folder.glob(re.sub(r"\{.*?\}", "*", pattern)):
+        for path in self.folder.glob(re.sub(r"(\*|\{.*?\})+", "*", pattern)):
             match = re.fullmatch(wanted, path.relative_to(self.folder).as_posix())
             if match and path.name[0] != "." and path.is_file():
                 said = match.groupdict()
                 scan = parse_scan_name(said.pop("scan")) if "scan" in said else None
                 found[path] = scan or ScanName(**said)
+        alone = re.sub(r"[-_]\{session\}", "", pattern)
+        if alone != pattern:  # who came once may have no visit in the name
+            others = self._fit_template(alone).items()
+            found |= {path: x for path, x in others if x.key[0] in self._people}
         return found
 
     def inside(self, path: str | Path) -> Path:
@@ -399,9 +404,15 @@ class StudyFiles:
     def fits_nothing(self, what: str, scans: Sequence[Scan]) -> str:
         """Say that a pattern fits no file of any scan, and what there is."""
         names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
+        found = f"their files are {listed(names, 5)}"
+        if not names:
+            found = (
+                "no file is known to be theirs; of one folder with the files of all "
+            )
+            found += "a pattern says whose each is, such as 'sc/{participant}.txt'"
         return (
             f"{what}: the pattern {self.patterns[what]!r} (pattern=) fits no file of "
-            f"any of {len(scans)} scans; their files are {listed(names, 5) or 'none'}"
+            f"any of {len(scans)} scans; {found}"
         )
 
 

@@ -175,7 +175,8 @@ class ScanList:
         message = message if is_whole else message.removesuffix(".")
         # a file says whose it is, and what many files share is said once
         is_of_file = os.sep in message.partition(": ")[0]
-        if scan is not None and scan.name not in message and not is_of_file:
+        is_said = scan is not None and message.startswith(f"{scan.name}:")
+        if scan is not None and not (is_said or is_of_file):
             message = f"{scan.name}: {message}"
         if message not in self.faults:
             self.faults.append(message)

@@ -243,7 +243,7 @@ def _made(
         try:
             return model.set_params(**(settings | fixed))
         except ValueError as error:  # scikit-learn's, of a name that is none
-            raise ParameterError(f"{error}") from error
+            raise ParameterError(f"{error} Models are named by models=.") from error
 
     return make
 

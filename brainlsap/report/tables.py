@@ -21,7 +21,7 @@ from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 
 FEATURES = {
     "thickness": "cortical thickness",
-    "volume": "grey-matter volume",
+    "volume": "regional volume",
     "area": "cortical surface area",
     "strength": "strength of the connectome (sum of a region's weights)",
     "fdg": "FDG-PET SUVR",

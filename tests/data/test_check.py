@@ -1,5 +1,6 @@
 """What a check says of a study's folder, and the commands that it suggests."""
 
+import re
 import shlex
 import shutil
 
@@ -214,7 +215,7 @@ def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, ti
 def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, matrix):
     """A sheet with one row a person, files and rows of tables named P1_V1, P1_V2."""
     (tmp_path / "sc").mkdir()
-    scans = [f"P{n}_V{v}" for n in range(1, 5) for v in range(1, 3) if n < 4 or v < 2]
+    scans = [f"P{n}_V{v}" for n in range(1, 4) for v in range(1, 3)] + ["P4"]
     for scan in scans:
         np.savetxt(tmp_path / "sc" / f"{scan}.txt", matrix)
     rows = [f"P{n},{'CN' if n % 2 else 'AD'}" for n in range(1, 5)]
@@ -228,6 +229,12 @@ def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, mat
     cohort = load_cohort(tmp_path, **options, **found[0])
     assert [*cohort.table["scan"]] == scans
     np.testing.assert_array_equal(cohort.features[..., 0], values)
+    for pattern, told in (
+        ("sc/{participant}_*.txt", "3 scans: 2 files could be its connectome; choose"),
+        ("sc/{participant}*.txt", "participants.csv: nobody in it has files"),
+    ):
+        faults = check_cohort(tmp_path, **options, pattern=pattern).faults
+        assert re.match(told, faults[0])
 
 
 def suggested(capsys, *words):
@@ -250,6 +257,11 @@ def test_suggested_commands_read_the_study(tmp_path, capsys, style):
         assert command[-2:] == ["--atlas", "desikan82"]
         assert str(tmp_path / "recons") in command
     assert suggested(capsys, *commands[0])[0] == 0
+    (tmp_path / "pilot").symlink_to(tmp_path / "recons")
+    asked = ("--atlas", "desikan82", "--subjects-dir", str(tmp_path / "recons"))
+    _, commands = suggested(capsys, "check", study, *asked)
+    assert not any("pilot" in word for one in commands for word in one)
+    (tmp_path / "pilot").unlink()
     asked = ("--feature", "fdg", "--atlas", "desikan82")
     code, commands = suggested(capsys, "check", study, *asked)
     assert code == 0

@@ -300,7 +300,8 @@ def test_arrays_that_do_not_fit_are_refused():
         ({"features": [F[..., 0]] * 2}, r"\(6, 5, n_features\), .* got \(2, 6, 5\)"),
         ({"features": [{}] * 6}, "features must be an array of numbers, got list"),
         ({"features": [pd.Series(one) for one in F[..., 0]]}, r"pd.DataFrame\(the"),
-        ({"connectomes": {"P1": W[0]}}, "connectomes must be an array .* got dict"),
+        ({"connectomes": {"P1": W[0]}}, r"connectomes must have .* got \(1, 5, 5\)"),
+        ({"connectomes": pd.DataFrame(W[0, :4])}, r"must be square; got \(4, 5\)"),
         (
             {"covariates": {"Diagnosis": list("yxyzxz")}},
             "Diagnosis 'y' for scan1, labels= 'x' .5 of 6 scans",
@@ -335,6 +336,21 @@ def test_regions_of_tables_travel_by_name():
         Cohort.from_arrays(W, table.rename(columns={"e": "f"}), **given)
     with pytest.raises(ValueError, match="1 of the 5 regions of own are missing: d"):
         Cohort.from_arrays(W, table.drop(columns="d"), **given)
+
+
+def test_connectomes_by_scan_are_in_the_order_of_the_tables():
+    names, people = list("abcde"), [f"P{i}" for i in range(6)]
+    table = pd.DataFrame(F[..., 0], people, names)
+    frames = [pd.DataFrame(one, names, names) for one in W]
+    by_scan = dict(zip(people, frames, strict=True))
+    for given in (by_scan, pd.Series([*W], people)):
+        cohort = Cohort.from_arrays(given, table, [*"xyzxyz"], atlas=names)
+        np.testing.assert_array_equal(cohort.connectomes, W)
+        assert cohort.table["participant"].tolist() == people
+    turned = dict([*by_scan.items()][::-1])
+    told = "features and connectomes have different people for scan 1: 'P0' and 'P5'"
+    with pytest.raises(ParameterError, match=told):
+        Cohort.from_arrays(turned, table, [*"xyzxyz"], atlas=names)
 
 
 def test_classes_labels_and_values_are_those_that_there_are():
