@@ -32,7 +32,7 @@ NEGATIVE = ("refuse", "drop", "absolute")
 # Of several measures in one file, these are taken unless another is asked for.
 USUAL_MEASURES = ("sift_radius2_count", "radius2_count", "count")
 # Regions that a tool leaves out where a brain lacks them; more is another atlas.
-_MOST_ABSENT = 8
+MOST_ABSENT = 8
 # Text is rounded: two triangles of one matrix may differ in the last digit written.
 _ROUNDING = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
@@ -208,7 +208,7 @@ def _in_atlas_order(
         to_row, dropped = atlas.rows(rows)
         to_column, _ = atlas.rows(raw.columns or ())
         missing = np.flatnonzero((to_row < 0) | (to_column < 0))
-        if len(missing) > (_MOST_ABSENT if raw.leaves_out else 0):
+        if len(missing) > (MOST_ABSENT if raw.leaves_out else 0):
             raise RegionNameError(
                 f"{len(missing)} of the {len(atlas)} regions of {atlas.name} are "
                 f"missing: {listed((atlas.names[i] for i in missing), 5)}. Write a row "
@@ -226,7 +226,7 @@ def _in_atlas_order(
         values[missing], values[:, missing] = np.nan, np.nan
         empty = np.isnan(values)
         absent = np.minimum(empty.sum(0), empty.sum(1)) >= len(empty) - 1
-        if 0 < absent.sum() <= _MOST_ABSENT:
+        if 0 < absent.sum() <= MOST_ABSENT:
             values[absent], values[:, absent] = 0, 0
             names = ", ".join(np.array(atlas.names)[absent])
             notes.append(f"absent from the file, without connections: {names}")

@@ -12,6 +12,7 @@ from scipy.ndimage import find_objects
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import as_text, split_name
+from brainlsap.data.connectomes import MOST_ABSENT
 from brainlsap.data.row_order import read_labels, row_orders
 from brainlsap.data.tables import listed
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
@@ -20,8 +21,6 @@ from brainlsap.images.volumes import read_volume
 Labels = str | Path | Mapping[int, str]
 # Labels are counted in a table of this size at most; colour codes are no labels.
 LARGEST_LABEL = 1_000_000
-# Regions that a tool leaves out where a brain lacks them; more is another atlas.
-MOST_ABSENT = 8
 # Grey matter that the atlases leave out, but in which streamlines end. MRtrix's
 # labelconvert makes nodes of it, and an endpoint is given to the nearest node.
 NODES_BESIDE = ("accumbens", "cerebellumcortex")
