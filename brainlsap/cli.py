@@ -589,7 +589,13 @@ def _configured(options: Options) -> list[Options]:
         for section in {"data", "study", "model"} & set(asked):
             asked |= asked.pop(section)  # sections are for the reader only
     # keys may be spelt as flags are
-    asked = {_in_python(f"--{name.replace('_', '-')}"): asked[name] for name in asked}
+    spelt = {name: _in_python(f"--{name.replace('_', '-')}") for name in asked}
+    if twice := [name for name, one in spelt.items() if name != one in asked]:
+        raise BrainlsapError(f"{config}: {twice[0]} is {spelt[twice[0]]}; keep one.")
+    asked = {spelt[name]: value for name, value in asked.items()}
+    folds = {"cv", "leave_out"}  # one given here rules out the other of the file
+    if folds & {*options}:
+        asked = {name: value for name, value in asked.items() if name not in folds}
     asked |= options
     others = {"folder", "cohort", "out", "settings"}
     called = (brainlsap.load_cohort, brainlsap.run_study)

@@ -30,7 +30,8 @@ def study(tmp_path_factory):
 def config(tmp_path_factory):
     """Settings that make a fit brief; only to be read."""
     path = tmp_path_factory.mktemp("config") / "study.toml"
-    path.write_text('n_starts = 1\n[model]\ninitial_scale = 1\n[data]\nlabel="group"\n')
+    text = 'n_starts = 1\n[model]\ninitial_scale = 1\n[data]\nlabel="group"\n'
+    path.write_text(text + '[study]\nleave_out="site"\n')
     return path
 
 
@@ -66,7 +67,7 @@ def test_run_writes_a_report_that_names_nobody(results):
         if path.is_file() and path.suffix in (".html", ".tsv", ".txt", ".json", ".tex"):
             assert "sub-00" not in path.read_text(encoding="utf-8"), path
     assert (results / "private").stat().st_mode & 0o077 == 0
-    # options come before the config file
+    # options come before the config file, --folds also before its leave_out
     assert "Exact" in (results / "report" / "report.html").read_text(encoding="utf-8")
 
 
@@ -194,6 +195,9 @@ def test_a_wrong_key_of_the_config_file_is_named(study, tmp_path, capsys):
         capsys, "run", study, *READING, "--config", path, "--out", tmp_path / "out"
     )
     assert "no settings: feature_, n_epoch. A config file has" in message
+    path.write_text("n_epochs = 3\nepochs = 4\n")
+    message = refused(capsys, "run", study, "--config", path, "--out", tmp_path / "out")
+    assert "epochs is n_epochs; keep one" in message
 
 
 def test_a_report_of_other_settings_or_people_is_not_replaced(

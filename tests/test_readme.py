@@ -50,7 +50,7 @@ def test_python_runs(text, tmp_path, monkeypatch):
     plt.close("all")
     assert len(blocks) == 2
     assert (tmp_path / "scales.pdf").stat().st_size > 5000
-    assert (tmp_path / "results" / "report" / "report.html").is_file()
+    assert (tmp_path / "results_arrays" / "report" / "report.html").is_file()
 
 
 def test_table_of_commands_has_all_of_them(text, commands):

@@ -136,8 +136,9 @@ def plot_regions(
         6 points but for sub- and superscripts, of 4.9), and in SVG an id for every
         region or marker: its name, after map and view, without signs but `_`, `-` and
         `.`. Its attribute `note` is for the caption: what stands in for surfaces, and
-        which values or outlines were not drawn, of which a warning says so, too (an
-        atlas of names alone has dots, of the 40 regions that stand out most).
+        which values or outlines were not drawn; of outlines, and of regions without a
+        place, a warning says so, too (an atlas of names alone has dots, of the 40
+        regions that stand out most).
         `bbox_inches="tight"` would change the width.
 
     Raises
@@ -353,7 +354,7 @@ def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
     return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION)])
 
 
-def _plot_views(
+def _plot_views(  # noqa: C901 (straight, from texts to views)
     page: Any, atlas: Atlas, pictures: Any, labels: Any, smallest: float
 ) -> Any:
     """Draw one row a map and one column a view, laid out in mm.
@@ -372,8 +373,8 @@ def _plot_views(
     lines = {one[-1]: one for one in splits}.values()
     ends = {"top": "min", "bottom": "max"}
     tall, talls = UPRIGHT, UPRIGHT - 5 * greys
-    for _ in range(2):  # upright texts are as long as rows, which they leave room
-        names = [_wrap(name, tall) for name in maps]
+    for again in range(5):  # upright texts are as long as rows, which they leave room
+        names, asked = [_wrap(name, tall * 7 / 8) for name in maps], tall
         bars = [_wrap(*one) for one in zip(bar_labels, talls + 3, strict=True)]
         left, right = _margins(names, bars, scales)
         right = max(right, 18.0 * greys.any())
@@ -384,6 +385,8 @@ def _plot_views(
         tall = (of_map["bottom"] - of_map["top"]).min()
         spans = of_map.groupby(of_map.index % len(scales)).agg(ends).to_numpy()
         talls = np.minimum(np.ptp(spans, axis=1) - 5 * greys, TALLEST_BAR)
+        if again and tall >= asked:
+            break
     unit, long, views, rows = best.unit, best.long, best.views, best.rows
     needed = top + best.height
     if figure is None:
@@ -410,7 +413,7 @@ def _plot_views(
                 style = {"pad": 3 + (rise + row.room) * 72 * MM, "fontsize": 7}
                 axes.set_title(view.Index.capitalize(), **style)
     for name, middle in zip(names, of_map.mean(axis=1), strict=True):
-        at = (left - 2 - 1.5 * name.count("\n")) / width, (start - middle) / height
+        at = (left - 2 - 1.7 * name.count("\n")) / width, (start - middle) / height
         figure.text(*at, name, rotation=90, ha="center", va="center", fontsize=8)
     middles = start - (spans.sum(axis=1) - 5 * greys) / 2
     each = zip(scales, bars, talls, greys, middles, strict=True)
@@ -425,7 +428,7 @@ def _plot_views(
 
 def _margins(names: Any, bars: Any, scales: Any) -> tuple[float, float]:
     """Return the mm that names of maps take at the left, and bars at the right."""
-    left = 4.5 + 3.0 * max(name.count("\n") for name in names) if any(names) else 0.0
+    left = 4.5 + 3.4 * max(name.count("\n") for name in names) if any(names) else 0.0
     drawn = [form.format(x=x) for xs, form in map(_ticks, scales) for x in xs]
     long = max(_length(one.replace("-", "\N{MINUS SIGN}")) for one in drawn)
     beside = max(3.0 * (bool(one) + one.count("\n") + _is_short(one)) for one in bars)

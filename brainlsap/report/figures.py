@@ -1,5 +1,6 @@
 """What all figures have in common: sizes in mm, letters, and how they are saved."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -18,8 +19,8 @@ MM = 1 / 25.4
 COLUMN, MIDDLE, PAGE = 85.0, 135.0, 180.0
 """One, one and a half and two columns of a journal's page, in mm."""
 
-TALLEST = 240.0
-"""No figure is taller than a page, in mm."""
+TALLEST, SMALLEST_PANEL = 240.0, 48.0
+"""No figure is taller than a page, and letters of smaller panels overlap; in mm."""
 
 LETTERS, LETTER, LINE = 7, 1.35, 3.4
 """Points; and how many mm a letter is wide, and a line high."""
@@ -123,6 +124,9 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
     if len(given) != number or not all(isinstance(one, Axes) for one in given):
         told = f"{number} Axes of matplotlib, such as plt.subplots(1, {number})[1]"
         raise ParameterError(f"axes must be {told}; got {axes!r}.")
+    if (least := min(cell_size(given[0]))) < SMALLEST_PANEL:
+        told = f"a panel of {least:.0f} mm may be too small for its letters"
+        warnings.warn(f"{told}; give it about 60 mm.", UserWarning, stacklevel=4)
     for one in given:  # made before, perhaps in other letters
         one.tick_params(labelsize=LETTERS)
         plt.setp([one.xaxis.label, one.yaxis.label], size=LETTERS, parse_math=False)
