@@ -406,9 +406,7 @@ class StudyFiles:
         names = list(dict.fromkeys(path.name for scan in scans for path in scan.files))
         found = f"their files are {listed(names, 5)}"
         if not names:
-            found = (
-                "no file is known to be theirs; of one folder with the files of all "
-            )
+            found = "no file is known to be theirs; where one folder has those of all, "
             found += "a pattern says whose each is, such as 'sc/{participant}.txt'"
         return (
             f"{what}: the pattern {self.patterns[what]!r} (pattern=) fits no file of "

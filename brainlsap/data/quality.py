@@ -96,7 +96,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         links = [f"{n} regions without links: {where}" for n, where in told]
         flags.append(np.where(columns["isolated"] > 0, links, ""))
         usual = max(np.median(streamlines), 1e-300)
-        is_other = np.abs(np.log10(streamlines / usual)) > _MOST_DECADES
+        decades = np.log10(np.maximum(streamlines, 1e-300) / usual)
+        is_other = np.abs(decades) > _MOST_DECADES
         other = f", in most scans to {usual:.3g}: another unit, or logarithms?"
         sums = [f"connectome weights sum to {one:.3g}{other}" for one in streamlines]
         flags.append(np.where(is_other & is_enough, sums, ""))

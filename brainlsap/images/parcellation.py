@@ -112,8 +112,8 @@ def read_label_image(
     side_of[[*positions]] = atlas.regions["hemisphere"].iloc[[*positions.values()]]
     place = np.argwhere(values > 0)
     x, side = place @ affine[0, :3], side_of[values[tuple(place.T)]]
-    middle = {one: x[side == one].mean() for one in {*side.tolist()}}
-    if middle.get("L", 0) - middle.get("R", 0) > x.std() and {*"LR"} <= {*middle}:
+    left, right = (x[side == one] for one in "LR")
+    if left.size and right.size and left.mean() - right.mean() > x.std():
         raise FileFormatError(
             f"{path}: the left hemisphere's regions lie to the right of those of the "
             "right one (image flipped, or its affine lost?). Write it anew from its "
