@@ -164,6 +164,10 @@ def run_study(
         "merged_classes": plain(cohort.provenance.get("merged_classes")),
         "feature": list(cohort.feature_names),
     }
+    for name, model in own.items():
+        one = model[0] if isinstance(model, tuple) else model
+        known = one.get_params() if hasattr(one, "get_params") else {}
+        asked |= {f"{name}__{key}": plain(value) for key, value in known.items()}
     if not overwrite:
         _check_earlier(results, asked, cohort)
     folds = results / "private" / "folds"

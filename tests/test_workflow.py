@@ -1,12 +1,17 @@
 """A study from a cohort to its report, and the steps that every fit goes through."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.feature_selection import SelectKBest
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from brainlsap import make_cohort, run_study
-from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation import Evaluation, read_features
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.workflow import merge_classes
 
@@ -44,6 +49,21 @@ def test_one_site_is_left_out_at_a_time(cohort, tmp_path):
     site = cohort.table.set_index("scan")["site"]
     tested = found.predictions.groupby("fold")["scan"].agg(lambda s: set(site[s]))
     assert sorted(len(one) for one in tested) == [1] * site.nunique()
+
+
+def test_settings_inside_a_pipeline_count_and_are_told(cohort, tmp_path):
+    def run(k):
+        steps = FunctionTransformer(read_features), SelectKBest(k=k), GaussianNB()
+        how = {"baselines": False, "cv": 2}
+        return run_study(cohort, tmp_path, {"NB": make_pipeline(*steps)}, **how)
+
+    assert run(5).settings["asked"]["NB__selectkbest__k"] == 5
+    told = json.loads((tmp_path / "report" / "settings.json").read_text())
+    assert "selectkbest__k" in str(told)
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "No feature was selected" not in page
+    with pytest.raises(ParameterError, match=r"NB__selectkbest__k= \(5, now 1\)"):
+        run(1)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -26,7 +26,12 @@ SUBCORTEX_SHORT = {
     "accumbens": "Sub.acc",
 }
 # So begin the cores of what is no cortex, whole or in parts (`Cerebelum_Crus1_L`).
-BELOW_CORTEX = "|".join((*SUBCORTEX_SHORT, "cerebell?um", "vermis", "brainstem"))
+_DEEP = (
+    *("striatum", "ventralstriatum", "hypothalam", "subthalam", "substantianigra"),
+    *("cerebell?[ua]", "vermis", "brainstem", "midbrain", "medulla", "pons$"),
+    *("raphe", "redn", r"(?:gp[ei]|sn|snp[cr]|stn|vta)$"),  # as AAL3 has them
+)
+BELOW_CORTEX = "|".join((*SUBCORTEX_SHORT, *_DEEP))
 # One whole core -> FreeSurfer's core; the left-hand sides are no region's name. ENIGMA
 # writes `Laccumb`, the paper's tables `Sub.acc`.
 _ENIGMA = ("accumb", "amyg", "caud", "hippo", "pal", "put", "thal")

@@ -277,11 +277,14 @@ class Cohort:
         everybody = {*people}
         for claimed in (own, said):
             for scan, name, person in zip(scans, claimed, people, strict=False):
-                if "_ses-" in person or (name != person and name in everybody):
+                if name != person and name in everybody:
                     raise ParameterError(
                         f"groups= says {person!r} for {scan}, an index or ids say "
-                        f"{name!r}; expected people, no scans, named alike."
+                        f"{name!r}; expected people, named alike."
                     )
+        if scan := next((one for one in people if "_ses-" in one), ""):
+            person = scan.partition("_ses-")[0]
+            raise ParameterError(f"groups= must be people, as {person}; got {scan}.")
         keys = (scans, people, sessions, text)
         columns = dict(zip(KEY_COLUMNS, keys, strict=True))
         for name, one in facts.items():

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import is_matrix
 from brainlsap.data.covariates import COVARIATES, kind_of
 from brainlsap.data.find_files import (
@@ -310,7 +311,13 @@ class FeatureSources:
         found, paths = [], [one for one in self.files.tables if one.name != TRUTH_FILE]
         for path in paths if self.given is None else map(self.files.inside, self.given):
             try:
-                found += read_sheets(path, self.atlas)
+                sheets, errors = read_sheets(path, self.atlas)
+                for one in sheets:
+                    rows = [who.participant for who in one.names]
+                    are_regions = all(self.atlas.find(row) is not None for row in rows)
+                    if not are_regions or are_counts(rows):  # of a connectome
+                        found.append(one)
+                self.skipped += errors
             except BrainlsapError as error:
                 if self.given is not None:
                     raise
@@ -541,12 +548,17 @@ class FeatureSources:
         if unnamed:
             middle, (low, high) = np.nanmedian(values[:, unnamed]), measure.plausible
             what = "tracer" if said[unnamed[0]] else "measure"
-            if not (self.is_named and low <= middle <= high):
-                raise CohortError(
-                    f"{names}: says no {what}; values are about {middle:.3g}, and "
-                    f"{name} is {low:g} to {high:g}. Say what they are, by any name, "
-                    "by feature= (--feature)"
-                )
+            is_like = low <= middle <= high
+            if not (self.is_named and is_like):
+                told = f"{names}: says no {what}; values are about {middle:.3g}, "
+                if is_like:
+                    told += (
+                        f"as of {name}. Say so by feature={name!r} (--feature {name})"
+                    )
+                else:
+                    told += f"and {name} is {low:g} to {high:g}. Say what they are, by "
+                    told += "any name, by feature= (--feature)"
+                raise CohortError(told)
             if name.lower() not in names.lower():
                 notes.append(f"{name}: {names} says no {what}; taken to be {name}")
         there = {i for one in tables for word, i in one.values if word != "other"}

@@ -275,7 +275,7 @@ def open_study(
     if isinstance(features_table, str | Path):
         features_table = [features_table]
     paths = people_files(folder)
-    sheets = read_sheets(paths[0], atlas) if paths else list[ScanTable]()
+    sheets = read_sheets(paths[0], atlas)[0] if paths else list[ScanTable]()
     # of several the one with the label
     tables = [one for one in sheets if one.has(label)][:1] or sheets[:1]
     people = [name for one in tables for name in one.names]

@@ -127,10 +127,10 @@ class ScanTable(NamedTuple):
         return label is None or find_column(self.facts, [label.lower()]) is not None
 
 
-def read_sheets(path: str | Path, atlas: Atlas) -> list[ScanTable]:
+def read_sheets(path: str | Path, atlas: Atlas) -> tuple[list[ScanTable], list[str]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
-    Raises what the first raises where there is none.
+    Returns why others are none, too. Raises what the first raises where none is.
     """
     found, errors, sheets = list[ScanTable](), list[BrainlsapError](), [""]
     if Path(path).suffix.lower() == ".xlsx":
@@ -144,7 +144,7 @@ def read_sheets(path: str | Path, atlas: Atlas) -> list[ScanTable]:
             errors.append(error)
     if not found:
         raise errors[0]
-    return found
+    return found, [*map(str, errors)]
 
 
 def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTable:

@@ -362,7 +362,7 @@ def _fit_fold(
                 "seconds_predict": time.perf_counter() - started,
                 "epochs": float(np.mean(report.get("epochs") or np.nan)),
                 "failed": str(report.get("failed") or ""),
-                "settings": json.dumps(plain(model.get_params(deep=False))),
+                "settings": json.dumps(plain(model.get_params())),
                 "warnings": json.dumps(sorted({str(one.message) for one in caught})),
                 "report": json.dumps(report),
             }

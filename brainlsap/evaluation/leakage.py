@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
-from scipy.stats import random_table
+from scipy.stats import kruskal, random_table
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
@@ -323,8 +323,8 @@ def _label_from_columns(
         n = tried[name].isna().groupby(cohort.groups).all().sum()
         unknown = f"; {column} missing in {count(n, 'person')}" if n else ""
         finding = (
-            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}; permuted "
-            f"chi-squared, p = {p:.3f}{of}{unknown})"
+            f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}); difference "
+            f"between classes p = {p:.3f}{of}{unknown}"
         )
         is_out, is_held = alone and column in taken_out, column in held_out
         if is_out:
@@ -344,14 +344,16 @@ def column_score(
 ) -> tuple[float, float, float]:
     """Return balanced accuracy of the label from one column, chance, and p-value.
 
-    The p-value is of Pearson's chi-squared, held against permuted values.
+    The p-value is of a difference between classes: by Kruskal and Wallis' test of
+    numbers, by Pearson's chi-squared, held against permuted values, of groups.
     Each value (numbers in eighths) stands for the class of whose training people the
     largest share has it; of each person the first scan with a value counts.
     """
     scans = pd.DataFrame({"value": np.asarray(values), "label": np.asarray(label)})
     people = scans.assign(person=groups).dropna().drop_duplicates("person")
     given = people["value"]
-    if pd.api.types.is_numeric_dtype(given) and given.nunique() > N_BINS:
+    is_many = pd.api.types.is_numeric_dtype(given) and given.nunique() > N_BINS
+    if is_many:
         given = pd.qcut(given, N_BINS, labels=False, duplicates="drop")
     code = pd.factorize(given)[0]
     classes, y = np.unique(people["label"].astype(str), return_inverse=True)
@@ -367,12 +369,14 @@ def column_score(
     # Classes that are tied share the guess, so that what tells nothing is chance.
     right = (test * best / best.sum(axis=2, keepdims=True)).sum(axis=(0, 1))
     score = (right / table.sum(axis=0)).mean()
-    # of a cross-validated score small studies would see little; permutations have
-    # the margins of the table, so that this goes with its chi-squared
-    margins = [table.sum(axis=axis).astype(int) for axis in (1, 0)]
-    drawn = random_table(*margins, seed=rng).rvs(N_PERMUTATIONS)
-    squares = (np.stack([table, *drawn]) ** 2 / np.outer(*margins)).sum(axis=(1, 2))
-    p_value = (squares >= squares[0] * (1 - 1e-12)).mean()
+    # of a cross-validated score small studies would see little
+    if is_many and n_classes > 1:
+        p_value = kruskal(*(x for _, x in people.groupby("label")["value"])).pvalue
+    else:  # permutations have the margins of the table
+        margins = [table.sum(axis=axis).astype(int) for axis in (1, 0)]
+        drawn = random_table(*margins, seed=rng).rvs(N_PERMUTATIONS)
+        squares = (np.stack([table, *drawn]) ** 2 / np.outer(*margins)).sum(axis=(1, 2))
+        p_value = (squares >= squares[0] * (1 - 1e-12)).mean()
     return float(score), 1 / n_classes, float(p_value)
 
 

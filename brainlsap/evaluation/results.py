@@ -423,4 +423,4 @@ def plain(value: Any) -> Any:
         return None
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return type(value).__name__
+    return getattr(value, "__name__", type(value).__name__)  # of functions their own

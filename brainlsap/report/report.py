@@ -33,6 +33,7 @@ def write_report(
     title: str | None = None,
     atlas: Atlas | None = None,
     quality: pd.DataFrame | None = None,
+    ranking: pd.DataFrame | None = None,
 ) -> Path:
     """Write one results folder: a page, its tables and figures, and what is private.
 
@@ -53,6 +54,9 @@ def write_report(
     quality : DataFrame, optional
         One row per scan: scan, and flags as text, as of
         :func:`brainlsap.data.quality_table`.
+    ranking : DataFrame, optional
+        Of the regions, such as :func:`brainlsap.permutation_null` returns; by default
+        that of the evaluation, else :func:`brainlsap.rank_regions`.
 
     Returns
     -------
@@ -69,6 +73,8 @@ def write_report(
     from brainlsap.report.page import write_page  # brings matplotlib and plotly
 
     folder = check_results_folder(folder)
+    if ranking is not None:
+        evaluation = replace(evaluation, ranking=ranking)
     evaluation = _completed(evaluation, title, quality)
     with lock_folder(folder), fill_folder(folder, replace=True) as fresh:
         _write_private(evaluation, fresh / PRIVATE)

@@ -190,6 +190,8 @@ def test_names_that_differ_by_a_separator_only_are_not_merged(own):
 
 
 def test_sides_may_be_left_out_or_said_in_words(own):
+    deep = ["Cerebellar_vermis", "pons", "GPi_L", "SN_pc_R", "Ventral_Striatum_L"]
+    assert not Atlas.from_names(deep).cortex.any()
     atlas = own("name hemisphere", "a_L n/a", "stem Midline", "vermis both", "b Right")
     assert atlas.regions["hemisphere"].tolist() == ["L", "M", "M", "R"]
 

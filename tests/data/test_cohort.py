@@ -447,7 +447,7 @@ def test_an_index_of_scans_says_whose_they_are():
     assert "people are of the index" in cohort.notes[-1]
     for wrong in ({"covariates": who}, {"groups": scans}):
         with pytest.raises(
-            ParameterError, match=r"in its index for scan 1|expected people, no sc"
+            ParameterError, match=r"in its index for scan 1|groups= must be people, as"
         ):
             Cohort.from_arrays(W, values, y, atlas=names, **wrong)
     values.index = pd.MultiIndex.from_arrays([people, range(6)])

@@ -1,6 +1,7 @@
 """Where features come from, and what the subcortex has."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
@@ -150,7 +151,7 @@ def test_one_table(tables):
     )
     assert "thickness: read from table.csv" in cohort.notes
     # where nobody said that it is thickness it is refused, else told
-    with refused(r"table\.csv: says no measure; .* Say .* by any name"):
+    with refused(r"table\.csv: says no measure; .* as of thickness\. Say so by feat"):
         load(None)
     assert "thickness: table.csv says no measure; taken to be thickness" in cohort.notes
     make("table.csv", ["id", *CORTEX], [(w, [v * 1e3 for v in c]) for w, c in ROWS])
@@ -362,6 +363,26 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     given = {"features_table": "two.csv", "connectome": matrix}
     found = load_cohort(tmp_path, tiny, "thickness", **given)
     assert found.y.tolist() == ["AD", "CN"]
+
+
+def test_a_connectome_is_no_table_of_features(tables, tmp_path, matrix):
+    make, load = tables
+    make("table.csv", ["id", *CORTEX], ROWS)
+    expected = load().features
+    pd.DataFrame(matrix, NAMES, NAMES).to_csv(tmp_path / "group.csv")
+    np.testing.assert_array_equal(load().features, expected)
+
+
+def test_a_sheet_that_cannot_be_read_is_told(tmp_path, tiny, matrix):
+    people = pd.DataFrame({"id": ["a", "b"], "diagnosis": ["CN", "AD"]})
+    values = pd.DataFrame(1.0, index=people["id"], columns=CORTEX).astype(object)
+    values.iloc[1, 2] = "1,07"
+    with pd.ExcelWriter(tmp_path / "study.xlsx") as book:
+        people.to_excel(book, sheet_name="who", index=False)
+        values.to_excel(book, sheet_name="fdg")
+    told = r"fdg: found nowhere; .*sheet 'fdg': 1 cells must be numbers .*'1,07'"
+    with refused(told):
+        load_cohort(tmp_path, tiny, "fdg", connectome=matrix)
 
 
 VALUES = dict(zip(NAMES, (1.0, 2.0, 6.0, 4.0, 5.0, 9.0, 7.0), strict=True))

@@ -156,7 +156,7 @@ def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap
     table = cohort.table.assign(**{column: values})
     found = checks(replace(cohort, table=table))["finding"]
     (told,) = found[found.str.startswith(f"{column} alone")]
-    assert f"gaps; {column} missing in 1 person)" in told
+    assert f"gaps; {column} missing in 1 person" in told
     known = cohort.table[column], cohort.y, cohort.groups
     score, _, _ = column_score(*(one[rest] for one in known))
     assert f"balanced accuracy {score:.2f}" in told
