@@ -154,7 +154,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         return (
             "No region was shown to stand out from permuted labels (smallest "
             f"family-wise p = {p:.2f}, {number} permutations): the order may be "
-            "chance. Do not interpret it."
+            "chance. Do not interpret it; how classes differ in a region is another "
+            "question (Cohen's d)."
         )
     return (
         f"{(ranking['p'] < ALPHA).sum()} of {ranking['measured'].sum()} regions: the "
