@@ -571,11 +571,12 @@ def _draw_view(
         order.sort(key=(values - usual).abs().fillna(-1).to_numpy().__getitem__)
     for place in order:  # -1: all of the brain, below its regions
         style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
+        style["clip_on"] = False  # lines at the edge of a view are whole
         # no "$", "(" or "²", which ids of XML and CSS cannot hold
         told = re.sub(r"[^\w\s.-]|[²³]", "", f"{gid}.{names[place]}").split()
         style |= {"transform": where, "gid": "-".join(told)}
         if place in marked:  # above other regions, below the shade
-            style |= {"zorder": 1.5, "clip_on": False, "path_effects": OUTLINED}
+            style |= {"zorder": 1.5, "path_effects": OUTLINED}
         axes.add_artist(PathPatch(shapes[place], **style))
     if picture.shade is not None:
         axes.imshow(picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
