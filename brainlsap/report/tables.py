@@ -30,8 +30,8 @@ FEATURES = {
 }
 """What text calls features; others go by their names."""
 
-N_DRAWS = 1000
-"""Bootstrap draws of the intervals in tables."""
+N_DRAWS, N_SWAPS = 1000, 5000
+"""Bootstrap draws of the intervals in tables; exchanges in tests of the ladder."""
 
 FEWEST_PEOPLE = 3
 """Mean ages of fewer people are not shown: they would give away a person's age."""
@@ -325,7 +325,7 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
 def ladder_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return what each step from no network to a scale per region adds."""
     titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    found = comparison.ladder_table(evaluation)
+    found = comparison.ladder_table(evaluation, N_SWAPS)
     titles |= {"p_holm": "Holm p" if len(found) > 1 else "p", "adds": "adds"}
     return _marked(number_texts(found, titles), evaluation)
 
