@@ -27,8 +27,8 @@ from brainlsap.model.training import Run, inner_splits, train_starts, usable_run
 # Of the way from chance to 1, on the training scans: with five classes, 0.36.
 _LEAST_LEARNED = 0.2
 _QUARTERS = np.linspace(0, 1, 5)
-# Where scales start if the evidence is against the network: from larger ones they
-# cannot come down in time.
+# Where scales start if the evidence does not ask for the network: from larger ones
+# they cannot come down in time.
 _NO_NETWORK = 0.2
 # Of the ridge's log-odds, what the networks add to: on the whole they stop after a few
 # epochs, and have learned hardly anything of their own.
@@ -237,9 +237,10 @@ class LSAPClassifier(GraphClassifier):
     initial_scale : float or "evidence", optional
         Where scales start (paper 2): by default at those of highest evidence in
         :class:`LSAPRidgeClassifier`, which is fitted to the same scans first; at 0.2
-        where the evidence is against the network. The networks then add their logits
-        to half of that ridge's, which are those of a fit without the person in
-        training. A number, or constant inputs (scale 1), is LSAP by itself.
+        where the data are not 20 times as probable with the connectome, which the
+        ridge then goes without. The networks add their logits to half of that ridge's,
+        which are those of a fit without the person in training. A number, or constant
+        inputs (scale 1), is LSAP by itself.
     max_scale : float, optional
         Scales are kept at or below it, and below what kernel and degree are
         trusted at (default 10; 5 for Hermite).

@@ -208,7 +208,7 @@ def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):
     fits.loc[mine, "report"] = [json.dumps(one) for one in told]
     text = text_of(evaluation, fits=fits)
     assert "ridge regressions of the number of the class" in text
-    assert "probable as the one before (majority)" in text
+    assert "probable as the one taken so far (majority)" in text
     assert "scales were kept at or below 7" in text
     chosen = "majority chose one scale in 2 folds and no network in 1 fold."
     assert chosen in text
