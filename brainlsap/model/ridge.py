@@ -33,8 +33,8 @@ from brainlsap.model.inputs import PackedClassifier, all_equal, check_packed
 RUNGS = ("none", "one", "regions")
 """The ladder: no network, one scale for all regions, a scale for every region."""
 
-# A rung is climbed where the data are 20 times as probable as with the one climbed last:
-# by Markov's inequality at most 5 % of cohorts without the effect are, for each rung.
+# A rung is climbed where the data are 20 times as probable as with the one climbed
+# last: by Markov's inequality at most 5 % of cohorts without the effect are, per rung.
 CLIMB = float(np.log(20.0))
 # Log of the common scale, normal around a scale of 1.
 _COMMON_SD = 1.5

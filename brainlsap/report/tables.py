@@ -94,7 +94,8 @@ def p_text(p: float) -> str:
 
 def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
     """Return "mean ± s.d.", without the s.d. where it is unknown."""
-    told = f"{mean:z.{digits}f}" if np.isfinite(mean) else "n/a"  # z: no -0.000
+    mean += np.copysign(1e-12, mean)  # 0.125 is 0.13, as in figures; z: no -0.000
+    told = f"{mean:z.{digits}f}" if np.isfinite(mean) else "n/a"
     return f"{told} ± {sd:.{digits}f}" if np.isfinite(sd) else told
 
 
