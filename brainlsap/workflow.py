@@ -23,6 +23,7 @@ from brainlsap.evaluation import (
     region_properties,
 )
 from brainlsap.evaluation.confounds import find_column
+from brainlsap.evaluation.cross_validation import split_role
 from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import data_hash, plain
 from brainlsap.exceptions import CohortError, ParameterError
@@ -165,9 +166,8 @@ def run_study(
         "feature": list(cohort.feature_names),
     }
     for name, model in own.items():
-        one = model[0] if isinstance(model, tuple) else model
-        known = one.get_params() if hasattr(one, "get_params") else {}
-        asked |= {f"{name}__{key}": plain(value) for key, value in known.items()}
+        known = plain(split_role(model)[0].get_params())
+        asked |= {f"{name}__{key}": value for key, value in known.items()}
     if not overwrite:
         _check_earlier(results, asked, cohort)
     folds = results / "private" / "folds"

@@ -64,6 +64,8 @@ def test_settings_inside_a_pipeline_count_and_are_told(cohort, tmp_path):
     assert "No feature was selected" not in page
     with pytest.raises(ParameterError, match=r"NB__selectkbest__k= \(5, now 1\)"):
         run(1)
+    with pytest.raises(ParameterError, match="model must be a classifier, such as"):
+        run_study(cohort, tmp_path, {"NB": GaussianNB})
 
 
 @pytest.mark.parametrize("name", WRONG)

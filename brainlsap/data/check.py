@@ -30,7 +30,7 @@ from brainlsap.exceptions import (
 )
 
 Options = dict[str, Any]
-_Share = Callable[[ScanList, FeatureSources], float]
+_Score = Callable[[ScanList, FeatureSources], float]
 # A visit behind a person's id.
 _A_VISIT = re.compile(
     r"(?<=\{participant\})([-_])(?:(?:ses-?|visit-?|[a-z]{0,2})\d{1,3}|bl|baseline|fu|"
@@ -161,7 +161,7 @@ def suggest_options(  # noqa: C901 (step by step)
     bar = tqdm(desc="looking for other files", unit="", delay=2, disable=None)
 
     def adopt(
-        ways: Iterable[Options], share: _Share, least: float = 0
+        ways: Iterable[Options], score: _Score, least: float = 0
     ) -> list[Options]:
         """Take over the first change by which most is found; return all such."""
         best, chosen = 0.0, list[Options]()
@@ -173,7 +173,7 @@ def suggest_options(  # noqa: C901 (step by step)
                 with suppress(BrainlsapError):
                     opened[repr(how)] = open_study(folder, **how)
             study = opened[repr(how)]
-            found = share(*study) if study else 0.0
+            found = score(*study) if study else 0.0
             if found > best:
                 best, chosen = found, []
             if found and found == best >= least:
@@ -191,10 +191,8 @@ def suggest_options(  # noqa: C901 (step by step)
         folders += [{"subjects_dir": str(p)} for p in around if any(p.glob("*/stats"))]
     # what lists people of its own is another study, whose ids may be the same
     around = [p for p in around if p != folder.resolve() and not people_files(p)]
-    data_sets = [
-        p for p in around if any(p.glob("sub-*")) and "derivatives" not in asked
-    ]
-    folders += [{"derivatives": [str(p)]} for p in data_sets]
+    if "derivatives" not in asked:
+        folders += [{"derivatives": [str(p)]} for p in around if any(p.glob("sub-*"))]
     if check.is_sound:
         more = [
             name
@@ -231,7 +229,7 @@ def suggest_options(  # noqa: C901 (step by step)
     return either or [change] if change else []
 
 
-def _located(names: Sequence[str], named: bool = False) -> _Share:
+def _located(names: Sequence[str], named: bool = False) -> _Score:
     """Return a measure of how many scans' features are found."""
     names = [name for name in names if name != STRENGTH]
 
@@ -271,5 +269,6 @@ def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
             if "{participant}" in name and is_matrix(path):
                 every = _A_VISIT.sub(r"\1{session}", name)
                 alike = (re.sub(r"\{.*?\}", "*", one) for one in (name, every))
-                several = len({len([*folder.glob(one)]) for one in alike}) > 1
-                yield from dict.fromkeys((every, name) if several else (name,))
+                if len({len([*folder.glob(one)]) for one in alike}) > 1:
+                    yield every
+                yield name

@@ -203,21 +203,24 @@ class Cohort:
         if isinstance(connectomes, Mapping):
             entries = [*connectomes.values()]
             connectomes = pd.Series(entries, [*connectomes], dtype=object)
-        by_scan = isinstance(connectomes, pd.Series)
-        frames = [connectomes] if isinstance(connectomes, pd.DataFrame) else connectomes
-        shape = np.shape(next(iter(frames), ()))
-        if frames is not connectomes and shape[0] != shape[1]:
-            raise ParameterError(
-                f"connectomes, a DataFrame, must be square; got {shape}. Of several "
-                "scans give a list of them, or {scan: DataFrame}."
-            )
+        by_scan = connectomes if isinstance(connectomes, pd.Series) else None
+        frames = connectomes if by_scan is None else [*by_scan]
+        is_one = isinstance(connectomes, pd.DataFrame)
+        if isinstance(connectomes, pd.DataFrame):
+            frames = [connectomes]
+            if len({*connectomes.shape}) > 1:
+                raise ParameterError(
+                    "connectomes, a DataFrame, must be square; got "
+                    f"{connectomes.shape}. Of several scans give a list of them, or "
+                    "{scan: DataFrame}."
+                )
         if any(isinstance(one, pd.DataFrame) for one in frames):
             read = [read_connectome(one, atlas, negative=negative) for one in frames]
             W = np.array([one.matrix for one in read])
-            W = W[0] if frames is not connectomes else W
+            W = W[0] if is_one else W
             notes = [*dict.fromkeys(note for one in read for note in one.notes)]
         else:
-            W = _as_numbers("connectomes", [*connectomes] if by_scan else connectomes)
+            W = _as_numbers("connectomes", frames)
             W, notes = settle_negative(W, negative)
         names = [feature_names] if isinstance(feature_names, str) else feature_names
         tables: dict[str, Any] = {"features": features}
@@ -256,8 +259,7 @@ class Cohort:
                     "regions are named by atlas=; a table of people becomes one of "
                     "scans by table.loc[groups]."
                 )
-        tables |= {"labels": labels, "groups": groups}
-        tables |= {"connectomes": connectomes} if by_scan else {}
+        tables |= {"labels": labels, "groups": groups, "connectomes": by_scan}
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
         tables |= {"covariates": covariates} if is_table else facts
         index = _index_of(tables)
@@ -287,12 +289,12 @@ class Cohort:
             raise ParameterError(f"groups= must be people, as {person}; got {scan}.")
         keys = (scans, people, sessions, text)
         columns = dict(zip(KEY_COLUMNS, keys, strict=True))
-        for name, one in facts.items():
-            same = _as_text(one) if str(name).lower() == label_name.lower() else text
+        if head := find_column(facts, [label_name]):
+            same = _as_text(facts[head])
             rows = [i for i in range(n_scans) if same[i] != text[i]]
             if rows and {*same} & {*text}:
                 raise ParameterError(
-                    f"covariates say {name} {same[rows[0]]!r} for {scans[rows[0]]}, "
+                    f"covariates say {head} {same[rows[0]]!r} for {scans[rows[0]]}, "
                     f"labels= {text[rows[0]]!r} ({len(rows)} of {n_scans} scans "
                     "differ). Put rows in one order, or leave the column out."
                 )

@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.connectomes import is_matrix
 from brainlsap.data.covariates import COVARIATES, kind_of
 from brainlsap.data.find_files import (
@@ -312,11 +311,7 @@ class FeatureSources:
         for path in paths if self.given is None else map(self.files.inside, self.given):
             try:
                 sheets, errors = read_sheets(path, self.atlas)
-                for one in sheets:
-                    rows = [who.participant for who in one.names]
-                    are_regions = all(self.atlas.find(row) is not None for row in rows)
-                    if not are_regions or are_counts(rows):  # of a connectome
-                        found.append(one)
+                found += sheets
                 self.skipped += errors
             except BrainlsapError as error:
                 if self.given is not None:

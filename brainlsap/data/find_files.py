@@ -122,7 +122,7 @@ def read_rows(path: str | Path, sheet: str = "") -> tuple[list[ScanName], pd.Dat
     if wrong:
         raise FileFormatError(
             f"{path}: {head or 'the first column'} must be the name of a subject in "
-            f"every row (cells that were merged are empty but the first); not so in "
+            "every row (cells that were merged are empty but the first); not so in "
             f"{listed(wrong)}."
         )
     if visits := find_column(columns, SESSION_COLUMNS):

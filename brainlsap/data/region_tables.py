@@ -154,6 +154,12 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
     rows do not name scans, regions stand twice, or cells are no numbers.
     """
     names, table = read_rows(path, sheet)
+    rows = [name.participant for name in names]
+    if all(atlas.find(row) is not None for row in rows) and not are_counts(rows):
+        raise FileFormatError(
+            f"{path}: rows are named by regions, such as {rows[0]!r}; expected a row "
+            "for every scan. Of a connectome say so by connectome= (--connectome)."
+        )
     # what is said of the table names its sheet, which may say the measure, too
     path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
     of_file = {_WORDS[word] for word in _IN_FILE_NAME.findall(path.name.lower())}

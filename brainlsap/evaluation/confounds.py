@@ -151,7 +151,7 @@ class Deconfounder(BaseEstimator):
         learned: dict[str, Any] = {}
         for step in (self.combat_, self.confounds_):
             learned |= step["design"] if step else {}
-        heads = [str(one) for one in table if one not in KEY_COLUMNS]
+        heads = _covariates(table)
         kinds = {*map(kind_of, heads)}
         needed = dict.fromkeys([*filter(None, [self.harmonize]), *learned])
         if absent := [name for name in needed if kind_of(name) not in kinds]:
@@ -245,9 +245,13 @@ def _slopes(learned: Mapping, design: np.ndarray, values: np.ndarray) -> np.ndar
     return np.reshape(learned["slope"], (design.shape[1], values.shape[1]))
 
 
+def _covariates(table: pd.DataFrame) -> list[str]:
+    return [str(one) for one in table.columns if one not in KEY_COLUMNS]
+
+
 def find_column(table: pd.DataFrame, name: str) -> str:
     """Return the covariate of a table that is meant, whatever its case."""
-    covariates = [str(one) for one in table.columns if one not in KEY_COLUMNS]
+    covariates = _covariates(table)
     if name in covariates:
         return name
     found = [one for one in covariates if kind_of(one) == kind_of(name)]

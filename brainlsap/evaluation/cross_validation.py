@@ -200,18 +200,24 @@ def _named_models(
         )
     found: dict[str, tuple[Any, str]] = {}
     for name, one in (dict(given) | usual).items():
-        estimator, role = one if isinstance(one, tuple) else (one, "model")
-        if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-            raise ParameterError(
-                "model must be a classifier, such as LSAPClassifier(), or classifiers "
-                f"by name, as make_models(['LSAP-C', 'GCN']) has; got {estimator!r}."
-            )
+        estimator, role = split_role(one)
         estimator = suit_model(clone(estimator), cohort)
         for key, value in estimator.get_params().items():
             if value is None and key.rsplit("__")[-1] == "random_state":
                 estimator.set_params(**{key: seed})
         found[name] = estimator, role
     return found
+
+
+def split_role(model: Any) -> tuple[Any, str]:
+    """Return a classifier and its role; raise where it is none."""
+    estimator, role = model if isinstance(model, tuple) else (model, "model")
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise ParameterError(
+            "model must be a classifier, such as LSAPClassifier(), or classifiers by "
+            f"name, as make_models(['LSAP-C', 'GCN']) has; got {estimator!r}."
+        )
+    return estimator, role
 
 
 def suit_model(model: Any, cohort: Cohort) -> Any:

@@ -291,8 +291,6 @@ def _label_from_columns(
     """Ask what covariates, and what was not measured, tell of the label alone."""
     tried: dict[str, pd.Series] = {}
     kinds, of_label = _covariates(cohort), kind_of(cohort.label_name)
-    groups = [one for one in kinds if has_groups(one, cohort.table[one])]
-    held_out = {x for x in groups if not _on_both_sides(cohort.table[x], splits)}
     known = {*kinds.values(), of_label}
     known |= {"site"} if "scanner" in known else set()
     if missing := sorted({*ALONE[:3]} - known):
@@ -326,7 +324,12 @@ def _label_from_columns(
             f"{name}: balanced accuracy {score:.2f} (chance {chance:.2f}); difference "
             f"between classes p = {p:.3f}{of}{unknown}"
         )
-        is_out, is_held = alone and column in taken_out, column in held_out
+        is_out = alone and column in taken_out
+        is_held = (
+            alone
+            and has_groups(column, cohort.table[column])
+            and not _on_both_sides(cohort.table[column], splits)
+        )
         if is_out:
             finding += "; taken out of the features inside the folds"
         if is_held:

@@ -570,11 +570,11 @@ def _draw_view(
         usual = 0 if values.min() < 0 < values.max() else values.median()
         order.sort(key=(values - usual).abs().fillna(-1).to_numpy().__getitem__)
     for place in order:  # -1: all of the brain, below its regions
-        style: Any = {"facecolor": colors[place], "edgecolor": LINE, "linewidth": 0.25}
-        style["clip_on"] = False  # lines at the edge of a view are whole
+        # lines at the edge of a view are whole
+        style: Any = {"facecolor": colors[place], "edgecolor": LINE, "clip_on": False}
         # no "$", "(" or "²", which ids of XML and CSS cannot hold
         told = re.sub(r"[^\w\s.-]|[²³]", "", f"{gid}.{names[place]}").split()
-        style |= {"transform": where, "gid": "-".join(told)}
+        style |= {"linewidth": 0.25, "transform": where, "gid": "-".join(told)}
         if place in marked:  # above other regions, below the shade
             style |= {"zorder": 1.5, "path_effects": OUTLINED}
         axes.add_artist(PathPatch(shapes[place], **style))

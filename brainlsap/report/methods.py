@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from brainlsap.atlas import Atlas
 from brainlsap.evaluation import Evaluation, chance_p, compare_models
 from brainlsap.evaluation import ranking as ranks
-from brainlsap.evaluation.leakage import count
+from brainlsap.evaluation.leakage import N_PERMUTATIONS, count
 from brainlsap.report import tables
 from brainlsap.report.tables import p_text, reported, spread_text, with_and
 
@@ -330,3 +330,4 @@ TEMPLATES.globals |= {"controls": CONTROLS}
 TEMPLATES.globals |= {"linear_controls": ("edges only", "confounds only")}
 TEMPLATES.globals |= {"chosen": chosen_text, "networks_kept": networks_kept}
 TEMPLATES.globals |= {"ranks": ranks, "made": tables, "n_exchanges": N_EXCHANGES}
+TEMPLATES.globals |= {"n_audited": N_PERMUTATIONS}

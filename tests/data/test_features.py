@@ -371,6 +371,9 @@ def test_a_connectome_is_no_table_of_features(tables, tmp_path, matrix):
     expected = load().features
     pd.DataFrame(matrix, NAMES, NAMES).to_csv(tmp_path / "group.csv")
     np.testing.assert_array_equal(load().features, expected)
+    told = r"group\.csv: rows are named by regions, such as 'lh_a'; expected a row"
+    with pytest.raises(FileFormatError, match=told):
+        load(features_table="group.csv")
 
 
 def test_a_sheet_that_cannot_be_read_is_told(tmp_path, tiny, matrix):
