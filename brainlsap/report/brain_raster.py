@@ -73,9 +73,9 @@ class RegionPicture(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # an atlas is hashed by identity
-def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
+def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionMesh:
     """Return a hemisphere's inflated cortex on fsaverage5, or what lies below it."""
-    if below:
+    if is_subcortex:
         sides = dict(zip(atlas.names, atlas.regions["hemisphere"], strict=True))
         structures = [
             RegionMesh(points, faces, np.full(len(faces), atlas.names.index(name)))
@@ -86,8 +86,10 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
     points, faces = fsaverage5(hemisphere, "infl")
     labels = atlas.vertex_labels(hemisphere)
     if len(labels) != len(points):
-        told = f"labels {len(labels)} vertices, not the {len(points)} of fsaverage5"
-        raise ParameterError(f"Atlas {atlas.name} {told} in hemisphere {hemisphere}.")
+        raise ParameterError(
+            f"Atlas {atlas.name} labels {len(labels)} vertices in hemisphere "
+            f"{hemisphere}; expected the {len(points)} of fsaverage5."
+        )
     labels = np.where(labels < 0, NO_REGION, labels)
     kinds, column = np.unique(labels, return_inverse=True)
     start, end = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T  # each edge both ways
@@ -100,10 +102,12 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, below: bool) -> RegionMesh:
 
 
 def _join(meshes: list[RegionMesh]) -> RegionMesh:
-    n_points = np.cumsum([0, *(len(one.points) for one in meshes)])
-    pairs = zip(meshes, n_points, strict=False)
-    moved = [mesh._replace(faces=mesh.faces + n) for mesh, n in pairs]
-    return RegionMesh(*map(np.concatenate, zip(*moved, strict=True)))
+    first_points = np.cumsum([0, *(len(mesh.points) for mesh in meshes)])
+    renumbered = [
+        mesh._replace(faces=mesh.faces + first_point)
+        for mesh, first_point in zip(meshes, first_points, strict=False)
+    ]
+    return RegionMesh(*map(np.concatenate, zip(*renumbered, strict=True)))
 
 
 def cut_at_borders(
@@ -117,67 +121,76 @@ def cut_at_borders(
     """
     label = membership.argmax(axis=1)
     corners = label[faces]
-    mixed = (corners != corners[:, :1]).any(axis=1)
-    first = faces[mixed]
-    second = np.roll(first, -1, axis=1)  # the other end of each of the three edges
-    own, other = label[first], label[second]
-    lead = membership[first, own] - membership[first, other]
-    total = lead + membership[second, other] - membership[second, own]
-    share = np.where(total > 1e-9, lead / np.maximum(total, 1e-9), 0.5)[..., None]
-    cuts = (1 - share) * points[first] + share * points[second]  # (n_mixed, 3, 3)
-    between = (own != other)[..., None]
-    middle = (cuts * between).sum(axis=1) / between.sum(axis=1)
-    added = np.concatenate([cuts, middle[:, None]], axis=1)  # four points a triangle
-    start = len(points) + 4 * np.arange(len(first))[:, None]
+    is_border = (corners != corners[:, :1]).any(axis=1)
+    # both ends of each of the three edges of a triangle
+    start_vertex = faces[is_border]
+    end_vertex = np.roll(start_vertex, -1, axis=1)
+    start_label, end_label = label[start_vertex], label[end_vertex]
+    start_lead = (
+        membership[start_vertex, start_label] - membership[start_vertex, end_label]
+    )
+    end_lead = membership[end_vertex, end_label] - membership[end_vertex, start_label]
+    total = start_lead + end_lead
+    share = np.where(total > 1e-9, start_lead / np.maximum(total, 1e-9), 0.5)[..., None]
+    # (n_border, 3, 3): where each edge is cut
+    cuts = (1 - share) * points[start_vertex] + share * points[end_vertex]
+    is_cut = (start_label != end_label)[..., None]
+    middle = (cuts * is_cut).sum(axis=1) / is_cut.sum(axis=1)
+    new_points = np.concatenate([cuts, middle[:, None]], axis=1)  # four a triangle
+    start = len(points) + 4 * np.arange(len(start_vertex))[:, None]
     cut, centre = start + np.arange(3), np.repeat(start + 3, 3, axis=1)
     pieces = [
-        np.stack([first, cut, centre], axis=-1),
-        np.stack([first, centre, np.roll(cut, 1, axis=1)], axis=-1),
+        np.stack([start_vertex, cut, centre], axis=-1),
+        np.stack([start_vertex, centre, np.roll(cut, 1, axis=1)], axis=-1),
     ]
     return (
-        np.concatenate([points, added.reshape(-1, 3)]),
-        np.concatenate([faces[~mixed], *(piece.reshape(-1, 3) for piece in pieces)]),
-        np.concatenate([corners[~mixed, 0], own.ravel(), own.ravel()]),
+        np.concatenate([points, new_points.reshape(-1, 3)]),
+        np.concatenate(
+            [faces[~is_border], *(piece.reshape(-1, 3) for piece in pieces)]
+        ),
+        np.concatenate(
+            [corners[~is_border, 0], start_label.ravel(), start_label.ravel()]
+        ),
     )
 
 
 @lru_cache(maxsize=64)
 def region_picture(atlas: Atlas, view: str) -> RegionPicture:
     """Draw the regions of an atlas in one view: its drawings side by side."""
-    below = view == "subcortex"
-    parts, top = [], 0.0
+    is_subcortex = view == "subcortex"
+    meshes, top = list[RegionMesh](), 0.0
     for line in VIEWS[view]:
-        left, bottom = 0.0, top
+        x, bottom = 0.0, top
         for hemisphere, viewer in line:
-            mesh = region_mesh(atlas, hemisphere, below=below)
+            mesh = region_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
             points = mesh.points @ CAMERAS[viewer].T
             low, high = points.min(axis=0), points.max(axis=0)
-            points += (left - low[0], top - high[1], 0)
-            parts.append(mesh._replace(points=points))
-            left += high[0] - low[0] + _GAP
+            points += (x - low[0], top - high[1], 0)
+            meshes.append(mesh._replace(points=points))
+            x += high[0] - low[0] + _GAP
             bottom = min(bottom, top - high[1] + low[1])
         top = bottom - _GAP
-    mesh = _join(parts)
+    mesh = _join(meshes)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
-    resolution = 5.0 if below else 3.0
+    resolution = 5.0 if is_subcortex else 3.0
     face = rasterise(mesh.points, mesh.faces, resolution)
     region = _without_slivers(np.append(mesh.region, BACKGROUND)[face])
     shapes = {NO_REGION: _outline(region != BACKGROUND, resolution, 0.0)}
     areas: dict[int, float] = {}
     centres: dict[int, Any] = {}
     boxes = ndimage.find_objects(region - BACKGROUND)  # of the labels from 1
-    for place in np.unique(region[region >= 0]).tolist():
-        rows, columns = boxes[place - BACKGROUND - 1]
+    for index in np.unique(region[region >= 0]).tolist():
+        rows, columns = boxes[index - BACKGROUND - 1]
         corner = np.array([columns.start, len(region) - rows.stop]) / resolution
-        mask = region[rows, columns] == place
-        shapes[place] = _outline(mask, resolution, corner)
-        areas[place] = mask.sum() / resolution**2
+        mask = region[rows, columns] == index
+        shapes[index] = _outline(mask, resolution, corner)
+        areas[index] = mask.sum() / resolution**2
         inside = ndimage.distance_transform_edt(np.pad(mask[::-1], 1))
         inside *= np.linspace(1, 2, len(inside))[:, None]  # rather high up
         spot = np.unravel_index(inside.argmax(), inside.shape)[::-1]
-        centres[place] = corner + (np.array(spot) - 0.5) / resolution
+        centres[index] = corner + (np.array(spot) - 0.5) / resolution
     shade = None
-    if below:
+    if is_subcortex:
         facing = np.append(face_normals(mesh.points, mesh.faces)[:, 2], 0)[face]
         facing = ndimage.gaussian_filter(facing, 2)  # without the triangles
         shade = np.zeros((*region.shape, 4), dtype=np.float32)
@@ -188,20 +201,27 @@ def region_picture(atlas: Atlas, view: str) -> RegionPicture:
 
 def _without_slivers(region: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
-    same = ndimage.maximum_filter(region, n) == ndimage.minimum_filter(region, n)
-    kept = ndimage.binary_dilation(same, np.ones((n, n))) & (region != BACKGROUND)
-    nearest = ndimage.distance_transform_edt(~kept, None, False, True)
+    is_uniform = ndimage.maximum_filter(region, n) == ndimage.minimum_filter(region, n)
+    is_wide = ndimage.binary_dilation(is_uniform, np.ones((n, n)))
+    is_wide &= region != BACKGROUND
+    nearest = ndimage.distance_transform_edt(~is_wide, None, False, True)
     return np.where(region == BACKGROUND, region, region[tuple(nearest)])
 
 
 def _outline(mask: np.ndarray, resolution: float, corner: Any) -> Path:
     """Return the outline of pixels in mm; `corner` is the mask's lower left one."""
-    padded = np.pad(mask[::-1].astype(float), 1)
-    parts: Any = contour_generator(z=padded).lines(0.5)
+    pixels = np.pad(mask[::-1].astype(float), 1)
+    contours: Any = contour_generator(z=pixels).lines(0.5)
     # Without the stairs of the pixels, and with fewer points; the last is the first.
-    lines = [ndimage.uniform_filter1d(p[:-1], 5, 0, mode="wrap")[::3] for p in parts]
+    lines = [
+        ndimage.uniform_filter1d(contour[:-1], 5, 0, mode="wrap")[::3]
+        for contour in contours
+    ]
     # Pixel 1 of the padded mask begins at 0.
-    rings = [(np.append(p, p[:1], axis=0) - 0.5) / resolution + corner for p in lines]
+    rings = [
+        (np.append(line, line[:1], axis=0) - 0.5) / resolution + corner
+        for line in lines
+    ]
     return Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
 
 
@@ -228,6 +248,6 @@ def rasterise(points: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> An
 
 def face_normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Return the direction that every face shows, of length 1 (0 without an area)."""
-    one, two, three = np.moveaxis(points[faces], 1, 0)
-    normals = np.cross(two - one, three - one)
+    a, b, c = np.moveaxis(points[faces], 1, 0)
+    normals = np.cross(b - a, c - a)
     return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
