@@ -18,7 +18,12 @@ import torch
 from measuring import SHARED, keep, table
 
 from brainlsap.nodes import NodeGraph, load_nodes
-from brainlsap.nodes.classifier import LabelledNodes, label_loss, look, read_labels
+from brainlsap.nodes.classifier import (
+    LabelledNodes,
+    evaluate_nodes,
+    label_loss,
+    read_labels,
+)
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
@@ -70,7 +75,7 @@ def one_run(
         adam.step()
         heat.raw_scale.grad = slope
         heat.step_(moved)
-        accuracy, loss = map(float, look(network, validation))
+        accuracy, loss = map(float, evaluate_nodes(network, validation))
         if (accuracy, -loss) > best:
             best = (accuracy, -loss)
             with torch.no_grad():

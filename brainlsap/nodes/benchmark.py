@@ -13,7 +13,7 @@ from brainlsap.nodes.classifier import LSAPNodeClassifier
 from brainlsap.nodes.graphs import NodeGraph, make_node_split
 from brainlsap.nodes.settings import NODE_MODELS, chosen_variant
 
-# What a row is about; a later run of the same takes its place in a file.
+# Columns that identify a row; a later run with the same values replaces it in a file.
 _ABOUT = ["dataset", "split", "model", "variant", "options", "seed"]
 
 
@@ -26,7 +26,7 @@ def run_nodes(
     variant: str = "chosen",
     out: str | Path | None = None,
     verbose: bool = False,
-    **given: Any,
+    **classifier_options: Any,
 ) -> pd.DataFrame:
     """Train models on the nodes of a graph, for several seeds.
 
@@ -51,7 +51,7 @@ def run_nodes(
         data, splits or settings is not mixed up with those asked for, but replaced.
     verbose : bool
         Print a line a seed.
-    **given
+    **classifier_options
         `n_epochs`, `options` and `device`, as :class:`LSAPNodeClassifier` takes them.
 
     Returns
@@ -66,47 +66,51 @@ def run_nodes(
     ParameterError
         For unknown names, before anything is trained.
     """
-    made = [
-        LSAPNodeClassifier(name, variant=variant, random_state=seed, **given)
+    classifiers = [
+        LSAPNodeClassifier(
+            name, variant=variant, random_state=seed, **classifier_options
+        )
         for name in models
         for seed in range(n_seeds)
     ]
-    settings = [model.settings(graph.name) for model in made]
-    options = " ".join(f"{k}={v}" for k, v in (given.get("options") or {}).items())
-    rows, asked, sep = {}, [], "\t" if str(out).endswith(".tsv") else ","
+    settings = [model.settings(graph.name) for model in classifiers]
+    options = " ".join(
+        f"{k}={v}" for k, v in (classifier_options.get("options") or {}).items()
+    )
+    rows, keys, separator = {}, [], "\t" if str(out).endswith(".tsv") else ","
     if out is not None and Path(out).is_file():
-        table = pd.read_csv(out, sep=sep, keep_default_na=False)
+        table = pd.read_csv(out, sep=separator, keep_default_na=False)
         rows = {tuple(row[k] for k in _ABOUT): row for row in table.to_dict("records")}
     matrices = [graph.adjacency, graph.features]
     data = [graph.labels, *([M.data, M.indices, M.indptr] for M in matrices)]
-    for model, used in zip(made, settings, strict=True):
-        seed, printed = model.random_state, NODE_MODELS[model.model]
-        parts = make_node_split(graph, split, seed)
-        chosen = chosen_variant(model.model, variant, graph.name)
-        asked.append((graph.name, split, printed, chosen, options, seed))
-        key = hash_of((data, vars(parts), vars(used), seed))[:12]
-        if rows.get(asked[-1], {}).get("hash") == key:
+    for model, node_settings in zip(classifiers, settings, strict=True):
+        seed, title = model.random_state, NODE_MODELS[model.model]
+        node_split = make_node_split(graph, split, seed)
+        used_variant = chosen_variant(model.model, variant, graph.name)
+        keys.append((graph.name, split, title, used_variant, options, seed))
+        fit_hash = hash_of((data, vars(node_split), vars(node_settings), seed))[:12]
+        if rows.get(keys[-1], {}).get("hash") == fit_hash:
             continue
         start = time.perf_counter()
-        model.fit(graph, parts.train, parts.validation)
+        model.fit(graph, node_split.train, node_split.validation)
         losses, accuracies = model.history_.values()
-        row = rows[asked[-1]] = {
-            **dict(zip(_ABOUT, asked[-1], strict=True)),
+        row = rows[keys[-1]] = {
+            **dict(zip(_ABOUT, keys[-1], strict=True)),
             "validation": 100 * max(accuracies),
-            "test": 100 * model.score(graph, parts.test),
+            "test": 100 * model.score(graph, node_split.test),
             "best_epoch": model.best_epoch_,
             "n_epochs": len(losses),
             "seconds": time.perf_counter() - start,
-            "hash": key,
+            "hash": fit_hash,
         }
         if out is not None:
             with replace_when_whole(out) as partial:
                 table = pd.DataFrame(rows.values())
-                table.to_csv(partial, sep=sep, index=False, float_format="%.7g")
+                table.to_csv(partial, sep=separator, index=False, float_format="%.7g")
         if verbose:
             scores = "validation {validation:.1f} %, test {test:.1f} %".format(**row)
-            print(f"{printed} seed {seed}: {scores}", flush=True)  # noqa: T201
-    return pd.DataFrame([rows[one] for one in asked])
+            print(f"{title} seed {seed}: {scores}", flush=True)  # noqa: T201
+    return pd.DataFrame([rows[key] for key in keys])
 
 
 def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +131,7 @@ def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
         seeds=("test", "size"),
         validation=("validation", "mean"),
         mean=("test", "mean"),
-        sd=("test", lambda one: one.std(ddof=0)),
+        sd=("test", lambda scores: scores.std(ddof=0)),
         maximum=("test", "max"),
         seconds=("seconds", "mean"),
     ).reset_index()

@@ -15,7 +15,7 @@ from brainlsap.model.training import seeded
 from brainlsap.nodes.networks import NodeNetwork
 from brainlsap.nodes.settings import NodeSettings, resolve_node_settings
 
-# Some nodes, and the codes of their classes.
+# Indices of labelled nodes, and the codes of their classes.
 LabelledNodes = tuple[Tensor, ...]
 
 
@@ -109,8 +109,8 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         ParameterError
             For a setting that is unknown or cannot be used.
         """
-        given = {"n_epochs": self.n_epochs, **(self.options or {})}
-        return resolve_node_settings(self.model, self.variant, given, dataset)
+        options = {"n_epochs": self.n_epochs, **(self.options or {})}
+        return resolve_node_settings(self.model, self.variant, options, dataset)
 
     def fit(
         self, graph: Any, train: np.ndarray, validation: np.ndarray | None = None
@@ -138,16 +138,18 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         if validation is None and settings.scale_signal == "validation":
             raise ParameterError("scale_signal='validation' needs validation nodes.")
         device = torch.device(self.device)
-        self.classes_, learned, watched = read_labels(graph, train, validation, device)
+        self.classes_, labelled, validation_nodes = read_labels(
+            graph, train, validation, device
+        )
         with seeded(self.random_state, device):
             network = NodeNetwork(graph, len(self.classes_), settings).to(device)
-            best, self.history_ = train_nodes(network, learned, watched)
+            best_epoch, self.history_ = train_nodes(network, labelled, validation_nodes)
         if not np.isfinite(self.history_["train_loss"][-1]):
             raise ParameterError(
                 "training diverged; lower learning_rate or scale_step, or look for NaN "
                 "and very large numbers in features and adjacency."
             )
-        self.network_, self.settings_, self.best_epoch_ = network, settings, best
+        self.network_, self.settings_, self.best_epoch_ = network, settings, best_epoch
         if settings.network == "heat":
             self.scale_ = network.heat().detach().cpu().double().numpy()
         return self
@@ -176,92 +178,104 @@ def read_labels(
     graph: Any, train: Any, validation: Any = None, device: Any = "cpu"
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
-    labels, given = np.asarray(graph.labels), [train, validation]
-    sets = [np.arange(len(labels))[one] for one in given if one is not None]
-    shared = np.intersect1d(*sets) if len(sets) > 1 else []
-    if len(shared):
+    labels = np.asarray(graph.labels)
+    node_sets = [nodes for nodes in (train, validation) if nodes is not None]
+    index_sets = [np.arange(len(labels))[nodes] for nodes in node_sets]
+    shared_nodes = np.intersect1d(*index_sets) if len(index_sets) > 1 else []
+    if len(shared_nodes):
         raise ParameterError(
-            f"{len(shared)} node(s) stand in both train and validation: {shared[:5]}."
+            f"{len(shared_nodes)} node(s) stand in both train and validation: "
+            f"{shared_nodes[:5]}."
         )
-    classes = np.unique(labels[sets[0]])
+    classes = np.unique(labels[index_sets[0]])
     if classes.dtype.kind in "if":  # negative or NaN stands for no label
         classes = classes[classes >= 0]
-    unknown = ~np.isin(labels[np.concatenate(sets)], classes)
-    if unknown.any() or len(classes) < 2:
+    is_unknown = ~np.isin(labels[np.concatenate(index_sets)], classes)
+    if is_unknown.any() or len(classes) < 2:
         raise ParameterError(
             "train must hold two classes, and validation no others: "
-            f"{unknown.sum()} node(s) have no label, or one that no training node has; "
-            f"train has the classes {classes.tolist()}."
+            f"{is_unknown.sum()} node(s) have no label, or one that no training node "
+            f"has; train has the classes {classes.tolist()}."
         )
-    parts = [(nodes, np.searchsorted(classes, labels[nodes])) for nodes in sets]
-    found = [tuple(torch.from_numpy(one).to(device) for one in part) for part in parts]
-    return classes, found[0], found[1] if len(found) > 1 else None
+    labelled_sets = []
+    for nodes in index_sets:
+        codes = np.searchsorted(classes, labels[nodes])
+        labelled_sets.append(
+            (torch.from_numpy(nodes).to(device), torch.from_numpy(codes).to(device))
+        )
+    return (
+        classes,
+        labelled_sets[0],
+        labelled_sets[1] if validation is not None else None,
+    )
 
 
 def train_nodes(
     network: NodeNetwork, train: LabelledNodes, validation: LabelledNodes | None
 ) -> tuple[int, dict[str, list[float]]]:
-    """Train until validation stops improving; the network is left at its best.
+    """Train until validation stops improving; the network ends at its best epoch.
 
-    Returns the epoch that was kept, and every epoch's training loss and validation
+    Returns that epoch, and every epoch's training loss and validation
     accuracy.
     """
     settings, weights = network.settings, dict(network.named_parameters())
     weights.pop("heat.raw_scale")
     deep = [weights.pop(name) for name in [*weights] if name.startswith("deep.")]
-    # those of GCNII by another rate
+    # the inner weights of GCNII have a decay of their own
     groups = {"params": weights.values()}, {"params": deep, "weight_decay": 0.01}
     rate, decay = settings.learning_rate, settings.weight_decay
     adam = torch.optim.Adam(groups, rate, weight_decay=decay)
     history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
-    best, best_epoch, kept = (-1.0, 0.0), -1, {}
+    best, best_epoch, best_state = (-1.0, 0.0), -1, {}
     for epoch in range(settings.n_epochs):
-        seen = [take_epoch(network, adam, train, validation)]
+        losses = [train_epoch(network, adam, train, validation)]
         if validation is not None:
-            seen += look(network, validation)
-        # the only time in an epoch that the device is waited for
-        loss, *watched = torch.stack(seen).tolist()
+            losses += evaluate_nodes(network, validation)
+        # the only synchronisation with the device in an epoch
+        loss, *validation_scores = torch.stack(losses).tolist()
         history["train_loss"].append(loss)
-        history["validation_accuracy"] += watched[:1]
-        score = (watched[0], -watched[1]) if watched else (0.0, epoch)
+        history["validation_accuracy"] += validation_scores[:1]
+        score = (0.0, float(epoch))
+        if validation_scores:
+            score = (validation_scores[0], -validation_scores[1])
         if score > best:
             best, best_epoch = score, epoch
-            kept = copy.deepcopy(network.state_dict())
-        stale = settings.patience and epoch - best_epoch >= settings.patience
-        if stale or not np.isfinite(loss):
+            best_state = copy.deepcopy(network.state_dict())
+        is_stale = settings.patience and epoch - best_epoch >= settings.patience
+        if is_stale or not np.isfinite(loss):
             break
-    network.load_state_dict(kept)
+    network.load_state_dict(best_state)
     network.eval()
     return best_epoch, history
 
 
 @torch.no_grad()
-def look(network: nn.Module, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
-    """Return accuracy and cross-entropy of some nodes, nothing dropped."""
+def evaluate_nodes(network: nn.Module, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
+    """Return accuracy and cross-entropy of labelled nodes, without dropout."""
     network.eval()
-    logits, (some, codes) = network(1), nodes
-    right = (logits[some, 0].argmax(1) == codes).float().mean()
-    return right, label_loss(logits, nodes)
+    logits, (node_index, class_codes) = network(1), nodes
+    accuracy = (logits[node_index, 0].argmax(1) == class_codes).float().mean()
+    return accuracy, label_loss(logits, nodes)
 
 
-def take_epoch(
-    network: NodeNetwork, adam: torch.optim.Adam, train: LabelledNodes, other: Any
+def train_epoch(
+    network: NodeNetwork, adam: torch.optim.Adam, train: LabelledNodes, validation: Any
 ) -> Tensor:
-    """Take one full-batch epoch with both updates; return the loss of the labels."""
+    """Train one full-batch epoch with both updates; return the loss of the labels."""
     settings = network.settings
     network.train()
     network.zero_grad()
     logits = network(settings.n_views)
     loss = total = label_loss(logits, train)
     if settings.consistency:
-        apart = inconsistency(logits, settings.temperature)
-        total = loss + settings.consistency * apart
-    aim, scale, signal = total, network.heat.raw_scale, settings.scale_signal
+        consistency_loss = inconsistency(logits, settings.temperature)
+        total = loss + settings.consistency * consistency_loss
+    scale_loss, scale, signal = total, network.heat.raw_scale, settings.scale_signal
     if scale.requires_grad and signal != "consistency":
-        aim = loss if signal == "labels" else label_loss(network(1), other)
-    total.backward(retain_graph=aim is loss)
-    if aim is not total:
-        (scale.grad,) = torch.autograd.grad(aim, scale)
+        scale_loss = loss if signal == "labels" else label_loss(network(1), validation)
+    total.backward(retain_graph=scale_loss is loss)
+    if scale_loss is not total:
+        (scale.grad,) = torch.autograd.grad(scale_loss, scale)
     adam.step()
     network.heat.step_(settings)
     return loss.detach()

@@ -40,8 +40,9 @@ class NodeSplit:
 
     def __post_init__(self) -> None:
         masks = np.array(list(vars(self).values()))
-        some, shared = masks.any(axis=1).all(), (masks.sum(axis=0) > 1).any()
-        if masks.dtype != bool or not some or shared:
+        is_filled = masks.any(axis=1).all()
+        is_shared = (masks.sum(axis=0) > 1).any()
+        if masks.dtype != bool or not is_filled or is_shared:
             raise SplitError(
                 "train, validation and test must be masks that hold a node each and "
                 f"share none; got {masks.dtype}, sizes {self.sizes}."
@@ -121,27 +122,29 @@ def load_nodes(
     """
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
     # photo, computers and cs will do
-    key = next((one for one in NODE_DATASETS if one.endswith(f"-{key}")), key)
+    key = next(
+        (dataset for dataset in NODE_DATASETS if dataset.endswith(f"-{key}")), key
+    )
     check_choice("name", key, NODE_DATASETS)
     base = Path(data or "~/.cache/brainlsap/nodes").expanduser()
     file = NODE_DATASETS[key]["file"]
     is_planetoid = file.startswith("ind.")
-    found = [*base.glob(file), *base.glob(f"*/{file}")]
-    if not found and download and is_planetoid:
-        found = [_download(key, base) / file]
-    if not found:
+    paths = [*base.glob(file), *base.glob(f"*/{file}")]
+    if not paths and download and is_planetoid:
+        paths = [_download(key, base) / file]
+    if not paths:
         raise FileFormatError(
             f"{base} does not hold {file}; give its folder as data=, or download=True "
             "for Planetoid files; the others are in github.com/shchur/gnn-benchmark."
         )
     if is_planetoid:
-        graph = read_planetoid(found[0].parent, key)
+        graph = read_planetoid(paths[0].parent, key)
     else:
-        graph = read_gnn_benchmark(found[0], key)
+        graph = read_gnn_benchmark(paths[0], key)
     counts = [graph.n_nodes, graph.n_edges, graph.n_classes, graph.features.shape[1]]
     if counts != NODE_DATASETS[key]["counts"]:
         raise FileFormatError(
-            f"{found[0]} is of another {key}: {counts} nodes, edges, classes and "
+            f"{paths[0]} is of another {key}: {counts} nodes, edges, classes and "
             f"features, expected {NODE_DATASETS[key]['counts']}."
         )
     return graph
@@ -197,10 +200,12 @@ class _ArrayUnpickler(pickle.Unpickler):
 def _unpickle(path: Path) -> Any:
     """Read a pickle of arrays without running anything that is in it."""
     with reading(path, "a pickle of arrays"), path.open("rb") as file:
-        found = _ArrayUnpickler(file, encoding="latin1").load()
-        if isinstance(found, _Matrix):
-            return _matrix(*(vars(found)[part] for part in (*_CSR[:3], "_shape")))
-        return found
+        content = _ArrayUnpickler(file, encoding="latin1").load()
+        if isinstance(content, _Matrix):
+            return _matrix(
+                *(vars(content)[attribute] for attribute in (*_CSR[:3], "_shape"))
+            )
+        return content
 
 
 def _matrix(*arrays: np.ndarray) -> sparse.csr_array:
@@ -238,7 +243,7 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     """
     base = f"{folder}/ind.{name}"
     names = ("x", "tx", "ty", "allx", "ally", "graph")
-    x, tx, ty, allx, ally, graph = (_unpickle(Path(f"{base}.{one}")) for one in names)
+    x, tx, ty, allx, ally, graph = (_unpickle(Path(f"{base}.{name}")) for name in names)
     with reading(f"{base}.*", "parts of one graph"):
         test = np.loadtxt(f"{base}.test.index", dtype=int, ndmin=1)
         n_known, n_train, n_nodes = allx.shape[0], x.shape[0], int(test.max()) + 1
@@ -252,13 +257,15 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         features = sparse.csr_array((X.data, places), shape=shape)
         one_hot, labels = np.vstack([ally, ty]), np.full(n_nodes, -1)
         labels[nodes] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
-        pairs = np.array([(one, other) for one in graph for other in graph[one]]).T
+        pairs = np.array(
+            [(node, neighbour) for node in graph for neighbour in graph[node]]
+        ).T
         times = np.ones(pairs.shape[1])
-        listed = sparse.csr_array((times, pairs), shape=(n_nodes, n_nodes))
+        listed_edges = sparse.csr_array((times, pairs), shape=(n_nodes, n_nodes))
     parts = np.r_[:n_train], np.r_[n_train : min(n_train + 500, n_known)], test
     masks = _masks(n_nodes, *parts) & (labels >= 0)
     split = NodeSplit(*masks) if masks.any(axis=1).all() else None
-    return NodeGraph(name, _simple_graph(listed), features, labels, split)
+    return NodeGraph(name, _simple_graph(listed_edges), features, labels, split)
 
 
 def _masks(n_nodes: int, *parts: np.ndarray) -> np.ndarray:
@@ -285,27 +292,38 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
     FileFormatError
         For arrays that are not there or do not fit.
     """
-    names = [f"{prefix}_{part}" for prefix in ("adj", "attr") for part in _CSR]
+    names = [
+        f"{prefix}_{array_name}" for prefix in ("adj", "attr") for array_name in _CSR
+    ]
     # nothing pickled is opened
     with reading(path, "arrays of a graph"):
         # numpy leaves its own file open where the archive is damaged
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as held:
-            *arrays, labels = (held[part] for part in (*names, "labels"))
-        listed, features = _matrix(*arrays[:4]), _matrix(*arrays[4:])
-        sizes = {*listed.shape, features.shape[0], labels.size}
-        whole = labels.dtype.kind in "iu" and labels.max() < max(labels.size, 2)
-        if len(sizes) > 1 or not whole:
+        with (
+            Path(path).open("rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            *arrays, labels = (archive[array_name] for array_name in (*names, "labels"))
+        listed_edges, features = _matrix(*arrays[:4]), _matrix(*arrays[4:])
+        sizes = {*listed_edges.shape, features.shape[0], labels.size}
+        is_whole = labels.dtype.kind in "iu" and labels.max() < max(labels.size, 2)
+        if len(sizes) > 1 or not is_whole:
             raise ValueError("labels must be a whole number from 0 for every node")
-    parts = _simple_graph(listed), features.astype(np.float32), labels.astype(np.int64)
+    parts = (
+        _simple_graph(listed_edges),
+        features.astype(np.float32),
+        labels.astype(np.int64),
+    )
     return NodeGraph(name or Path(path).stem, *parts)
 
 
-def _simple_graph(listed: sparse.sparray) -> sparse.csr_array:
+def _simple_graph(listed_edges: sparse.sparray) -> sparse.csr_array:
     """Return listed edges as a simple graph: symmetric, 0 and 1, no self loops."""
-    both = sparse.csr_array(abs(listed) + abs(listed).T > 0, dtype=np.float32)
-    both.setdiag(0)
-    both.eliminate_zeros()
-    return both
+    adjacency = sparse.csr_array(
+        abs(listed_edges) + abs(listed_edges).T > 0, dtype=np.float32
+    )
+    adjacency.setdiag(0)
+    adjacency.eliminate_zeros()
+    return adjacency
 
 
 def make_node_split(
@@ -369,10 +387,11 @@ def split_per_class(
         Where no node is left for a set.
     """
     rng, members = np.random.default_rng(random_state), _members(labels)
-    drawn = [rng.choice(some, n_per_class, replace=False) for some in members]
-    train = np.concatenate(drawn)
-    others = rng.permutation(np.setdiff1d(np.concatenate(members), train))
-    parts = train, others[:n_validation], others[n_validation:][:n_test]
+    train = np.concatenate(
+        [rng.choice(nodes, n_per_class, replace=False) for nodes in members]
+    )
+    other_nodes = rng.permutation(np.setdiff1d(np.concatenate(members), train))
+    parts = train, other_nodes[:n_validation], other_nodes[n_validation:][:n_test]
     return NodeSplit(*_masks(len(labels), *parts))
 
 
@@ -390,11 +409,11 @@ def split_by_share(labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     -------
     NodeSplit
     """
-    rng, drawn = np.random.default_rng(random_state), []
-    for some in _members(labels):
-        ends = np.round(np.cumsum((0.6, 0.2)) * len(some)).astype(int)
-        drawn.append(np.split(rng.permutation(some), ends))
-    parts = map(np.concatenate, zip(*drawn, strict=True))
+    rng, node_sets = np.random.default_rng(random_state), []
+    for class_nodes in _members(labels):
+        ends = np.round(np.cumsum((0.6, 0.2)) * len(class_nodes)).astype(int)
+        node_sets.append(np.split(rng.permutation(class_nodes), ends))
+    parts = map(np.concatenate, zip(*node_sets, strict=True))
     return NodeSplit(*_masks(len(labels), *parts))
 
 

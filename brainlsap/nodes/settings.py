@@ -55,15 +55,17 @@ class NodeSettings(HeatSettings):
 _TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
 
 
-def _joined(entries: dict[str, Any]) -> dict[str, Any]:
-    """Return entries, each with the earlier one it is `like` where it says nothing."""
-    whole: dict[str, Any] = {}
+def _resolve_likes(entries: dict[str, Any]) -> dict[str, Any]:
+    """Return entries, each completed by the earlier one that its `like` names."""
+    joined_entries: dict[str, Any] = {}
     for name, entry in entries.items():
-        whole[name] = whole.get(entry.pop("like", ""), {}) | entry
-    return whole
+        joined_entries[name] = joined_entries.get(entry.pop("like", ""), {}) | entry
+    return joined_entries
 
 
-NODE_DATASETS, _NETWORKS = map(_joined, (_TABLES["datasets"], _TABLES["networks"]))
+NODE_DATASETS, _NETWORKS = map(
+    _resolve_likes, (_TABLES["datasets"], _TABLES["networks"])
+)
 NODE_MODELS: dict[str, str] = _TABLES["models"]
 """Printed names of the models, as in the paper, by the names that are asked for."""
 # How LSAP's scales are learned without any label of a test node.
@@ -80,37 +82,43 @@ def chosen_variant(model: str, variant: str = "chosen", dataset: str = "") -> st
 
 
 def resolve_node_settings(
-    model: str, variant: str, given: dict[str, Any], dataset: str = ""
+    model: str, variant: str, options: dict[str, Any], dataset: str = ""
 ) -> NodeSettings:
-    """Return a model's settings on a data set, with those given (not None) instead."""
+    """Return the settings of a model on a data set, changed by `options` (not None)."""
     check_choice("model", model, NODE_MODELS)
     check_choice("variant", variant, (*VARIANTS, "chosen"))
     variant = chosen_variant(model, variant, dataset)
-    for name in given:
+    for name in options:
         check_choice("option", name, {field.name for field in fields(NodeSettings)})
-    own, chosen = NODE_DATASETS.get(dataset, {}), dict(_NETWORKS[model])
+    dataset_settings, values = NODE_DATASETS.get(dataset, {}), dict(_NETWORKS[model])
     if variant == "paper":
-        chosen |= VARIANTS[variant] | own.get("paper", {})
-        chosen["degree"] = PAPER_DEGREES.get(chosen["kernel"])
+        values |= VARIANTS[variant] | dataset_settings.get("paper", {})
+        values["degree"] = PAPER_DEGREES.get(values["kernel"])
     elif variant:
-        chosen |= VARIANTS[variant] | own.get("lsap", {})
+        values |= VARIANTS[variant] | dataset_settings.get("lsap", {})
     else:
-        chosen |= own.get("baselines", {}) | own.get(model, {})
-    chosen |= {name: value for name, value in given.items() if value is not None}
-    settings = NodeSettings(**chosen)
+        values |= dataset_settings.get("baselines", {}) | dataset_settings.get(
+            model, {}
+        )
+    values |= {name: value for name, value in options.items() if value is not None}
+    settings = NodeSettings(**values)
     check_settings(settings)
     return _settle_scales(settings) if settings.network == "heat" else settings
 
 
 def _settle_scales(settings: Any) -> Any:
-    """Fill in degree, start and largest scale, so that each is known and trusted."""
-    kernel, start, given = settings.kernel, settings.initial_scale, settings.max_scale
-    limit = max(8.0, start or 0.0) if given is None else given
+    """Fill in degree, start and largest scale, so that each is known and accurate."""
+    kernel, start, max_scale = (
+        settings.kernel,
+        settings.initial_scale,
+        settings.max_scale,
+    )
+    limit = max(8.0, start or 0.0) if max_scale is None else max_scale
     if kernel != "exact":
         # signals on large graphs are float32
-        trusted = EXPANSIONS[kernel].recurrence_limit
-        limit = min(limit, trusted.get(torch.float32, limit))
+        trusted_limits = EXPANSIONS[kernel].recurrence_limit
+        limit = min(limit, trusted_limits.get(torch.float32, limit))
     start = min(4.0, limit) if start is None else start
-    if settings.scale_mode == "frozen" and given is None:
+    if settings.scale_mode == "frozen" and max_scale is None:
         limit = min(limit, max(start, 1e-3))
     return settle_kernel(replace(settings, initial_scale=start, max_scale=limit))

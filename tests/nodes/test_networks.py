@@ -103,7 +103,7 @@ def test_attention_by_hand_and_its_slope(graph):
     with torch.no_grad():
         for head in range(2):
             h = H[:, 3 * head : 3 * head + 3]
-            here, there = h @ layer.here[head], h @ layer.there[head]
+            here, there = h @ layer.target_weight[head], h @ layer.source_weight[head]
             raw = torch.nn.functional.leaky_relu(here[:, None] + there, 0.2)
             raw[torch.from_numpy(W == 0)] = -torch.inf
             truth[:, 3 * head : 3 * head + 3] = raw.softmax(1) @ h
