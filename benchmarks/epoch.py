@@ -137,7 +137,7 @@ def prepare(
         settings.kernel, settings.degree, settings.max_scale or 0.0
     )
     keep_graphs = settings.n_layers > 1
-    batch = GraphBatch(series, [spectrum], X, keep=keep_graphs)
+    batch = GraphBatch(series, [spectrum], X, stores_graphs=keep_graphs)
     torch.manual_seed(0)
     measured = torch.ones(X.shape[1], dtype=torch.bool)
     given = settings, measured, settings.initial_scale
@@ -325,7 +325,7 @@ def long_run() -> str:
     start = time.perf_counter()
     spectrum = decompose(L, X.dtype)
     series = ChebyshevSeries("chebyshev", 20)
-    batch = GraphBatch(series, [spectrum], X, keep=True)
+    batch = GraphBatch(series, [spectrum], X, stores_graphs=True)
     for fold in range(5):
         train = torch.arange(1323)[torch.arange(1323) % 5 != fold]
         torch.manual_seed(fold)

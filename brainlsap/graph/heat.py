@@ -185,8 +185,8 @@ def _check(
     L = as_operator(L)
     scale = as_float(scale).to(L.device)
     if scale.shape not in ((), L.shape[-1:]):
-        given = tuple(scale.shape)
-        raise ParameterError(f"scale must have shape {(L.shape[-1],)}, got {given}.")
+        shape = tuple(scale.shape)
+        raise ParameterError(f"scale must have shape {(L.shape[-1],)}, got {shape}.")
     scale = scale.expand(L.shape[-1])
     if not (bool((scale >= 0).all()) and bool(torch.isfinite(scale).all())):
         raise ParameterError(
@@ -228,22 +228,22 @@ class _Recurrence(torch.autograd.Function):
     ) -> Tensor:
         expansion = EXPANSIONS[kernel]
         pair = expansion.coefficients(scale.detach(), degree)
-        c, dc = (part.to(H.dtype) for part in pair)
+        c, dc = (coefficients.to(H.dtype) for coefficients in pair)
         steps = expansion.recurrence(degree)
-        wants_slope = ctx.needs_input_grad[1]
-        before, now = torch.zeros_like(H), H
-        out = c[:, :1] * H
-        slope = dc[:, :1] * H if wants_slope else H[:0]
+        needs_slope = ctx.needs_input_grad[1]
+        previous, current = torch.zeros_like(H), H
+        Y = c[:, :1] * H
+        slope = dc[:, :1] * H if needs_slope else H[:0]
         for n, step in enumerate(zip(*steps, strict=True), start=1):
             # the input must not be overwritten
-            memory = before if before is not H else torch.empty_like(H)
-            before, now = now, _step(L, now, before, step, memory)
-            out.addcmul_(c[:, n : n + 1], now)
-            if wants_slope:
-                slope.addcmul_(dc[:, n : n + 1], now)
+            memory = previous if previous is not H else torch.empty_like(H)
+            previous, current = current, _step(L, current, previous, step, memory)
+            Y.addcmul_(c[:, n : n + 1], current)
+            if needs_slope:
+                slope.addcmul_(dc[:, n : n + 1], current)
         ctx.save_for_backward(slope, c, L, scale)
         ctx.steps = steps
-        return out
+        return Y
 
     @staticmethod
     @once_differentiable
@@ -259,18 +259,24 @@ class _Recurrence(torch.autograd.Function):
 
 
 def _step(
-    L: Tensor, now: Tensor, before: Tensor, step: tuple[float, ...], memory: Tensor
+    L: Tensor,
+    current: Tensor,
+    previous: Tensor,
+    step: tuple[float, ...],
+    memory: Tensor,
 ) -> Tensor:
-    """Return (alpha L + beta) now + gamma before, in memory that is used again.
+    """Return (alpha L + beta) current + gamma previous, in memory that is reused.
 
-    Fresh memory for every step costs several times the product itself.
+    Allocating memory for every step costs several times the product itself.
     """
-    alpha, beta, gamma = (float(one) for one in step)
+    alpha, beta, gamma = (float(factor) for factor in step)
     if L.layout == torch.strided:
-        following = torch.matmul(L, now).mul_(alpha).add_(before, alpha=gamma)
+        next_term = torch.matmul(L, current).mul_(alpha).add_(previous, alpha=gamma)
     else:
-        following = torch.addmm(before, L, now, beta=gamma, alpha=alpha, out=memory)
-    return following.add_(now, alpha=beta) if beta else following
+        next_term = torch.addmm(
+            previous, L, current, beta=gamma, alpha=alpha, out=memory
+        )
+    return next_term.add_(current, alpha=beta) if beta else next_term
 
 
 def _clenshaw(
@@ -279,10 +285,10 @@ def _clenshaw(
     """Sum P_n(L) (c_n * grad) from the highest degree down."""
     alpha, beta, gamma = steps
     degree = len(alpha)
-    above, now = torch.zeros_like(grad), c[:, degree:] * grad
+    previous, current = torch.zeros_like(grad), c[:, degree:] * grad
     for n in range(degree - 1, -1, -1):
         # the weight of P_(n+2)'s last term belongs to step n + 1
         skip = float(gamma[n + 1]) if n + 1 < degree else 0.0
-        following = _step(L, now, above, (alpha[n], beta[n], skip), above)
-        above, now = now, following.addcmul_(c[:, n : n + 1], grad)
-    return now
+        next_term = _step(L, current, previous, (alpha[n], beta[n], skip), previous)
+        previous, current = current, next_term.addcmul_(c[:, n : n + 1], grad)
+    return current

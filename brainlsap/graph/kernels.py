@@ -91,11 +91,11 @@ def _chebyshev(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     here: below the largest eigenvalue the polynomials would grow without bound.)
     """
     bessel = scaled_bessel(scale.double(), degree + 1)
-    below = torch.cat([bessel[:, 1:2], bessel[:, :degree]], dim=1)
+    lower_order = torch.cat([bessel[:, 1:2], bessel[:, :degree]], dim=1)
     sign = torch.ones(degree + 1, dtype=torch.float64, device=bessel.device)
     sign[1::2] = -1.0
     sign[1:] *= 2.0
-    slope = (below + bessel[:, 1:]) / 2 - bessel[:, :-1]
+    slope = (lower_order + bessel[:, 1:]) / 2 - bessel[:, :-1]
     return sign * bessel[:, :-1] + 0.0, sign * slope + 0.0  # no -0.0
 
 
@@ -164,8 +164,8 @@ def _laguerre(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     order = torch.arange(degree + 1, dtype=torch.float64, device=s.device)
     powers = (s / (s + 1)) ** order
     # n r^(n-1), written so that n = 0 needs no power -1 of zero
-    lowered = order * torch.cat([torch.zeros_like(s), powers[:, :-1]], dim=1)
-    return powers / (s + 1), (lowered / (s + 1) - powers) / (s + 1) ** 2
+    derivative = order * torch.cat([torch.zeros_like(s), powers[:, :-1]], dim=1)
+    return powers / (s + 1), (derivative / (s + 1) - powers) / (s + 1) ** 2
 
 
 def _laguerre_recurrence(degree: int) -> Recurrence:
@@ -212,11 +212,14 @@ def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) ->
     Tensor of shape (..., degree + 1, n_rois)
     """
     alpha, beta, gamma = expansion.recurrence(degree)
-    before, now = torch.zeros_like(eigenvalues), torch.ones_like(eigenvalues)
-    values = [now]
+    previous, current = torch.zeros_like(eigenvalues), torch.ones_like(eigenvalues)
+    values = [current]
     for a, b, c in zip(alpha, beta, gamma, strict=True):
-        before, now = now, (float(a) * eigenvalues + float(b)) * now + float(c) * before
-        values.append(now)
+        previous, current = (
+            current,
+            (float(a) * eigenvalues + float(b)) * current + float(c) * previous,
+        )
+        values.append(current)
     return torch.stack(values, dim=-2)
 
 
@@ -360,13 +363,13 @@ def largest_scale(
     (3.1, 1000.0)
     """
 
-    def trusted(scale: float) -> bool:
+    def is_accurate(scale: float) -> bool:
         return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
-    if trusted(_LARGEST_SCALE):
+    if is_accurate(_LARGEST_SCALE):
         return _LARGEST_SCALE
     low, high = 0.0, _LARGEST_SCALE
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if trusted(middle) else (low, middle)
+        low, high = (middle, high) if is_accurate(middle) else (low, middle)
     return low

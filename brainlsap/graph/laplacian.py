@@ -13,9 +13,9 @@ from tqdm.auto import tqdm
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph.connectomes import Preparation
 
-# Graphs prepared and decomposed in one go: in float64 all would take twice the memory.
+# Graphs decomposed in one batch: all at once, in float64, would take twice the memory.
 SPECTRA_AT_ONCE = 16
-# Rounding of Laplacians that were made in float32, or stored with few digits.
+# Tolerance for Laplacians computed in float32 or stored with few digits.
 _TOLERANCE = 1e-3
 _ADVICE = "Make L with normalized_laplacian(W) from a symmetric connectome W."
 
@@ -55,10 +55,10 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
         return _sparse_laplacian(sparse.csr_array(W))
     W = as_float(W)
     _check_square("W", W)
-    # of the largest weight: sums of counts in another order differ in rounding
-    allowed = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
-    symmetric = bool(((W - W.mT).abs() <= allowed).all())
-    _check_weights(float(W.min()), float(W.max()), symmetric)
+    # relative to the largest weight: sums in another order differ by rounding
+    max_asymmetry = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
+    is_symmetric = bool(((W - W.mT).abs() <= max_asymmetry).all())
+    _check_weights(float(W.min()), float(W.max()), is_symmetric)
     degree = W.sum(dim=-1)
     root = torch.where(degree > 0, degree, torch.inf).rsqrt()
     laplacian = -(root[..., :, None] * W * root[..., None, :])
@@ -75,9 +75,9 @@ def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     degree = W.sum(axis=1)
     with np.errstate(divide="ignore"):
         root = np.where(degree > 0, degree**-0.5, 0.0).astype(W.dtype)
-    scaled = sparse.diags_array(root) @ W @ sparse.diags_array(root)
+    normalized_weights = sparse.diags_array(root) @ W @ sparse.diags_array(root)
     identity = sparse.diags_array((degree > 0).astype(W.dtype))
-    return csr_tensor(sparse.csr_array(identity - scaled))
+    return csr_tensor(sparse.csr_array(identity - normalized_weights))
 
 
 def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
@@ -88,14 +88,14 @@ def _check_square(name: str, matrix: Tensor | sparse.csr_array) -> None:
         )
 
 
-def _check_weights(lowest: float, highest: float, symmetric: bool) -> None:
-    for good, what in (
+def _check_weights(lowest: float, highest: float, is_symmetric: bool) -> None:
+    for is_met, requirement in (
         (np.isfinite([lowest, highest]).all(), "be finite; it holds NaN or infinity"),
         (lowest >= 0, f"not be negative, its smallest weight is {lowest:g}"),
-        (symmetric, "be symmetric; symmetrise it as (W + W.T) / 2"),
+        (is_symmetric, "be symmetric; symmetrise it as (W + W.T) / 2"),
     ):
-        if not good:
-            raise ParameterError(f"W must {what}.")
+        if not is_met:
+            raise ParameterError(f"W must {requirement}.")
 
 
 def as_float(values: Tensor | np.ndarray | float) -> Tensor:
@@ -115,43 +115,47 @@ def as_operator(L: Tensor | np.ndarray) -> Tensor:
     return L
 
 
-def csr_tensor(like: Any, values: Tensor | None = None) -> Tensor:
-    """Return a SciPy CSR matrix as a tensor, or other values at a tensor's places."""
+def csr_tensor(matrix: Any, values: Tensor | None = None) -> Tensor:
+    """Return a SciPy CSR matrix as a tensor, or the pattern of one with `values`."""
     if values is None:
-        rows, columns = (one.astype(np.int32) for one in (like.indptr, like.indices))
-        values = like.data
+        rows, columns = (
+            index_array.astype(np.int32)
+            for index_array in (matrix.indptr, matrix.indices)
+        )
+        values = matrix.data
     else:
-        rows, columns = like.crow_indices(), like.col_indices()
+        rows, columns = matrix.crow_indices(), matrix.col_indices()
     with warnings.catch_warnings():
-        # that the layout is beta; products and gradients are tested here
+        # Silence PyTorch's beta warning: our tests cover products and gradients
         warnings.filterwarnings("ignore", "Sparse ", UserWarning)
-        return torch.sparse_csr_tensor(rows, columns, values, like.shape)
+        return torch.sparse_csr_tensor(rows, columns, values, matrix.shape)
 
 
 def check_operator(L: Tensor) -> None:
-    """Raise unless L is symmetric and its eigenvalues lie in [0, 2], as signals show.
+    """Raise unless L is symmetric with eigenvalues in [0, 2], as random signals show.
 
     An eigendecomposition reads one half of a matrix, and the expansions grow without
     bound outside: both would be wrong in silence.
     """
-    # numbers of its own: the caller's generators stay as they were
-    drawn = np.random.default_rng(0).standard_normal((2, L.shape[-1], 1))
-    x, y = torch.from_numpy(drawn).to(L.device, L.dtype)
+    # a private generator: the caller's random state must not change
+    random_vectors = np.random.default_rng(0).standard_normal((2, L.shape[-1], 1))
+    x, y = torch.from_numpy(random_vectors).to(L.device, L.dtype)
     gap = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
     size = x.norm() * (L @ y).norm(dim=(-2, -1))
     if not bool((gap <= _TOLERANCE * size).all()):
         raise ParameterError(f"L must be symmetric and finite. {_ADVICE}")
     # power iteration towards the highest of L, and of 2 I - L, the lowest of L
     for shift, sign in ((0.0, 1.0), (2.0, -1.0)):
-        now = x
+        current = x
         for _ in range(12):
-            before = now / now.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-30)
-            now = shift * before + sign * (L @ before)
-        found = float((before * now).sum((-2, -1)).max())
-        if found > 2.0 + _TOLERANCE:
+            norm = current.norm(dim=(-2, -1), keepdim=True)
+            previous = current / norm.clamp_min(1e-30)
+            current = shift * previous + sign * (L @ previous)
+        eigenvalue = float((previous * current).sum((-2, -1)).max())
+        if eigenvalue > 2.0 + _TOLERANCE:
             raise ParameterError(
-                f"L has an eigenvalue of about {shift + sign * found:.3g}; those of a "
-                f"normalised Laplacian lie between 0 and 2. {_ADVICE}"
+                f"L has an eigenvalue of about {shift + sign * eigenvalue:.3g}; those "
+                f"of a normalised Laplacian lie between 0 and 2. {_ADVICE}"
             )
 
 
@@ -191,9 +195,9 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     >>> decompose(L).eigenvalues.tolist()
     [[0.0, 2.0]]
     """
-    parts = [torch.linalg.eigh(some.double()) for some in L.split(SPECTRA_AT_ONCE)]
-    values = torch.cat([values for values, _ in parts]).clamp_(0.0, 2.0)
-    return Spectrum(values, torch.cat([vectors.to(dtype) for _, vectors in parts]))
+    batches = [torch.linalg.eigh(batch.double()) for batch in L.split(SPECTRA_AT_ONCE)]
+    values = torch.cat([values for values, _ in batches]).clamp_(0.0, 2.0)
+    return Spectrum(values, torch.cat([vectors.to(dtype) for _, vectors in batches]))
 
 
 class SpectrumCache:
@@ -217,8 +221,8 @@ class SpectrumCache:
 
     def __init__(self, max_bytes: int = 1_000_000_000) -> None:
         self.max_bytes = max_bytes
-        self._kept: dict[tuple, Spectrum] = {}
-        self._held = 0
+        self._spectra: dict[tuple, Spectrum] = {}
+        self._n_bytes = 0
 
     def blocks(
         self,
@@ -242,27 +246,41 @@ class SpectrumCache:
         Spectrum
             Of `SPECTRA_AT_ONCE` graphs; eigenvalues in float64.
         """
-        how = (dtype, *(_as_key(one) for one in vars(preparation).values()))
+        preparation_key = (
+            dtype,
+            *(_as_key(array) for array in vars(preparation).values()),
+        )
         starts = range(0, len(W), SPECTRA_AT_ONCE)
         # shown, at a terminal, to those who wait longer than five seconds
         for start in tqdm(starts, "spectra", delay=5.0, leave=False, disable=None):
-            some = W[start : start + SPECTRA_AT_ONCE]
-            keys = [(_as_key(one), *how) for one in some]
-            new = {key: row for row, key in enumerate(keys) if key not in self._kept}
-            found: dict[tuple, Spectrum] = {}
-            if new:
-                prepared = preparation.apply(some[list(new.values())])
-                made = decompose(normalized_laplacian(prepared), dtype)
-                found = dict(zip(new, map(Spectrum, *made), strict=True))
-                size = made.eigenvectors.nbytes
-                fits = self._held + size <= self.max_bytes
-                if start == 0 and len(new) == len(set(keys)) and not fits:
-                    self._kept, self._held = {}, 0  # full of another cohort
-                if self._held + size <= self.max_bytes:
-                    self._kept |= found
-                    self._held += size
-            each = [found[key] if key in found else self._kept[key] for key in keys]
-            yield Spectrum(*map(torch.stack, zip(*each, strict=True)))
+            batch = W[start : start + SPECTRA_AT_ONCE]
+            keys = [(_as_key(array), *preparation_key) for array in batch]
+            new_rows = {
+                key: row for row, key in enumerate(keys) if key not in self._spectra
+            }
+            new_spectra: dict[tuple, Spectrum] = {}
+            if new_rows:
+                weights = preparation.apply(batch[list(new_rows.values())])
+                decomposed = decompose(normalized_laplacian(weights), dtype)
+                new_spectra = dict(
+                    zip(new_rows, map(Spectrum, *decomposed), strict=True)
+                )
+                n_bytes = decomposed.eigenvectors.nbytes
+                is_within_limit = self._n_bytes + n_bytes <= self.max_bytes
+                if (
+                    start == 0
+                    and len(new_rows) == len(set(keys))
+                    and not is_within_limit
+                ):
+                    self._spectra, self._n_bytes = {}, 0  # filled by another cohort
+                if self._n_bytes + n_bytes <= self.max_bytes:
+                    self._spectra |= new_spectra
+                    self._n_bytes += n_bytes
+            spectra = [
+                new_spectra[key] if key in new_spectra else self._spectra[key]
+                for key in keys
+            ]
+            yield Spectrum(*map(torch.stack, zip(*spectra, strict=True)))
 
 
 def _as_key(value: Any) -> Any:

@@ -27,12 +27,12 @@ from torch.nn.functional import pad
 from brainlsap.graph.kernels import EXPANSIONS, choose_degree, polynomial_values
 from brainlsap.graph.laplacian import Spectrum
 
-# The exact kernel's series errs by this at the least: rounding of float64.
+# Smallest error asked of the series of the exact kernel: rounding of float64.
 _EXACT = 1e-13
 
 
 class ChebyshevSeries:
-    """Turns scales into the coefficients of a kernel's Chebyshev polynomials.
+    """Coefficients of a kernel's Chebyshev series as functions of the scales.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class ChebyshevSeries:
         dtype: torch.dtype = torch.float32,
         device: torch.device | None = None,
     ) -> None:
-        self.dtype, self.left_out = dtype, torch.finfo(dtype).eps / 8
+        self.dtype, self.tolerance = dtype, torch.finfo(dtype).eps / 8
         if kernel == "exact":
-            error = max(_EXACT, self.left_out)
+            error = max(_EXACT, self.tolerance)
             degree = choose_degree("chebyshev", max_scale, error)
         self.order = order = int(degree or 0)
-        own = kernel in ("exact", "chebyshev")
-        self.expansion = None if own else EXPANSIONS[kernel]
-        # as many nodes as leave nothing beyond the series' end to be folded back
+        is_chebyshev = kernel in ("exact", "chebyshev")
+        self.expansion = None if is_chebyshev else EXPANSIONS[kernel]
+        # enough quadrature nodes to avoid aliasing of higher coefficients
         n_nodes = order + 1 if self.expansion else order + 64
         angle = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
         transform = np.cos(angle[:, None] * np.arange(order + 1)) * 2 / n_nodes
@@ -84,17 +84,19 @@ class ChebyshevSeries:
         return c @ self.transform, dc @ self.transform
 
     def at(self, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Return those coefficients and slopes that count in the precision of sums."""
+        """Return the coefficients and slopes that exceed the precision of the sums."""
         c, dc = self.coefficients(scale)
-        if c.device.type == "cpu":  # to look at them would stop another device
-            c, dc = self._shortened(c), self._shortened(dc)
+        if (
+            c.device.type == "cpu"
+        ):  # truncation reads values, which would synchronise a GPU
+            c, dc = self._truncate(c), self._truncate(dc)
         return c.to(self.dtype), dc.to(self.dtype)
 
-    def _shortened(self, c: Tensor) -> Tensor:
-        """Return a series without its last terms, as many as do not count."""
-        # at most what is lost by ending after n terms
-        lost = c.abs().amax(0).flip(0).cumsum(0).flip(0)
-        return c[:, : max(1, int((lost > self.left_out).sum()))]
+    def _truncate(self, c: Tensor) -> Tensor:
+        """Return a series without its last terms below the tolerance."""
+        # an upper bound of the error of ending after n terms
+        truncation_error = c.abs().amax(0).flip(0).cumsum(0).flip(0)
+        return c[:, : max(1, int((truncation_error > self.tolerance).sum()))]
 
     def follows(self, scale: Tensor) -> bool:
         r"""Return whether the kernel's slope is :math:`-\lambda` times itself.
@@ -110,12 +112,12 @@ class ChebyshevSeries:
         remainder[:, 1:] += half
         remainder[:, 1] += half[:, 0]
         remainder[:, : c.shape[1] - 1] += half[:, 1:]
-        return float(remainder.abs().sum(1).amax()) <= max(self.left_out, 1e-15)
+        return float(remainder.abs().sum(1).amax()) <= max(self.tolerance, 1e-15)
 
     def values(self, eigenvalues: Tensor) -> Tensor:
         """Return T_n of eigenvalues - 1, of shape (..., order + 1, n_rois)."""
-        made = polynomial_values(EXPANSIONS["chebyshev"], eigenvalues, self.order)
-        return made.to(self.dtype)
+        values = polynomial_values(EXPANSIONS["chebyshev"], eigenvalues, self.order)
+        return values.to(self.dtype)
 
 
 class _Combine(torch.autograd.Function):
@@ -130,18 +132,18 @@ class _Combine(torch.autograd.Function):
     ) -> Tensor:
         c, slopes = series.at(scale)
         ctx.save_for_backward(terms, slopes, scale)
-        return _summed_terms(terms, c)
+        return _sum_terms(terms, c)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         terms, slopes, scale = ctx.saved_tensors
-        slope = _summed_terms(terms, slopes)
+        slope = _sum_terms(terms, slopes)
         return None, (grad * slope).sum((0, 2)).to(scale.dtype), None
 
 
 class GraphBatch:
-    """Scans ready for heat: the terms of their features, and their graphs.
+    """Scans prepared for diffusion: the terms of their features, and their graphs.
 
     Attributes
     ----------
@@ -151,7 +153,7 @@ class GraphBatch:
         Terms of the features: all that a first layer needs of the graphs.
     graphs : tuple of Tensor
         Eigenvectors, minus eigenvalues, and T_n of each item's graph, or of one for
-        all; empty unless kept for further layers.
+        all; empty unless further layers need them.
     chunk : int
         Items handled at once, to stay in cache; results agree to rounding.
     offset : Tensor of shape (n_items, n_classes) or None
@@ -163,7 +165,7 @@ class GraphBatch:
         series: ChebyshevSeries,
         spectra: Iterable[Spectrum],
         X: Tensor,
-        keep: bool = False,
+        stores_graphs: bool = False,
     ) -> None:
         """Prepare features (n_items, n_rois, n_channels), on their device.
 
@@ -172,30 +174,32 @@ class GraphBatch:
         self.series, self.chunk = series, 32 if X.device.type == "cpu" else 512
         self.signal = X.new_empty(series.order + 1, *X.shape)
         self.offset: Tensor | None = None
-        kept, start = [], 0
-        for one in spectra:
-            eigenvalues, vectors = (part.to(X.device) for part in one)
-            # one graph is the last of many, or that of all
+        stored_graphs, start = [], 0
+        for spectrum in spectra:
+            eigenvalues, vectors = (part.to(X.device) for part in spectrum)
+            # a block of one graph is the last block, or the graph shared by all items
             stop = len(X) if len(vectors) == 1 else start + len(vectors)
             items, start = slice(start, stop), stop
             U, basis = vectors.to(X.dtype), series.values(eigenvalues)
-            turned = U.mT @ X[items]
-            each = basis.expand(len(turned), -1, -1)
-            weighted = torch.einsum("tif,tni->tinf", turned, each)
+            X_hat = U.mT @ X[items]
+            basis_of_items = basis.expand(len(X_hat), -1, -1)
+            weighted = torch.einsum("tif,tni->tinf", X_hat, basis_of_items)
             terms = (U @ weighted.flatten(2)).reshape(weighted.shape)
             self.signal[:, items] = terms.permute(2, 0, 1, 3)
-            if keep:
-                kept.append((U, -eigenvalues.to(series.dtype)[:, None], basis))
-        self.graphs = tuple(torch.cat(parts) for parts in zip(*kept, strict=True))
+            if stores_graphs:
+                stored_graphs.append((U, -eigenvalues.to(series.dtype)[:, None], basis))
+        self.graphs = tuple(
+            torch.cat(parts) for parts in zip(*stored_graphs, strict=True)
+        )
 
     def select(self, items: Tensor | slice) -> "GraphBatch":
         """Return the batch of some items; a slice copies nothing."""
-        chosen = copy.copy(self)
-        chosen.signal = self.signal[:, items]
+        batch = copy.copy(self)
+        batch.signal = self.signal[:, items]
         each = (one if len(one) == 1 else one[items] for one in self.graphs)
-        chosen.graphs = tuple(each)
-        chosen.offset = None if self.offset is None else self.offset[items]
-        return chosen
+        batch.graphs = tuple(each)
+        batch.offset = None if self.offset is None else self.offset[items]
+        return batch
 
     def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
@@ -208,41 +212,45 @@ class GraphBatch:
         return self.diffuse(layer(), H)
 
     def parts(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Yield what is kept of graphs, and signals, of a few items at a time."""
+        """Yield stored graphs, and signals, of a few items at a time."""
         if len(self.graphs[0]) == 1:  # for all
             yield *self.graphs, *signals
             return
         for start in range(0, len(signals[0]), self.chunk):
-            part = slice(start, start + self.chunk)
-            yield tuple(one[part] for one in (*self.graphs, *signals))
+            chunk_slice = slice(start, start + self.chunk)
+            yield tuple(tensor[chunk_slice] for tensor in (*self.graphs, *signals))
 
 
 class _Diffuse(torch.autograd.Function):
     """Y = (U o E) U^T H; the derivative with respect to scale is formed forward.
 
-    The rows U o E are made again for the way back: to read them from memory takes as
-    long.
+    The rows U o E are computed again in the backward pass: reading them from memory
+    takes as long.
     """
 
     @staticmethod
     def forward(ctx: Any, H: Tensor, scale: Tensor, batch: GraphBatch) -> Tensor:
-        wants_slope = ctx.needs_input_grad[1]
+        needs_slope = ctx.needs_input_grad[1]
         c, slopes = batch.series.at(scale)
-        follows = wants_slope and batch.series.follows(scale)
-        out, slope = torch.empty_like(H), torch.empty_like(H) if wants_slope else H
-        # fresh memory for the rows of every part would cost more than the sums
+        follows = needs_slope and batch.series.follows(scale)
+        Y, slope = torch.empty_like(H), torch.empty_like(H) if needs_slope else H
+        # allocating memory for the rows of every part would cost more than the sums
         memory = torch.empty_like(batch.graphs[0][: batch.chunk])
-        for U, rates, basis, signal, diffused, sloped in batch.parts(H, out, slope):
+        for U, neg_eigenvalues, basis, signal, Y_part, slope_part in batch.parts(
+            H, Y, slope
+        ):
             hat = signal.mT @ U  # channels first: faster than its transpose
-            rows = _weighted(c, U, basis, memory)
-            _multiply(rows, hat.mT, diffused)
+            rows = _weight_eigenvectors(c, U, basis, memory)
+            _multiply(rows, hat.mT, Y_part)
             if follows:
-                _multiply(rows, (hat * rates).mT, sloped)
-            elif wants_slope:
-                _multiply(_weighted(slopes, U, basis, memory), hat.mT, sloped)
+                _multiply(rows, (hat * neg_eigenvalues).mT, slope_part)
+            elif needs_slope:
+                _multiply(
+                    _weight_eigenvectors(slopes, U, basis, memory), hat.mT, slope_part
+                )
         ctx.batch = batch
         ctx.save_for_backward(c, slope, scale)
-        return out
+        return Y
 
     @staticmethod
     @once_differentiable
@@ -254,13 +262,13 @@ class _Diffuse(torch.autograd.Function):
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
             grad_H, batch = torch.empty_like(grad), ctx.batch
             memory = torch.empty_like(batch.graphs[0][: batch.chunk])
-            for U, _, basis, signal, found in batch.parts(grad, grad_H):
-                rows = _weighted(c, U, basis, memory)
-                _multiply(U, (signal.mT @ rows).mT, found)
+            for U, _, basis, signal, grad_part in batch.parts(grad, grad_H):
+                rows = _weight_eigenvectors(c, U, basis, memory)
+                _multiply(U, (signal.mT @ rows).mT, grad_part)
         return grad_H, grad_scale, None
 
 
-def _weighted(c: Tensor, U: Tensor, basis: Tensor, memory: Tensor) -> Tensor:
+def _weight_eigenvectors(c: Tensor, U: Tensor, basis: Tensor, memory: Tensor) -> Tensor:
     """Return U o E, the eigenvectors weighted by a series."""
     values, rows = basis[:, : c.shape[1]], memory[: len(U)]
     return torch.bmm(c.expand(len(values), -1, -1), values, out=rows).mul_(U)
@@ -270,10 +278,10 @@ def _multiply(matrices: Tensor, signals: Tensor, out: Tensor) -> None:
     torch.bmm(matrices.expand(len(signals), -1, -1), signals, out=out)
 
 
-def _summed_terms(terms: Tensor, c: Tensor) -> Tensor:
+def _sum_terms(terms: Tensor, c: Tensor) -> Tensor:
     """Return sum_n c[p, n] terms[n, t, p, f], over as many terms as c has."""
     weights = c.T[:, :, None].contiguous()
-    out = terms[0] * weights[0]
+    total = terms[0] * weights[0]
     for term, weight in zip(terms[1:], weights[1:], strict=False):
-        out.addcmul_(term, weight)
-    return out
+        total.addcmul_(term, weight)
+    return total

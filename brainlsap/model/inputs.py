@@ -62,15 +62,15 @@ class PackedClassifier(ClassifierMixin, BaseEstimator):
 
 
 def check_packed(
-    X: np.ndarray, like: tuple[int, int] | None = None
+    X: np.ndarray, expected_shape: tuple[int, int] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return connectomes, and features in float64, of packed scans that can be used.
 
     Parameters
     ----------
     X : array of shape (n_scans, n_rois, n_rois + n_features)
-    like : (n_rois, n_features), optional
-        What they must be, as in the fit.
+    expected_shape : (n_rois, n_features), optional
+        As in the fit.
     """
     X = np.asarray(X)
     if X.ndim == 3 and X.dtype.kind != "f":
@@ -78,10 +78,10 @@ def check_packed(
     connectomes, features = unpack(X)
     if len(X) == 0:
         raise ParameterError("X holds no scan.")
-    if like is not None and features.shape[1:] != like:
+    if expected_shape is not None and features.shape[1:] != expected_shape:
         raise ParameterError(
-            f"X must hold {like[0]} regions and {like[1]} features, as in fit; got "
-            f"{features.shape[1]} and {features.shape[2]}."
+            f"X must hold {expected_shape[0]} regions and {expected_shape[1]} "
+            f"features, as in fit; got {features.shape[1]} and {features.shape[2]}."
         )
     check_connectomes(connectomes)
     features = np.array(features, dtype=np.float64)
@@ -107,37 +107,44 @@ def order_labels(
     y = np.asarray(y)
     if y.shape != (n_scans,):
         raise ParameterError(f"y must have shape ({n_scans},), got {y.shape}.")
-    found, codes = np.unique(y, return_inverse=True)
-    if len(found) < 2:
-        only = ", ".join(repr(str(one)) for one in found) or "none"
-        raise ParameterError(f"y must hold two classes, got only {only}.")
+    present_classes, codes = np.unique(y, return_inverse=True)
+    if len(present_classes) < 2:
+        class_names = ", ".join(repr(str(name)) for name in present_classes) or "none"
+        raise ParameterError(f"y must hold two classes, got only {class_names}.")
     if classes is None:
-        if head == "ordinal" and len(found) > 2 and found.dtype.kind not in "biuf":
+        if (
+            head == "ordinal"
+            and len(present_classes) > 2
+            and present_classes.dtype.kind not in "biuf"
+        ):
             raise ParameterError(
                 "head='ordinal' needs the order of the classes, which is not known of "
-                f"{', '.join(map(str, found))}. Give all in order of stage: classes= "
-                "of the model or of load_cohort, or --classes A,B,C."
+                f"{', '.join(map(str, present_classes))}. Give all in order of stage: "
+                "classes= of the model or of load_cohort, or --classes A,B,C."
             )
-        return found, codes
-    listed = list(classes)
-    if len(set(listed)) < len(listed) or not set(found) <= set(listed):
+        return present_classes, codes
+    all_classes = list(classes)
+    if len(set(all_classes)) < len(all_classes) or not set(present_classes) <= set(
+        all_classes
+    ):
         # cross_val_predict numbers sorted labels where it asks for probabilities
         raise ParameterError(
-            f"classes must list every class of y once, in order; got {listed}, and y "
-            f"holds {found.tolist()}. Where scikit-learn numbers labels, number them "
-            "before: y=pd.Categorical(labels, classes).codes, classes=range(n_classes)."
+            f"classes must list every class of y once, in order; got {all_classes}, "
+            f"and y holds {present_classes.tolist()}. Where scikit-learn numbers "
+            "labels, number them before: y=pd.Categorical(labels, classes).codes, "
+            "classes=range(n_classes)."
         )
-    place = np.array([listed.index(one) for one in found])
-    return found[place.argsort()], place.argsort().argsort()[codes]
+    positions = np.array([all_classes.index(name) for name in present_classes])
+    return present_classes[positions.argsort()], positions.argsort().argsort()[codes]
 
 
 @dataclass(frozen=True, eq=False)
 class InputScaler:
-    """Put every region's features on one footing; unmeasured values become 0.
+    """Standardise the features of every region; unmeasured values become 0.
 
     `region`: minus the mean, over the standard deviation, of that region over the
-    training scans; a region that does not vary gives 0, and what is a million
-    deviations away is no farther. `scan` (the paper): within each scan and kind of
+    training scans; a region that does not vary gives 0, and z-scores are clipped at
+    a million. `scan` (the paper): within each scan and kind of
     measure, minus the mean over regions, over their range; this erases global atrophy.
 
     Attributes
@@ -157,44 +164,44 @@ class InputScaler:
     @classmethod
     def learn(cls, features: np.ndarray, mode: str = "region") -> "InputScaler":
         """Learn from features of shape (n_scans, n_rois, n_features)."""
-        known = ~np.isnan(features)
-        if not known.any():
+        is_measured = ~np.isnan(features)
+        if not is_measured.any():
             raise ParameterError("features are NaN in every region of every scan.")
-        count = np.maximum(known.sum(0), 1)
-        mean = np.where(known, features, 0.0).sum(0) / count
-        centred = np.where(known, features - mean, 0.0)
-        deviation = np.sqrt((centred**2).sum(axis=0) / count)
+        count = np.maximum(is_measured.sum(0), 1)
+        mean = np.where(is_measured, features, 0.0).sum(0) / count
+        deviations = np.where(is_measured, features - mean, 0.0)
+        deviation = np.sqrt((deviations**2).sum(axis=0) / count)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
-        flat = deviation <= 1e-9 * np.abs(mean) + 1e-300
-        deviation = np.where(flat, np.inf, deviation)
-        return cls(mode, mean, deviation, known.any(axis=(0, 2)))
+        is_constant = deviation <= 1e-9 * np.abs(mean) + 1e-300
+        deviation = np.where(is_constant, np.inf, deviation)
+        return cls(mode, mean, deviation, is_measured.any(axis=(0, 2)))
 
     def apply(self, features: np.ndarray) -> np.ndarray:
         """Return scaled features of the same shape, without NaN."""
         if self.mode == "region":
-            scaled = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
-            return np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
-        known = ~np.isnan(features)
-        count = np.maximum(known.sum(1, keepdims=True), 1)
-        mean = np.where(known, features, 0.0).sum(1, keepdims=True) / count
-        highest = np.where(known, features, -np.inf).max(1, keepdims=True)
-        lowest = np.where(known, features, np.inf).min(1, keepdims=True)
+            z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
+            return np.clip(z_scores, -_FARTHEST, _FARTHEST, out=z_scores)
+        is_measured = ~np.isnan(features)
+        count = np.maximum(is_measured.sum(1, keepdims=True), 1)
+        mean = np.where(is_measured, features, 0.0).sum(1, keepdims=True) / count
+        highest = np.where(is_measured, features, -np.inf).max(1, keepdims=True)
+        lowest = np.where(is_measured, features, np.inf).min(1, keepdims=True)
         # a scan without values, or without range, gives 0
         span = np.where(highest > lowest, highest - lowest, np.inf)
-        return np.where(known, (features - mean) / span, 0.0)
+        return np.where(is_measured, (features - mean) / span, 0.0)
 
 
 def all_equal(connectomes: np.ndarray) -> bool:
     """Return whether all connectomes are the same; the first that differs ends it."""
     first = connectomes[0]
     return connectomes.strides[0] == 0 or all(
-        np.array_equal(one, first) for one in connectomes
+        np.array_equal(connectome, first) for connectome in connectomes
     )
 
 
 def make_batch(
     connectomes: np.ndarray,
-    scaled: np.ndarray,
+    inputs: np.ndarray,
     settings: Settings,
     preparation: Preparation,
     device: torch.device,
@@ -205,7 +212,7 @@ def make_batch(
     Parameters
     ----------
     connectomes : array of shape (n_scans, n_rois, n_rois)
-    scaled : array of shape (n_scans, n_rois, n_features)
+    inputs : array of shape (n_scans, n_rois, n_features)
         From :class:`InputScaler`.
     settings : Settings
         With the degree settled.
@@ -214,34 +221,34 @@ def make_batch(
     device : torch.device
     dtype : torch.dtype
     """
-    shared = preparation.network is not None or all_equal(connectomes)
-    graphs = connectomes[:1] if shared else connectomes
+    is_shared = preparation.network is not None or all_equal(connectomes)
+    graphs = connectomes[:1] if is_shared else connectomes
     if settings.inputs == "constant":
-        scaled = np.ones_like(scaled)
-    X = torch.from_numpy(scaled).to(device, dtype)
+        inputs = np.ones_like(inputs)
+    X = torch.from_numpy(inputs).to(device, dtype)
     if settings.network == "heat":
         kernel = settings.kernel, settings.degree, float(settings.max_scale or 0.0)
         series = ChebyshevSeries(*kernel, dtype, device)
         spectra = SPECTRA.blocks(graphs, preparation, dtype)
-        return GraphBatch(series, spectra, X, keep=settings.n_layers > 1)
+        return GraphBatch(series, spectra, X, stores_graphs=settings.n_layers > 1)
     kind = NETWORKS[settings.network]
     if kind is None:
         return DenseGraphs(X, ())
     scale = float(settings.initial_scale)
-    parts = [
+    batches = [
         kind.graphs(preparation.apply(graphs[start : start + AT_ONCE]), scale)
         for start in range(0, len(graphs), AT_ONCE)
     ]
-    kept = (torch.cat(one) for one in zip(*parts, strict=True))
-    return DenseGraphs(X, tuple(one.to(device, dtype) for one in kept))
+    matrices = (torch.cat(part) for part in zip(*batches, strict=True))
+    return DenseGraphs(X, tuple(matrix.to(device, dtype) for matrix in matrices))
 
 
 @contextmanager
 def threads(n_threads: int) -> Iterator[None]:
     """Use so many CPU threads inside, and as many as before afterwards."""
-    before = torch.get_num_threads()
+    n_before = torch.get_num_threads()
     torch.set_num_threads(n_threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(n_before)

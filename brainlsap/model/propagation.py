@@ -55,7 +55,7 @@ class HeatScale(nn.Module):
 
     @torch.no_grad()
     def step_(self, settings: Any) -> None:
-        """Take one plain gradient step, clipped, and project onto what is trusted.
+        """Take one plain gradient step, clipped, and project onto the accurate range.
 
         A penalty adds the l1 term's slope, read literally, or as the released code's
         barrier.
@@ -67,10 +67,10 @@ class HeatScale(nn.Module):
             is_l1 = settings.scale_penalty == "l1"
             push = 1.0 if is_l1 else -1.0 * (scale < _BARRIER)
             scale.grad += settings.penalty_weight * push
-        # clamp lets NaN through, and no kernel can be made at a scale of NaN
+        # clamp lets NaN through, and a kernel at a scale of NaN cannot be computed
         slope = torch.nan_to_num(scale.grad, nan=0.0)
         scale.sub_((settings.scale_step * slope).clamp(-clip, clip))
-        # those above, not those pushed to 0; a number only when it is asked for
+        # count scales above the limit, not those set to 0; stay on the device
         self.n_projected = self.n_projected + (scale > self.largest).sum()
         scale.clamp_(0.0, self.largest)
 
@@ -92,7 +92,9 @@ class DenseGraphs:
 
     def select(self, items: Tensor | slice) -> "DenseGraphs":
         """Return the batch of some items; a slice copies nothing."""
-        graphs = tuple(one if len(one) == 1 else one[items] for one in self.graphs)
+        graphs = tuple(
+            tensor if len(tensor) == 1 else tensor[items] for tensor in self.graphs
+        )
         return DenseGraphs(self.signal[items], graphs)
 
     def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
@@ -107,18 +109,20 @@ class DenseGraphs:
 class MatrixProduct(nn.Module):
     r"""One smoothing matrix a graph: :math:`Z = S H` (GCN, GDC).
 
-    With `own`, the signal itself stands beside (GraphHeat, Xu et al. 2019): with the
-    linear map after it, :math:`H W_0 + e^{-sL} H W_1 + b` at one fixed s.
+    With `adds_signal`, the signal is a second block of channels (GraphHeat, Xu et al.
+    2019): with the linear map after it, :math:`H W_0 + e^{-sL} H W_1 + b` at one
+    fixed s.
     """
 
-    def __init__(self, n_channels: int, own: bool = False) -> None:
+    def __init__(self, n_channels: int, adds_signal: bool = False) -> None:
         super().__init__()
-        self.own, self.width = own, (1 + own) * n_channels
+        self.adds_signal = adds_signal
+        self.width = (1 + adds_signal) * n_channels
 
     def forward(self, H: Tensor, matrix: Tensor) -> Tensor:
         """Return `(n_items, n_rois, width)`."""
         Z = matrix @ H
-        return torch.cat([H, Z], dim=-1) if self.own else Z
+        return torch.cat([H, Z], dim=-1) if self.adds_signal else Z
 
 
 class GraphAttention(nn.Module):
@@ -139,12 +143,12 @@ class GraphAttention(nn.Module):
         self.target = nn.Linear(n_channels, self.n_heads, bias=False)
         self.source = nn.Linear(n_channels, self.n_heads, bias=False)
 
-    def forward(self, H: Tensor, closed: Tensor) -> Tensor:
-        """Return `(n_items, n_rois, width)`; `closed` is -inf where no link is."""
+    def forward(self, H: Tensor, edge_mask: Tensor) -> Tensor:
+        """Return `(n_items, n_rois, width)`; `edge_mask` is -inf without an edge."""
         target, source = self.target(H).mT[..., None], self.source(H).mT[..., None, :]
         alpha = nn.functional.leaky_relu(target + source, self.slope)
-        seen = (alpha + closed[:, None]).softmax(-1) @ H[:, None]
-        return seen.transpose(1, 2).flatten(2)
+        heads = (alpha + edge_mask[:, None]).softmax(-1) @ H[:, None]
+        return heads.transpose(1, 2).flatten(2)
 
 
 class AdaptiveDiffusion(nn.Module):
@@ -156,7 +160,7 @@ class AdaptiveDiffusion(nn.Module):
     def __init__(self, n_channels: int) -> None:
         super().__init__()
         self.width = n_channels
-        # one layer then already gets to the neighbours, and its slope has not vanished
+        # at radius 1 a layer reaches the neighbours, and its gradient has not vanished
         self.raw_radius = nn.Parameter(torch.ones(n_channels))
 
     def forward(self, H: Tensor, eigenvalues: Tensor, eigenvectors: Tensor) -> Tensor:
@@ -165,7 +169,7 @@ class AdaptiveDiffusion(nn.Module):
         return eigenvectors @ (response * (eigenvectors.mT @ H))
 
 
-def _with_loops(W: np.ndarray) -> Tensor:
+def _add_self_loops(W: np.ndarray) -> Tensor:
     """Return connectomes over their mean strength, with self loops of weight 1.
 
     Streamline counts go into the thousands: beside them a loop of 1 would be nothing,
@@ -173,20 +177,20 @@ def _with_loops(W: np.ndarray) -> Tensor:
     weighs as much as all its neighbours together; binary networks, which the methods
     were written for, are left as they are.
     """
-    binary = bool(np.isin(W, (0.0, 1.0)).all())
+    is_binary = bool(np.isin(W, (0.0, 1.0)).all())
     strength = W.sum(-1).mean(-1)
-    unit = np.where((strength > 0) & (not binary), strength, 1.0)
+    unit = np.where((strength > 0) & (not is_binary), strength, 1.0)
     return torch.from_numpy(W / unit[:, None, None] + np.eye(W.shape[-1]))
 
 
-def _normalized(A: Tensor) -> Tensor:
+def _normalize_symmetric(A: Tensor) -> Tensor:
     root = A.sum(-1).rsqrt()
     return root[:, :, None] * A * root[:, None, :]
 
 
 def gcn_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return :math:`D^{-1/2} (W + I) D^{-1/2}` (Kipf and Welling 2017)."""
-    return (_normalized(_with_loops(W)),)
+    return (_normalize_symmetric(_add_self_loops(W)),)
 
 
 def gdc_graphs(
@@ -203,17 +207,17 @@ def gdc_graphs(
     The largest entries of each column are kept and summed to 1; symmetrised and
     normalised again, as an undirected GCN takes it.
     """
-    T = _normalized(_with_loops(W))
+    T = _normalize_symmetric(_add_self_loops(W))
     S = teleport * torch.linalg.inv(torch.eye(T.shape[-1]) - (1 - teleport) * T)
     rows = S.argsort(dim=1, descending=True)[:, : min(n_neighbours, S.shape[-1])]
     S = torch.zeros_like(S).scatter(1, rows, S.gather(1, rows))
     S = S / S.sum(1, keepdim=True)
-    return (_normalized((S + S.mT) / 2),)
+    return (_normalize_symmetric((S + S.mT) / 2),)
 
 
 def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return 0 where a region sees another or itself, else -inf."""
-    A = _with_loops(W)
+    A = _add_self_loops(W)
     return (torch.zeros_like(A).masked_fill(A == 0, -torch.inf),)
 
 
@@ -242,7 +246,7 @@ NETWORKS: dict[str, NetworkKind | None] = {
     "gcn": NetworkKind(MatrixProduct, gcn_graphs),
     "gat": NetworkKind(GraphAttention, gat_graphs),
     "gdc": NetworkKind(MatrixProduct, gdc_graphs),
-    "graphheat": NetworkKind(partial(MatrixProduct, own=True), heat_kernels),
+    "graphheat": NetworkKind(partial(MatrixProduct, adds_signal=True), heat_kernels),
     "adc": NetworkKind(AdaptiveDiffusion, spectra),
 }
 """Networks to compare LSAP with, by name; None sees no graph."""

@@ -2,7 +2,7 @@
 
 Adam moves the weights, plain clipped steps the scales; validation on people who were
 left out chooses the epoch; a run that is dead, diverges or does not learn its training
-scans is started again.
+scans is repeated with another seed.
 """
 
 import copy
@@ -20,16 +20,16 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.settings import Settings
 
-# Validation is looked at every few epochs: each look costs a forward pass.
-_LOOK_EVERY = 2
-_RESTARTS = 3
-_LEAST_GAIN = 1e-4
-# Logits that differ by less between scans are the same for all.
-_DEAD_SPREAD = 1e-6
+# Epochs between validations: each costs a forward pass.
+_VALIDATE_EVERY = 2
+_MAX_RESTARTS = 3
+_MIN_IMPROVEMENT = 1e-4
+# A run whose logits differ by less between scans is dead.
+_MIN_LOGIT_SPREAD = 1e-6
 # The fault of a run that cannot predict.
 _DIVERGED = "training diverged"
-# With fewer people a validation slice is noise and is not cut.
-FEWEST_PEOPLE = 20
+# With fewer people a validation set would be too noisy; none is split off.
+MIN_VALIDATION_PEOPLE = 20
 
 # A batch, and the class code of each of its scans.
 Scans = tuple[Any, Tensor]
@@ -37,16 +37,16 @@ Scans = tuple[Any, Tensor]
 
 @dataclass(eq=False)
 class History:
-    """What a training run went through, one entry a look.
+    """The course of a training run, one entry per checkpoint.
 
     Attributes
     ----------
     epoch : list of int
-        When it was looked, from 0.
+        Epoch of the checkpoint, from 0.
     train_loss, validation_loss : list of float
         Mean cross-entropy of the epoch and of the validation slice (NaN without one).
     scales : list of array of shape (n_rois,)
-        Heat scales at the look; empty for networks without.
+        Heat scales at the checkpoint; empty for networks without.
     """
 
     epoch: list[int] = field(default_factory=list)
@@ -55,7 +55,7 @@ class History:
     scales: list[np.ndarray] = field(default_factory=list)
 
     def add(self, epoch: int, train: float, validation: float, heat: Any) -> None:
-        """Append one look; scales are copied."""
+        """Record one checkpoint; scales are copied."""
         self.epoch.append(epoch)
         self.train_loss.append(train)
         self.validation_loss.append(validation)
@@ -65,9 +65,11 @@ class History:
     def scales_at(self, shares: np.ndarray, last: int) -> np.ndarray:
         """Return the scales at shares of the epochs up to `last`, interpolated."""
         epochs = np.asarray(self.epoch, dtype=float)
-        wanted = epochs[0] + shares * (max(last, epochs[0]) - epochs[0])
-        each = np.array(self.scales, dtype=np.float64).T
-        return np.stack([np.interp(wanted, epochs, one) for one in each], axis=1)
+        epochs_at = epochs[0] + shares * (max(last, epochs[0]) - epochs[0])
+        scales_of_regions = np.array(self.scales, dtype=np.float64).T
+        return np.stack(
+            [np.interp(epochs_at, epochs, path) for path in scales_of_regions], axis=1
+        )
 
 
 @dataclass(eq=False)
@@ -103,11 +105,11 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
     Other devices' generators are left alone (`torch.manual_seed` sets them all).
     """
-    used = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=used):
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
         torch.default_generator.manual_seed(seed)
-        for one in used:
-            with torch.cuda.device(one):
+        for cuda_device in devices:
+            with torch.cuda.device(cuda_device):
                 torch.cuda.manual_seed(seed)
         yield
 
@@ -115,11 +117,11 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 def inner_splits(
     codes: np.ndarray, groups: np.ndarray, settings: Settings, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Divide training scans into those to learn from and those to watch, by person.
+    """Split training scans into training and validation sets, by person.
 
-    Starts of one fit watch different slices, so together they learn from everybody.
-    Nobody is watched with fewer than 20 people, where a class has fewer than two, or
-    without patience.
+    Starts of one fit validate on different people, so together they learn from all of
+    them. There is no validation set with fewer than 20 people, where a class has fewer
+    than two people, or without patience.
 
     Parameters
     ----------
@@ -128,36 +130,38 @@ def inner_splits(
     groups : array of shape (n_scans,)
         Participant of every scan.
     settings : Settings
-        Number of starts, share of the people to watch, and patience.
+        Number of starts, share of people for validation, and patience.
     seed : int
 
     Returns
     -------
-    list of (learn, watch)
+    list of (train_rows, validation_rows)
         Rows, for every start.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    everybody = np.arange(len(codes))
-    whole = everybody, everybody[:0]
+    all_rows = np.arange(len(codes))
+    no_validation = all_rows, all_rows[:0]
     _, people = np.unique(groups, return_inverse=True)
     sizes = [len(set(people[codes == code])) for code in set(codes)]
     n_people, n_starts = people.max() + 1, settings.n_starts
-    if not settings.patience or n_people < FEWEST_PEOPLE or min(sizes) < 2:
-        return [whole] * n_starts
+    if not settings.patience or n_people < MIN_VALIDATION_PEOPLE or min(sizes) < 2:
+        return [no_validation] * n_starts
     n_slices = min(max(2, round(1 / settings.validation_fraction)), max(sizes))
     splits: list = []
     with warnings.catch_warnings():
         # a class with fewer people than slices is missing from some; that is fine
         warnings.simplefilter("ignore", UserWarning)
-        for turn in range(-(-n_starts // n_slices)):
+        for repeat in range(-(-n_starts // n_slices)):
             splitter = StratifiedGroupKFold(
-                n_slices, shuffle=True, random_state=seed + turn
+                n_slices, shuffle=True, random_state=seed + repeat
             )
             splits += splitter.split(codes, codes, people)
     return [
-        (learn, watch) if len(set(codes[learn])) == len(sizes) else whole
-        for learn, watch in splits[:n_starts]
+        (train_rows, validation_rows)
+        if len(set(codes[train_rows])) == len(sizes)
+        else no_validation
+        for train_rows, validation_rows in splits[:n_starts]
     ]
 
 
@@ -182,8 +186,8 @@ def train_network(
     seed : int
         Of weights, dropout and batches. The global generators are left as they were.
     """
-    for attempt in range(_RESTARTS + 1):
-        # a stride no neighbour's seed lands on
+    for attempt in range(_MAX_RESTARTS + 1):
+        # a stride that no other start's seed lands on
         with seeded(seed + 1_000_003 * attempt, train[1].device):
             run = _run(make_network(), train, validation, settings)
         run.n_restarts = attempt
@@ -194,14 +198,14 @@ def train_network(
 
 def usable_runs(runs: list[Run]) -> list[Run]:
     """Return the runs to average: healthy ones, else those that can predict."""
-    chosen = [run for run in runs if not run.fault]
-    chosen = chosen or [run for run in runs if run.fault != _DIVERGED]
-    if not chosen:
+    usable = [run for run in runs if not run.fault]
+    usable = usable or [run for run in runs if run.fault != _DIVERGED]
+    if not usable:
         raise ParameterError(
             f"training diverged in every start ({len(runs)}), also with other seeds. "
             "Lower learning_rate or scale_step, or check the features."
         )
-    return chosen
+    return usable
 
 
 def make_epoch(
@@ -211,15 +215,18 @@ def make_epoch(
     batch, codes = train
     n_items = len(codes)
     n_steps = -(-n_items // (settings.batch_size or n_items))
-    by_decay = dict[float, list]()
+    weights_by_decay = dict[float, list]()
     for name, weight in network.named_parameters():
         if "raw_scale" not in name:  # Adam's decay is the slope of half the squares
-            is_held = weight is network.readout.weight
-            penalty = settings.readout_penalty if is_held else 0.0
+            is_readout = weight is network.readout.weight
+            penalty = settings.readout_penalty if is_readout else 0.0
             decay = settings.weight_decay + 2 * penalty
-            by_decay.setdefault(decay, []).append(weight)
+            weights_by_decay.setdefault(decay, []).append(weight)
     adam = torch.optim.Adam(
-        [{"params": some, "weight_decay": decay} for decay, some in by_decay.items()],
+        [
+            {"params": minibatch, "weight_decay": decay}
+            for decay, minibatch in weights_by_decay.items()
+        ],
         lr=settings.learning_rate,
         fused=True,
     )
@@ -231,9 +238,9 @@ def make_epoch(
         total = torch.zeros((), device=codes.device)
         # equal parts: a last batch of one scan could not be standardised
         for items in torch.tensor_split(order, n_steps):
-            some = train if n_steps == 1 else (batch.select(items), codes[items])
+            minibatch = train if n_steps == 1 else (batch.select(items), codes[items])
             network.zero_grad()
-            loss = loss_of(network(some[0]), some[1])
+            loss = loss_of(network(minibatch[0]), minibatch[1])
             loss.backward()
             total += loss.detach() * len(items)
             adam.step()
@@ -247,34 +254,34 @@ def make_epoch(
 def _run(
     network: GraphNetwork, train: Scans, validation: Scans | None, settings: Settings
 ) -> Run:
-    """Train once and judge what came of it."""
+    """Train once and check the result."""
     from sklearn.metrics import balanced_accuracy_score
 
-    take_epoch = make_epoch(network, train, settings)
+    train_epoch = make_epoch(network, train, settings)
     loss_of = _loss_of(network, train[1], settings)
     history, state = History(), network.state_dict()
-    best_loss, best_epoch, value = float("inf"), -1, float("nan")
+    best_loss, best_epoch, validation_loss = float("inf"), -1, float("nan")
     for epoch in range(settings.n_epochs):
-        loss = take_epoch()
+        loss = train_epoch()
         if not np.isfinite(loss):
             break
-        if epoch % _LOOK_EVERY == 0 and epoch < settings.n_epochs - 1:
+        if epoch % _VALIDATE_EVERY == 0 and epoch < settings.n_epochs - 1:
             continue
         if validation is not None:
             logits = _known_logits(network, train, validation[0])
-            value = float(loss_of(logits, validation[1]))
-        history.add(epoch, loss, value, network.heat)
+            validation_loss = float(loss_of(logits, validation[1]))
+        history.add(epoch, loss, validation_loss, network.heat)
         if validation is None:
             best_loss, best_epoch = loss, epoch
-        elif value < best_loss - _LEAST_GAIN:
-            best_loss, best_epoch = value, epoch
+        elif validation_loss < best_loss - _MIN_IMPROVEMENT:
+            best_loss, best_epoch = validation_loss, epoch
             state = copy.deepcopy(network.state_dict())
         elif settings.patience and epoch - best_epoch >= settings.patience:
             break
     accuracy = 1.0
-    if settings.least_learned:  # of the last epoch, whichever is chosen
-        guess = _known_logits(network, train, train[0]).argmax(1)
-        accuracy = balanced_accuracy_score(train[1].cpu(), guess.cpu())
+    if settings.least_learned:  # of the last epoch, whichever is selected
+        predicted = _known_logits(network, train, train[0]).argmax(1)
+        accuracy = balanced_accuracy_score(train[1].cpu(), predicted.cpu())
     if validation is not None:
         network.load_state_dict(state)
     fault = _fault(network, train, accuracy, settings) if history.epoch else _DIVERGED
@@ -288,7 +295,7 @@ def _fault(
     logits = _known_logits(network, train, train[0]).double()
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
-    if float(logits.std(0, correction=0).max()) <= _DEAD_SPREAD:
+    if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
         return "every scan gets the same output"
     chance = 1 / network.n_classes
     if accuracy >= chance + settings.least_learned * (1 - chance):
@@ -319,21 +326,21 @@ def train_starts(
     batch: Any,
     codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
-    measured: np.ndarray,
+    is_measured: np.ndarray,
     scales: np.ndarray,
     settings: Settings,
     seed: int,
 ) -> list[Run]:
-    """Train several networks, each watching other people of the training scans.
+    """Train several networks, each validated on other people of the training scans.
 
     Parameters
     ----------
     batch : GraphBatch or DenseGraphs
         All training scans.
     codes : int array of shape (n_items,)
-    splits : list of (learn, watch)
+    splits : list of (train_rows, validation_rows)
         Rows, for every start; from :func:`inner_splits`.
-    measured : bool array of shape (n_rois,)
+    is_measured : bool array of shape (n_rois,)
         Regions to read out.
     scales : array of shape (n_rois,)
         Where heat scales start.
@@ -342,30 +349,32 @@ def train_starts(
     seed : int
     """
     n_rois, n_channels = batch.signal.shape[-2:]
-    sizes = n_rois, n_channels, int(codes.max()) + 1
+    dimensions = n_rois, n_channels, int(codes.max()) + 1
 
     def make_network() -> GraphNetwork:
-        start = torch.from_numpy(measured), scales
-        network = GraphNetwork(*sizes, settings, *start)
-        if batch.offset is not None:  # begin with nothing to add to it
+        network_start = torch.from_numpy(is_measured), scales
+        network = GraphNetwork(*dimensions, settings, *network_start)
+        if batch.offset is not None:  # start from the offset alone
             for weights in network.output.parameters():
                 nn.init.zeros_(weights)
         return network.to(batch.signal.device)
 
     runs = []
-    for number, rows in enumerate(splits):
-        learn, watch = (pick(batch, codes, some) for some in rows)
-        watched = watch if len(watch[1]) else None
-        run = train_network(
-            make_network, learn, watched, settings, seed + 7919 * number
+    for start_number, split in enumerate(splits):
+        train, validation_part = (
+            select_scans(batch, codes, subset) for subset in split
         )
-        # prediction uses the statistics of everybody that was given
+        validation = validation_part if len(validation_part[1]) else None
+        run = train_network(
+            make_network, train, validation, settings, seed + 7919 * start_number
+        )
+        # prediction uses the statistics of all training scans
         run.network.remember_statistics(batch)
         runs.append(run)
     return runs
 
 
-def pick(batch: Any, codes: np.ndarray, rows: np.ndarray) -> Scans:
-    """Return some scans of a batch with their codes, on its device."""
+def select_scans(batch: Any, codes: np.ndarray, rows: np.ndarray) -> Scans:
+    """Return the scans of these rows of a batch, with their codes, on its device."""
     items = torch.from_numpy(rows).to(batch.signal.device)
     return batch.select(items), torch.from_numpy(codes[rows]).to(items.device)

@@ -28,7 +28,7 @@ def draw_signals(n_items=N_GRAPHS, seed=1):
 def make_batch(L, kernel, H):
     series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, H.dtype)
     blocks = [decompose(some) for some in L.split(2)]
-    batch = GraphBatch(series, blocks, H.detach(), keep=True)
+    batch = GraphBatch(series, blocks, H.detach(), stores_graphs=True)
     batch.chunk = 2  # five graphs in three parts
     return batch
 
@@ -95,7 +95,7 @@ def test_cuda_agrees_with_the_cpu(laplacians, kernel):
         kernel, DEGREE[kernel], 2.4, torch.float64, torch.device("cuda")
     )
     H = draw_signals().cuda().requires_grad_()
-    batch = GraphBatch(series, [spectrum], H.detach(), keep=True)
+    batch = GraphBatch(series, [spectrum], H.detach(), stores_graphs=True)
     scale = SCALE.cuda().requires_grad_()
     truth = slow(laplacians, H.detach().cpu(), SCALE)
     assert_allclose(batch.diffuse(scale, H).detach().cpu(), truth, atol=1e-10)
@@ -112,7 +112,7 @@ def test_nothing_of_a_layer_leaves_the_device(kernel):
     )
     series = ChebyshevSeries(kernel, DEGREE[kernel], 2.4, device=meta)
     X = torch.empty(3, N_ROIS, N_CHANNELS, device=meta)
-    batch = GraphBatch(series, [spectrum], X, keep=True)
+    batch = GraphBatch(series, [spectrum], X, stores_graphs=True)
     batch = batch.select(torch.tensor([2, 0], device=meta))
     H = torch.empty(2, N_ROIS, N_CHANNELS, device=meta, requires_grad=True)
     scale = torch.empty(N_ROIS, device=meta, requires_grad=True)

@@ -50,7 +50,7 @@ def draw_batch(settings, n_items=9, n_rois=6, n_features=2, seed=0):
     X = torch.from_numpy(rng.normal(size=(n_items, n_rois, n_features)))
     kernel = settings.kernel, settings.degree, settings.max_scale
     series = ChebyshevSeries(*kernel, torch.float64)
-    return GraphBatch(series, [decompose(L)], X, keep=True), L, X
+    return GraphBatch(series, [decompose(L)], X, stores_graphs=True), L, X
 
 
 def settle(**given):

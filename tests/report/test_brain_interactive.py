@@ -91,5 +91,5 @@ def test_the_page_fetches_nothing_and_names_cannot_break_out(tmp_path):
 
 def test_what_cannot_be_turned_is_refused():
     own = dataclasses.replace(ATLAS, name="own", folder=None)
-    with pytest.raises(ParameterError, match="no surfaces.*plot_regions"):
+    with pytest.raises(ParameterError, match=r"no surfaces.*plot_regions"):
         interactive_brain(MAPS, own)
