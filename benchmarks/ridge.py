@@ -25,13 +25,9 @@ from brainlsap.arrays import pack
 from brainlsap.evaluation import make_models, make_splits
 from brainlsap.graph import Preparation
 from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
-from brainlsap.model.ridge import (
-    Evidence,
-    _basis,
-    climb,
-    diffusion_terms,
-    sample_scales,
-)
+from brainlsap.model.evidence import Evidence, diffusion_terms, term_basis
+from brainlsap.model.nested_models import fit_nested_models
+from brainlsap.model.scale_sampler import sample_scales
 
 MAX_SCALE = 10.0
 
@@ -45,7 +41,7 @@ def draw_terms(rng: np.random.Generator, n_scans: int, n_rois: int) -> np.ndarra
     shape = (n_scans, n_rois, n_rois)
     W = rng.gamma(0.3, size=shape) * (rng.random(shape) < 0.3)
     X = rng.normal(size=(n_scans, n_rois, 1))
-    return diffusion_terms(W, X, Preparation(), _basis(MAX_SCALE))
+    return diffusion_terms(W, X, Preparation(), term_basis(MAX_SCALE))
 
 
 def coverage(_: argparse.Namespace) -> tuple[str, str]:
@@ -59,11 +55,13 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
                 0.3 + spread * rng.normal(size=50), np.log(0.01), np.log(MAX_SCALE)
             )
             u = np.ones(n_scans)
-            blank = Evidence(terms, u[:, None], u, 1, _basis(MAX_SCALE), by_scans=True)
-            signal = blank.columns(np.exp(truth))[0] @ rng.normal(size=50)
+            blank = Evidence(
+                terms, u[:, None], u, 1, term_basis(MAX_SCALE), by_scans=True
+            )
+            signal = blank.standardized_columns(np.exp(truth))[0] @ rng.normal(size=50)
             t = signal / signal.std() + noise * rng.normal(size=n_scans)
-            evidence = Evidence(terms, t[:, None], u, 1, _basis(MAX_SCALE))
-            fit = climb(evidence, "regions", MAX_SCALE)["regions"]
+            evidence = Evidence(terms, t[:, None], u, 1, term_basis(MAX_SCALE))
+            fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
             fits = [fit]
             fits += [sample_scales(evidence, fit, n, MAX_SCALE, rng) for n in (30, 200)]
             for name, one in zip(inside, fits, strict=True):
@@ -138,7 +136,7 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
     X, y = pack(cohort.connectomes[again], noisy), cohort.y[again]
     groups = np.arange(len(again))
     terms = diffusion_terms(
-        X[:, :, :160], noisy - noisy.mean(0), Preparation(), _basis(MAX_SCALE)
+        X[:, :, :160], noisy - noisy.mean(0), Preparation(), term_basis(MAX_SCALE)
     )
     codes = np.searchsorted(cohort.classes, y)[:, None].astype(float)
 
@@ -149,8 +147,8 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
         rows.append([name, f"{wall:.1f}", f"{used:.1f}"])
 
     def ladder(n_draws: int) -> None:
-        evidence = Evidence(terms, codes, np.ones(len(y)), 1, _basis(MAX_SCALE))
-        fit = climb(evidence, "regions", MAX_SCALE)["regions"]
+        evidence = Evidence(terms, codes, np.ones(len(y)), 1, term_basis(MAX_SCALE))
+        fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
         if n_draws:
             sample_scales(evidence, fit, n_draws, MAX_SCALE, rng)
 

@@ -209,7 +209,7 @@ def permutation_null(
         The ranking with p and n_permutations, and with fit_scale, fit_low and fit_high:
         each region's scale by evidence in one fit to all scans, with its 95% interval.
     """
-    from brainlsap.model.ridge import region_slopes
+    from brainlsap.model.evidence import region_slopes
 
     check_cohort_given(cohort)
     check_at_least("n_permutations", n_permutations, 1)

@@ -28,7 +28,11 @@ EARLY = 3
 N_EXCHANGES = 2000
 """Of labels between people, for the p-value in the headline."""
 
-RUNGS = {"none": "no network", "one": "one scale", "regions": "a scale per region"}
+MODEL_PHRASES = {
+    "none": "no network",
+    "one": "one scale",
+    "regions": "a scale per region",
+}
 """What ridges are called by what is learned of the network."""
 
 # What changes no number, or stands in the templates' own sentences.
@@ -180,7 +184,7 @@ def chosen_text(evaluation: Evaluation) -> str:
     """Return which ridge was chosen in how many folds, by each model that chooses."""
     told = []
     for name, fits in evaluation.fits.groupby("model", sort=False):
-        chosen = pd.Series(reported(fits, "chosen")).map(RUNGS).value_counts()
+        chosen = pd.Series(reported(fits, "chosen")).map(MODEL_PHRASES).value_counts()
         if json.loads(fits["settings"].iloc[0]).get("ladder") == "auto":
             folds = [f"{one} in {count(n, 'fold')}" for one, n in chosen.items()]
             told.append(f"{name} chose {with_and(folds)}.")

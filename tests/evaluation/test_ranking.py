@@ -23,7 +23,9 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.ranking import family_wise_p, permute_labels
 from brainlsap.evaluation.results import data_hash
 from brainlsap.exceptions import ParameterError
-from brainlsap.model.ridge import LSAPRidgeClassifier, climb, region_slopes
+from brainlsap.model.evidence import region_slopes
+from brainlsap.model.nested_models import fit_nested_models
+from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.simulation import make_cohort
 
 
@@ -186,8 +188,8 @@ def test_slopes_are_those_of_the_evidence_where_its_common_scale_is_best(small_c
     evidence = model.learn_evidence(small_cohort.to_array(), small_cohort.groups)
     codes = np.array([small_cohort.classes.index(one) for one in small_cohort.y])
     found = region_slopes(evidence, codes[None], True, 10.0)[0]
-    evidence.aim(codes[:, None].astype(float))
-    fit = climb(evidence, "one", 10.0)["one"]
+    evidence.set_targets(codes[:, None].astype(float))
+    fit = fit_nested_models(evidence, "one", 10.0)["one"]
     size = np.sqrt(np.diag(evidence.information(fit.scales, fit.ridge)))
     wanted = evidence(fit.scales, fit.ridge)[1] * fit.scales / size
     assert np.corrcoef(found, wanted)[0, 1] > 0.99  # the grid is near the best

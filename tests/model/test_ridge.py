@@ -7,11 +7,12 @@ import torch
 from brainlsap.arrays import pack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, exact_heat_kernel, normalized_laplacian
-from brainlsap.model import RUNGS, LSAPRidgeClassifier
-from brainlsap.model.ridge import Evidence, _basis, climb, diffusion_terms
+from brainlsap.model import NESTED_MODELS, LSAPRidgeClassifier
+from brainlsap.model.evidence import Evidence, diffusion_terms, term_basis
+from brainlsap.model.nested_models import fit_nested_models
 
 N_SCANS, N_ROIS, N_FEATURES, N_TARGETS = 31, 7, 2, 3
-B = _basis(10.0)
+B = term_basis(10.0)
 
 
 def networks(n_scans, n_rois, rng):
@@ -48,7 +49,9 @@ def diffused(W, X, scale):
 
 def test_terms_give_the_exact_kernel(problem):
     W, X, terms, *_, scale = problem
-    c = Evidence(terms, np.ones((N_SCANS, 1)), np.ones(N_SCANS), 2, B).per_column(scale)
+    c = Evidence(
+        terms, np.ones((N_SCANS, 1)), np.ones(N_SCANS), 2, B
+    ).column_coefficients(scale)
     found = np.einsum("rnd,rd->nd", terms, c[0]).reshape(X.shape)
     np.testing.assert_allclose(found, diffused(W, X, scale), atol=1e-5)
 
@@ -58,7 +61,7 @@ def test_evidence_is_the_density_of_the_targets(problem, by_scans):
     _, _, terms, t, u, scale = problem
     ridge = 2.7
     evidence = Evidence(terms, t, u, N_FEATURES, B, by_scans)
-    Z = np.einsum("rnd,rd->nd", terms, evidence.per_column(scale)[0])
+    Z = np.einsum("rnd,rd->nd", terms, evidence.column_coefficients(scale)[0])
     Z -= u @ Z / u.sum()
     Z /= np.sqrt(u @ Z**2 / u.sum())
     K, centred = Z @ Z.T / ridge + np.diag(1 / u), t - u @ t / u.sum()
@@ -86,9 +89,9 @@ def test_both_forms_agree(problem):
     one, other = (form.information(scale, 2.0) for form in forms)
     np.testing.assert_allclose(one, other, atol=1e-8)
     assert np.linalg.eigvalsh(one).min() > -1e-8
-    for name, fit in climb(forms[0], "regions", 10.0).items():
-        again = climb(forms[1], "regions", 10.0)[name]
-        assert fit.evidence == pytest.approx(again.evidence, abs=1e-3)
+    for name, fit in fit_nested_models(forms[0], "regions", 10.0).items():
+        again = fit_nested_models(forms[1], "regions", 10.0)[name]
+        assert fit.log_evidence == pytest.approx(again.log_evidence, abs=1e-3)
 
 
 def cohort(rng, n_people=60, n_rois=12, visits=2):
@@ -113,7 +116,9 @@ def test_left_out_scores_are_those_of_a_fit_without_the_person(rng):
     terms = diffusion_terms(X[:, :, :12], signals, model.preparation_, B)
     counts = np.bincount(y.astype(int))
     u = 1 / counts[y.astype(int)] * 20 / 2
-    columns, _, _ = Evidence(terms, y[:, None], u, 1, B).columns(evidence_scale)
+    columns, _, _ = Evidence(terms, y[:, None], u, 1, B).standardized_columns(
+        evidence_scale
+    )
     Z, kept = columns / np.sqrt(u)[:, None], people != people[0]
     A = np.column_stack([np.ones(kept.sum()), Z[kept]])
     M = A.T @ (u[kept, None] * A) + ridge * np.diag([0.0] + [1.0] * 12)
@@ -170,7 +175,7 @@ def test_classes_without_order_are_targets_of_their_own(rng):
     assert not model.fit_report_["ordered"]
     assert list(model.classes_) == ["AD", "CN", "MCI"]
     # the same again, also where all rungs of a ladder are fitted at once
-    rungs = [LSAPRidgeClassifier(n, n_draws=6, random_state=3) for n in RUNGS]
+    rungs = [LSAPRidgeClassifier(n, n_draws=6, random_state=3) for n in NESTED_MODELS]
     LSAPRidgeClassifier(n_draws=6, random_state=3).fit_with(rungs, X, y, people)
     alone = LSAPRidgeClassifier("one", n_draws=6, random_state=3).fit(X, y, people)
     for one, again in ((model, rungs[2]), (alone, rungs[1])):

@@ -1,0 +1,312 @@
+r"""The marginal likelihood (evidence) of diffusion scales, and its derivatives.
+
+Features of region p are diffused at that region's scale, :math:`z_p(s_p) = \sum_n
+c_n(s_p) [T_n(L - I) x]_p`, and standardised over the training scans. With a Gaussian
+prior on the weights and Gaussian noise the targets t are Gaussian too, with covariance
+
+.. math:: v \, (Z Z^\top / \lambda + U^{-1}), \qquad U = \mathrm{diag}(u)
+
+Their density, the evidence, is a smooth function of all scales: learning them needs
+neither epochs nor a validation set. `docs/mathematics` derives it.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.linalg import cho_factor, cho_solve
+from threadpoolctl import threadpool_limits
+
+from brainlsap.graph import EXPANSIONS, Preparation, choose_degree, normalized_laplacian
+from brainlsap.model.inputs import all_equal
+
+# Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
+# half-normal below. With fewer people than regions the evidence would otherwise remove
+# all noise, and left-out scores would be too good to be true.
+_LOG_NOISE_BOUND = float(np.log(0.3))
+# Largest error of the kernel by its Chebyshev series.
+_TOLERANCE = 1e-5
+# Connectomes whose terms are computed at once.
+_BATCH_SIZE = 64
+
+
+@lru_cache(maxsize=8)
+def term_basis(max_scale: float) -> np.ndarray:
+    """Return B (degree + 1, n_terms), whose span holds c(s) for all scales up to this.
+
+    Chebyshev coefficients of different scales are similar, so that about nine
+    combinations of the terms serve for all, to the tolerance of the series.
+    """
+    scale = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
+    degree = choose_degree("chebyshev", max_scale, _TOLERANCE)
+    c, _ = EXPANSIONS["chebyshev"].coefficients(scale, degree)
+    _, singular_values, rows = np.linalg.svd(c.numpy(), full_matrices=False)
+    is_needed = singular_values > 0.1 * _TOLERANCE * singular_values[0]
+    return rows[is_needed].T.copy()
+
+
+def term_coefficients(
+    scale: np.ndarray, B: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the coefficients of the terms and their derivatives, each (n, n_terms)."""
+    s = torch.from_numpy(np.asarray(scale, dtype=np.float64))
+    c, dc = EXPANSIONS["chebyshev"].coefficients(s, len(B) - 1)
+    return c.numpy() @ B, dc.numpy() @ B
+
+
+def diffusion_terms(
+    connectomes: np.ndarray, signals: np.ndarray, preparation: Preparation, B: Any
+) -> np.ndarray:
+    """Return combinations of T_n(L - I) times signals, (n_terms, n_scans, n_columns).
+
+    Columns are regions times features. No graph is decomposed.
+    """
+    n_scans, n_rois, n_features = signals.shape
+    is_shared = preparation.network is not None or all_equal(connectomes)
+    terms = np.zeros((B.shape[1], n_scans, n_rois, n_features))
+    step = n_scans if is_shared else _BATCH_SIZE
+    for start in range(0, n_scans, step):
+        batch = slice(start, start + step)
+        W = preparation.apply(connectomes[:1] if is_shared else connectomes[batch])
+        shifted_laplacian = normalized_laplacian(W).numpy() - np.eye(n_rois)
+        # T_0 x = x, T_1 x = (L - I) x, T_(n+1) x = 2 (L - I) T_n x - T_(n-1) x
+        previous = signals[batch]
+        current = np.matmul(shifted_laplacian, signals[batch])
+        for n, weights in enumerate(B):
+            if n > 1:
+                following = 2 * np.matmul(shifted_laplacian, current) - previous
+                previous, current = current, following
+            terms[:, batch] += np.multiply.outer(weights, current if n else previous)
+    return terms.reshape(len(terms), n_scans, -1)
+
+
+class Moments(NamedTuple):
+    """Products of the standardised columns Z, their derivatives dZ, and targets t.
+
+    `dZ` holds the derivative of each column in its own scale. `dZtdZ` is None unless
+    second derivatives are asked for.
+    """
+
+    ZtZ: np.ndarray
+    dZtZ: np.ndarray
+    Ztt: np.ndarray
+    dZtt: np.ndarray
+    dZtdZ: np.ndarray | None
+
+
+class Evidence:
+    r"""Log evidence of scales and ridge, with its derivatives.
+
+    .. math:: \ell(s, \lambda) = -\tfrac{k}{2} \left[\nu \log 2\pi e \hat v
+              + \log|M| - D \log\lambda\right], \quad
+              M = Z^\top U Z + \lambda I, \quad
+              \hat v = \frac{t^\top U t - t^\top U Z M^{-1} Z^\top U t}{\nu k}
+
+    for k targets, D columns and :math:`\nu = \sum u - 1` degrees of freedom (the
+    intercept takes one). With fewer scans than columns the same is computed from the
+    matrix of the scans.
+
+    Parameters
+    ----------
+    terms : array of shape (n_terms, n_scans, n_columns)
+        From :func:`diffusion_terms`.
+    targets : array of shape (n_scans, k)
+    weights : array of shape (n_scans,)
+        Weight of each scan; their sum is the number of people.
+    n_features : int
+        Columns of each region, which share its scale.
+    B : array of shape (degree + 1, n_terms)
+        Basis of the terms, from :func:`term_basis`.
+    by_scans : bool, optional
+        Whether to use the matrix of the scans; by default the smaller matrix is used.
+    """
+
+    def __init__(
+        self,
+        terms: np.ndarray,
+        targets: np.ndarray,
+        weights: np.ndarray,
+        n_features: int,
+        B: np.ndarray,
+        by_scans: bool | None = None,
+    ) -> None:
+        self.B, self.n_features, self.weights = B, n_features, weights
+        n_terms, n_scans, self.n_columns = terms.shape
+        self.n_rois = self.n_columns // n_features
+        self.n_people = float(weights.sum())
+        self.dof = self.n_people - 1.0
+        self.term_means = np.einsum("rnd,n->rd", terms, weights) / self.n_people
+        # centred terms and targets, times the square roots of the weights
+        self.X = (terms - self.term_means[:, None]) * np.sqrt(weights)[:, None]
+        self.set_targets(targets)
+        self.gram: np.ndarray | None = None  # not used with the matrix of the scans
+        if by_scans is None:
+            by_scans = n_scans < self.n_columns
+        if not by_scans:
+            flat = self.X.transpose(1, 0, 2).reshape(n_scans, -1)
+            # (column, its term, term, column): blocks of a region are contiguous
+            gram = (flat.T @ flat).reshape(n_terms, self.n_columns, n_terms, -1)
+            self.gram = np.ascontiguousarray(gram.transpose(1, 0, 2, 3))
+
+    def set_targets(self, targets: np.ndarray) -> None:
+        """Set the targets (n_scans, k); recompute only what depends on them."""
+        self.n_targets = targets.shape[1]
+        self.target_means = targets.T @ self.weights / self.n_people
+        self.t = (targets - self.target_means) * np.sqrt(self.weights)[:, None]
+        self.ttt = float((self.t**2).sum())  # trace of t't
+        self.Xtt = np.matmul(self.X.transpose(0, 2, 1), self.t)
+
+    def noise_prior_excess(self, log_ridge: Any) -> Any:
+        """Return max(0, bound - log_ridge): the argument of the half-normal prior."""
+        bound = _LOG_NOISE_BOUND + np.log(self.n_columns)
+        return np.maximum(bound - log_ridge, 0.0)
+
+    def column_coefficients(self, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients of all columns and derivatives, (n_terms, n_columns)."""
+        g, dg = term_coefficients(scale, self.B)
+        g = np.repeat(g, self.n_features, axis=0).T
+        dg = np.repeat(dg, self.n_features, axis=0).T
+        return np.ascontiguousarray(g), np.ascontiguousarray(dg)
+
+    def standardized_columns(
+        self, scale: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return Z and dZ, times the square roots of the weights, and 1 / deviation.
+
+        The deviations are those of the columns before they are standardised.
+        """
+        g, dg = self.column_coefficients(scale)
+        Z = np.einsum("rnd,rd->nd", self.X, g)
+        inverse_sd = invert_sd((Z**2).sum(0) / self.n_people)
+        Z, dZ = Z * inverse_sd, np.einsum("rnd,rd->nd", self.X, dg) * inverse_sd
+        # standardising removes the part of the derivative along the column
+        return Z, dZ - Z * ((Z * dZ).sum(0) / self.n_people), inverse_sd
+
+    def moments(self, scale: np.ndarray, second: bool = False) -> Moments:
+        """Return Z'Z, (dZ)'Z, Z't, (dZ)'t and, if `second`, (dZ)'dZ."""
+        if self.gram is None:
+            Z, dZ, _ = self.standardized_columns(scale)
+            dZtdZ = dZ.T @ dZ if second else None
+            return Moments(Z.T @ Z, dZ.T @ Z, Z.T @ self.t, dZ.T @ self.t, dZtdZ)
+        g, dg = self.column_coefficients(scale)
+        # (column, its term, column)
+        gram_g = np.einsum("drem,em->drm", self.gram, g)
+        ZtZ = np.einsum("rd,drm->dm", g, gram_g)
+        dZtZ = np.einsum("rd,drm->dm", dg, gram_g)
+        inverse_sd = invert_sd(np.diag(ZtZ) / self.n_people)
+        shift = np.diag(dZtZ) * inverse_sd**2 / self.n_people
+        both_sd = np.outer(inverse_sd, inverse_sd)
+        ZtZ, dZtZ = ZtZ * both_sd, dZtZ * both_sd
+        Ztt = np.einsum("rd,rdk->dk", g, self.Xtt) * inverse_sd[:, None]
+        dZtt = np.einsum("rd,rdk->dk", dg, self.Xtt) * inverse_sd[:, None]
+        dZtdZ = None
+        if second:
+            gram_dg = np.einsum("drem,em->drm", self.gram, dg)
+            dZtdZ = np.einsum("rd,drm->dm", dg, gram_dg) * both_sd
+            dZtdZ += np.outer(shift, shift) * ZtZ
+            dZtdZ -= shift[:, None] * dZtZ.T + dZtZ * shift
+        dZtZ = dZtZ - shift[:, None] * ZtZ
+        return Moments(ZtZ, dZtZ, Ztt, dZtt - shift[:, None] * Ztt, dZtdZ)
+
+    def __call__(
+        self, scale: np.ndarray, ridge: float
+    ) -> tuple[float, np.ndarray, float]:
+        """Return minus the log evidence, and its derivatives in scales and ridge."""
+        k, n_columns = self.n_targets, self.n_columns
+        if self.gram is None:
+            Z, dZ, _ = self.standardized_columns(scale)
+            K = Z @ Z.T / ridge + np.eye(len(Z))
+            factor = cho_factor(K, lower=True)
+            K_inverse = cho_solve(factor, np.eye(len(K)))
+            alpha = cho_solve(factor, self.t)
+            noise_variance = float((self.t * alpha).sum()) / (self.dof * k)
+            G = k * K_inverse @ Z - alpha @ (alpha.T @ Z) / noise_variance
+            G = G / ridge
+            by_column = (G * dZ).sum(0)
+            by_ridge = -(G * Z).sum() / (2 * ridge)
+            log_det = 0.0
+        else:
+            ZtZ, dZtZ, Ztt, dZtt, _ = self.moments(scale)
+            factor = cho_factor(ZtZ + ridge * np.eye(n_columns), lower=True)
+            M_inverse = cho_solve(factor, np.eye(n_columns))
+            w = cho_solve(factor, Ztt)
+            rss = self.ttt - float((Ztt * w).sum())
+            noise_variance = rss / (self.dof * k)
+            G = k * M_inverse + w @ w.T / noise_variance
+            by_column = (G * dZtZ).sum(1) - (w * dZtt).sum(1) / noise_variance
+            by_ridge = (np.trace(G) - k * n_columns / ridge) / 2
+            log_det = -n_columns * np.log(ridge)
+        log_det += 2 * np.log(np.diag(factor[0])).sum()
+        value = self.dof * np.log(2 * np.pi * np.e * noise_variance) + log_det
+        by_region = by_column.reshape(-1, self.n_features).sum(1)
+        return float(value * k / 2), by_region, float(by_ridge)
+
+    def information(self, scale: np.ndarray, ridge: float) -> np.ndarray:
+        """Return the expected curvature of minus the log evidence in log scales."""
+        ZtZ, dZtZ, _, _, dZtdZ = self.moments(scale, second=True)
+        identity = np.eye(len(ZtZ))
+        M_inverse = np.linalg.inv(ZtZ + ridge * identity)
+        # d M^-1 splits into a part within columns and one between them
+        within = ridge * (identity - ridge * M_inverse)
+        within = within * (dZtdZ - dZtZ @ M_inverse @ dZtZ.T)
+        between = ridge * dZtZ @ M_inverse
+        by_column = self.n_targets * (within + between * between.T) / ridge**2
+        shape = (self.n_rois, self.n_features) * 2
+        return by_column.reshape(shape).sum((1, 3)) * np.outer(scale, scale)
+
+
+def class_targets(codes: np.ndarray, is_ordered: bool) -> np.ndarray:
+    """Return the number of the class, or a column per class without an order."""
+    if is_ordered or codes.max() == 1:
+        return codes[:, None].astype(float)
+    return (codes[:, None] == np.unique(codes)).astype(float)
+
+
+@threadpool_limits.wrap(limits=1)
+def region_slopes(
+    evidence: Evidence, codes: np.ndarray, is_ordered: bool, max_scale: float
+) -> np.ndarray:
+    """Return how strongly the evidence favours a smaller scale of each region.
+
+    For every row of `codes` (n_labellings, n_scans): the derivatives in log scales,
+    where all regions have the most probable common scale and ridge of a grid, divided
+    by the square roots of their expected curvature, (n_labellings, n_rois). This is the
+    first step of a fit of a scale per region, at a hundredth of its cost.
+    """
+    targets = [class_targets(labelling, is_ordered) for labelling in codes]
+    k, root_weights = targets[0].shape[1], np.sqrt(evidence.weights)[:, None]
+    t = np.hstack(targets)
+    t = (t - evidence.weights @ t / evidence.n_people) * root_weights
+    ttt = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
+    ridges = evidence.n_people * np.exp(np.linspace(-6, 10, 33))
+    log_ridges, scales = np.log(ridges), np.geomspace(0.05, max_scale, 24)
+    noise_penalty = evidence.noise_prior_excess(log_ridges) ** 2 / k
+    log_evidence = []  # for every scale, ridge and labelling
+    for scale in scales:
+        Z, _, _ = evidence.standardized_columns(np.full(evidence.n_rois, scale))
+        eigenvalues, vectors = np.linalg.eigh(Z.T @ Z)
+        energy = (((Z @ vectors).T @ t) ** 2).reshape(len(eigenvalues), -1, k)
+        shifted = np.maximum(eigenvalues, 0) + ridges[:, None]
+        log_det = (np.log(shifted) - log_ridges[:, None]).sum(axis=1)
+        rss = ttt - (1 / shifted) @ energy.sum(axis=2)
+        penalty = (log_det + noise_penalty)[:, None]
+        log_evidence.append(-evidence.dof * np.log(rss) - penalty)
+    best_positions = np.argmax(np.concatenate(log_evidence), axis=0)
+    slopes, inverse_roots = [], {}
+    for labelling_targets, position in zip(targets, best_positions, strict=True):
+        scale = np.full(evidence.n_rois, scales[position // len(ridges)])
+        ridge = ridges[position % len(ridges)]
+        evidence.set_targets(labelling_targets)
+        if position not in inverse_roots:
+            curvature = np.diag(evidence.information(scale, ridge))
+            inverse_roots[position] = scale * invert_sd(curvature)
+        slopes.append(evidence(scale, ridge)[1] * inverse_roots[position])
+    return np.array(slopes)
+
+
+def invert_sd(variance: np.ndarray) -> np.ndarray:
+    """Return 1 / sqrt(variance), or 0 for columns that do not vary."""
+    largest = max(float(variance.max(initial=0.0)), 1e-300)
+    is_constant = variance <= 1e-12 * largest
+    return np.where(is_constant, 0.0, 1 / np.sqrt(np.where(is_constant, 1.0, variance)))

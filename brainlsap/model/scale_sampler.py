@@ -1,0 +1,336 @@
+r"""Gibbs sampling of the scales of all regions from their posterior.
+
+Given ridge :math:`\lambda`, common scale m and spread :math:`\tau`, log scales have a
+normal prior around m and the targets the density of :class:`.Evidence`. One sweep draws
+
+1. the ridge on a grid, from the eigenvalues of Z'Z;
+2. the scale of every region on a grid, given all others: one block of
+   :math:`M = Z^\top U Z + \lambda I` changes, and its inverse is updated by
+   Sherman-Morrison-Woodbury;
+3. the common scale (normal) and the spread (on a grid);
+4. a Metropolis move that shifts and stretches all scales jointly.
+
+The tests compare every conditional with one that is computed from scratch, and the
+sampled states with a posterior that is enumerated on the grid.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dgemm
+
+from brainlsap.model.evidence import Evidence, invert_sd, term_coefficients
+from brainlsap.model.nested_models import COMMON_SD, MIN_SCALE, ScaleFit
+
+_N_GRID = 36
+# Burn-in, as a fraction of the draws that are used.
+_BURN_IN = 6
+# Proposals of the joint move: standard deviations of the shift of log scales, and of
+# the log of the factor that stretches them.
+_SHIFT_SD, _LOG_STRETCH_SD = 0.2, 0.5
+
+
+def sample_scales(
+    evidence: Evidence,
+    initial: ScaleFit,
+    n_draws: int,
+    max_scale: float,
+    rng: np.random.Generator,
+) -> ScaleFit:
+    """Return posterior means and 95 % intervals of the scales, from an initial fit.
+
+    The conditional densities of a region's scale are averaged over sweeps, not the
+    drawn scales (Rao-Blackwell). A sixth as many sweeps come first as burn-in.
+    """
+    sampler = ScaleSampler(evidence, initial, max_scale, rng)
+    densities, log_ridges, spreads = [], [], []
+    for _ in range(n_draws // _BURN_IN + n_draws):
+        densities.append(sampler.sweep())
+        log_ridges.append(sampler.log_ridge)
+        spreads.append(sampler.spread)
+    density = np.mean(densities[-n_draws:], axis=0)
+    grid = sampler.grid
+    cell_edges = (grid[1:] + grid[:-1]) / 2
+    log_interval = [
+        np.interp((0.025, 0.975), mass.cumsum()[:-1], cell_edges, grid[0], grid[-1])
+        for mass in density
+    ]
+    return ScaleFit(
+        scales=np.exp(density @ grid),
+        interval=np.exp(log_interval),
+        ridge=float(np.exp(np.mean(log_ridges[-n_draws:]))),
+        log_common=float((density @ grid).mean()),
+        spread=float(np.mean(spreads[-n_draws:])),
+        log_evidence=initial.log_evidence,
+    )
+
+
+class ScaleSampler:
+    """The state of the sampler, and one method for every step of a sweep.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    initial : ScaleFit
+        Where to start.
+    max_scale : float
+        Largest scale of the grid.
+    rng : numpy.random.Generator
+
+    Attributes
+    ----------
+    grid : array of shape (n_grid,)
+        Log scales that a region may have.
+    grid_index : int array of shape (n_rois,)
+        The log scale of every region, as its position on the grid.
+    log_common, spread, log_ridge : float
+    g : array of shape (n_terms, n_columns)
+        Coefficients of the standardised columns Z at these scales.
+    ZtZ : array of shape (n_columns, n_columns)
+    Ztt : array of shape (n_columns, n_targets)
+    M_inverse : array of shape (n_columns, n_columns)
+        Inverse of ZtZ + ridge I.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        initial: ScaleFit,
+        max_scale: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.evidence, self.rng = evidence, rng
+        self.log_common, self.spread = initial.log_common, initial.spread
+        self.log_ridge = float(np.log(initial.ridge))
+        self.grid = np.linspace(np.log(MIN_SCALE), np.log(max_scale), _N_GRID)
+        self.spread_grid = np.geomspace(0.03, 3.0, 60)
+        self.log_ridge_grid = np.log(evidence.n_people / 10) + np.linspace(-4, 10, 80)
+        self._half_dof = 0.5 * evidence.n_targets * evidence.dof
+        n_features = evidence.n_features
+        self.blocks = [
+            slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
+        ]
+        g_grid, _ = term_coefficients(np.exp(self.grid), evidence.B)
+        # of every region: coefficients (n_grid, n_terms, n_features), and its block of
+        # Z'Z (n_grid, n_features, n_features)
+        self._region_coefs, self._diagonal_blocks = [], []
+        for block in self.blocks:
+            coefs, diagonal_block = _coefficients_on_grid(evidence, block, g_grid)
+            self._region_coefs.append(coefs)
+            self._diagonal_blocks.append(diagonal_block)
+        log_scales = np.log(np.maximum(initial.scales, 1e-9))
+        self.set_scales(self.nearest_grid_index(log_scales))
+
+    @property
+    def ridge(self) -> float:
+        """The ridge."""
+        return float(np.exp(self.log_ridge))
+
+    def nearest_grid_index(self, log_scales: np.ndarray) -> np.ndarray:
+        """Return the position on the grid of every log scale."""
+        return np.abs(self.grid - log_scales[:, None]).argmin(axis=1)
+
+    def set_scales(self, grid_index: np.ndarray) -> None:
+        """Move to these scales."""
+        self.grid_index = grid_index
+        self.g, self.ZtZ, self.Ztt = self.moments_at(grid_index)
+
+    def moments_at(
+        self, grid_index: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the coefficients of all columns, Z'Z and Z't at these scales."""
+        moments = self.evidence.moments(np.exp(self.grid[grid_index]))
+        coefs = [
+            region_coefs[a]
+            for region_coefs, a in zip(self._region_coefs, grid_index, strict=True)
+        ]
+        return np.concatenate(coefs, axis=1), moments.ZtZ, moments.Ztt
+
+    def sweep(self) -> np.ndarray:
+        """Draw everything once; return the conditional densities (n_rois, n_grid)."""
+        n_rois = self.evidence.n_rois
+        self.draw_ridge()
+        densities = np.empty((n_rois, _N_GRID))
+        Z = None
+        if self.evidence.gram is None:
+            Z = np.einsum("rnd,rd->nd", self.evidence.X, self.g)
+        for p in self.rng.permutation(n_rois):
+            densities[p] = self.draw_region_scale(p, Z)
+        # Jitter each scale within its grid cell; otherwise a spread below the grid
+        # step could never grow again.
+        jitter = self.rng.random(n_rois) - 0.5
+        log_scales = self.grid[self.grid_index] + jitter * (self.grid[1] - self.grid[0])
+        self.draw_common(log_scales)
+        self.draw_spread(log_scales)
+        self.move_jointly(log_scales)
+        return densities
+
+    def draw_ridge(self) -> None:
+        """Draw the ridge on its grid given all scales; compute the inverse of M."""
+        k = self.evidence.n_targets
+        eigenvalues, vectors = np.linalg.eigh(self.ZtZ)
+        shifted = np.maximum(eigenvalues, 0.0) + np.exp(self.log_ridge_grid)[:, None]
+        energy = ((vectors.T @ self.Ztt) ** 2).sum(axis=1)
+        rss = self.evidence.ttt - (energy / shifted).sum(axis=1)
+        log_det = np.log(shifted).sum(axis=1) - len(self.ZtZ) * self.log_ridge_grid
+        log_likelihood = -self._half_dof * np.log(rss) - 0.5 * k * log_det
+        excess = self.evidence.noise_prior_excess(self.log_ridge_grid)
+        position, _ = draw_from_grid(log_likelihood - excess**2 / 2, self.rng)
+        self.log_ridge = self.log_ridge_grid[position]
+        inverse = (vectors / shifted[position]) @ vectors.T
+        self.M_inverse = np.asfortranarray(inverse)
+
+    def draw_region_scale(self, p: int, Z: Any) -> np.ndarray:
+        """Draw the scale of region p given all others; return its density on the grid.
+
+        Z is updated in place where the evidence uses the matrix of the scans.
+        """
+        evidence, block, coefs = self.evidence, self.blocks[p], self._region_coefs[p]
+        k, n_terms = evidence.n_targets, len(evidence.X)
+        n_features, n_columns = evidence.n_features, evidence.n_columns
+        self._remove_from_inverse(block)
+        # products of the region's terms with all other columns
+        X = evidence.X[:, :, block]
+        if evidence.gram is None:
+            term_rows = np.einsum("rnf,nd->frd", X, Z)
+        else:
+            term_rows = np.einsum("frem,em->frm", evidence.gram[block], self.g)
+        term_rows[:, :, block] = 0.0
+        Ztt_rest = self.Ztt.copy()
+        Ztt_rest[block] = 0.0
+        stacked_rows = np.concatenate([term_rows.reshape(-1, n_columns), Ztt_rest.T])
+        # M_inverse is symmetric; its rows are contiguous in this order
+        solved_rows = stacked_rows @ self.M_inverse.T
+        products = solved_rows @ stacked_rows.T
+        # Schur complement of the other columns in M, at every scale of the grid
+        explained = products[:-k, :-k].reshape(n_features, n_terms, n_features, n_terms)
+        schur = self._diagonal_blocks[p] + self.ridge * np.eye(n_features)
+        schur -= np.einsum("arf,frgm,amg->afg", coefs, explained, coefs)
+        # Symmetrise; otherwise rounding errors accumulate over regions.
+        schur = (schur + schur.transpose(0, 2, 1)) / 2
+        schur_inverse = np.linalg.inv(schur)
+        residual = products[:-k, -k:].reshape(n_features, n_terms, k)
+        residual = evidence.Xtt[:, block].transpose(1, 0, 2) - residual
+        projected_rhs = np.einsum("arf,frk->afk", coefs, residual)
+        reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(axis=(1, 2))
+        rss = evidence.ttt - float(np.trace(products[-k:, -k:])) - reduction
+        log_prior = -(((self.grid - self.log_common) / self.spread) ** 2) / 2
+        log_density = log_prior - self._half_dof * np.log(rss)
+        log_density -= 0.5 * k * np.linalg.slogdet(schur)[1]
+        a, density = draw_from_grid(log_density, self.rng)
+        # move to the drawn scale
+        self.grid_index[p], self.g[:, block] = a, coefs[a]
+        if Z is not None:
+            Z[:, block] = np.einsum("rnf,rf->nf", X, coefs[a])
+        row = np.einsum("rf,frm->fm", coefs[a], term_rows)
+        row[:, block] = self._diagonal_blocks[p][a]
+        self.ZtZ[block], self.ZtZ[:, block] = row, row.T
+        self.Ztt[block] = np.einsum("rf,rfk->fk", coefs[a], evidence.Xtt[:, block])
+        solved_block = solved_rows[:-k].reshape(term_rows.shape)
+        self._add_to_inverse(
+            block,
+            np.einsum("rf,frm->mf", coefs[a], solved_block),
+            schur_inverse[a],
+        )
+        return density
+
+    def _remove_from_inverse(self, block: slice) -> None:
+        """Downdate: remove this region's block from the inverse of M, in place."""
+        columns = self.M_inverse[:, block].copy()
+        solved = np.linalg.inv(columns[block]) @ columns.T
+        self.M_inverse = dgemm(
+            -1.0, columns, solved, 1.0, self.M_inverse, overwrite_c=True
+        )
+
+    def _add_to_inverse(
+        self, block: slice, columns: np.ndarray, schur_inverse: np.ndarray
+    ) -> None:
+        """Update: add a region's block to the inverse of M, in place.
+
+        `columns` are the inverse of the other columns times the region's row of M.
+        """
+        columns[block] = -np.eye(self.evidence.n_features)
+        solved = schur_inverse @ columns.T
+        self.M_inverse = dgemm(
+            1.0, columns, solved, 1.0, self.M_inverse, overwrite_c=True
+        )
+
+    def draw_common(self, log_scales: np.ndarray) -> None:
+        """Draw the log of the common scale: normal given the log scales."""
+        precision = len(log_scales) / self.spread**2 + 1 / COMMON_SD**2
+        mean = log_scales.sum() / self.spread**2 / precision
+        self.log_common = mean + self.rng.normal() / np.sqrt(precision)
+
+    def draw_spread(self, log_scales: np.ndarray) -> None:
+        """Draw the spread on its grid; its prior is half-normal with deviation 1.
+
+        The grid is even in log spread, which adds log spread to the density.
+        """
+        spreads = self.spread_grid
+        squares = ((log_scales - self.log_common) ** 2).sum()
+        log_density = (1 - len(log_scales)) * np.log(spreads)
+        log_density -= squares / spreads**2 / 2
+        position, _ = draw_from_grid(log_density - spreads**2 / 2, self.rng)
+        self.spread = spreads[position]
+
+    def move_jointly(self, log_scales: np.ndarray) -> bool:
+        r"""Shift and stretch all scales jointly by a Metropolis step.
+
+        This improves mixing where the data are uninformative. The proposal is
+        :math:`m' = m + \delta`, :math:`\tau' = r \tau` and
+        :math:`x_p' = m' + r (x_p - m)`, with :math:`\delta` and :math:`\log r` normal
+        around 0. Its Jacobian is :math:`r^{n+1}`; the density of the log scales given
+        m and :math:`\tau` changes by :math:`r^{-n}`, so that r remains in the ratio.
+        """
+        shift = self.rng.normal(scale=_SHIFT_SD)
+        stretch = np.exp(self.rng.normal(scale=_LOG_STRETCH_SD))
+        proposed_common = self.log_common + shift
+        proposed = proposed_common + stretch * (log_scales - self.log_common)
+        proposed_index = self.nearest_grid_index(proposed)
+        g, ZtZ, Ztt = self.moments_at(proposed_index)
+        log_ratio = self.log_likelihood(ZtZ, Ztt) - self.log_likelihood(
+            self.ZtZ, self.Ztt
+        )
+        log_ratio += np.log(stretch)  # Jacobian and density of the log scales
+        log_ratio -= (stretch**2 - 1) * self.spread**2 / 2  # prior of the spread
+        log_ratio -= (proposed_common**2 - self.log_common**2) / (2 * COMMON_SD**2)
+        is_accepted = bool(np.log(self.rng.random()) < log_ratio)
+        if is_accepted:
+            self.grid_index, self.g = proposed_index, g
+            self.ZtZ, self.Ztt = ZtZ, Ztt
+            self.log_common = proposed_common
+            self.spread = stretch * self.spread
+        return is_accepted
+
+    def log_likelihood(self, ZtZ: np.ndarray, Ztt: np.ndarray) -> float:
+        """Return the log evidence at the present ridge, up to a constant."""
+        factor = cho_factor(ZtZ + self.ridge * np.eye(len(ZtZ)), lower=True)
+        rss = self.evidence.ttt - float((Ztt * cho_solve(factor, Ztt)).sum())
+        log_det = np.log(np.diag(factor[0])).sum()
+        return -self._half_dof * np.log(rss) - self.evidence.n_targets * log_det
+
+
+def _coefficients_on_grid(
+    evidence: Evidence, block: slice, g_grid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a region's coefficients and block of Z'Z at every scale of the grid."""
+    if evidence.gram is None:
+        X = evidence.X[:, :, block]
+        gram = np.einsum("rnf,enm->frem", X, X)
+    else:
+        gram = evidence.gram[block, :, :, block]
+    ZtZ = np.einsum("ar,frem,ae->afm", g_grid, gram, g_grid, optimize=True)
+    inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
+    coefs = g_grid[:, :, None] * inverse_sd[:, None, :]
+    return coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
+
+
+def draw_from_grid(
+    log_density: np.ndarray, rng: np.random.Generator
+) -> tuple[int, np.ndarray]:
+    """Return a drawn position, and the probabilities of all."""
+    mass = np.exp(log_density - log_density.max())
+    mass /= mass.sum()
+    position = int(np.searchsorted(mass.cumsum(), rng.random()))
+    return min(position, len(mass) - 1), mass

@@ -1,0 +1,183 @@
+"""The sampler of the scales against a dense sampler and a posterior by enumeration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from brainlsap.graph import Preparation
+from brainlsap.model.evidence import Evidence, diffusion_terms, term_basis
+from brainlsap.model.nested_models import COMMON_SD, ScaleFit
+from brainlsap.model.scale_sampler import ScaleSampler, draw_from_grid
+
+MAX_SCALE = 10.0
+B = term_basis(MAX_SCALE)
+
+
+def make_evidence(n_scans, n_rois, n_features, by_scans, n_targets=2, seed=0):
+    rng = np.random.default_rng(seed)
+    W = rng.gamma(0.5, size=(n_scans, n_rois, n_rois)) * 10
+    W = W + W.transpose(0, 2, 1)
+    W[:, np.arange(n_rois), np.arange(n_rois)] = 0
+    X = rng.normal(size=(n_scans, n_rois, n_features))
+    targets = rng.normal(size=(n_scans, n_targets)) + X[:, :1, 0]
+    weights = rng.uniform(0.3, 1.0, n_scans)
+    terms = diffusion_terms(W, X, Preparation(), B)
+    return Evidence(terms, targets, weights, n_features, B, by_scans)
+
+
+def make_sampler(evidence, seed=1, spread=0.7):
+    n_rois = evidence.n_rois
+    scales = np.random.default_rng(seed).uniform(0.05, 5.0, n_rois)
+    initial = ScaleFit(scales, np.zeros((n_rois, 2)), 3.0, 0.2, spread, 0.0)
+    return ScaleSampler(evidence, initial, MAX_SCALE, np.random.default_rng(seed))
+
+
+def log_posterior(evidence, grid, grid_index, ridge, log_common, spread):
+    """Log density of the scales and the ridge, up to a constant, from scratch."""
+    log_scales = grid[grid_index]
+    minus_log_evidence, _, _ = evidence(np.exp(log_scales), ridge)
+    log_prior = -(((log_scales - log_common) / spread) ** 2).sum() / 2
+    return log_prior - minus_log_evidence
+
+
+class DenseSampler:
+    """Every conditional from scratch by the evidence; draws in the same order."""
+
+    def __init__(self, sampler, rng):
+        self.evidence, self.grid, self.rng = sampler.evidence, sampler.grid, rng
+        self.grid_index = sampler.grid_index.copy()
+        self.log_common, self.spread = sampler.log_common, sampler.spread
+        self.spreads = sampler.spread_grid
+        self.log_ridges = sampler.log_ridge_grid
+
+    def log_density(self, grid_index, log_ridge):
+        state = self.log_common, self.spread
+        return log_posterior(
+            self.evidence, self.grid, grid_index, np.exp(log_ridge), *state
+        )
+
+    def sweep(self):
+        densities = np.array(
+            [self.log_density(self.grid_index, ridge) for ridge in self.log_ridges]
+        )
+        densities -= self.evidence.noise_prior_excess(self.log_ridges) ** 2 / 2
+        self.log_ridge = self.log_ridges[draw_from_grid(densities, self.rng)[0]]
+        for region in self.rng.permutation(len(self.grid_index)):
+            densities = np.empty(len(self.grid))
+            for a in range(len(self.grid)):
+                self.grid_index[region] = a
+                densities[a] = self.log_density(self.grid_index, self.log_ridge)
+            self.grid_index[region], _ = draw_from_grid(densities, self.rng)
+        n_rois, step = len(self.grid_index), self.grid[1] - self.grid[0]
+        log_scales = self.grid[self.grid_index]
+        log_scales = log_scales + (self.rng.random(n_rois) - 0.5) * step
+        # normal prior and normal likelihood of the common scale
+        precision = n_rois / self.spread**2 + 1 / COMMON_SD**2
+        mean = (log_scales / self.spread**2).sum() / precision
+        self.log_common = mean + self.rng.normal() / np.sqrt(precision)
+        deviations = log_scales - self.log_common
+        densities = [
+            -(deviations**2).sum() / spread**2 / 2
+            - n_rois * np.log(spread)
+            - spread**2 / 2
+            + np.log(spread)  # the grid is even in log spread
+            for spread in self.spreads
+        ]
+        self.spread = self.spreads[draw_from_grid(np.array(densities), self.rng)[0]]
+        self.move_jointly(log_scales)
+
+    def log_joint(self, log_scales, grid_index, log_common, spread):
+        """Log density of everything that the joint move changes."""
+        minus_log_evidence, _, _ = self.evidence(
+            np.exp(self.grid[grid_index]), np.exp(self.log_ridge)
+        )
+        log_prior = -(((log_scales - log_common) / spread) ** 2).sum() / 2
+        log_prior -= len(log_scales) * np.log(spread)
+        log_prior -= (log_common / COMMON_SD) ** 2 / 2 + spread**2 / 2
+        return log_prior - minus_log_evidence
+
+    def move_jointly(self, log_scales):
+        shift, log_stretch = self.rng.normal(scale=0.2), self.rng.normal(scale=0.5)
+        stretch, log_common = np.exp(log_stretch), self.log_common + shift
+        proposed = log_common + stretch * (log_scales - self.log_common)
+        index = np.abs(self.grid - proposed[:, None]).argmin(axis=1)
+        new = proposed, index, log_common, stretch * self.spread
+        old = log_scales, self.grid_index, self.log_common, self.spread
+        log_jacobian = (len(log_scales) + 1) * log_stretch
+        log_ratio = self.log_joint(*new) - self.log_joint(*old) + log_jacobian
+        if np.log(self.rng.random()) < log_ratio:
+            _, self.grid_index, self.log_common, self.spread = new
+
+
+@pytest.mark.parametrize("by_scans", [True, False])
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_states_are_those_of_a_dense_sampler(by_scans, n_features):
+    evidence = make_evidence(23, 5, n_features, by_scans)
+    sampler = make_sampler(evidence)
+    dense = DenseSampler(sampler, np.random.default_rng(1))
+    for _ in range(3):
+        sampler.sweep()
+        dense.sweep()
+        assert sampler.grid_index.tolist() == dense.grid_index.tolist()
+        assert sampler.log_ridge == dense.log_ridge
+        assert sampler.log_common == pytest.approx(dense.log_common, rel=1e-9)
+        assert sampler.spread == pytest.approx(dense.spread, rel=1e-9)
+
+
+@pytest.mark.parametrize("by_scans", [True, False])
+def test_a_conditional_and_the_updated_inverse_are_those_from_scratch(by_scans):
+    evidence = make_evidence(30, 6, 2, by_scans)
+    sampler = make_sampler(evidence)
+    sampler.draw_ridge()
+    for region in (4, 0, 4, 2):
+        grid_index = sampler.grid_index.copy()
+        expected = np.empty(len(sampler.grid))
+        for a in range(len(sampler.grid)):
+            grid_index[region] = a
+            expected[a] = log_posterior(
+                evidence,
+                sampler.grid,
+                grid_index,
+                sampler.ridge,
+                sampler.log_common,
+                sampler.spread,
+            )
+        expected = np.exp(expected - expected.max())
+        Z = None
+        if by_scans:
+            Z = np.einsum("rnd,rd->nd", evidence.X, sampler.g)
+        density = sampler.draw_region_scale(region, Z)
+        np.testing.assert_allclose(density, expected / expected.sum(), atol=1e-8)
+        moments = evidence.moments(np.exp(sampler.grid[sampler.grid_index]))
+        np.testing.assert_allclose(sampler.ZtZ, moments.ZtZ, atol=1e-8)
+        np.testing.assert_allclose(sampler.Ztt, moments.Ztt, atol=1e-8)
+        M = moments.ZtZ + sampler.ridge * np.eye(evidence.n_columns)
+        np.testing.assert_allclose(sampler.M_inverse @ M, np.eye(len(M)), atol=1e-7)
+
+
+def test_sampled_scales_have_the_posterior_that_is_enumerated_on_the_grid():
+    evidence = make_evidence(25, 2, 1, by_scans=False, n_targets=1, seed=3)
+    sampler = make_sampler(evidence, spread=0.9)
+    sampler.draw_ridge()
+    ridge, n_grid = sampler.ridge, len(sampler.grid)
+    expected = np.empty((n_grid, n_grid))
+    for a, b in product(range(n_grid), repeat=2):
+        state = ridge, sampler.log_common, sampler.spread
+        expected[a, b] = log_posterior(evidence, sampler.grid, np.array([a, b]), *state)
+    expected = np.exp(expected - expected.max())
+    expected /= expected.sum()
+    n_sweeps, sampled = 2500, np.zeros((2, n_grid))
+    for _ in range(n_sweeps):
+        for region in (0, 1):
+            sampler.draw_region_scale(region, None)
+            sampled[region, sampler.grid_index[region]] += 1
+    for axis, counts in enumerate(sampled):
+        marginal = expected.sum(axis=1 - axis)
+        mean, grid_mean = counts @ sampler.grid / n_sweeps, marginal @ sampler.grid
+        sd = np.sqrt(marginal @ (sampler.grid - grid_mean) ** 2)
+        assert abs(mean - grid_mean) < 0.1 * sd  # 5 standard errors, were draws free
+        distance = np.abs(counts / n_sweeps - marginal).sum() / 2
+        assert distance < 0.08
+    uniform = np.full(n_grid, 1 / n_grid)
+    assert np.abs(uniform - expected.sum(axis=1)).sum() / 2 > 0.2  # the test can fail
