@@ -58,21 +58,21 @@ def make_splits(
         Where the people cannot be divided so.
     """
     y, groups = np.asarray(y, dtype=object), np.asarray(groups, dtype=object)
-    unnamed = int(pd.isna(groups).sum() + pd.isna(y).sum())
-    if y.ndim != 1 or y.shape != groups.shape or unnamed:
+    n_missing = int(pd.isna(groups).sum() + pd.isna(y).sum())
+    if y.ndim != 1 or y.shape != groups.shape or n_missing:
         raise SplitError(
             "y and groups must name the label and the person of every scan, got "
-            f"shapes {y.shape} and {groups.shape}, {unnamed} missing. Of a cohort they "
-            "are cohort.y and cohort.groups."
+            f"shapes {y.shape} and {groups.shape}, {n_missing} missing. Of a cohort "
+            "they are cohort.y and cohort.groups."
         )
     visits = pd.crosstab(groups.astype(str), y.astype(str))
     n_people = (visits > 0).sum()
     if n_folds < 2 or n_repeats < 1 or len(n_people) < 2 or n_people.min() < n_folds:
-        told = ", ".join(f"{name} {number}" for name, number in n_people.items())
+        counts = ", ".join(f"{name} {number}" for name, number in n_people.items())
         raise SplitError(
             "two folds, one repeat and two classes are needed at least, and as many "
             f"people of every class as folds; got {n_folds} folds, {n_repeats} repeats "
-            f"and people by class: {told or 'none'}. Correct labels, ask for fewer "
+            f"and people by class: {counts or 'none'}. Correct labels, ask for fewer "
             "folds, merge classes (--merge-classes), or name the others by classes= "
             "(--classes)."
         )
@@ -80,35 +80,43 @@ def make_splits(
     splits: list[Split] = []
     for repeat in range(n_repeats):
         rng = np.random.default_rng([random_state, repeat])
-        fold = _deal_people(visits.to_numpy(), n_folds, rng)[person]
-        splits += _test_each(fold, range(n_folds))
+        fold = _assign_folds(visits.to_numpy(), n_folds, rng)[person]
+        splits += _splits_of_folds(fold, range(n_folds))
     return tuple(splits)
 
 
-def _test_each(fold: np.ndarray, names: Iterable) -> list[Split]:
+def _splits_of_folds(fold: np.ndarray, names: Iterable) -> list[Split]:
     """Return the rows outside and inside each fold."""
     return [(np.flatnonzero(fold != n), np.flatnonzero(fold == n)) for n in names]
 
 
-def _deal_people(
+def _assign_folds(
     visits: np.ndarray, n_folds: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the fold (n_people,) of people with `visits` (n_people, n_classes)."""
-    total, size = visits.sum(axis=0), visits.sum(axis=1)
+    total, n_visits_of_person = visits.sum(axis=0), visits.sum(axis=1)
     # with one kind of person a class an even spread is exact
-    alike = len(np.unique(visits, axis=0)) == len(total)
-    n_draws = 1 if alike else N_DRAWS
-    by_class = visits.argmax(axis=1) if alike else np.zeros_like(size)
+    is_uniform = len(np.unique(visits, axis=0)) == len(total)
+    n_draws = 1 if is_uniform else N_DRAWS
+    by_class = (
+        visits.argmax(axis=1) if is_uniform else np.zeros_like(n_visits_of_person)
+    )
     # between folds that are equal for all classes the smallest comes first
-    share = np.column_stack([visits / total, 1e-3 * size / size.sum()])
-    noise = np.where(alike, 1e-12, (share**2).sum(axis=1))
-    held = np.zeros((n_draws, n_folds, share.shape[1]))
+    share = np.column_stack(
+        [visits / total, 1e-3 * n_visits_of_person / n_visits_of_person.sum()]
+    )
+    noise = np.where(is_uniform, 1e-12, (share**2).sum(axis=1))
+    fold_load = np.zeros((n_draws, n_folds, share.shape[1]))
     folds = np.empty((n_draws, len(visits)), dtype=np.int16)
-    for one in np.lexsort((rng.random(len(size)), by_class, -size)):
-        cost = held @ share[one] + noise[one] * rng.random((n_draws, n_folds))
-        folds[:, one] = cost.argmin(axis=1)
-        held[np.arange(n_draws), folds[:, one]] += share[one]
-    scans = held[..., :-1] * total
+    for person in np.lexsort(
+        (rng.random(len(n_visits_of_person)), by_class, -n_visits_of_person)
+    ):
+        cost = fold_load @ share[person] + noise[person] * rng.random(
+            (n_draws, n_folds)
+        )
+        folds[:, person] = cost.argmin(axis=1)
+        fold_load[np.arange(n_draws), folds[:, person]] += share[person]
+    scans = fold_load[..., :-1] * total
     shares = scans / np.maximum(scans.sum(axis=2, keepdims=True), 1)
     worst = np.abs(shares - total / total.sum()).max(axis=(1, 2))
     return folds[(worst + ABSENCE * (scans == 0).sum(axis=(1, 2))).argmin()]
@@ -122,11 +130,11 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
         train, test = (np.asarray(rows, dtype=np.int64) for rows in sides)
         if not (len(train) and len(test)):
             raise SplitError(f"fold {number} has no training or no test scans.")
-        if shared := sorted(set(groups[train]) & set(groups[test])):
+        if shared_people := sorted(set(groups[train]) & set(groups[test])):
             raise SplitError(
-                f"fold {number} has {len(shared)} people in training and test scans "
-                f"({', '.join(shared[:3])}); all visits of a person must be on one "
-                "side. make_splits does that."
+                f"fold {number} has {len(shared_people)} people in training and test "
+                f"scans ({', '.join(shared_people[:3])}); all visits of a person must "
+                "be on one side. make_splits does that."
             )
         checked.append((train, test))
     if not checked:
@@ -136,10 +144,10 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
 
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return how often every scan is tested, or 1 where that differs between scans."""
-    tested = np.concatenate([test for _, test in splits])
-    _, times = np.unique(tested, return_counts=True)
-    same = (times == times[0]).all() and len(splits) % times[0] == 0
-    return int(times[0]) if same else 1
+    test_rows = np.concatenate([test for _, test in splits])
+    _, n_tests = np.unique(test_rows, return_counts=True)
+    is_constant = (n_tests == n_tests[0]).all() and len(splits) % n_tests[0] == 0
+    return int(n_tests[0]) if is_constant else 1
 
 
 def join_groups(*columns: ArrayLike) -> np.ndarray:
@@ -156,13 +164,13 @@ def join_groups(*columns: ArrayLike) -> np.ndarray:
     object array of str, shape (n_scans,)
         For `groups` of :func:`make_splits`.
     """
-    given = [pd.Series(np.asarray(one, dtype=object)) for one in columns]
-    joined, before = pd.Series(range(len(given[0]))), None
-    while not joined.equals(before):
-        before = joined
-        for values in given:
-            joined = joined.groupby(values).transform("min").fillna(joined).astype(int)
-    return pd.factorize(joined)[0].astype(str).astype(object)
+    group_columns = [pd.Series(np.asarray(one, dtype=object)) for one in columns]
+    labels, previous = pd.Series(range(len(group_columns[0]))), None
+    while not labels.equals(previous):
+        previous = labels
+        for values in group_columns:
+            labels = labels.groupby(values).transform("min").fillna(labels).astype(int)
+    return pd.factorize(labels)[0].astype(str).astype(object)
 
 
 def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, ...]:
@@ -192,9 +200,9 @@ def leave_one_out_splits(column: ArrayLike, groups: ArrayLike) -> tuple[Split, .
             "leaving one site out needs the site of every scan and at least two "
             f"sites, got {len(names)} and {int(values.isna().sum())} scans without."
         )
-    tested = [test for _, test in _test_each(values.to_numpy(), names)]
-    trained = [np.flatnonzero(~np.isin(groups, groups[rows])) for rows in tested]
-    return check_splits([*zip(trained, tested, strict=True)], groups)
+    test_rows = [test for _, test in _splits_of_folds(values.to_numpy(), names)]
+    train_rows = [np.flatnonzero(~np.isin(groups, groups[rows])) for rows in test_rows]
+    return check_splits([*zip(train_rows, test_rows, strict=True)], groups)
 
 
 def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
@@ -232,21 +240,22 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     splits = []
     for repeat, rows in table.groupby("repeat", sort=False):
         fold_of = rows.set_index("scan")["fold"]
-        wrong = sorted(set(fold_of.index) ^ set(scans))
-        if wrong or not fold_of.index.is_unique:
+        unmatched_scans = sorted(set(fold_of.index) ^ set(scans))
+        if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
-                f"{path}: repeat {repeat} does not fit the cohort: {len(wrong)} scans "
-                f"are in one of them only ({', '.join(wrong[:3])}), "
+                f"{path}: repeat {repeat} does not fit the cohort: "
+                f"{len(unmatched_scans)} scans are in one of them only "
+                f"({', '.join(unmatched_scans[:3])}), "
                 f"{fold_of.index.duplicated().sum()} in two folds."
             )
         fold = fold_of.loc[list(scans)].to_numpy()
-        splits += _test_each(fold, rows["fold"].unique())
+        splits += _splits_of_folds(fold, rows["fold"].unique())
     return tuple(splits)
 
 
 def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     """Return the rows of people: of those with n rows as one array (n_people, n)."""
-    _, person = np.unique(np.asarray(groups), return_inverse=True)
-    order, n_rows = np.argsort(person, kind="stable"), np.bincount(person)
-    sizes = n_rows[person[order]]
+    _, person_index = np.unique(np.asarray(groups), return_inverse=True)
+    order, n_rows = np.argsort(person_index, kind="stable"), np.bincount(person_index)
+    sizes = n_rows[person_index[order]]
     return [order[sizes == size].reshape(-1, size) for size in np.unique(sizes)]

@@ -16,16 +16,19 @@ from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
 
-# Less of the regions than this in the image is a wrong affine or a cut image.
-LEAST_OVERLAP, LEAST_REFERENCE = 0.9, 0.8
-# What names of files call the space of the person's own anatomical image.
+# Smaller coverage of the regions, or the reference, means a wrong affine or a cut
+# image.
+MIN_OVERLAP, MIN_REFERENCE_COVERAGE = 0.9, 0.8
+# Names in files for the space of the participant's own anatomical image.
 _OWN_SPACE = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
-# Alignment: grid in mm, its layers around the brain, search, and what is too far.
-_GRID, _MARGIN, _STEPS, MOST_SHIFT = 4.0, 5, (8.0, 4.0, 2.0), 8.0
-# A shift counts where labels explain so much more of the image there.
-_CLEARLY = 1.15
-# Labels that span less than this many mm are no whole brain.
-_SMALLEST_BRAIN = 80.0
+# Alignment, in mm: spacing of the grid, steps of the search, and the shift that is
+# rejected; and the layers of the grid around the brain.
+_GRID, _STEPS, MAX_SHIFT = 4.0, (8.0, 4.0, 2.0), 8.0
+_MARGIN = 5
+# A shift is reported only if labels explain this much more of the image there.
+_MIN_FIT_GAIN = 1.15
+# Labels that span less than this many mm do not cover a whole brain.
+_MIN_BRAIN_SIZE = 80.0
 
 
 class Grid(NamedTuple):
@@ -132,49 +135,56 @@ def extract_suvr(
         check_same_space(pet, parcellation)
     image = read_label_image(parcellation, atlas, labels)
     codes = image.recoded({n: i + 1 for n, i in image.positions.items()})
-    mask, said = _find_reference(reference, image)
-    move = volumes.read_transform(transform, pet, parcellation)
+    mask, reference_name = _find_reference(reference, image)
+    pet_to_parcellation = volumes.read_transform(transform, pet, parcellation)
     voxels, affine, _ = volumes.read_volume(pet)
     values = voxels.astype(np.float64)
     values[(values == 0) | ~np.isfinite(values)] = np.nan
-    scan = Grid(values, move @ affine)
-    table = _measure(scan, Grid(codes, image.affine), len(atlas))
-    covered, labelled = table["n_covered"].sum(), table["n_labelled"].sum()
-    overlap = float(covered / max(labelled, 1))
-    level, share = _measure(scan, mask, 1)[["mean", "coverage"]].iloc[0].tolist()
-    shift = measure_shift(scan, image, atlas)
+    pet_grid = Grid(values, pet_to_parcellation @ affine)
+    table = _measure(pet_grid, Grid(codes, image.affine), len(atlas))
+    n_covered, n_labelled = table["n_covered"].sum(), table["n_labelled"].sum()
+    overlap = float(n_covered / max(n_labelled, 1))
+    reference_mean, reference_coverage = (
+        _measure(pet_grid, mask, 1)[["mean", "coverage"]].iloc[0].tolist()
+    )
+    shift_mm = measure_shift(pet_grid, image, atlas)
     faults = []
-    if overlap < LEAST_OVERLAP:
+    if overlap < MIN_OVERLAP:
         faults.append(f"covers {overlap:.0%} of the regions' voxels")
-    if share < LEAST_REFERENCE:
-        faults.append(f"covers {share:.0%} of the reference {said}")
-    if shift >= MOST_SHIFT:
-        faults.append(f"fits the labels best when moved by {shift:.0f} mm")
+    if reference_coverage < MIN_REFERENCE_COVERAGE:
+        faults.append(
+            f"covers {reference_coverage:.0%} of the reference {reference_name}"
+        )
+    if shift_mm >= MAX_SHIFT:
+        faults.append(f"fits the labels best when moved by {shift_mm:.0f} mm")
     if faults and not accept_low_coverage:
         raise FileFormatError(
-            f"{pet}: the image {' and '.join(faults)}; expected {LEAST_OVERLAP:.0%} of "
-            f"the regions and {LEAST_REFERENCE:.0%} of the reference. Are both in one "
-            "space, or is a transform= missing? accept_low_coverage= goes on."
+            f"{pet}: the image {' and '.join(faults)}; expected {MIN_OVERLAP:.0%} of "
+            f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. Are both "
+            "in one space, or is a transform= missing? accept_low_coverage= goes on."
         )
-    if not 0 < level < np.inf:
+    if not 0 < reference_mean < np.inf:
         raise FileFormatError(
-            f"{pet}: the mean of the reference {said} is {level}; expected more than 0."
+            f"{pet}: the mean of the reference {reference_name} is {reference_mean}; "
+            "expected more than 0."
         )
     table.index = pd.Index(atlas.names, name="region")
-    table["suvr"] = table["mean"] / level
+    table["suvr"] = table["mean"] / reference_mean
     notes = [*image.notes, *(f"accepted: the image {fault}" for fault in faults)]
-    if lost := table.index[table["suvr"].isna()].tolist():
-        notes.append(f"not measured, no covered voxel: {', '.join(lost)}")
+    if unmeasured_regions := table.index[table["suvr"].isna()].tolist():
+        notes.append(f"not measured, no covered voxel: {', '.join(unmeasured_regions)}")
     table = table[["suvr", "mean", "n_voxels", "coverage"]]
-    return RegionalUptake(table, tuple(notes), level, share, overlap, shift)
+    return RegionalUptake(
+        table, tuple(notes), reference_mean, reference_coverage, overlap, shift_mm
+    )
 
 
 def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation say one space."""
 
-    def space_of(path: str | Path, unsaid: str) -> str:
-        found = re.search(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
-        space = found[1].lower() if found else unsaid
+    def space_of(path: str | Path, default: str) -> str:
+        match = re.search(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
+        space = match[1].lower() if match else default
         return "t1w" if space in _OWN_SPACE else space
 
     if space_of(pet, "?") != space_of(parcellation, "t1w"):
@@ -187,16 +197,19 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
 
 def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str]:
     """Return the mask of the reference (1 inside, else 0), and what it is."""
-    word = str(reference).lower().replace("_", " ").replace("-", " ")
-    if word in REFERENCES:
-        found = [image.with_cores((part,)) for part in REFERENCES[word]]
-        if not all(found):
+    reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
+    if reference_name in REFERENCES:
+        label_groups = [
+            image.with_cores((core,)) for core in REFERENCES[reference_name]
+        ]
+        if not all(label_groups):
             raise FileFormatError(
                 f"{image.path}: the parcellation has no label for every part of the "
-                f"reference {word}. Give a mask in the same space by reference=."
+                f"reference {reference_name}. Give a mask in the same space by "
+                "reference=."
             )
-        codes = {label: 1 for labels in found for label in labels}
-        return Grid(image.recoded(codes), image.affine), word
+        codes = {label: 1 for labels in label_groups for label in labels}
+        return Grid(image.recoded(codes), image.affine), reference_name
     path = Path(reference)
     if not path.is_file():
         raise ParameterError(
@@ -204,29 +217,29 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[Grid, str
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
     mask, affine, _ = volumes.read_volume(path)
-    inside = mask > 0
-    if not inside.any():
+    is_inside = mask > 0
+    if not is_inside.any():
         raise FileFormatError(f"{path}: expected a mask with voxels above 0.")
-    return Grid(inside.astype(np.int32), affine), str(path)
+    return Grid(is_inside.astype(np.int32), affine), str(path)
 
 
-def _measure(scan: Grid, labels: Grid, n: int) -> pd.DataFrame:
+def _measure(scan: Grid, labels: Grid, n_regions: int) -> pd.DataFrame:
     """Average a scan (NaN where not covered) over the regions 1 to n.
 
     The coverage is the share of a region's voxels that the scan covers.
     """
-    labelled = np.nonzero(labels.values)
-    regions = labels.values[labelled]
+    label_voxels = np.nonzero(labels.values)
+    regions = labels.values[label_voxels]
     steps = np.linalg.inv(scan.affine) @ labels.affine
-    coordinates = volumes.transform_points(steps, labelled)
+    coordinates = volumes.transform_points(steps, label_voxels)
     is_covered = volumes.nearest(~np.isnan(scan.values), coordinates)
     codes = volumes.look_up(*labels, scan.values.shape, scan.affine)
-    used = (codes > 0) & ~np.isnan(scan.values)
+    is_used = (codes > 0) & ~np.isnan(scan.values)
     sums = {
-        "n_labelled": np.bincount(regions, minlength=n + 1),
-        "n_covered": np.bincount(regions[is_covered], minlength=n + 1),
-        "n_voxels": np.bincount(codes[used], minlength=n + 1),
-        "sum": np.bincount(codes[used], scan.values[used], n + 1),
+        "n_labelled": np.bincount(regions, minlength=n_regions + 1),
+        "n_covered": np.bincount(regions[is_covered], minlength=n_regions + 1),
+        "n_voxels": np.bincount(codes[is_used], minlength=n_regions + 1),
+        "sum": np.bincount(codes[is_used], scan.values[is_used], n_regions + 1),
     }
     table = pd.DataFrame(sums).iloc[1:]
     table["mean"] = table["sum"] / table["n_voxels"]
@@ -242,39 +255,49 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     grid in and around the brain.
     """
     sizes = voxel_sizes(image.affine)
-    if (sizes * image.values.shape).min() < _SMALLEST_BRAIN:
+    if (sizes * image.values.shape).min() < _MIN_BRAIN_SIZE:
         return np.nan
-    kinds = dict.fromkeys(image.names, 5)
-    kinds |= {n: 3 - int(atlas.cortex[i]) for n, i in image.positions.items()}
-    kinds |= dict.fromkeys(image.with_cores(REFERENCES["cerebellar cortex"]), 4)
-    every = np.maximum(np.rint(_GRID / sizes), 1).astype(int)
-    kind = image.recoded(kinds)[tuple(slice(None, None, step) for step in every)]
-    kind = np.pad(kind, _MARGIN)
-    # nodes alone leave white matter and fluid without a label: inside, but of none
-    inside = ndimage.binary_closing(kind > 0, iterations=3)
-    inside = ndimage.binary_fill_holes(inside)
-    kind = np.where((kind == 0) & inside, 1, kind)
-    near = ndimage.binary_dilation(inside, iterations=_MARGIN)
-    coarse = image.affine @ from_matvec(np.diag(every), -_MARGIN * every)
-    points, classes = apply_affine(coarse, np.argwhere(near)), kind[near]
+    tissue_of_label = dict.fromkeys(image.names, 5)
+    tissue_of_label |= {n: 3 - int(atlas.cortex[i]) for n, i in image.positions.items()}
+    tissue_of_label |= dict.fromkeys(
+        image.with_cores(REFERENCES["cerebellar cortex"]), 4
+    )
+    voxel_step = np.maximum(np.rint(_GRID / sizes), 1).astype(int)
+    tissue = image.recoded(tissue_of_label)[
+        tuple(slice(None, None, step) for step in voxel_step)
+    ]
+    tissue = np.pad(tissue, _MARGIN)
+    # white matter and fluid may have no label: inside the brain, a class of their own
+    is_inside = ndimage.binary_closing(tissue > 0, iterations=3)
+    is_inside = ndimage.binary_fill_holes(is_inside)
+    tissue = np.where((tissue == 0) & is_inside, 1, tissue)
+    is_near = ndimage.binary_dilation(is_inside, iterations=_MARGIN)
+    coarse = image.affine @ from_matvec(np.diag(voxel_step), -_MARGIN * voxel_step)
+    points, classes = apply_affine(coarse, np.argwhere(is_near)), tissue[is_near]
     n_points = np.maximum(np.bincount(classes), 1)
-    values, back = np.nan_to_num(scan.values), np.linalg.inv(scan.affine)
+    values, mm_to_voxel = np.nan_to_num(scan.values), np.linalg.inv(scan.affine)
 
-    def explained(move: np.ndarray) -> float:
-        coordinates = volumes.transform_points(back, (points + move).T)
-        found = volumes.nearest(values, coordinates)
-        means = np.bincount(classes, found) / n_points
-        left = ((found - means[classes]) ** 2).sum()
-        total = ((found - found.mean()) ** 2).sum()
-        return 1.0 - float(left / total) if total > 0 else 0.0
+    def explained_variance(shift: np.ndarray) -> float:
+        coordinates = volumes.transform_points(mm_to_voxel, (points + shift).T)
+        sampled = volumes.nearest(values, coordinates)
+        means = np.bincount(classes, sampled) / n_points
+        residual = ((sampled - means[classes]) ** 2).sum()
+        total = ((sampled - sampled.mean()) ** 2).sum()
+        return 1.0 - float(residual / total) if total > 0 else 0.0
 
-    here = np.zeros(3)
-    best = unmoved = explained(here)
+    position = np.zeros(3)
+    best_fit = fit_without_shift = explained_variance(position)
     for step in _STEPS:
         for _ in range(int(40 / step)):
-            moves = [here + move for move in step * np.vstack([np.eye(3), -np.eye(3)])]
-            fits = [explained(move) for move in moves]
-            if max(fits) <= best:
+            moves = [
+                position + shift for shift in step * np.vstack([np.eye(3), -np.eye(3)])
+            ]
+            fits = [explained_variance(moved) for moved in moves]
+            if max(fits) <= best_fit:
                 break
-            best, here = max(fits), moves[int(np.argmax(fits))]
-    return float(np.linalg.norm(here)) if best > _CLEARLY * unmoved else 0.0
+            best_fit, position = max(fits), moves[int(np.argmax(fits))]
+    return (
+        float(np.linalg.norm(position))
+        if best_fit > _MIN_FIT_GAIN * fit_without_shift
+        else 0.0
+    )

@@ -10,7 +10,7 @@ from scipy.ndimage import map_coordinates
 
 from brainlsap.exceptions import ParameterError, reading
 
-# Rounded to this many digits, halves of voxels are halves whatever the arithmetic.
+# Rounded to this many digits, halves of voxels are exact halves on every machine.
 _DIGITS = 6
 
 
@@ -65,16 +65,20 @@ def _read_registration(path: Path, moving: str | Path, fixed: str | Path) -> np.
         with suppress(ValueError):  # of words or bytes, of ITK
             if kind == "itk" and np.loadtxt(path).size == 16:
                 kind = "fsl"
-        read = load(str(path), fmt=kind, reference=str(fixed), moving=str(moving))
+        registration = load(
+            str(path), fmt=kind, reference=str(fixed), moving=str(moving)
+        )
         # from points of the fixed image to the moving one, as images are resampled
-        return np.linalg.inv(np.squeeze(np.asarray(read.matrix, dtype=np.float64)))
+        return np.linalg.inv(
+            np.squeeze(np.asarray(registration.matrix, dtype=np.float64))
+        )
 
 
 def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
     """Return transformed coordinates in float64; one array an axis, as `points` are.
 
-    Not a product of matrices: these round as the machine likes, and ties of distances
-    are decided by the last bit.
+    Not a matrix product: its rounding depends on the machine, and the last bit decides
+    ties of distances.
     """
     axes = [np.asarray(axis, dtype=np.float64) for axis in points]
     return [
@@ -86,23 +90,26 @@ def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
 def nearest(values: np.ndarray, coordinates: Sequence[np.ndarray]) -> np.ndarray:
     """Return the values at coordinates in voxels (one array an axis), the nearest.
 
-    0 outside the centres of the outermost voxels; halves go up, as in nilearn.
+    0 outside the centres of the outermost voxels; halves are rounded up, as in nilearn.
     """
-    at = np.round(coordinates, _DIGITS)
-    return map_coordinates(values, at, order=0, mode="constant")
+    rounded = np.round(coordinates, _DIGITS)
+    return map_coordinates(values, rounded, order=0, mode="constant")
 
 
 def look_up(
-    values: np.ndarray, affine: np.ndarray, shape: tuple[int, ...], other: np.ndarray
+    values: np.ndarray,
+    affine: np.ndarray,
+    shape: tuple[int, ...],
+    grid_affine: np.ndarray,
 ) -> np.ndarray:
     """Return the nearest values at the voxels of another grid in the same space.
 
-    `affine` leads from voxels of `values` to mm, `other` from voxels of the grid.
+    `affine` maps voxels of `values` to mm, `grid_affine` voxels of the grid.
     """
-    found = np.zeros(shape, dtype=values.dtype)
-    steps = np.linalg.inv(affine) @ other
+    resampled = np.zeros(shape, dtype=values.dtype)
+    steps = np.linalg.inv(affine) @ grid_affine
     j, k = np.indices(shape[1:])
     for i in range(shape[0]):  # by slices: three float64 volumes would be large
-        here = np.full_like(j, i), j, k
-        found[i] = nearest(values, transform_points(steps, here))
-    return found
+        voxel_grid = np.full_like(j, i), j, k
+        resampled[i] = nearest(values, transform_points(steps, voxel_grid))
+    return resampled

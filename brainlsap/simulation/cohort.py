@@ -93,13 +93,13 @@ MONTHS_BETWEEN = 12
 MIDDLE_AGE = 73.0
 
 STREAMLINES = 400_000
-# Of the base network: A, ell in mm, and t.
+# Of the base network: weight at distance 0, length constant in mm, homotopic weight.
 STRENGTH, LENGTH, HOMOTOPIC = 400.0, 18.0, 60.0
 ACROSS_HEMISPHERES = 0.15
 PERSON_VARIABILITY = 0.5
 RESCAN_VARIABILITY = 0.15
 SEVERITY_SPREAD = 0.2
-# t, for which disease spreads.
+# Time t for which disease spreads.
 TIME = 0.5
 PROGRESS_PER_YEAR = 0.05
 SITE_SPREAD = 0.010
@@ -219,10 +219,10 @@ def make_cohort(
     counts = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
     people = _draw_people(counts, divide(n_people, visits), n_sites, stream)
     cores = [split_name(name)[1] for name in atlas.names]
-    seeded = np.isin(cores, SEEDS)
+    is_seed = np.isin(cores, SEEDS)
     if seeds is not None:
-        seeded = np.isin(np.arange(len(atlas)), atlas.match(seeds))
-    if not seeded.any():
+        is_seed = np.isin(np.arange(len(atlas)), atlas.match(seeds))
+    if not is_seed.any():
         raise ParameterError(
             f"atlas {atlas.name!r} has none of the regions in which disease starts by "
             "default. Name some of its regions by seeds=."
@@ -232,20 +232,23 @@ def make_cohort(
     pattern, depth = np.empty((n_people, len(base))), np.empty(n_people)
     for person, scans in people.groupby("person").indices.items():
         # every edge times the person's own log-normal factor
-        varied = symmetric_normal(len(base), stream("network", person))
-        network = base * np.exp(PERSON_VARIABILITY * varied)
-        pattern[person] = spread_from_seeds(diffusion_operator(network), seeded, TIME)
+        edge_noise = symmetric_normal(len(base), stream("network", person))
+        network = base * np.exp(PERSON_VARIABILITY * edge_noise)
+        pattern[person] = spread_from_seeds(diffusion_operator(network), is_seed, TIME)
         # log-normal with mean 1
-        usual = -(SEVERITY_SPREAD**2) / 2
-        depth[person] = stream("severity", person).lognormal(usual, SEVERITY_SPREAD)
+        log_mean = -(SEVERITY_SPREAD**2) / 2
+        depth[person] = stream("severity", person).lognormal(log_mean, SEVERITY_SPREAD)
         for visit, row in enumerate(scans):
             rng = stream("count", person, visit)
             connectomes[row] = count_streamlines(network, rng, RESCAN_VARIABILITY)
-    pattern = pattern / pattern[:, seeded].mean()
-    who, years = people["person"], people["visit"].to_numpy() * MONTHS_BETWEEN / 12
-    severity = people["stage"].to_numpy() / (len(STAGES) - 1) * depth[who]
+    pattern = pattern / pattern[:, is_seed].mean()
+    person_index, years = (
+        people["person"],
+        people["visit"].to_numpy() * MONTHS_BETWEEN / 12,
+    )
+    severity = people["stage"].to_numpy() / (len(STAGES) - 1) * depth[person_index]
     severity = severity * (1 + PROGRESS_PER_YEAR * years)
-    loss = np.minimum(effect * severity[:, None] * pattern[who], 0.95)
+    loss = np.minimum(effect * severity[:, None] * pattern[person_index], 0.95)
     features, effects = [], {}
     for name in names:
         healthy, means = _draw_healthy(name, atlas, people, stream)
@@ -253,9 +256,9 @@ def make_cohort(
         # 0 - x, since -x of no loss would be -0.
         effects[f"effect_{name}"] = 0.0 - means * (effect * pattern.mean(axis=0))
     first = effects[f"effect_{names[0]}"]
-    truth = {"region": atlas.names, "seed": seeded, "effect": first}
+    truth = {"region": atlas.names, "seed": is_seed, "effect": first}
     truth |= effects if len(names) > 1 else {}
-    asked = {"n_people": n_people, "effect": effect, "random_state": random_state}
+    settings = {"n_people": n_people, "effect": effect, "random_state": random_state}
     return Cohort(
         connectomes=connectomes,
         features=np.stack(features, axis=2),
@@ -264,52 +267,65 @@ def make_cohort(
         feature_names=names,
         classes=tuple(stage for stage in STAGES if stage in set(people["label"])),
         notes=("simulated: nobody's data",),
-        provenance={"simulated": "make_cohort", **asked},
+        provenance={"simulated": "make_cohort", **settings},
         truth=pd.DataFrame(truth),
     )
 
 
 def divide(n_people: int, shares: Sequence[float]) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
-    parts = np.asarray(shares, dtype=float)
-    wanted = parts > 0
-    if (parts < 0).any() or not 0 < wanted.sum() <= n_people:
+    share_array = np.asarray(shares, dtype=float)
+    is_positive = share_array > 0
+    if (share_array < 0).any() or not 0 < is_positive.sum() <= n_people:
         raise ParameterError(
             f"shares must not be negative nor all 0, and n_people at least one for "
-            f"every share, got {n_people} for {parts.tolist()}."
+            f"every share, got {n_people} for {share_array.tolist()}."
         )
-    exact = n_people * parts / parts.sum()
+    exact = n_people * share_array / share_array.sum()
     counts = np.floor(exact).astype(int)
     order = np.argsort(counts - exact, kind="stable")
     counts[order[: n_people - counts.sum()]] += 1
-    while (empty := np.flatnonzero(wanted & (counts == 0))).size:
+    while (empty := np.flatnonzero(is_positive & (counts == 0))).size:
         counts[counts.argmax()] -= 1
         counts[empty[0]] += 1
     return counts
 
 
 def _draw_people(
-    counts: np.ndarray, times: np.ndarray, n_sites: int, stream: Stream
+    counts: np.ndarray, n_people_by_visits: np.ndarray, n_sites: int, stream: Stream
 ) -> pd.DataFrame:
-    """Draw who came when, stage, age, sex and site of every scan.
+    """Draw visits, stage, age, sex and site of every scan.
 
-    `counts` are people in each stage, `times` people who come once, twice ...
+    `counts` are people in each stage, `n_people_by_visits` those with one visit, two ..
     """
     stages = stream("stages").permutation(np.repeat(np.arange(len(counts)), counts))
-    n_visits = stream("visits").permutation(np.repeat(np.arange(len(times)) + 1, times))
+    n_visits = stream("visits").permutation(
+        np.repeat(np.arange(len(n_people_by_visits)) + 1, n_people_by_visits)
+    )
     rows = []
-    for person, (stage, times) in enumerate(zip(stages, n_visits, strict=True)):
+    for person, (stage, n_people_by_visits) in enumerate(
+        zip(stages, n_visits, strict=True)
+    ):
         rng, name = stream("person", person), f"sub-{person + 1:04d}"
         n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
         sex = "M" if rng.random() < n_men / n_group else "F"
         site = int(rng.integers(n_sites))
-        for visit in range(times):
+        for visit in range(n_people_by_visits):
             months = visit * MONTHS_BETWEEN
-            session, now = f"ses-M{months:02d}", round(age + months / 12, 1)
-            who = (f"{name}_{session}", name, session, STAGES[stage])
+            session, age_at_visit = f"ses-M{months:02d}", round(age + months / 12, 1)
+            keys = (f"{name}_{session}", name, session, STAGES[stage])
             rows.append(
-                (*who, now, sex, f"site-{site + 1}", person, visit, stage, site)
+                (
+                    *keys,
+                    age_at_visit,
+                    sex,
+                    f"site-{site + 1}",
+                    person,
+                    visit,
+                    stage,
+                    site,
+                )
             )
     facts = ("age", "sex", "site", "person", "visit", "stage", "site_number")
     return pd.DataFrame(rows, columns=[*KEY_COLUMNS, *facts])
@@ -328,8 +344,8 @@ def _atlas_network(
     hubs = np.where(is_hub, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
     side = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
-    across = np.where(np.outer(side, side) < 0, ACROSS_HEMISPHERES, 1.0)
-    factors = np.outer(hubs, hubs), across
+    hemisphere_factor = np.where(np.outer(side, side) < 0, ACROSS_HEMISPHERES, 1.0)
+    factors = np.outer(hubs, hubs), hemisphere_factor
     base = base_network(positions, atlas.homotopic, rng, factors=factors)
     return base * (STREAMLINES / (base.sum() / 2))
 
@@ -344,25 +360,25 @@ def _draw_healthy(
     mean, spread, subcortex, of_person, of_region, of_scan, aging = FEATURES[name]
     n_rois = len(atlas)
     cores = [split_name(region)[1] for region in atlas.names]
-    structures, which = np.unique(cores, return_inverse=True)
+    structures, structure_index = np.unique(cores, return_inverse=True)
     # Cut at two deviations: the cortex has no region of half or twice the thickness.
     draws = np.clip(stream(f"mean {name}").standard_normal(len(structures)), -2, 2)
-    cortex = (mean + spread * draws)[which]
-    usual = np.median([*subcortex.values()] or [np.nan])
-    below = [subcortex.get(core, usual) for core in cores]
-    means = np.where(atlas.cortex, cortex, below)
+    cortex = (mean + spread * draws)[structure_index]
+    median_subcortex = np.median([*subcortex.values()] or [np.nan])
+    subcortex_means = [subcortex.get(core, median_subcortex) for core in cores]
+    means = np.where(atlas.cortex, cortex, subcortex_means)
     site = people["site_number"].to_numpy()
     sites = [stream(f"site {name}", k).normal() for k in range(site.max() + 1)]
-    known = aging * (people["age"].to_numpy() - MIDDLE_AGE)
-    known = known + SITE_SPREAD * np.array(sites)[site]
+    fixed_effects = aging * (people["age"].to_numpy() - MIDDLE_AGE)
+    fixed_effects = fixed_effects + SITE_SPREAD * np.array(sites)[site]
     values = np.empty((len(people), n_rois))
     for person, scans in people.groupby("person").indices.items():
         rng = stream(f"person {name}", person)
         shared, regional = rng.standard_normal(), rng.standard_normal(n_rois)
-        own = of_person * shared + of_region * regional
+        person_effects = of_person * shared + of_region * regional
         for visit, row in enumerate(scans):
             error = stream(f"scan {name}", person, visit).standard_normal(n_rois)
-            values[row] = 1 + known[row] + (own + of_scan * error)
+            values[row] = 1 + fixed_effects[row] + (person_effects + of_scan * error)
     # However far the draws, nothing measured becomes negative.
     return np.maximum(means * values, 0.5 * means), means
 
@@ -414,7 +430,7 @@ def count_streamlines(
     return counts + counts.T
 
 
-# Written here, so that simulated data share no code with the model judged on them.
+# Written here, so that simulated data share no code with the models tested on them.
 def diffusion_operator(network: np.ndarray) -> np.ndarray:
     r"""Return :math:`(D - W) / \bar d` of the network diffusion model.
 
