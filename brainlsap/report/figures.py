@@ -55,10 +55,10 @@ class PaperFigure(Figure):
     note = ""
     """What a caption should say, such as what was not drawn."""
 
-    def savefig(self, *given: Any, **options: Any) -> None:
+    def savefig(self, *arguments: Any, **options: Any) -> None:
         """Save as any figure is."""
         with plt.rc_context(_SAVED):
-            super().savefig(*given, **options)
+            super().savefig(*arguments, **options)
 
     def _ipython_display_(self) -> None:
         """Appear once in a notebook: as the value of a cell, or when the cell ends."""
@@ -67,24 +67,27 @@ class PaperFigure(Figure):
         raise NotImplementedError  # shown as other figures are
 
 
-def add_lines(axes: Axes, number: float, beside: bool = False) -> None:
+def add_lines(axes: Axes, number: float, is_side_by_side: bool = False) -> None:
     """Make a figure of ours taller by lines of text.
 
     One of several panels only with `beside`, and where these stand side by side.
     """
     figure = axes.figure
-    lines = {one.get_position(True).y0 for one in figure.axes}
-    if isinstance(figure, PaperFigure) and len(lines if beside else figure.axes) == 1:
+    lines = {panel.get_position(True).y0 for panel in figure.axes}
+    if (
+        isinstance(figure, PaperFigure)
+        and len(lines if is_side_by_side else figure.axes) == 1
+    ):
         figure.set_figheight(figure.get_figheight() + number * LINE * MM)
 
 
 @contextmanager
-def styled(**more: Any) -> Iterator[None]:
+def styled(**parameters: Any) -> Iterator[None]:
     """Draw in the letters and lines of all figures."""
     # Loads the backend: a notebook's turns interactive mode on, which inside would be
     # undone at the end, and no figure shown.
     plt.draw_if_interactive()
-    with plt.rc_context(STYLE | more):
+    with plt.rc_context(STYLE | parameters):
         yield
 
 
@@ -117,21 +120,23 @@ def own_axes(axes: Any, width: float, height: float = 0, number: int = 1) -> Any
         # "constrained" cuts labels beside axes of equal aspect off at the first drawing
         figure = new_figure(width, lines * height, layout="compressed")
         panels = figure.subplots(lines, number // lines, squeeze=False).ravel()
-        for one, letter in zip(panels, "abc" if number > 1 else "", strict=False):
-            one.set_title(letter, loc="left", weight="bold")
+        for panel, letter in zip(panels, "abc" if number > 1 else "", strict=False):
+            panel.set_title(letter, loc="left", weight="bold")
         return panels
-    given = np.ravel(axes)
-    if len(given) != number or not all(isinstance(one, Axes) for one in given):
-        told = f"{number} Axes of matplotlib, such as plt.subplots(1, {number})[1]"
-        raise ParameterError(f"axes must be {told}; got {axes!r}.")
-    if (least := min(cell_size(given[0]))) < SMALLEST_PANEL:
-        told = f"a panel of {least:.0f} mm may be too small for its letters"
-        warnings.warn(f"{told}; give it about 60 mm.", UserWarning, stacklevel=4)
-    for one in given:  # made before, perhaps in other letters
-        one.tick_params(labelsize=LETTERS)
-        plt.setp([one.xaxis.label, one.yaxis.label], size=LETTERS, parse_math=False)
-        one.spines[["top", "right"]].set_visible(False)
-    return given
+    panels_given = np.ravel(axes)
+    if len(panels_given) != number or not all(
+        isinstance(panel, Axes) for panel in panels_given
+    ):
+        expected = f"{number} Axes of matplotlib, such as plt.subplots(1, {number})[1]"
+        raise ParameterError(f"axes must be {expected}; got {axes!r}.")
+    if (smallest_side := min(cell_size(panels_given[0]))) < SMALLEST_PANEL:
+        problem = f"a panel of {smallest_side:.0f} mm may be too small for its letters"
+        warnings.warn(f"{problem}; give it about 60 mm.", UserWarning, stacklevel=4)
+    for panel in panels_given:  # made before, perhaps in other letters
+        panel.tick_params(labelsize=LETTERS)
+        plt.setp([panel.xaxis.label, panel.yaxis.label], size=LETTERS, parse_math=False)
+        panel.spines[["top", "right"]].set_visible(False)
+    return panels_given
 
 
 def cell_size(axes: Any) -> Any:
@@ -141,5 +146,5 @@ def cell_size(axes: Any) -> Any:
     """
     figure, spec = axes.figure, axes.get_subplotspec()
     box, grid = (spec or axes).get_position(figure), figure.subplotpars
-    whole: Any = (grid.right - grid.left, grid.top - grid.bottom) if spec else 1
-    return box.size / whole * figure.bbox.size / figure.dpi / MM
+    grid_share: Any = (grid.right - grid.left, grid.top - grid.bottom) if spec else 1
+    return box.size / grid_share * figure.bbox.size / figure.dpi / MM

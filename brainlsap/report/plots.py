@@ -73,19 +73,27 @@ def plot_scores(
     if score == "balanced_accuracy":
         chance = 1 / len(evaluation.cohort.classes)
         axes.axvline(chance, **DASHES)
-        above: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
-        axes.text(chance, 1.01, "chance", color=GREY, **above)
-    for place, (name, row) in enumerate(summary.iterrows()):
+        label_style: Any = {"ha": "center", "transform": axes.get_xaxis_transform()}
+        axes.text(chance, 1.01, "chance", color=GREY, **label_style)
+    for position, (name, row) in enumerate(summary.iterrows()):
         values = by_fold.loc[by_fold["model"] == name, score].to_numpy()
         color = BLUE if row["role"] == "model" else GREY
         # the same fold lies at the same height in every row
-        height = place + np.linspace(-0.2, 0.2, len(values))
+        height = position + np.linspace(-0.2, 0.2, len(values))
         axes.plot(values, height, ".", color=color, alpha=0.45, markersize=4)
         x, sd = row["mean"], row["sd"]
-        _bars(axes, x, place, x - sd, x + sd, color=color)
-        failed = f"failed: {row['n_failed']} of {row['n_folds']}"
-        told = failed if row["n_failed"] else tables.spread_text(row["mean"])
-        axes.text(1.02, place, told, transform=axes.get_yaxis_transform(), va="center")
+        _draw_errorbars(axes, x, position, x - sd, x + sd, color=color)
+        failure_text = f"failed: {row['n_failed']} of {row['n_folds']}"
+        annotation = (
+            failure_text if row["n_failed"] else tables.spread_text(row["mean"])
+        )
+        axes.text(
+            1.02,
+            position,
+            annotation,
+            transform=axes.get_yaxis_transform(),
+            va="center",
+        )
     return axes
 
 
@@ -119,18 +127,23 @@ def plot_confusion(
     ParameterError
         Where no such model was evaluated.
     """
-    (_, told), classes = _predictions(evaluation, model), evaluation.cohort.classes
-    counts = confusion_matrix(told.actual, told.predicted, labels=range(len(classes)))
+    (_, predictions), classes = (
+        _predictions(evaluation, model),
+        evaluation.cohort.classes,
+    )
+    counts = confusion_matrix(
+        predictions.actual, predictions.predicted, labels=range(len(classes))
+    )
     totals = counts.sum(axis=1)
-    share = counts / np.maximum(totals[:, None], 1)
+    row_shares = counts / np.maximum(totals[:, None], 1)
     (axes,) = own_axes(axes, width)
-    axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    axes.imshow(row_shares, cmap="Blues", vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
-        color = "white" if share[row, column] > 0.69 else None  # of more contrast
-        text = f"{int(100 * share[row, column] + 0.5)}%\n{count}"  # not 12 of 12.5
+        color = "white" if row_shares[row, column] > 0.69 else None  # of more contrast
+        text = f"{int(100 * row_shares[row, column] + 0.5)}%\n{count}"  # not 12 of 12.5
         axes.text(column, row, text, color=color, ha="center", va="center")
-    turned: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    style = turned if max(map(len, classes)) > 7 else {}
+    rotated_style: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    style = rotated_style if max(map(len, classes)) > 7 else {}
     names = [textwrap.fill(name, 24) for name in classes]
     axes.set_xticks(range(len(classes)), names, **style)
     labels = [f"{name}\nn = {n}" for name, n in zip(names, totals, strict=True)]
@@ -172,31 +185,40 @@ def plot_roc(
     ParameterError
         Where the model gives neither probabilities nor decision values.
     """
-    (model, told), classes = _predictions(evaluation, model), evaluation.cohort.classes
-    values = told.ranking
+    (model, predictions), classes = (
+        _predictions(evaluation, model),
+        evaluation.cohort.classes,
+    )
+    values = predictions.ranking
     if values is None:
         raise ParameterError(f"{model} has no ROC curve.")
     axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     grid = np.linspace(0, 1, 1001)
     colors = class_colors(evaluation)
-    folds = [np.flatnonzero(told.fold == one) for one in np.unique(told.fold)]
+    folds = [
+        np.flatnonzero(predictions.fold == fold) for fold in np.unique(predictions.fold)
+    ]
     for code, name in enumerate(classes):
-        hit = told.actual == code
-        both = [rows for rows in folds if 0 < hit[rows].sum() < len(rows)]
-        curves = [roc_curve(hit[rows], values[rows, code])[:2] for rows in both]
+        is_class = predictions.actual == code
+        scored_folds = [rows for rows in folds if 0 < is_class[rows].sum() < len(rows)]
+        curves = [
+            roc_curve(is_class[rows], values[rows, code])[:2] for rows in scored_folds
+        ]
         if curves and (len(classes) > 2 or code == 1):
             area = pd.Series([auc(*curve) for curve in curves])
             mean = np.mean([np.interp(grid, *curve) for curve in curves], axis=0)
             text = f"{name} {tables.spread_text(area.mean(), area.std(), 2)}"
             axes.plot([0, *grid], [0, *mean], c=colors[name], label=text, clip_on=False)
-    long = max(len(str(line.get_label())) for line in axes.lines[-len(classes) :])
-    if 9 + LETTER * long > 0.6 * figures.cell_size(axes)[0]:
+    longest_label = max(
+        len(str(line.get_label())) for line in axes.lines[-len(classes) :]
+    )
+    if 9 + LETTER * longest_label > 0.6 * figures.cell_size(axes)[0]:
         axes.set_xlabel(f"{axes.get_xlabel()} (above: AUC ± s.d.)")
         _legend(axes)
     else:
-        close: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderpad": 0.1}
-        close |= {"title": "AUC ± s.d.", "framealpha": 0.8, "edgecolor": "none"}
-        axes.legend(loc="best", **close)
+        legend_style: Any = {"handlelength": 1.2, "labelspacing": 0.2, "borderpad": 0.1}
+        legend_style |= {"title": "AUC ± s.d.", "framealpha": 0.8, "edgecolor": "none"}
+        axes.legend(loc="best", **legend_style)
     return axes
 
 
@@ -232,16 +254,21 @@ def plot_calibration(
     ParameterError
         Where the model gives no probabilities.
     """
-    model, told = _predictions(evaluation, model)
-    if told.probability is None:
+    model, predictions = _predictions(evaluation, model)
+    if predictions.probability is None:
         raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
-    confidence, correct = told.probability.max(axis=1), told.actual == told.predicted
+    confidence, correct = (
+        predictions.probability.max(axis=1),
+        predictions.actual == predictions.predicted,
+    )
     order = np.argsort(confidence, kind="stable")
     axes = _unit_square(axes, width, "predicted probability", "accuracy")
     for rows in np.array_split(order, min(N_BINS, len(order))):
         share = correct[rows].mean()
         low, high = wilson_interval(correct[rows].sum(), len(rows))
-        _bars(axes, confidence[rows].mean(), share, low, high, along="yerr", color=BLUE)
+        _draw_errorbars(
+            axes, confidence[rows].mean(), share, low, high, along="yerr", color=BLUE
+        )
     return axes
 
 
@@ -285,14 +312,14 @@ def plot_scales(
     names = tables.region_labels(list(top["region"]), atlas)
     axes = _named_rows(axes, width, names, label)
     axes.axvline(1, **DASHES, label="median region")
-    for place, row in top.iterrows():
-        planted, learned = bool(row.get("planted")), not row["moved"] < 0.5
-        color, kind = (ORANGE, "planted") if planted else (BLUE, "region")
-        style: Any = {"fmt": "D" if planted else "o", "color": color}
-        style["markerfacecolor"] = color if learned else "white"
-        style["label"] = kind + ("" if learned else ", not learned")
+    for position, row in top.iterrows():
+        is_planted, is_learned = bool(row.get("planted")), not row["moved"] < 0.5
+        color, label_word = (ORANGE, "planted") if is_planted else (BLUE, "region")
+        style: Any = {"fmt": "D" if is_planted else "o", "color": color}
+        style["markerfacecolor"] = color if is_learned else "white"
+        style["label"] = label_word + ("" if is_learned else ", not learned")
         bounds = row["relative_low"], row["relative_high"]
-        _bars(axes, row["relative_scale"], place, *bounds, **style)
+        _draw_errorbars(axes, row["relative_scale"], position, *bounds, **style)
     axes.set_xlim(left=max(0, axes.get_xlim()[0]))
     _legend(axes)
     return axes
@@ -332,21 +359,25 @@ def plot_directions(
     top = list(tables.ranked_regions(ranking, n_regions)["region"])
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    found = tables.class_differences(evaluation).query("feature == @feature")
-    first, *others = evaluation.cohort.classes
+    differences = tables.class_differences(evaluation).query("feature == @feature")
+    first, *other_classes = evaluation.cohort.classes
     title = tables.feature_title(evaluation.cohort, feature)
     label = f"{title}: difference from {first} (s.d., 95%)"
     axes = _named_rows(axes, width, tables.region_labels(top, atlas), label)
     axes.axvline(0, **DASHES)
     colors = class_colors(evaluation)
     # classes of a region lie nearer to each other than to those of its neighbours
-    middle, step = (len(others) - 1) / 2, min(0.16, 0.5 / len(others))
-    for place, name in enumerate(others):
-        rows = found[found["class"] == name].set_index("region").reindex(top)
+    middle, step = (len(other_classes) - 1) / 2, min(0.16, 0.5 / len(other_classes))
+    for position, name in enumerate(other_classes):
+        rows = (
+            differences[differences["class"] == name].set_index("region").reindex(top)
+        )
         style: Any = {"markersize": 3, "capsize": 0, "label": name}
         bounds = rows["difference_low"], rows["difference_high"]
-        height = np.arange(len(top)) + step * (place - middle)
-        _bars(axes, rows["difference"], height, *bounds, color=colors[name], **style)
+        height = np.arange(len(top)) + step * (position - middle)
+        _draw_errorbars(
+            axes, rows["difference"], height, *bounds, color=colors[name], **style
+        )
     _legend(axes)
     return axes
 
@@ -386,33 +417,37 @@ def plot_training(
     ParameterError
         If the model is unknown, or kept neither.
     """
-    model = _known_model(evaluation, model)
+    model = _check_model(evaluation, model)
     fits = evaluation.fits[evaluation.fits["model"] == model]
     losses = tables.reported(fits, "losses")
     paths = scales_in_training(evaluation, model)
     if not losses and paths.empty:
         told = "has neither losses nor scales of a training; name another model"
         raise ParameterError(f"{model} {told}.")
-    left, right = own = own_axes(axes, width, 60, number=2)
+    loss_axes, scale_axes = panels = own_axes(axes, width, 60, number=2)
     for kind, color in (("training", GREY), ("validation", BLUE)):
         folds = [pd.Series(x[kind], np.add(x["epoch"], 1), float) for x in losses]
         if any(one.notna().any() for one in folds):
-            each = pd.concat(folds, axis=1)
-            thin, *_ = left.plot(each, color=color, lw=0.4, alpha=0.7)
-            thin.set_label("_" if color == BLUE else "each fold")
-            left.plot(each.dropna().median(axis=1), color=color, lw=1.6, label=kind)
+            fold_losses = pd.concat(folds, axis=1)
+            thin_line, *_ = loss_axes.plot(fold_losses, color=color, lw=0.4, alpha=0.7)
+            thin_line.set_label("_" if color == BLUE else "each fold")
+            loss_axes.plot(
+                fold_losses.dropna().median(axis=1), color=color, lw=1.6, label=kind
+            )
     if len(paths):
-        small, rest = paths.iloc[:, -1].rank() <= N_SHOWN, "other regions"
-        right.plot(paths.columns, paths[~small].T, "#c4c4c4", lw=0.6, label=rest)
+        is_small, other_label = paths.iloc[:, -1].rank() <= N_SHOWN, "other regions"
+        scale_axes.plot(
+            paths.columns, paths[~is_small].T, "#c4c4c4", lw=0.6, label=other_label
+        )
         label = f"{N_SHOWN} smallest"
-        right.plot(paths.columns, paths[small].T, BLUE, lw=0.6, label=label)
-    right.set_xticks(list(QUARTERS), list(QUARTERS.values()))
-    left.locator_params("x", integer=True)
-    left.set(xlabel="epoch", ylabel="mean cross-entropy")
-    right.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
-    for one in own:
-        _legend(one)
-    return own
+        scale_axes.plot(paths.columns, paths[is_small].T, BLUE, lw=0.6, label=label)
+    scale_axes.set_xticks(list(QUARTERS), list(QUARTERS.values()))
+    loss_axes.locator_params("x", integer=True)
+    loss_axes.set(xlabel="epoch", ylabel="mean cross-entropy")
+    scale_axes.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
+    for panel in panels:
+        _legend(panel)
+    return panels
 
 
 def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
@@ -422,11 +457,13 @@ def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
     Empty where the model has none during training.
     """
     own = evaluation.scales.query("model == @model and start == 'mean'")
-    found = {}
+    relative_scales = {}
     for share, scales in own.groupby("share") if (own["share"] < 1).any() else ():
-        then = replace(evaluation, scales=scales.assign(share=1.0))
-        found[share] = rank_regions(then, model).set_index("region")["relative_scale"]
-    return pd.DataFrame(found).dropna()
+        at_share = replace(evaluation, scales=scales.assign(share=1.0))
+        relative_scales[share] = rank_regions(at_share, model).set_index("region")[
+            "relative_scale"
+        ]
+    return pd.DataFrame(relative_scales).dropna()
 
 
 def class_colors(evaluation: Evaluation) -> dict[str, Any]:
@@ -434,15 +471,17 @@ def class_colors(evaluation: Evaluation) -> dict[str, Any]:
     classes, colors = evaluation.cohort.classes, list(COLORS)
     if evaluation.cohort.classes_ordered and len(classes) > 2:
         colors = list(plt.get_cmap("inferno_r")(np.linspace(0.15, 1, len(classes))))
-    return {name: colors[place % len(colors)] for place, name in enumerate(classes)}
+    return {
+        name: colors[position % len(colors)] for position, name in enumerate(classes)
+    }
 
 
-def _bars(
+def _draw_errorbars(
     axes: Axes, x: Any, y: Any, low: Any, high: Any, along: str = "xerr", **style: Any
 ) -> None:
     """Draw values with their bounds, whole also where they lie on a limit."""
-    at = x if along == "xerr" else y
-    style[along] = np.array([at - low, high - at]).clip(0).reshape(2, -1)
+    center = x if along == "xerr" else y
+    style[along] = np.array([center - low, high - center]).clip(0).reshape(2, -1)
     for mark in axes.errorbar(x, y, **BARS | style).get_children():
         mark.set_clip_on(False)
 
@@ -458,21 +497,28 @@ def _unit_square(axes: Any, width: float, xlabel: str, ylabel: str) -> Axes:
 def _legend(axes: Axes) -> None:
     """Name each kind of mark once, above the axes."""
     marks, names = axes.get_legend_handles_labels()
-    kinds = dict(zip(names, marks, strict=True))
-    room = figures.cell_size(axes)[0]
-    told = [textwrap.fill(name, max(8, int((room - 12) / LETTER))) for name in kinds]
-    widest = 9 + LETTER * max(map(len, kinds), default=0)
-    per_line = max(1, int(room / widest))
-    n_lines = -(-len(told) // per_line) + sum(one.count("\n") for one in told)
-    figures.add_lines(axes, n_lines - 1, beside=True)
-    close: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
+    mark_of_name = dict(zip(names, marks, strict=True))
+    width = figures.cell_size(axes)[0]
+    wrapped_names = [
+        textwrap.fill(name, max(8, int((width - 12) / LETTER))) for name in mark_of_name
+    ]
+    entry_width = 9 + LETTER * max(map(len, mark_of_name), default=0)
+    per_line = max(1, int(width / entry_width))
+    n_lines = -(-len(wrapped_names) // per_line) + sum(
+        name.count("\n") for name in wrapped_names
+    )
+    figures.add_lines(axes, n_lines - 1, is_side_by_side=True)
+    legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # above the letter that one of several panels may have, if need be of 12 points
     is_ours = isinstance(axes.figure, figures.PaperFigure)
-    up = 0 if is_ours and len(axes.figure.axes) == 1 else 12 / 72
-    rise = ScaledTranslation(0, up, axes.figure.dpi_scale_trans)
-    close |= {"bbox_to_anchor": (1, 1), "bbox_transform": axes.transAxes + rise}
-    close |= {"loc": "lower right", "ncols": per_line}
-    axes.legend(kinds.values(), told, **close)
+    title_height = 0 if is_ours and len(axes.figure.axes) == 1 else 12 / 72
+    offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
+    legend_style |= {
+        "bbox_to_anchor": (1, 1),
+        "bbox_transform": axes.transAxes + offset,
+    }
+    legend_style |= {"loc": "lower right", "ncols": per_line}
+    axes.legend(mark_of_name.values(), wrapped_names, **legend_style)
 
 
 def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
@@ -480,18 +526,18 @@ def _named_rows(axes: Any, width: float, names: list[str], label: str) -> Axes:
     (axes,) = own_axes(axes, width, 19)
     width = figures.cell_size(axes)[0]
     per_line = int(17 + width / 6.4)
-    room = width - 8 - LETTER * min(per_line, max(map(len, names)))
+    plot_width = width - 8 - LETTER * min(per_line, max(map(len, names)))
     names = [textwrap.fill(tables.shortened(one, 72), per_line) for one in names]
-    label = textwrap.fill(label, max(12, int(room / LETTER)))
-    row = max(1.5, 1 + max(name.count("\n") for name in names))
-    figures.add_lines(axes, label.count("\n") + row * len(names))
+    label = textwrap.fill(label, max(12, int(plot_width / LETTER)))
+    row_height = max(1.5, 1 + max(name.count("\n") for name in names))
+    figures.add_lines(axes, label.count("\n") + row_height * len(names))
     name_rows(axes, names)
     axes.set_xlabel(label)
-    axes.locator_params("x", nbins=int(np.clip(room / 13, 1, 9)))
+    axes.locator_params("x", nbins=int(np.clip(plot_width / 13, 1, 9)))
     return axes
 
 
-def _known_model(evaluation: Evaluation, model: str | None) -> str:
+def _check_model(evaluation: Evaluation, model: str | None) -> str:
     """Return a model's name, by default the first one's; raise unless there is one."""
     check_evaluation_given(evaluation)
     model = evaluation.models[0] if model is None else model
@@ -501,11 +547,11 @@ def _known_model(evaluation: Evaluation, model: str | None) -> str:
 
 def _predictions(evaluation: Evaluation, model: str | None) -> tuple[str, Predictions]:
     """Return a model's name and what it predicted, by default the first model's."""
-    model = _known_model(evaluation, model)
-    found = evaluation.predictions[evaluation.predictions["model"] == model]
-    if found.empty:
+    model = _check_model(evaluation, model)
+    rows = evaluation.predictions[evaluation.predictions["model"] == model]
+    if rows.empty:
         raise ParameterError(f"{model} failed in every fold; it has no predictions.")
-    return model, evaluation.as_predictions(found)
+    return model, evaluation.as_predictions(rows)
 
 
 def name_rows(axes: Axes, names: list[str]) -> None:
