@@ -22,12 +22,13 @@ from brainlsap.evaluation.results import plain
 from brainlsap.exceptions import ParameterError, check_choice, listed
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
+from brainlsap.options import option_names
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
 # Options of `load_cohort` that decide what the numbers mean; kept with a model.
-MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "reference")
-KEPT = ("atlas", "feature", "row_order", *MEANING)
+MEANING = option_names("reading", stored_model=["fixed"])
+KEPT = option_names("reading", stored_model=["default", "fixed"])
 
 
 def fit_model(

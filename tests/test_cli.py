@@ -188,16 +188,64 @@ def test_bad_input_is_one_message_and_nothing_written(
     assert not out.exists()
 
 
-def test_a_wrong_key_of_the_config_file_is_named(study, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("baselines = 'no'", "baselines must be true or false, got 'no'"),
+        ("overwrite = 1", "overwrite must be true or false, got 1"),
+        ("feature = 5", "feature must be a name, or a list of names, got 5"),
+        ("classes = ['CN', 1]", "classes must be a name, or a list of names, got"),
+        ("label = true", "label must be text, got true"),
+        ("folds = 'five'", "folds must be a whole number of at least 0, got 'five'"),
+        ("epochs = 1.5", "epochs must be a whole number of at least 0, got 1.5"),
+        ("n_permutations = -1", "n_permutations must be a whole number"),
+        ("threshold = '10'", "threshold must be a number, got '10'"),
+        ("dropout = nan", "dropout must be a number, got nan"),
+        ("frames = [1, 2, 3]", "frames must be two numbers, [start, end], got"),
+        ("frames = 5", "frames must be two numbers"),
+        ("derivatives = [1]", "derivatives must be the path of a folder, or a list"),
+        ("features_table = 7", "features_table must be the path of a file, or a list"),
+        ("pattern = {connectome = 1}", "pattern must be text, or a table of text by"),
+        ("merge-classes = ['CN', 'AD']", "merge-classes must be text, or a table"),
+        ("scans = 'first'", "scans must be one of 'all', 'baseline', got 'first'"),
+        ("head = 2020-01-01", "head must be one of 'softmax', 'ordinal', got"),
+        ("leave_out = 3", "leave_out must be text, got 3"),
+        ("[model.options]\npatience = 'x'", "patience must be a whole number"),
+        ("data = 5", "data must be a section, [data], got 5"),
+        ("n_epoch = 3", "'n_epoch' (nearest: 'n_epochs')"),
+        ("featur = 'fdg'", "'featur' (nearest: 'feature')"),
+        ("fold = 3", "'fold' (nearest: 'folds')"),
+        ("[datas]\nfeature = 'fdg'", "'datas' (nearest: 'data')"),
+        ("n_epochs = 3\nepochs = 4", "epochs is n_epochs. Keep one"),
+        ("seed = 1\n[study]\nseed = 2", "seed stands in the file twice"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "fit"])
+def test_a_wrong_setting_of_a_file_is_refused_by_name(
+    study, tmp_path, capsys, command, line, words
+):
     path = tmp_path / "study.toml"
-    path.write_text("n_epoch = 3\nseed = 1\nfeature_ = 'fdg'\n")
-    message = refused(
-        capsys, "run", study, *READING, "--config", path, "--out", tmp_path / "out"
+    path.write_text(line)
+    out = ["--out", tmp_path / "out"] if command == "fit" else []
+    message = refused(capsys, command, study, *READING, "--config", path, *out)
+    assert f"{path}: " in message
+    assert words in message
+
+
+def test_settings_of_a_file_are_read_as_their_flags_are(study, tmp_path, capsys):
+    path = tmp_path / "study.toml"
+    lines = "atlas = 'desikan82'\nfeature = 'fdg,volume'\nclasses = 'CN,AD'\n"
+    path.write_text(lines + "merge-classes = {well = 'CN', ill = ['AD']}\n")
+    assert main(["check", str(study), "--config", str(path), "--feature", "fdg"]) == 0
+    assert "scans by diagnosis: well (" in capsys.readouterr().out
+    # a rare setting of the model, too
+    path.write_text(lines + "feature_ = 1".replace("_ = 1", "s_table = 'no.tsv'"))
+    assert "no.tsv" in refused(
+        capsys, "fit", study, "--config", path, "--out", tmp_path / "out"
     )
-    assert "no settings: feature_, n_epoch. A config file has" in message
-    path.write_text("n_epochs = 3\nepochs = 4\n")
-    message = refused(capsys, "run", study, "--config", path, "--out", tmp_path / "out")
-    assert "epochs is n_epochs; keep one" in message
+    path.write_text("n_epochs = 2\nn_starts = 1\npatience = 1\n")
+    asked = ("fit", study, *READING, "--config", path, "--out", tmp_path / "out")
+    assert main([str(word) for word in asked]) == 0
 
 
 def test_a_report_of_other_settings_or_people_is_not_replaced(
