@@ -231,10 +231,7 @@ def check(study: str, **options: Any) -> None:
     """Say what a study holds, what is mapped or dropped; its faults and leaks."""
     print(f"Looking at {study} ...", flush=True)  # imports take seconds
     data, studying, _ = _configured(options)
-    if Path(study).suffix == ".h5":
-        found = brainlsap.check_cohort(brainlsap.data.Cohort.load(study))
-    else:
-        found = brainlsap.check_cohort(study, **data, verbose=True)
+    found = brainlsap.check_cohort(study, **data, verbose=True)
     cohort, merged = found.cohort, studying.get("merged_classes")
     if cohort is not None and merged is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged)
@@ -370,14 +367,11 @@ def nodes(dataset: str, models: Sequence[str] = ("lsap-c", "gcn"), **how: Any) -
 
 def _load(study: str, data: Options, studying: Options) -> Any:
     """Return the cohort that is analysed, and say who is in it."""
-    if Path(study).suffix == ".h5":
-        cohort = brainlsap.data.Cohort.load(study)
-    else:
-        cohort = brainlsap.load_cohort(study, verbose=True, **data)
+    cohort = brainlsap.data.read_study(study, verbose=True, **data)
     merged = studying.pop("merged_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, merged)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
-    told = r"taken (to be|for)|classes|at baseline"
+    told = r"taken (to be|for)|classes|baseline"
     for note in (one for one in cohort.notes if re.search(told, one)):
         print(f"Note: {note}", flush=True)
     return cohort

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import pandas as pd
 
 from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, available_atlases
-from brainlsap.data import Cohort, load_cohort
+from brainlsap.data import Cohort, load_cohort, order_classes, read_study
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import has_groups
+from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.load import NO_CONNECTOME
 from brainlsap.data.participants import UNLABELLED
+from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import suit_model
@@ -116,8 +118,9 @@ def read_people(
     folder : str or Path, optional
         Of the study, or a cohort's file (.h5). No label is needed. None for arrays.
     **options
-        Of :func:`brainlsap.load_cohort`; those of the fit where not given. A model
-        that was fitted with one connectome for everybody brings it along. For arrays
+        Of :func:`brainlsap.load_cohort`; those of the fit where not given. `label` is
+        a column to write beside the predictions; it may lack entries. A model that was
+        fitted with one connectome for everybody brings it along. For arrays
         those of :meth:`.Cohort.from_arrays`: `connectomes=` and `features=` in the
         order of the model's regions, and `covariates=` that the fit took out.
 
@@ -135,9 +138,11 @@ def read_people(
     model = _read_model(model)
     origin, shared = model.origin_, model.shared_connectome_
     wanted = dict(origin.reading)
-    if folder is not None and Path(folder).suffix == ".h5":
-        return Cohort.load(folder)  # predict_people knows how it was read
     _check_reading(wanted, options)
+    if folder is not None and is_cohort_file(folder):
+        label = options.pop("label", None)
+        # predict_people knows how it was read
+        return _with_label(read_study(folder, **options), label, folder)
     place = Path(str(wanted.get("atlas", "")))
     is_bundled = str(place) in available_atlases()
     if not (is_bundled or "atlas" in options or place.exists()):
@@ -174,7 +179,32 @@ def read_people(
         wanted["connectome"] = NO_CONNECTOME
         if shared.any():
             wanted["connectome"] = pd.DataFrame(shared, names, names)
-    return load_cohort(folder, **(wanted | {"label": None} | options))
+    label = options.pop("label", None)
+    people = load_cohort(folder, **(wanted | {"label": None} | options))
+    return _with_label(people, label, folder)
+
+
+def _with_label(cohort: Cohort, column: str | None, folder: str | Path) -> Cohort:
+    """Return people with the labels of a column, where these are known."""
+    if column is None:
+        return cohort
+    labels = label_column(cohort, column)
+    if labels is None:
+        heads = cohort.table.columns[len(KEY_COLUMNS) :]
+        raise ParameterError(
+            f"{folder}: the label {column!r} is no column of the table of people; "
+            f"found {', '.join(map(str, heads)) or 'none besides the id'}. Name the "
+            "column by label=, or leave label= out."
+        )
+    labels = labels.fillna(UNLABELLED)
+    # all labels are only written beside: none has a place in an order
+    return replace(
+        cohort,
+        table=cohort.table.assign(label=labels),
+        classes=order_classes(labels.tolist())[0],
+        classes_ordered=True,
+        label_name=column,
+    )
 
 
 def _read_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
@@ -212,8 +242,9 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     -------
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
-        stage; label too, where the cohort has labels. Warns of scans whose features,
-        or whose covariates that are regressed out, are far from those of the fit.
+        stage; label too, where the cohort has labels (None: not known). Warns of scans
+        whose features, or whose covariates that are regressed out, are far from those
+        of the fit.
 
     Raises
     ------
@@ -284,5 +315,5 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     new_of = {str(old): new for new, some in merged.items() for old in some}
     label = [new_of.get(str(one), one) for one in cohort.y]
     if {*label} != {UNLABELLED}:
-        table["label"] = label
+        table["label"] = [None if name == UNLABELLED else name for name in label]
     return table

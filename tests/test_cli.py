@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from brainlsap import load_cohort
 from brainlsap.cli import _in_flags, atlas, build_parser, main, nodes, predict, run
 
 READING = ("--atlas", "desikan82", "--feature", "fdg")
@@ -157,6 +158,68 @@ def test_fit_and_predict(study, tmp_path, capsys):
     found = pd.read_csv(table, sep="\t")
     assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
     assert "Predicted: " in capsys.readouterr().out
+
+
+def test_options_are_applied_to_the_file_of_a_cohort_or_refused(
+    study, tmp_path, capsys
+):
+    path = tmp_path / "cohort.h5"
+    load_cohort(study, "desikan82", ["fdg", "strength"]).save(path)
+    asked = ["check", path, "--feature", "strength", "--classes", "CN,AD"]
+    assert main([str(word) for word in (*asked, "--atlas", "desikan82")]) == 0
+    counted = capsys.readouterr().out.partition("Mapped:")[0]
+    assert "strength: " in counted
+    assert "fdg: " not in counted
+    assert "scans by diagnosis: CN (" in counted
+    assert "MCI (" not in counted
+    out = tmp_path / "out"
+    for command in ("check", "run", "fit", "predict"):
+        where = [] if command == "check" else ["--out", out]
+        for flag, value in (
+            ("--subjects-dir", "fs"),
+            ("--feature", "thickness"),
+            ("--label", "no_such_column"),
+            ("--atlas", "destrieux160"),
+        ):
+            words = [command, path, flag, value, *where]
+            if command == "predict":
+                words[1:1] = [stored_model(study, tmp_path)]
+            assert main([str(word) for word in words]) == 2, words
+            printed = capsys.readouterr()
+            assert value in printed.out + printed.err, words
+            assert "Traceback" not in printed.err
+    assert not out.exists()
+
+
+def stored_model(study, folder):
+    """Return the file of a brief model of a study, made once."""
+    path = folder / "brief.safetensors"
+    if not path.exists():
+        settings = folder / "brief.toml"
+        settings.write_text("n_starts = 1\ninitial_scale = 1\nn_epochs = 2\n")
+        asked = ("fit", study, *READING, "--config", settings, "--out", path)
+        assert main([str(word) for word in asked]) == 0
+    return path
+
+
+def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
+    model = stored_model(own_study, tmp_path)
+    path = own_study / "participants.tsv"
+    people = pd.read_csv(path, sep="\t", dtype=str)
+    for sessions in own_study.glob("sub-*/*_sessions.tsv"):
+        table = pd.read_csv(sessions, sep="\t", dtype=str)
+        table.drop(columns="diagnosis", errors="ignore").to_csv(
+            sessions, sep="\t", index=False
+        )
+    people["status"] = ["n/a", "FTD", *["CN"] * (len(people) - 2)]
+    people.to_csv(path, sep="\t", index=False)
+    out = tmp_path / "table.tsv"
+    asked = ("predict", model, own_study, "--label", "status", "--out", out)
+    assert main([str(word) for word in asked]) == 0
+    table = pd.read_csv(out, sep="\t", keep_default_na=False)
+    labels = table.groupby("participant")["label"].unique().str.join(" ")
+    assert labels[:3].tolist() == ["n/a", "FTD", "CN"]
+    assert len(labels) == len(people)
 
 
 @pytest.mark.parametrize(
