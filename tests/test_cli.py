@@ -134,6 +134,16 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
     assert f"{first}_ses-M00, sub-again_ses-M00" in " ".join(printed.out.split())
 
 
+@pytest.mark.parametrize("classes", ["control,patient", "control"])
+def test_classes_that_nobody_has_are_refused_with_those_there_are(
+    study, capsys, classes
+):
+    assert main(["check", str(study), *READING, "--classes", classes]) == 2
+    printed = capsys.readouterr()
+    assert "no scan has the diagnosis 'control' of classes; found AD (" in printed.out
+    assert "cannot be read" in printed.err
+
+
 def test_a_simulated_disease_starts_where_it_is_asked_to(tmp_path):
     asked = ("--people", "5", "--atlas", "desikan82", "--seed-regions", "lh_cuneus")
     assert main(["simulate", str(tmp_path / "study"), *asked]) == 0

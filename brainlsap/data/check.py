@@ -156,6 +156,9 @@ def suggest_options(  # noqa: C901 (step by step)
     features = asked.get("feature") or "thickness"
     features = [features] if isinstance(features, str) else list(features)
     where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
+    with suppress(BrainlsapError):
+        if not open_study(folder, **where)[0].scans:  # nobody has these classes
+            return []
     opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
     change: Options = {}
     matrices = list[str]()
@@ -241,7 +244,8 @@ def _located(names: Sequence[str], named: bool = False) -> _Score:
             with suppress(BrainlsapError):
                 found += sources.locate(name, listed.scans)[0]
         n_found = sum(not isinstance(one, str) for one in found)
-        return n_found / (len(names) * len(listed.scans)) if names else 1.0
+        n_expected = len(names) * len(listed.scans)
+        return n_found / n_expected if n_expected else 1.0
 
     return share
 
