@@ -217,13 +217,14 @@ def build(study: str, **options: Any) -> None:
         study,
         **some("atlas out derivatives subjects_dir n_jobs"),
         patterns=some("tractogram parcellation pet transform streamline_weights"),
-        connectome=some("assignment radius weight labels"),
+        connectome=some("assignment radius weight labels same_space"),
         suvr=some("reference labels same_space accept_low_coverage"),
         verbose=True,
     )
     print(f"Built: {built.folder} ({len(built.made)} made, {len(built.kept)} kept)")
     if built.faults:
-        raise CohortError(f"{len(built.faults)} faults", built.faults)
+        count = f"{len(built.faults)} fault{'s' * (len(built.faults) > 1)}"
+        raise CohortError(count, built.faults)
 
 
 @command

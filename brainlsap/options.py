@@ -751,7 +751,7 @@ BUILD_SUVR = (
         "same_space",
         "--same-space",
         YES_NO,
-        "the PET lies in the parcellation's space, whatever its name",
+        "PET and tractogram lie in the parcellation's space, whatever their names",
     ),
     Option(
         "accept_low_coverage",

@@ -1,6 +1,5 @@
 """From a PET image and a parcellation to one value for every region."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,17 +14,14 @@ from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
+from brainlsap.images.space import SMALLEST_BRAIN, named_space
 
 # Less of the regions than this in the image is a wrong affine or a cut image.
 LEAST_OVERLAP, LEAST_REFERENCE = 0.9, 0.8
-# What names of files call the space of the person's own anatomical image.
-_OWN_SPACE = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
 # Alignment: grid in mm, its layers around the brain, search, and what is too far.
 _GRID, _MARGIN, _STEPS, MOST_SHIFT = 4.0, 5, (8.0, 4.0, 2.0), 8.0
 # A shift counts where labels explain so much more of the image there.
 _CLEARLY = 1.15
-# Labels that span less than this many mm are no whole brain.
-_SMALLEST_BRAIN = 80.0
 
 
 class Grid(NamedTuple):
@@ -171,13 +167,7 @@ def extract_suvr(
 
 def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation say one space."""
-
-    def space_of(path: str | Path, unsaid: str) -> str:
-        found = re.search(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
-        space = found[1].lower() if found else unsaid
-        return "t1w" if space in _OWN_SPACE else space
-
-    if space_of(pet, "?") != space_of(parcellation, "t1w"):
+    if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
             f"{pet}: nothing says that it is in the space of {Path(parcellation).name}."
             " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
@@ -242,7 +232,7 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     grid in and around the brain.
     """
     sizes = voxel_sizes(image.affine)
-    if (sizes * image.values.shape).min() < _SMALLEST_BRAIN:
+    if (sizes * image.values.shape).min() < SMALLEST_BRAIN:
         return np.nan
     kinds = dict.fromkeys(image.names, 5)
     kinds |= {n: 3 - int(atlas.cortex[i]) for n, i in image.positions.items()}
