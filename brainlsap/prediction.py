@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,31 @@ import pandas as pd
 
 from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, available_atlases
-from brainlsap.data import Cohort, load_cohort
+from brainlsap.data import Cohort, load_cohort, order_classes, read_study
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import has_groups
+from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.load import NO_CONNECTOME
 from brainlsap.data.participants import UNLABELLED
+from brainlsap.data.stored_cohort import is_cohort_file, label_column
+from brainlsap.data.tables import group_faults
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.confounds import find_column
 from brainlsap.evaluation.cross_validation import suit_model
 from brainlsap.evaluation.results import plain
-from brainlsap.exceptions import ParameterError, check_choice, listed
+from brainlsap.exceptions import CohortError, ParameterError, check_choice, listed
+from brainlsap.graph.summary import find_unlike, learn_kind
 from brainlsap.model import LSAPClassifier, ModelOrigin, load_model, save_model
 from brainlsap.model.storage import CLASSIFIERS
+from brainlsap.options import option_names
 
 __all__ = ["fit_model", "predict_people", "read_people"]
 
 # Options of `load_cohort` that decide what the numbers mean; kept with a model.
-MEANING = ("subcortex", "measure", "negative", "symmetrize", "frames", "reference")
-KEPT = ("atlas", "feature", "row_order", *MEANING)
+MEANING = option_names("reading", stored_model=["fixed"])
+KEPT = option_names("reading", stored_model=["default", "fixed"])
+# Share of the values of the fit that a scan may lack, and share beyond those that
+# scans of the fit lacked of which is warned.
+MOST_MISSING, MANY_MISSING = 0.5, 0.1
 
 
 def fit_model(
@@ -90,10 +98,71 @@ def fit_model(
             "steps": steps.to_dict(),
             "ranges": {name: _range(cohort, name) for name in steps.regress_out},
             "merged_classes": cohort.provenance.get("merged_classes"),
+            "connectomes": _learn_connectomes(model, cohort),
+            "most_missing": float(_missing_share(model, cohort.features).max()),
         },
     )
     save_model(model, out)
     return model
+
+
+def _learn_connectomes(model: LSAPClassifier, cohort: Cohort) -> dict[str, Any] | None:
+    """Return the kind of connectomes of the fit; None if the model has its own."""
+    if model.shared_connectome_ is not None or model.preparation_.network is not None:
+        return None
+    return learn_kind(cohort.connectomes)
+
+
+def _missing_share(model: LSAPClassifier, features: np.ndarray) -> np.ndarray:
+    """Return the share of the values that the fit had which each scan lacks."""
+    is_missing = np.isnan(features[:, model.measured_])
+    return is_missing.mean(axis=(1, 2))
+
+
+def _check_measured(
+    model: LSAPClassifier, features: np.ndarray, scans: pd.Series
+) -> None:
+    """Refuse scans that lack most values of the fit; warn of those that lack many."""
+    missing = _missing_share(model, features)
+    is_refused = missing > MOST_MISSING
+    if is_refused.any():
+        faults = [
+            f"{scan}: {share:.0%} of the values of the fit are missing"
+            for scan, share in zip(scans[is_refused], missing[is_refused], strict=True)
+        ]
+        raise CohortError(
+            f"{is_refused.sum()} of {len(scans)} scans lack more than "
+            f"{MOST_MISSING:.0%} of the values and cannot be predicted; leave these "
+            "scans out, or read the missing regions",
+            group_faults(faults),
+        )
+    usual = model.origin_.facts.get("most_missing", 1.0)
+    is_sparse = missing > usual + MANY_MISSING
+    if is_sparse.any():
+        message = (
+            f"{is_sparse.sum()} of {len(scans)} scans ({listed(scans[is_sparse], 5)}) "
+            f"lack up to {missing.max():.0%} of the values of the fit, which lacked "
+            f"{usual:.0%} at most: the means of the fit stand for them."
+        )
+        warnings.warn(message, stacklevel=3)
+
+
+def _check_connectomes(
+    model: LSAPClassifier, connectomes: np.ndarray, scans: pd.Series
+) -> None:
+    """Warn of connectomes of another kind than those of the fit."""
+    kind = model.origin_.facts.get("connectomes")
+    if kind is None:
+        return
+    reasons = find_unlike(connectomes, kind)
+    if reasons:
+        is_unlike = np.any([*reasons.values()], axis=0)
+        message = (
+            f"{is_unlike.sum()} of {len(scans)} scans ({listed(scans[is_unlike], 5)}) "
+            f"have connectomes unlike those of the fit: {'; '.join(reasons)}. Make "
+            "them as those of the fit were made, or do not trust the predictions."
+        )
+        warnings.warn(message, stacklevel=3)
 
 
 def _range(cohort: Cohort, name: str) -> tuple[float, float]:
@@ -115,8 +184,9 @@ def read_people(
     folder : str or Path, optional
         Of the study, or a cohort's file (.h5). No label is needed. None for arrays.
     **options
-        Of :func:`brainlsap.load_cohort`; those of the fit where not given. A model
-        that was fitted with one connectome for everybody brings it along. For arrays
+        Of :func:`brainlsap.load_cohort`; those of the fit where not given. `label` is
+        a column to write beside the predictions; it may lack entries. A model that was
+        fitted with one connectome for everybody brings it along. For arrays
         those of :meth:`.Cohort.from_arrays`: `connectomes=` and `features=` in the
         order of the model's regions, and `covariates=` that the fit took out.
 
@@ -134,9 +204,11 @@ def read_people(
     model = _read_model(model)
     origin, shared = model.origin_, model.shared_connectome_
     wanted = dict(origin.reading)
-    if folder is not None and Path(folder).suffix == ".h5":
-        return Cohort.load(folder)  # predict_people knows how it was read
     _check_reading(wanted, options)
+    if folder is not None and is_cohort_file(folder):
+        label = options.pop("label", None)
+        # predict_people knows how it was read
+        return _with_label(read_study(folder, **options), label, folder)
     place = Path(str(wanted.get("atlas", "")))
     is_bundled = str(place) in available_atlases()
     if not (is_bundled or "atlas" in options or place.exists()):
@@ -173,7 +245,32 @@ def read_people(
         wanted["connectome"] = NO_CONNECTOME
         if shared.any():
             wanted["connectome"] = pd.DataFrame(shared, names, names)
-    return load_cohort(folder, **(wanted | {"label": None} | options))
+    label = options.pop("label", None)
+    people = load_cohort(folder, **(wanted | {"label": None} | options))
+    return _with_label(people, label, folder)
+
+
+def _with_label(cohort: Cohort, column: str | None, folder: str | Path) -> Cohort:
+    """Return people with the labels of a column, where these are known."""
+    if column is None:
+        return cohort
+    labels = label_column(cohort, column)
+    if labels is None:
+        heads = cohort.table.columns[len(KEY_COLUMNS) :]
+        raise ParameterError(
+            f"{folder}: the label {column!r} is no column of the table of people; "
+            f"found {', '.join(map(str, heads)) or 'none besides the id'}. Name the "
+            "column by label=, or leave label= out."
+        )
+    labels = labels.fillna(UNLABELLED)
+    # all labels are only written beside: none has a place in an order
+    return replace(
+        cohort,
+        table=cohort.table.assign(label=labels),
+        classes=order_classes(labels.tolist())[0],
+        classes_ordered=True,
+        label_name=column,
+    )
 
 
 def _read_model(model: LSAPClassifier | str | Path) -> LSAPClassifier:
@@ -211,11 +308,15 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     -------
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
-        stage; label too, where the cohort has labels. Warns of scans whose features,
-        or whose covariates that are regressed out, are far from those of the fit.
+        stage; label too, where the cohort has labels (None: not known). Warns of scans
+        whose features, or whose covariates that are regressed out, are far from those
+        of the fit, of scans that lack many values, and of connectomes of another kind
+        than those of the fit (unit, density, transformation, order of regions).
 
     Raises
     ------
+    CohortError
+        Where scans lack more than half of the values of the fit.
     RegionNameError
         Where regions are missing or unknown.
     ParameterError
@@ -251,6 +352,8 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
             "one for everybody. Give each scan its own."
         )
     features = cohort.features[:, rows][:, :, columns]
+    _check_measured(model, features, cohort.table["scan"])
+    _check_connectomes(model, connectomes, cohort.table["scan"])
     if origin.facts.get("steps"):
         steps = Deconfounder.from_dict(origin.facts["steps"])
         steps.check_people(cohort.table)
@@ -283,5 +386,5 @@ def predict_people(model: LSAPClassifier | str | Path, cohort: Cohort) -> pd.Dat
     new_of = {str(old): new for new, some in merged.items() for old in some}
     label = [new_of.get(str(one), one) for one in cohort.y]
     if {*label} != {UNLABELLED}:
-        table["label"] = label
+        table["label"] = [None if name == UNLABELLED else name for name in label]
     return table

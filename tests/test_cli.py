@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from brainlsap import load_cohort
 from brainlsap.cli import _in_flags, atlas, build_parser, main, nodes, predict, run
 
 READING = ("--atlas", "desikan82", "--feature", "fdg")
@@ -133,6 +134,16 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
     assert f"{first}_ses-M00, sub-again_ses-M00" in " ".join(printed.out.split())
 
 
+@pytest.mark.parametrize("classes", ["control,patient", "control"])
+def test_classes_that_nobody_has_are_refused_with_those_there_are(
+    study, capsys, classes
+):
+    assert main(["check", str(study), *READING, "--classes", classes]) == 2
+    printed = capsys.readouterr()
+    assert "no scan has the diagnosis 'control' of classes; found AD (" in printed.out
+    assert "cannot be read" in printed.err
+
+
 def test_a_simulated_disease_starts_where_it_is_asked_to(tmp_path):
     asked = ("--people", "5", "--atlas", "desikan82", "--seed-regions", "lh_cuneus")
     assert main(["simulate", str(tmp_path / "study"), *asked]) == 0
@@ -157,6 +168,68 @@ def test_fit_and_predict(study, tmp_path, capsys):
     found = pd.read_csv(table, sep="\t")
     assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
     assert "Predicted: " in capsys.readouterr().out
+
+
+def test_options_are_applied_to_the_file_of_a_cohort_or_refused(
+    study, tmp_path, capsys
+):
+    path = tmp_path / "cohort.h5"
+    load_cohort(study, "desikan82", ["fdg", "strength"]).save(path)
+    asked = ["check", path, "--feature", "strength", "--classes", "CN,AD"]
+    assert main([str(word) for word in (*asked, "--atlas", "desikan82")]) == 0
+    counted = capsys.readouterr().out.partition("Mapped:")[0]
+    assert "strength: " in counted
+    assert "fdg: " not in counted
+    assert "scans by diagnosis: CN (" in counted
+    assert "MCI (" not in counted
+    out = tmp_path / "out"
+    for command in ("check", "run", "fit", "predict"):
+        where = [] if command == "check" else ["--out", out]
+        for flag, value in (
+            ("--subjects-dir", "fs"),
+            ("--feature", "thickness"),
+            ("--label", "no_such_column"),
+            ("--atlas", "destrieux160"),
+        ):
+            words = [command, path, flag, value, *where]
+            if command == "predict":
+                words[1:1] = [stored_model(study, tmp_path)]
+            assert main([str(word) for word in words]) == 2, words
+            printed = capsys.readouterr()
+            assert value in printed.out + printed.err, words
+            assert "Traceback" not in printed.err
+    assert not out.exists()
+
+
+def stored_model(study, folder):
+    """Return the file of a brief model of a study, made once."""
+    path = folder / "brief.safetensors"
+    if not path.exists():
+        settings = folder / "brief.toml"
+        settings.write_text("n_starts = 1\ninitial_scale = 1\nn_epochs = 2\n")
+        asked = ("fit", study, *READING, "--config", settings, "--out", path)
+        assert main([str(word) for word in asked]) == 0
+    return path
+
+
+def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
+    model = stored_model(own_study, tmp_path)
+    path = own_study / "participants.tsv"
+    people = pd.read_csv(path, sep="\t", dtype=str)
+    for sessions in own_study.glob("sub-*/*_sessions.tsv"):
+        table = pd.read_csv(sessions, sep="\t", dtype=str)
+        table.drop(columns="diagnosis", errors="ignore").to_csv(
+            sessions, sep="\t", index=False
+        )
+    people["status"] = ["n/a", "FTD", *["CN"] * (len(people) - 2)]
+    people.to_csv(path, sep="\t", index=False)
+    out = tmp_path / "table.tsv"
+    asked = ("predict", model, own_study, "--label", "status", "--out", out)
+    assert main([str(word) for word in asked]) == 0
+    table = pd.read_csv(out, sep="\t", keep_default_na=False)
+    labels = table.groupby("participant")["label"].unique().str.join(" ")
+    assert labels[:3].tolist() == ["n/a", "FTD", "CN"]
+    assert len(labels) == len(people)
 
 
 @pytest.mark.parametrize(
@@ -188,16 +261,64 @@ def test_bad_input_is_one_message_and_nothing_written(
     assert not out.exists()
 
 
-def test_a_wrong_key_of_the_config_file_is_named(study, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("baselines = 'no'", "baselines must be true or false, got 'no'"),
+        ("overwrite = 1", "overwrite must be true or false, got 1"),
+        ("feature = 5", "feature must be a name, or a list of names, got 5"),
+        ("classes = ['CN', 1]", "classes must be a name, or a list of names, got"),
+        ("label = true", "label must be text, got true"),
+        ("folds = 'five'", "folds must be a whole number of at least 0, got 'five'"),
+        ("epochs = 1.5", "epochs must be a whole number of at least 0, got 1.5"),
+        ("n_permutations = -1", "n_permutations must be a whole number"),
+        ("threshold = '10'", "threshold must be a number, got '10'"),
+        ("dropout = nan", "dropout must be a number, got nan"),
+        ("frames = [1, 2, 3]", "frames must be two numbers, [start, end], got"),
+        ("frames = 5", "frames must be two numbers"),
+        ("derivatives = [1]", "derivatives must be the path of a folder, or a list"),
+        ("features_table = 7", "features_table must be the path of a file, or a list"),
+        ("pattern = {connectome = 1}", "pattern must be text, or a table of text by"),
+        ("merge-classes = ['CN', 'AD']", "merge-classes must be text, or a table"),
+        ("scans = 'first'", "scans must be one of 'all', 'baseline', got 'first'"),
+        ("head = 2020-01-01", "head must be one of 'softmax', 'ordinal', got"),
+        ("leave_out = 3", "leave_out must be text, got 3"),
+        ("[model.options]\npatience = 'x'", "patience must be a whole number"),
+        ("data = 5", "data must be a section, [data], got 5"),
+        ("n_epoch = 3", "'n_epoch' (nearest: 'n_epochs')"),
+        ("featur = 'fdg'", "'featur' (nearest: 'feature')"),
+        ("fold = 3", "'fold' (nearest: 'folds')"),
+        ("[datas]\nfeature = 'fdg'", "'datas' (nearest: 'data')"),
+        ("n_epochs = 3\nepochs = 4", "epochs is n_epochs. Keep one"),
+        ("seed = 1\n[study]\nseed = 2", "seed stands in the file twice"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "fit"])
+def test_a_wrong_setting_of_a_file_is_refused_by_name(
+    study, tmp_path, capsys, command, line, words
+):
     path = tmp_path / "study.toml"
-    path.write_text("n_epoch = 3\nseed = 1\nfeature_ = 'fdg'\n")
-    message = refused(
-        capsys, "run", study, *READING, "--config", path, "--out", tmp_path / "out"
+    path.write_text(line)
+    out = ["--out", tmp_path / "out"] if command == "fit" else []
+    message = refused(capsys, command, study, *READING, "--config", path, *out)
+    assert f"{path}: " in message
+    assert words in message
+
+
+def test_settings_of_a_file_are_read_as_their_flags_are(study, tmp_path, capsys):
+    path = tmp_path / "study.toml"
+    lines = "atlas = 'desikan82'\nfeature = 'fdg,volume'\nclasses = 'CN,AD'\n"
+    path.write_text(lines + "merge-classes = {well = 'CN', ill = ['AD']}\n")
+    assert main(["check", str(study), "--config", str(path), "--feature", "fdg"]) == 0
+    assert "scans by diagnosis: well (" in capsys.readouterr().out
+    # a rare setting of the model, too
+    path.write_text(lines + "feature_ = 1".replace("_ = 1", "s_table = 'no.tsv'"))
+    assert "no.tsv" in refused(
+        capsys, "fit", study, "--config", path, "--out", tmp_path / "out"
     )
-    assert "no settings: feature_, n_epoch. A config file has" in message
-    path.write_text("n_epochs = 3\nepochs = 4\n")
-    message = refused(capsys, "run", study, "--config", path, "--out", tmp_path / "out")
-    assert "epochs is n_epochs; keep one" in message
+    path.write_text("n_epochs = 2\nn_starts = 1\npatience = 1\n")
+    asked = ("fit", study, *READING, "--config", path, "--out", tmp_path / "out")
+    assert main([str(word) for word in asked]) == 0
 
 
 def test_a_report_of_other_settings_or_people_is_not_replaced(

@@ -9,7 +9,7 @@ import pytest
 from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
 from brainlsap.data import Cohort
 from brainlsap.data.covariates import KEY_COLUMNS
-from brainlsap.exceptions import ParameterError, RegionNameError
+from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import fit_model, predict_people, read_people
 from brainlsap.simulation import write_study_folder
@@ -172,6 +172,56 @@ def test_several_features_of_arrays_are_named(tmp_path):
     both = {name: cohort.features[..., k] for k, name in enumerate(["fdg", "volume"])}
     people = read_people(model, **arrays | {"features": both})
     np.testing.assert_array_equal(people.features, cohort.features)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda W: W / 1e5, "mean weight"),
+        (lambda W: W * 1000, "mean weight"),
+        (np.log1p, "mean weight .*spread of log weights"),
+        (lambda W: (W > 0).astype(float), "spread of log weights"),
+        (lambda W: W * (W.max() < 20 * W), "density"),
+        (lambda W: W[:, ::-1, ::-1], "correlation of regions' strengths"),
+        (
+            lambda W: np.broadcast_to(dense_correlations(W), W.shape) * 1.0,
+            "mean weight",
+        ),
+    ],
+)
+def test_connectomes_of_another_kind_are_told(cohort, stored, change, words):
+    changed = np.array(change(cohort.connectomes.astype(float)), dtype=np.float32)
+    changed[:, range(cohort.n_rois), range(cohort.n_rois)] = 0
+    with pytest.warns(UserWarning, match=f"unlike those of the fit: .*{words}"):
+        predict_people(stored[0], replace(cohort, connectomes=changed))
+
+
+def dense_correlations(W):
+    """Return weights between all regions, as functional connectomes have them."""
+    values = np.random.default_rng(0).uniform(0.1, 0.9, W.shape[1:])
+    return (values + values.T) / 2
+
+
+def test_others_of_the_same_kind_are_predicted_without_a_word(cohort, tmp_path):
+    model = fit_model(cohort, tmp_path / "model", brief_model())
+    noise = np.random.default_rng(0).uniform(0.5, 2, cohort.connectomes.shape)
+    other = cohort.connectomes * np.sqrt(noise * noise.transpose(0, 2, 1))
+    features = cohort.features.copy()
+    features[:, :6] = np.nan
+    people = replace(cohort, connectomes=other, features=features)
+    assert len(predict_people(model, people)) == cohort.n_scans
+
+
+def test_scans_without_most_regions_are_refused(cohort, stored):
+    features = cohort.features.copy()
+    features[3, 20:] = np.nan
+    with pytest.raises(CohortError, match=r"1 of .* scans lack more than 50%") as error:
+        predict_people(stored[0], replace(cohort, features=features))
+    assert cohort.table["scan"][3] in str(error.value)
+    features[3, 20:] = cohort.features[3, 20:]
+    features[3:5, 60:] = np.nan
+    with pytest.warns(UserWarning, match=r"2 of .* scans .* lack up to 27%"):
+        predict_people(stored[0], replace(cohort, features=features))
 
 
 def test_labels_of_new_people_are_merged_as_in_the_fit(cohort, tmp_path):

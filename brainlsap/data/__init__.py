@@ -11,7 +11,8 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
 - `measures`: tracers, columns, what the subcortex has; `features`: where they are read,
   FreeSurfer's stats;
 - `tables`, `region_tables`: the layouts of other tools;
-- `cohort`: the record; `quality`: what is unusual about scans and regions;
+- `cohort`: the record; `stored_cohort`: its file;
+- `quality`: what is unusual about scans and regions;
 - `make_atlas`: an atlas of one's own.
 """
 
@@ -24,6 +25,7 @@ from brainlsap.data.make_atlas import make_atlas
 from brainlsap.data.measures import TRACERS
 from brainlsap.data.participants import order_classes
 from brainlsap.data.quality import quality_table
+from brainlsap.data.stored_cohort import read_study
 from brainlsap.data.tables import read_table, write_tsv
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "quality_table",
     "read_connectome",
     "read_feature",
+    "read_study",
     "read_table",
     "suggest_options",
     "write_tsv",

@@ -18,10 +18,10 @@ from brainlsap.data.load import (
     STRENGTH,
     WHERE,
     count_people,
-    load_cohort,
     open_study,
 )
 from brainlsap.data.participants import ScanList, people_files
+from brainlsap.data.stored_cohort import read_study
 from brainlsap.data.tables import TABLE_SUFFIXES
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -96,9 +96,10 @@ def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortC
     Parameters
     ----------
     folder : str, Path or Cohort
-        The cohort's folder. A cohort, as :meth:`Cohort.from_arrays` makes one, has been
-        checked by then, and what it holds is listed; which of its scans are unusual
-        says :func:`quality_table`, what leaks :func:`brainlsap.evaluation.audit`.
+        The cohort's folder, or file (.h5), as :func:`.read_study` takes it. A cohort,
+        as :meth:`Cohort.from_arrays` makes one, has been checked by then, and what it
+        holds is listed; which of its scans are unusual says :func:`quality_table`,
+        what leaks :func:`brainlsap.evaluation.audit`.
     *args, **how : see :func:`load_cohort`
         Its other arguments.
 
@@ -115,7 +116,7 @@ def check_cohort(folder: str | Path | Cohort, *args: Any, **how: Any) -> CohortC
     where = Path(facts.get("folder", "cohort"))
     try:
         if not isinstance(cohort, Cohort):
-            cohort = load_cohort(where, *args, **how)
+            cohort = read_study(where, *args, **how)
     except (CohortError, FileFormatError) as error:
         # where the list of people cannot be used, nothing else can be said
         found, notes = getattr(error, "found", ()), getattr(error, "notes", ())
@@ -155,6 +156,9 @@ def suggest_options(  # noqa: C901 (step by step)
     features = asked.get("feature") or "thickness"
     features = [features] if isinstance(features, str) else list(features)
     where = {name: asked[name] for name in ("atlas", *WHERE) if name in asked}
+    with suppress(BrainlsapError):
+        if not open_study(folder, **where)[0].scans:  # nobody has these classes
+            return []
     opened: dict[str, tuple[ScanList, FeatureSources] | None] = {}
     change: Options = {}
     matrices = list[str]()
@@ -240,7 +244,8 @@ def _located(names: Sequence[str], named: bool = False) -> _Score:
             with suppress(BrainlsapError):
                 found += sources.locate(name, listed.scans)[0]
         n_found = sum(not isinstance(one, str) for one in found)
-        return n_found / (len(names) * len(listed.scans)) if names else 1.0
+        n_expected = len(names) * len(listed.scans)
+        return n_found / n_expected if n_expected else 1.0
 
     return share
 

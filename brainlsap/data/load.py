@@ -34,12 +34,12 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
+from brainlsap.options import option_names
 
 STRENGTH = "strength"
 NO_CONNECTOME = "none"
 # Arguments that say who and which files are in a study.
-WHERE: tuple[str, ...] = ("label", "classes", "scans", "subcortex", "features_table")
-WHERE += ("derivatives", "subjects_dir", "pattern")
+WHERE = option_names("reading", selects_files=True)
 _How = Mapping[str, Any]
 
 

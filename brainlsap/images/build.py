@@ -94,9 +94,10 @@ def build_study(
         `transform` (registration of PET to parcellation) and `streamline_weights`. The
         parcellation may also be the path of one image for everybody.
     connectome, suvr : mapping, optional
-        Arguments of :func:`.build_connectome` and of :func:`.extract_suvr`; among the
-        latter `same_space`, without which PET must say that it was resampled to the
-        parcellation's space (`space-T1w`), or have a transform.
+        Arguments of :func:`.build_connectome` and of :func:`.extract_suvr`; among both
+        `same_space`, without which PET must say that it was resampled to the
+        parcellation's space (`space-T1w`), or have a transform, and a tractogram may
+        not say another space.
     n_jobs : int
         Scans at once, by joblib.
     verbose : bool

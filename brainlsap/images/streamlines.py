@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from nibabel.affines import voxel_sizes
 
 from brainlsap.exceptions import FileFormatError, reading
+from brainlsap.images.space import ImageGrid
 
 # Points read at once.
 BLOCK = 2**20
@@ -57,9 +59,47 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
             yield StreamlineBlock(np.asarray(points), starts, stops)
 
 
-def _check_count(said: int, found: int) -> None:
+def read_grid(path: str | Path) -> ImageGrid | None:
+    """Return the grid of the image that a tractogram was made in, by its header.
+
+    None where the format has no such header (`.tck`), or it was not filled in. Raises
+    FileFormatError where the header contradicts itself.
+    """
+    name = str(path).lower()
+    if not name.endswith((".trk", ".trk.gz", ".trx")):
+        return None
+    with reading(path, "a tractogram"):
+        sizes = None
+        if name.endswith(".trx"):
+            with zipfile.ZipFile(path) as archive:
+                header = json.loads(archive.read("header.json"))
+            shape, affine = header.get("DIMENSIONS"), header.get("VOXEL_TO_RASMM")
+            if shape is None or affine is None:
+                return None
+        else:
+            header = _open_header(Path(path))
+            shape, affine = header["dimensions"], header["voxel_to_rasmm"]
+            sizes = np.asarray(header["voxel_sizes"], dtype=float)
+        affine = np.asarray(affine, dtype=np.float64)
+        shape = tuple(int(size) for size in shape)
+        # what nibabel and others write where nothing is known
+        if np.array_equal(affine, np.eye(4)) or min(shape) < 2:
+            return None
+        if not np.isfinite(affine).all() or abs(np.linalg.det(affine)) < 1e-12:
+            raise ValueError("the affine of its header cannot be inverted")
+        if sizes is not None and not np.allclose(
+            sizes, voxel_sizes(affine), rtol=0.01, atol=1e-3
+        ):
+            raise ValueError(
+                f"the header says voxels of {sizes.tolist()} mm, and its affine of "
+                f"{voxel_sizes(affine).round(3).tolist()}"
+            )
+    return ImageGrid(shape, affine)
+
+
+def _check_count(said: int, found: int, hint: str = "") -> None:
     if said and said != found:  # 0 is no count
-        raise ValueError(f"the header says {said} streamlines, found {found}")
+        raise ValueError(f"the header says {said} streamlines, found {found}{hint}")
 
 
 def _cut(offsets: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -99,7 +139,8 @@ def _read_tck(path: Path) -> Parts:
     offsets = np.append(0, marks[:n_lines] + 1)
     if marks[n_lines] != offsets[-1]:
         raise ValueError("the last streamline has no end")
-    _check_count(int(header.get("count") or 0), n_lines)
+    hint = " (a point that is NaN ends a streamline)"
+    _check_count(int(header.get("count") or 0), n_lines, hint)
     for rows, ends in _cut(offsets):
         yield points[rows], ends[:-1], ends[1:] - 1
 

@@ -1,6 +1,5 @@
 """From a PET image and a parcellation to one value for every region."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,20 +14,17 @@ from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
 from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
+from brainlsap.images.space import SMALLEST_BRAIN, named_space
 
 # Smaller coverage of the regions, or the reference, means a wrong affine or a cut
 # image.
 MIN_OVERLAP, MIN_REFERENCE_COVERAGE = 0.9, 0.8
-# Names in files for the space of the participant's own anatomical image.
-_OWN_SPACE = ("t1w", "t1", "anat", "orig", "native", "fsnative", "individual")
 # Alignment, in mm: spacing of the grid, steps of the search, and the shift that is
 # rejected; and the layers of the grid around the brain.
 _GRID, _STEPS, MAX_SHIFT = 4.0, (8.0, 4.0, 2.0), 8.0
 _MARGIN = 5
 # A shift is reported only if labels explain this much more of the image there.
 _MIN_FIT_GAIN = 1.15
-# Labels that span less than this many mm do not cover a whole brain.
-_MIN_BRAIN_SIZE = 80.0
 
 
 class Grid(NamedTuple):
@@ -181,13 +177,7 @@ def extract_suvr(
 
 def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation say one space."""
-
-    def space_of(path: str | Path, default: str) -> str:
-        match = re.search(r"(?:^|_)space-([A-Za-z0-9]+)", Path(path).name)
-        space = match[1].lower() if match else default
-        return "t1w" if space in _OWN_SPACE else space
-
-    if space_of(pet, "?") != space_of(parcellation, "t1w"):
+    if named_space(pet) != (named_space(parcellation) or "t1w"):
         raise ParameterError(
             f"{pet}: nothing says that it is in the space of {Path(parcellation).name}."
             " Give an image whose name says so (*_space-T1w_*_pet.nii.gz), transform= "
@@ -255,7 +245,7 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
     grid in and around the brain.
     """
     sizes = voxel_sizes(image.affine)
-    if (sizes * image.values.shape).min() < _MIN_BRAIN_SIZE:
+    if (sizes * image.values.shape).min() < SMALLEST_BRAIN:
         return np.nan
     tissue_of_label = dict.fromkeys(image.names, 5)
     tissue_of_label |= {n: 3 - int(atlas.cortex[i]) for n, i in image.positions.items()}
@@ -296,8 +286,6 @@ def measure_shift(scan: Grid, image: LabelImage, atlas: Atlas) -> float:
             if max(fits) <= best_fit:
                 break
             best_fit, position = max(fits), moves[int(np.argmax(fits))]
-    return (
-        float(np.linalg.norm(position))
-        if best_fit > _MIN_FIT_GAIN * fit_without_shift
-        else 0.0
-    )
+    if best_fit <= _MIN_FIT_GAIN * fit_without_shift:
+        return 0.0
+    return float(np.linalg.norm(position))

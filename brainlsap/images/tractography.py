@@ -16,20 +16,36 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import pandas as pd
 from nibabel import orientations
+from nibabel.affines import apply_affine, voxel_sizes
 from scipy.spatial import cKDTree
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError, check_at_least, check_choice
 from brainlsap.images import streamlines as tracts
-from brainlsap.images.parcellation import NODES_BESIDE, Labels, read_label_image
-from brainlsap.images.volumes import transform_points
+from brainlsap.images.parcellation import (
+    NODES_BESIDE,
+    LabelImage,
+    Labels,
+    read_label_image,
+)
+from brainlsap.images.space import brain_mask, check_grids, check_named_spaces
+from brainlsap.images.volumes import read_image_grid, transform_points
 
 ASSIGNMENTS = ("end_voxels", "radial")
 WEIGHTS = ("count", "inverse_length", "inverse_node_volume", "mean_length")
+# Shares of ends in nodes of a whole-brain tractogram that lies in place, by rule. In
+# place 2 % or fewer of its ends lie outside of the brain, 10 % if only the cortex is
+# labelled; moved by 40 mm or turned by a lost sign, 24 % or more.
+USUAL_IN_NODES = {"radial": 0.8, "end_voxels": 0.3}
+USUAL_OUTSIDE, MOST_OUTSIDE, LEAST_IN_NODES = 0.1, 0.2, 0.05
+# Fewer ends than this show nothing; all of them within a smaller share of the labels'
+# span are in another unit.
+FEWEST_ENDS, LEAST_EXTENT = 20, 0.12
 # Distances closer to each other than this share are compared in MRtrix's own order.
 _NEARLY = 1e-9
 
@@ -54,6 +70,11 @@ class BuiltConnectome:
         An end at least lies in no node.
     n_outside
         Both lie in nodes, but one is left out by the atlas (cerebellum, accumbens).
+    ends_in_nodes
+        Share of the ends that lie in a node, by the rule of assignment.
+    ends_outside_brain
+        Share of the ends that lie outside of the brain; NaN where the parcellation
+        spans no whole brain.
     """
 
     matrix: np.ndarray
@@ -63,6 +84,8 @@ class BuiltConnectome:
     n_kept: int
     n_unassigned: int
     n_outside: int
+    ends_in_nodes: float
+    ends_outside_brain: float
 
     def to_frame(self) -> pd.DataFrame:
         """Return the matrix with the regions' names on both sides."""
@@ -79,6 +102,7 @@ def build_connectome(
     *,
     streamline_weights: str | Path | np.ndarray | None = None,
     labels: Labels | None = None,
+    same_space: bool = False,
     n_threads: int = 2,
 ) -> BuiltConnectome:
     r"""Build a connectome from streamlines and a parcellation, by name.
@@ -106,6 +130,9 @@ def build_connectome(
     labels : path, or mapping of int to str, optional
         Names of the labels: a lookup table of FreeSurfer's or MRtrix's form, or of
         the columns `index` and `name`; or names by number.
+    same_space : bool
+        Your word that both lie in one space, where names (`space-`), the image in the
+        header of a `.trk` or `.trx`, or the ends of the streamlines say otherwise.
     n_threads : int
         At once; the result does not depend on it.
 
@@ -118,18 +145,26 @@ def build_connectome(
     Raises
     ------
     FileFormatError
-        Where a file cannot be read, is cut short, or its labels are not known.
+        Where a file cannot be read, is cut short, or its labels are not known; where
+        the streamlines lie elsewhere than the labels.
     RegionNameError
         Where labels have names that are no regions, or regions are missing.
     ParameterError
-        Where an argument cannot be used.
+        Where an argument cannot be used, or names say two spaces.
     """
     atlas = load_atlas(atlas)
     check_choice("assignment", assignment, ASSIGNMENTS)
     check_choice("weight", weight, WEIGHTS)
     check_at_least("radius", radius, 0)
     check_at_least("n_threads", n_threads, 1)
+    if not same_space:
+        check_named_spaces(tractogram, parcellation)
     image = read_label_image(parcellation, atlas, labels)
+    grid = tracts.read_grid(tractogram)
+    if grid is not None and not same_space:
+        voxels = apply_affine(image.affine, np.argwhere(image.values > 0))
+        check_grids(tractogram, grid, read_image_grid(parcellation), voxels)
+    placement = Placement(image)
     labelled = sorted({*image.positions, *image.with_cores(NODES_BESIDE)})
     n_codes = len(labelled) + 1  # 0 is no node
     volumes = np.array([0, *image.counts[labelled]])
@@ -148,6 +183,7 @@ def build_connectome(
         block = block._replace(starts=block.starts[some], stops=block.stops[some])
         rows = block.starts, block.stops - 1
         ends = [node_at(block.points[one]) for one in rows]
+        placement.add(block.points[np.concatenate(rows)], np.concatenate(ends))
         low, high = np.sort(ends, axis=0)
         value = share[some] * weigh(block, volumes[low] + volumes[high], weight)
         pair = low.astype(np.int64) * n_codes + high
@@ -167,6 +203,8 @@ def build_connectome(
             f"{tractogram}: {n_streamlines} streamlines, but {len(factors)} weights in "
             "streamline_weights=; expected one for each."
         )
+    if not same_space:
+        placement.check(tractogram)
     counts, values, shares = total
     if weight == "mean_length":
         values = np.divide(values, shares, np.zeros_like(values), where=shares > 0)
@@ -181,8 +219,17 @@ def build_connectome(
         f"{n_kept} of {n_streamlines} streamlines kept; {n_unassigned} have an end in "
         f"no node, {n_outside} one in a node that {atlas.name} leaves out"
     )
-    told = n_streamlines, n_kept, n_unassigned, n_outside
-    return BuiltConnectome(matrix, atlas.names, (*image.notes, note), *told)
+    return BuiltConnectome(
+        matrix,
+        atlas.names,
+        (*image.notes, *placement.notes(assignment), note),
+        n_streamlines,
+        n_kept,
+        n_unassigned,
+        n_outside,
+        placement.share_in_nodes,
+        placement.share_outside,
+    )
 
 
 def weigh(block: tracts.StreamlineBlock, voxels: np.ndarray, weight: str) -> np.ndarray:
@@ -194,6 +241,89 @@ def weigh(block: tracts.StreamlineBlock, voxels: np.ndarray, weight: str) -> np.
         return amount
     # a single point has no length, and adds nothing
     return np.divide(1.0, amount, np.zeros(len(amount)), where=amount > 0)
+
+
+class Placement:
+    """Where the ends of streamlines lie among the labels, counted block by block."""
+
+    def __init__(self, image: LabelImage) -> None:
+        self.span = (voxel_sizes(image.affine) * image.values.shape).max()
+        coarse = brain_mask(image.values > 0, image.affine)
+        self.brain = None
+        if coarse is not None:
+            mask, affine = coarse
+            self.brain = NodeImage(mask.astype(np.int32), affine)
+        self.lock = Lock()
+        self.n_ends, self.n_in_nodes, self.n_in_brain = 0, 0, 0
+        self.lowest, self.highest = np.full(3, np.inf), np.full(3, -np.inf)
+
+    def add(self, points: np.ndarray, nodes: np.ndarray) -> None:
+        """Count ends (n, 3) and their nodes, 0 for none."""
+        if not len(points):
+            return
+        n_in_brain = 0
+        if self.brain is not None:
+            n_in_brain = int(np.count_nonzero(self.brain.find(points)))
+        with self.lock:
+            self.n_ends += len(points)
+            self.n_in_nodes += int(np.count_nonzero(nodes))
+            self.n_in_brain += n_in_brain
+            self.lowest = np.minimum(self.lowest, points.min(axis=0))
+            self.highest = np.maximum(self.highest, points.max(axis=0))
+
+    @property
+    def share_in_nodes(self) -> float:
+        """Return the share of ends in a node."""
+        return self.n_in_nodes / self.n_ends if self.n_ends else np.nan
+
+    @property
+    def share_outside(self) -> float:
+        """Return the share of ends outside of the brain, NaN if it is not known."""
+        if self.brain is None or not self.n_ends:
+            return np.nan
+        return 1 - self.n_in_brain / self.n_ends
+
+    def notes(self, assignment: str) -> list[str]:
+        """Say which share of ends lies in nodes, beside what is usual."""
+        if not self.n_ends:
+            return []
+        usual = USUAL_IN_NODES[assignment]
+        note = f"{self.share_in_nodes:.0%} of streamlines' ends lie in a node"
+        if self.brain is None:
+            return [note]
+        return [
+            f"{note} (usual: about {usual:.0%}), {self.share_outside:.0%} outside of "
+            f"the brain (usual: below {USUAL_OUTSIDE:.0%})"
+        ]
+
+    def check(self, tractogram: str | Path) -> None:
+        """Raise where the ends show that the streamlines lie elsewhere."""
+        advice = (
+            "Is the tractogram in the space and unit (mm) of the parcellation? "
+            "same_space=True (--same-space) goes on."
+        )
+        if self.n_ends == 0:
+            raise FileFormatError(f"{tractogram}: holds no streamline; expected some.")
+        if self.n_ends < FEWEST_ENDS:
+            return
+        if self.share_in_nodes < LEAST_IN_NODES:
+            raise FileFormatError(
+                f"{tractogram}: {self.share_in_nodes:.1%} of the streamlines' ends lie "
+                f"in a node; expected {LEAST_IN_NODES:.0%} or more. {advice}"
+            )
+        if self.brain is None:
+            return
+        if self.share_outside > MOST_OUTSIDE:
+            raise FileFormatError(
+                f"{tractogram}: {self.share_outside:.0%} of the streamlines' ends lie "
+                f"outside of the brain; expected {MOST_OUTSIDE:.0%} at most. {advice}"
+            )
+        extent = (self.highest - self.lowest).max()
+        if extent < LEAST_EXTENT * self.span:
+            raise FileFormatError(
+                f"{tractogram}: all streamlines end within {extent:.2g} mm of each "
+                f"other, and the labels span {self.span:.0f} mm. {advice}"
+            )
 
 
 class NodeImage:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 
 from brainlsap.exceptions import ParameterError, reading
+from brainlsap.images.space import ImageGrid
 
 # Rounded to this many digits, halves of voxels are exact halves on every machine.
 _DIGITS = 6
@@ -32,6 +33,16 @@ def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
                 f"{values.shape} of {values.dtype}. Align and average frames first"
             )
     return values, affine, image.header
+
+
+def read_image_grid(path: str | Path) -> ImageGrid:
+    """Return the size and affine of an image; its voxels are not read."""
+    import nibabel
+
+    with reading(path, "an image"):
+        image: Any = nibabel.load(path)
+        affine = np.asarray(image.affine, dtype=np.float64)
+        return ImageGrid(tuple(image.shape[:3]), affine)
 
 
 def _is_invertible(affine: np.ndarray) -> bool:

@@ -3,6 +3,9 @@
 `benchmarks/tractography.py` compares every rule with an installed MRtrix, cell by cell.
 """
 
+import json
+import zipfile
+
 import nibabel
 import numpy as np
 import pandas as pd
@@ -11,7 +14,7 @@ from nibabel.streamlines import Tractogram
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import read_connectome
-from brainlsap.exceptions import FileFormatError
+from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images.tractography import WEIGHTS, build_connectome
 from tests.images.slow_tractography import RULES, slow_connectome
 
@@ -150,3 +153,159 @@ def test_committed_matrices_of_mrtrix_are_met(shared):
     np.fill_diagonal(radial.matrix, 0)
     np.testing.assert_array_equal(radial.matrix, known)
     assert radial.n_streamlines == 36763
+
+
+# A ball of labels, as large as a brain: 32 voxels of 4 mm, its centre at 0 mm.
+BRAIN = np.diag([4.0, 4.0, 4.0, 1.0])
+BRAIN[:3, 3] = -62.0
+
+
+@pytest.fixture(scope="module")
+def brain():
+    """Return labels of a ball 96 mm wide, and streamlines that end in it."""
+    voxels = np.indices((32, 32, 32)).reshape(3, -1).T
+    radius = np.linalg.norm(nibabel.affines.apply_affine(BRAIN, voxels), axis=1)
+    rng = np.random.default_rng(0)
+    labels = np.where(radius < 48, rng.integers(1, N_LABELS + 1, len(voxels)), 0)
+    image = nibabel.Nifti1Image(labels.reshape(32, 32, 32).astype(np.int16), BRAIN)
+    directions = rng.normal(size=(60, 2, 3))
+    directions /= np.linalg.norm(directions, axis=2, keepdims=True)
+    lines = directions * rng.uniform(20, 46, size=(60, 2, 1))
+    return image, [line.astype(np.float32) for line in lines]
+
+
+def save_as(folder, brain, move, name="tracks.tck", affine=None, shape=(32, 32, 32)):
+    """Save labels and moved streamlines; with an affine in their header."""
+    image, lines = brain
+    nibabel.save(image, folder / "nodes.nii.gz")
+    header = None
+    if affine is not None:
+        header = {
+            "voxel_to_rasmm": affine,
+            "dimensions": shape,
+            "voxel_sizes": nibabel.affines.voxel_sizes(affine),
+            "voxel_order": "".join(nibabel.aff2axcodes(affine)),
+        }
+    made = Tractogram([move(line) for line in lines], affine_to_rasmm=np.eye(4))
+    nibabel.streamlines.save(made, str(folder / name), header=header)
+    return folder / name, folder / "nodes.nii.gz"
+
+
+def stay(points):
+    return points
+
+
+@pytest.mark.parametrize(
+    ("move", "words"),
+    [
+        (lambda points: points + 500, "0.0% of the streamlines' ends lie in a node"),
+        (lambda points: points * 1.8, "outside of the brain"),
+        (lambda points: points + np.array([0, 40, 0]), "outside of the brain"),
+        (lambda points: points / 1000, "end within 0.088 mm of each other"),
+        (lambda points: points / 10, "end within 8.8 mm of each other"),
+    ],
+)
+def test_streamlines_that_lie_elsewhere_are_refused(
+    tmp_path, brain, counted, move, words
+):
+    files = save_as(tmp_path, brain, lambda points: move(points).astype(np.float32))
+    with pytest.raises(FileFormatError, match=words):
+        build_connectome(*files, counted)
+    assert build_connectome(*files, counted, same_space=True).n_streamlines == 60
+
+
+def test_shares_of_ends_are_said_beside_what_is_usual(tmp_path, brain, counted):
+    made = build_connectome(*save_as(tmp_path, brain, stay), counted)
+    assert made.ends_in_nodes == 1
+    assert made.ends_outside_brain == 0
+    assert "100% of streamlines' ends lie in a node (usual: about 80%)" in made.notes[1]
+    some = build_connectome(
+        *save_as(tmp_path, brain, lambda x: x + np.float32([0, 8, 0])), counted
+    )
+    assert 0 < some.ends_outside_brain < 0.2
+    assert 0.8 < some.ends_in_nodes < 1
+
+
+def test_a_tractogram_without_streamlines_is_refused(tmp_path, brain, counted):
+    files = save_as(tmp_path, (brain[0], []), stay)
+    with pytest.raises(FileFormatError, match="holds no streamline"):
+        build_connectome(*files, counted)
+
+
+def shifted(mm):
+    affine = BRAIN.copy()
+    affine[1, 3] += mm
+    return affine
+
+
+@pytest.mark.parametrize("name", ["tracks.trk", "tracks.trx"])
+def test_the_image_of_a_header_must_be_where_the_labels_are(
+    tmp_path, brain, counted, name
+):
+    def saved(affine, shape=(32, 32, 32)):
+        if name.endswith(".trx"):
+            return save_trx(tmp_path, brain, affine, shape)
+        return save_as(tmp_path, brain, stay, name, affine, shape)
+
+    fine = np.diag([2.0, 2.0, 2.0, 1.0])
+    fine[:3, 3] = -64.0
+    mirrored = BRAIN @ np.array(
+        [[-1, 0, 0, 31], [0, 1, 0, 0], [0, 0, 1, 0], [0] * 3 + [1]]
+    )
+    for affine, shape in (
+        (BRAIN, (32, 32, 32)),
+        (mirrored, (32, 32, 32)),  # the same image, stored from the other side
+        (fine, (64, 64, 60)),  # of other voxels in the same place
+        (np.eye(4), (1, 1, 1)),  # not filled in
+    ):
+        assert build_connectome(*saved(affine, shape), counted).n_kept > 0
+    for affine, shape, words in (
+        (shifted(20), (32, 32, 32), "lies 20 mm beside"),
+        (np.array(fine), (20, 64, 64), "holds .*% of the parcellation's labelled"),
+    ):
+        files = saved(affine, shape)
+        with pytest.raises(FileFormatError, match=words):
+            build_connectome(*files, counted)
+        assert build_connectome(*files, counted, same_space=True).n_kept > 0
+
+
+def save_trx(folder, brain, affine, shape):
+    """Write a .trx by hand: a header, points, and the first point of each line."""
+    image, lines = brain
+    nibabel.save(image, folder / "nodes.nii.gz")
+    points = np.concatenate(lines).astype("<f4")
+    header = {"DIMENSIONS": list(shape), "VOXEL_TO_RASMM": affine.tolist()}
+    header |= {"NB_VERTICES": len(points), "NB_STREAMLINES": len(lines)}
+    offsets = np.arange(0, len(points) + 1, 2, dtype="<u4")
+    with zipfile.ZipFile(folder / "tracks.trx", "w") as archive:
+        archive.writestr("header.json", json.dumps(header))
+        archive.writestr("positions.3.float32", points.tobytes())
+        archive.writestr("offsets.uint32", offsets.tobytes())
+    return folder / "tracks.trx", folder / "nodes.nii.gz"
+
+
+@pytest.mark.parametrize(
+    ("lines", "labels", "is_refused"),
+    [
+        ("sub-01_space-MNI152NLin2009cAsym_tractography.tck", "nodes.nii.gz", True),
+        ("sub-01_space-MNI152_tracks.tck", "sub-01_space-T1w_dseg.nii.gz", True),
+        ("sub-01_space-T1w_tracks.tck", "space-MNI152NLin6Asym_dseg.nii.gz", True),
+        ("sub-01_space-ACPC_tracks.tck", "aparc.a2009s+aseg.nii.gz", True),
+        ("sub-01_space-T1w_tracks.tck", "aparc.a2009s+aseg.nii.gz", False),
+        ("sub-01_space-ACPC_tracks.tck", "sub-01_space-acpc_dseg.nii.gz", False),
+        ("sub-01_space-individual_tracks.tck", "sub-01_space-T1w_dseg.nii.gz", False),
+        ("sub-01_space-RASMM_tracks.tck", "nodes.nii.gz", False),
+        ("sub-01_tracks.tck", "sub-01_space-MNI152_dseg.nii.gz", True),
+        ("sub-01_tracks.tck", "sub-01_space-dwi_dseg.nii.gz", False),
+        ("sub-01_tracks.tck", "nodes.nii.gz", False),
+    ],
+)
+def test_names_that_say_two_spaces_are_refused(
+    tmp_path, brain, counted, lines, labels, is_refused
+):
+    tracks, nodes = save_as(tmp_path, brain, stay)
+    files = tracks.rename(tmp_path / lines), nodes.rename(tmp_path / labels)
+    if is_refused:
+        with pytest.raises(ParameterError, match="by same_space=True"):
+            build_connectome(*files, counted)
+    assert build_connectome(*files, counted, same_space=is_refused).n_kept > 0

@@ -10,7 +10,8 @@ import pytest
 from jinja2 import nodes
 
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
-from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation import cross_validate, make_models, rank_regions
+from brainlsap.evaluation.models import LADDER
 from brainlsap.report import headline, methods, methods_text
 from brainlsap.report.methods import TEMPLATES, UNSAID
 
@@ -198,6 +199,15 @@ def test_the_headline_names_regions_above_chance_and_no_other(evaluation):
     tied = tested.assign(rank=tested["rank"].clip(lower=3))  # those that stand out
     text = " ".join(headline(replace(evaluation, ranking=tied)))
     assert "pooled standard deviations" in text
+
+
+def test_the_headline_of_two_ridges_has_one_step_and_its_own_p(small_cohort):
+    two = make_models(LADDER[1:], random_state=0)
+    evaluation = cross_validate(two, small_cohort, cv=2, baselines=False)
+    text = " ".join(headline(evaluation))
+    assert f"{LADDER[2]} against {LADDER[1]}," in text
+    assert "(p " in text.partition("adds to a ridge")[2]
+    assert "Holm-corrected p" not in text.partition("adds to a ridge")[2]
 
 
 def test_ridges_are_told_with_their_settings_and_what_they_chose(evaluation):

@@ -1,0 +1,345 @@
+"""A cohort's file (.h5), read with the options of a study's folder.
+
+A file holds what one reading of a folder gave. Options that choose among what it holds
+are applied: `feature`, `label`, `classes`, `scans`, and `connectome="none"`. All others
+say how files of a folder are read: they are refused, unless the folder was read with
+the same value.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.data.cohort import Cohort
+from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
+from brainlsap.data.find_files import visit_order
+from brainlsap.data.load import NO_CONNECTOME, load_cohort
+from brainlsap.data.participants import (
+    UNLABELLED,
+    find_absent,
+    order_classes,
+    refuse_continuous,
+)
+from brainlsap.data.tables import group_faults
+from brainlsap.exceptions import CohortError, ParameterError, check_choice
+
+SUFFIX = ".h5"
+# What calls a visit the baseline.
+_BASELINE = re.compile(r"(ses-)?(bl|baseline|[mt]0+)", re.IGNORECASE)
+
+
+def is_cohort_file(study: str | Path) -> bool:
+    """Return whether a study is the file of a cohort, by its name."""
+    return Path(study).suffix.lower() == SUFFIX
+
+
+def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
+    """Read a study's folder, or the file of a cohort, with the same options.
+
+    Parameters
+    ----------
+    study : str or Path
+        Folder, as :func:`load_cohort` takes it, or file (.h5) of :meth:`Cohort.save`.
+    *args, **options
+        Those of :func:`load_cohort`. For a file, all are optional: what is not given
+        is as the file has it.
+
+    Returns
+    -------
+    Cohort
+
+    Raises
+    ------
+    CohortError
+        Where the study cannot be read, or an option leaves nothing of it.
+    ParameterError
+        Where an option cannot be applied to a file.
+    """
+    if not is_cohort_file(study):
+        return load_cohort(study, *args, **options)
+    named = dict(zip(("atlas", "feature", "label"), args, strict=False))
+    return read_cohort_file(study, **named, **options)
+
+
+def read_cohort_file(path: str | Path, **options: Any) -> Cohort:
+    """Read the file of a cohort, and apply options to it or refuse them."""
+    options.pop("verbose", None)
+    cohort = Cohort.load(path)
+    applied = {
+        name: options.pop(name)
+        for name in ("atlas", "feature", "label", "classes", "scans", "connectome")
+        if options.get(name) is not None
+    }
+    options.pop("label", None)  # None: the labels of the file stay
+    _check_reading_options(path, cohort, options)
+    if "atlas" in applied:
+        cohort = _check_atlas(path, cohort, applied["atlas"])
+    if "connectome" in applied:
+        cohort = _apply_connectome(path, cohort, applied["connectome"])
+    if "feature" in applied:
+        cohort = _select_features(path, cohort, applied["feature"])
+    if "scans" in applied:
+        cohort = _select_scans(path, cohort, applied["scans"])
+    if "label" in applied or "classes" in applied:
+        cohort = _select_labels(
+            path, cohort, applied.get("label"), applied.get("classes")
+        )
+    # a report and a stored model say what was asked
+    asked = {name: value for name, value in applied.items() if name != "atlas"}
+    earlier = cohort.provenance.get("asked") or {}
+    provenance = {"asked": earlier | json.loads(json.dumps(asked, default=str))}
+    return replace(cohort, provenance=cohort.provenance | provenance)
+
+
+def label_column(cohort: Cohort, column: str) -> pd.Series | None:
+    """Return a column of a cohort as labels: text, None where missing.
+
+    None where the cohort has no such column.
+    """
+    if column.lower() == cohort.label_name.lower():
+        return cohort.table["label"]
+    head = _find_covariate(cohort, column)
+    return None if head is None else cohort.table[head].map(_label_text)
+
+
+def _find_covariate(cohort: Cohort, column: str) -> str | None:
+    """Return the head of a covariate in the spelling of the table."""
+    heads = {str(head): head for head in cohort.table.columns[len(KEY_COLUMNS) :]}
+    for name in (column, f"{column}_given"):
+        if name in heads:
+            return heads[name]
+        same = [head for text, head in heads.items() if text.lower() == name.lower()]
+        if len(same) == 1:
+            return same[0]
+    return None
+
+
+def _label_text(value: Any) -> str | None:
+    """Return a label as a table of people has it: whole numbers without a point."""
+    if pd.isna(value):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _check_reading_options(
+    path: str | Path, cohort: Cohort, options: Mapping[str, Any]
+) -> None:
+    """Raise where options say another way of reading than that of the file."""
+    provenance = cohort.provenance
+    earlier = dict(provenance.get("asked") or {})
+    refused = list[str]()
+    for name, value in options.items():
+        if value is None or value in ((), [], {}):
+            continue
+        known = earlier.get(name, provenance.get(name))
+        if json.loads(json.dumps(value, default=str)) == known:
+            continue
+        # no weight was negative, so that nothing is to be dropped
+        if name == "negative" and known == "refuse" and value in ("drop", "absolute"):
+            continue
+        said = "no value of its own" if known is None else repr(known)
+        refused.append(f"{name}= ({value!r}; the file has {said})")
+    if refused:
+        raise ParameterError(
+            f"{path} holds a cohort that was read before, so {', '.join(refused)} "
+            "cannot be applied. Leave it out, or read the study's folder."
+        )
+
+
+def _check_atlas(path: str | Path, cohort: Cohort, atlas: str | Path | Atlas) -> Cohort:
+    """Return the cohort with the atlas asked for, which must have its regions."""
+    expected = load_atlas(atlas)
+    if expected.names != cohort.atlas.names:
+        raise ParameterError(
+            f"{path} holds the {cohort.n_rois} regions of {cohort.atlas.name}, and "
+            f"atlas= names {expected.name} ({len(expected)} regions), which differ in "
+            "names or order. Leave atlas= out, or read the study's folder."
+        )
+    return replace(cohort, atlas=expected)
+
+
+def _apply_connectome(path: str | Path, cohort: Cohort, connectome: Any) -> Cohort:
+    """Return the cohort without connectomes for "none"; refuse other ones."""
+    if not isinstance(connectome, str | Path):
+        raise ParameterError(
+            f"{path} holds a cohort with connectomes, so connectome= cannot be "
+            "applied. Leave it out, or read the study's folder."
+        )
+    if str(connectome) == cohort.provenance.get("connectome"):
+        return cohort
+    if connectome != NO_CONNECTOME:
+        raise ParameterError(
+            f"{path} holds a cohort with connectomes, so connectome= can only be "
+            f"'none'; got {str(connectome)!r}. Leave it out, or read the study's "
+            "folder."
+        )
+    shape = cohort.connectomes.shape
+    nothing = np.broadcast_to(np.zeros(shape[1:], dtype=np.float32), shape)
+    cohort = replace(
+        cohort,
+        connectomes=nothing,
+        provenance=cohort.provenance | {"connectome": NO_CONNECTOME},
+    )
+    note = "the connectome: none was taken, it is made of features"
+    return replace(cohort, notes=(*cohort.notes, note))
+
+
+def _select_features(
+    path: str | Path, cohort: Cohort, feature: str | Sequence[str]
+) -> Cohort:
+    """Return the cohort with some of its features, in this order."""
+    names = [feature] if isinstance(feature, str) else [str(name) for name in feature]
+    if not names or len({*names}) < len(names):
+        raise ParameterError(
+            f"feature must be a name or a list of different names, got {feature!r}."
+        )
+    absent = [name for name in names if name not in cohort.feature_names]
+    if absent:
+        raise ParameterError(
+            f"{path} holds the features {', '.join(cohort.feature_names)}, and not "
+            f"{', '.join(absent)}. Choose of these by feature=, or read the study's "
+            "folder."
+        )
+    columns = [cohort.feature_names.index(name) for name in names]
+    return replace(
+        cohort, features=cohort.features[..., columns], feature_names=tuple(names)
+    )
+
+
+def _select_scans(path: str | Path, cohort: Cohort, scans: str) -> Cohort:
+    """Return the cohort of all scans, or of the baseline of every person."""
+    check_choice("scans", scans, ("all", "baseline"))
+    before = cohort.provenance.get("scans", "all")
+    if scans == before:
+        return cohort
+    if scans == "all":
+        raise ParameterError(
+            f"{path} holds the scans of the baseline only, so scans='all' cannot be "
+            "applied. Leave it out, or read the study's folder."
+        )
+    table = cohort.table
+    is_named = table["session"].map(lambda name: bool(_BASELINE.fullmatch(name)))
+    rows, faults, n_without = list[int](), list[str](), 0
+    for person, visits in table.groupby("participant", sort=False):
+        sessions = visits["session"]
+        named = sessions[is_named[sessions.index]]
+        if named.empty and is_named.any() and (sessions != "").all():
+            n_without += 1  # as where the baseline is listed and was not scanned
+            continue
+        try:
+            rows.append(_choose_baseline(sessions if named.empty else named))
+        except ValueError as error:
+            faults.append(f"{person}: {error}")
+    if faults:
+        raise CohortError(f"{path}: scans='baseline' cannot be applied", faults)
+    if not rows:
+        raise CohortError(f"{path}: no scan is left by scans='baseline'")
+    note = f"{len(table) - len(rows)} scans that are not the baseline left out"
+    if n_without:
+        note += f", among them all of {n_without} people without a visit of that name"
+    chosen = cohort.select(sorted(rows))
+    return replace(
+        chosen,
+        notes=(*chosen.notes, note),
+        provenance=chosen.provenance | {"scans": scans},
+    )
+
+
+def _choose_baseline(sessions: pd.Series) -> int:
+    """Return the row of the first visit; raise ValueError where it is not known."""
+    if len(sessions) == 1:
+        return int(sessions.index[0])
+    names = ", ".join(name or "no name" for name in sessions)
+    if sessions.map(_BASELINE.fullmatch).notna().all():
+        raise ValueError(f"several visits are called baseline; got {names}")
+    if not _has_order(sessions.tolist()):
+        raise ValueError(f"which visit is the first is not known; got {names}")
+    keys = [visit_order(name) for name in sessions]
+    return int(sessions.index[keys.index(min(keys))])
+
+
+def _has_order(sessions: Sequence[str]) -> bool:
+    """Return whether names of visits differ in numbers alone, and are no plain dates.
+
+    Dates count from the year on.
+    """
+    if len({*sessions}) < len(sessions):
+        return False
+    words = {re.sub(r"\d+", "", name) for name in sessions}
+    years = [re.search(r"(?:19|20)\d\d[-.]?\d\d", name) for name in sessions]
+    is_dated = any(re.search(r"\d[./-]\d|\d{6,}", name) for name in sessions)
+    return len(words) == 1 and (not is_dated or all(years))
+
+
+def _select_labels(
+    path: str | Path,
+    cohort: Cohort,
+    label: str | None,
+    classes: Sequence[str] | None,
+) -> Cohort:
+    """Return the cohort with another column as label, or with some of its classes."""
+    label_name = cohort.label_name if label is None else label
+    is_same_column = label_name.lower() == cohort.label_name.lower()
+    if is_same_column and classes is None:
+        return cohort
+    table = cohort.table
+    labels = label_column(cohort, label_name)
+    if labels is None:
+        heads = [cohort.label_name, *map(str, table.columns[len(KEY_COLUMNS) :])]
+        raise CohortError(
+            f"{path}: the label {label!r} is no column of its table; found "
+            f"{', '.join(heads)}. Name the column by label= (--label)"
+        )
+    if is_same_column:
+        label_name = cohort.label_name
+    else:
+        head = str(_find_covariate(cohort, label_name))
+        label_name = head.removesuffix("_given")
+        table = table.drop(columns=[head])
+        if cohort.classes != (UNLABELLED,):
+            table[cohort.label_name] = table["label"]
+    counts = labels.value_counts().sort_index()
+    order, is_ordered = order_classes(list(counts.index), classes)
+    is_kept = labels.isin(order)
+    faults, note = list[str](), ""
+    if classes is None:
+        refuse_continuous(label_name, order)
+        faults += [
+            f"{scan}: no {label_name} (n/a); leave the scan out, or keep those with a "
+            "label by classes= (--classes)"
+            for scan in table["scan"][~is_kept]
+        ]
+    else:
+        names = {name.lower() for name in order}
+        is_alike = labels.str.lower().isin(names)
+        faults += find_spellings(label_name, labels[is_alike])
+        faults += find_absent(label_name, order, counts)
+        others = labels[~is_kept].fillna("n/a").value_counts().sort_index()
+        if counted := ", ".join(f"{name} ({n})" for name, n in others.items()):
+            note = f"left out, {label_name} is not among the classes: {counted}"
+    if faults:
+        raise CohortError(f"{path}: labels cannot be used", group_faults(faults))
+    chosen = cohort.select(is_kept.to_numpy())
+    table = table.assign(label=labels)[is_kept].reset_index(drop=True)
+    chosen = replace(
+        chosen,
+        table=table,
+        classes=order,
+        classes_ordered=is_ordered,
+        label_name=label_name,
+    )
+    if not note:
+        return chosen
+    return replace(chosen, notes=(*chosen.notes, note))
+
+
+__all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]
