@@ -86,11 +86,11 @@ def compare_models(
     *,
     reference: str | None = None,
 ) -> pd.DataFrame:
-    """Compare one model with all others on the same folds.
+    """Compare all other models with one, the reference, on the same folds.
 
-    Differences over folds, the corrected resampled t test of :func:`corrected_t_test`
-    with people counted, and Holm's correction for the number of comparisons: models
-    that predicted the very same in every fold are one.
+    Differences over folds are model minus reference. The test is the corrected
+    resampled t test of :func:`corrected_t_test`, with people counted. Holm's correction is for the number of comparisons:
+    models that predicted the very same in every fold are one.
 
     Parameters
     ----------
@@ -99,16 +99,17 @@ def compare_models(
     score : str
         Of :data:`SCORES`.
     reference : str, optional
-        The model that is compared; by default the first.
+        The model that all others are compared with; by default the first.
 
     Returns
     -------
     DataFrame
-        model, role, difference (reference less model; above 0 the reference has the
-        higher score), low, high (95%, not corrected, and within what a difference of
-        this score can be), t, p_value, p_holm, n_comparisons (those with a p-value),
-        n_folds, better ("yes" where the reference is better and p_holm < 0.05, "no"
-        where it is worse so, else "unclear"). A model with a failed fit has NaN.
+        model, role, reference, difference (model minus reference; above 0 the model has
+        the higher score), low, high (95%, not corrected, and within what a difference
+        of this score can be), t, p_value, p_holm, n_comparisons (those with a p-value),
+        n_folds, better ("yes" where the model is better than the reference and p_holm <
+        0.05, "no" where it is worse and p_holm < 0.05, else "unclear"; of the scores
+        `LOWER_IS_BETTER` the smaller is better). A model with a failed fit has NaN.
 
     Raises
     ------
@@ -126,11 +127,12 @@ def compare_models(
     n_test = people.nunique().mean()
     n_train = cohort.n_participants - n_test
     others = [name for name in models if name != reference]
-    differences = [scores[reference] - scores[name] for name in others]
+    differences = [scores[name] - scores[reference] for name in others]
     tests = [corrected_t_test(one, n_train, n_test) for one in differences]
     table = pd.DataFrame(tests, columns=TTest._fields)
     table.insert(0, "model", others)
     table.insert(1, "role", table["model"].map(fits.groupby("model")["role"].first()))
+    table.insert(2, "reference", reference)
     widest = {"brier": 2, "kappa": 2, "stage_error": len(cohort.classes) - 1}
     bounds, most = ["low", "high"], widest.get(score, 1)
     table[bounds] = table[bounds].clip(-most, most)

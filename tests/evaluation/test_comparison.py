@@ -70,7 +70,7 @@ def test_one_test_compares_a_model_with_others_by_people(example_evaluation):
         row = compare_models(one).set_index("model").loc["linear SVM"]
         told = scores.pivot(index=["repeat", "fold"], columns="model")
         told = told["balanced_accuracy"]
-        difference = told["LSAP-C"] - told["linear SVM"]
+        difference = told["linear SVM"] - told["LSAP-C"]
         # half of forty people on each side, whatever their number of scans
         wanted = corrected_t_test(difference, 20, 20)
         assert row["p_value"] == pytest.approx(wanted.p_value)
@@ -79,12 +79,38 @@ def test_one_test_compares_a_model_with_others_by_people(example_evaluation):
         assert -1 <= row["low"] < row["high"] <= 1
         held = [(x.low <= can_be) & (can_be <= x.high) for x in (row, wanted)]
         np.testing.assert_array_equal(*held)
-        beyond += wanted.high > 1
+        beyond += wanted.low < -1 or wanted.high > 1
         scores["balanced_accuracy"] = rng.uniform(size=len(scores))
         one.__dict__["_scores"] = scores
     assert beyond
     with pytest.raises(ParameterError, match="reference must be one of"):
         compare_models(example_evaluation, reference="nobody")
+
+
+@pytest.mark.parametrize("score", ["balanced_accuracy", "brier"])
+def test_differences_are_model_minus_the_reference_of_the_table(
+    example_evaluation, score
+):
+    predictions = example_evaluation.predictions.copy()
+    is_exact = predictions["model"] == "logistic regression"
+    probabilities = predictions.filter(regex="^p_").columns
+    for column in probabilities:
+        is_class = predictions["truth"] == column.removeprefix("p_")
+        predictions.loc[is_exact, column] = is_class[is_exact].astype(float)
+    predictions["predicted"] = predictions["predicted"].mask(
+        is_exact, predictions["truth"]
+    )
+    names = ["ridge without network", "logistic regression"]
+    fits = example_evaluation.fits.query("model in @names")
+    evaluation = replace(example_evaluation, predictions=predictions, fits=fits)
+    means = evaluation.scores().groupby("model")[score].mean()
+    for reference, verdict in zip(names, ("yes", "no"), strict=True):
+        (row,) = compare_models(evaluation, score, reference=reference).itertuples()
+        assert {row.model, row.reference} == {*names}
+        assert row.reference == reference
+        expected = means[row.model] - means[reference]
+        assert row.difference == pytest.approx(expected)
+        assert row.better == verdict
 
 
 def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluation):
