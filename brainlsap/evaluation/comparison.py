@@ -89,7 +89,8 @@ def compare_models(
     """Compare all other models with one, the reference, on the same folds.
 
     Differences over folds are model minus reference. The test is the corrected
-    resampled t test of :func:`corrected_t_test`, with people counted. Holm's correction is for the number of comparisons:
+    resampled t test of :func:`corrected_t_test`, with the people that each fold was
+    really trained and tested on. Holm's correction is for the number of comparisons:
     models that predicted the very same in every fold are one.
 
     Parameters
@@ -125,7 +126,9 @@ def compare_models(
     scores[list(set(fits.loc[fits["failed"] != "", "model"]))] = np.nan
     people = evaluation.predictions.groupby(["model", *folds])["participant"]
     n_test = people.nunique().mean()
-    n_train = cohort.n_participants - n_test
+    n_train = fits.get("n_train_people", pd.Series(dtype=float)).mean()
+    if np.isnan(n_train):  # evaluations saved before that number was kept
+        n_train = cohort.n_participants - n_test
     others = [name for name in models if name != reference]
     differences = [scores[name] - scores[reference] for name in others]
     tests = [corrected_t_test(one, n_train, n_test) for one in differences]

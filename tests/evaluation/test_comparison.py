@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
+from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import GroupShuffleSplit
 
 from brainlsap.evaluation import (
     bootstrap_scores,
@@ -14,7 +16,9 @@ from brainlsap.evaluation import (
     class_table,
     compare_models,
     corrected_t_test,
+    cross_validate,
     ladder_table,
+    make_models,
 )
 from brainlsap.evaluation.comparison import adjust_p_values, wilson_interval
 from brainlsap.evaluation.models import LADDER
@@ -111,6 +115,25 @@ def test_differences_are_model_minus_the_reference_of_the_table(
         expected = means[row.model] - means[reference]
         assert row.difference == pytest.approx(expected)
         assert row.better == verdict
+
+
+def test_the_t_test_counts_the_people_who_were_trained_on(small_cohort):
+    # 12 people of 40 are trained on in each fold, and 12 others are tested
+    folds = GroupShuffleSplit(6, train_size=0.3, test_size=0.3, random_state=0)
+    models = {"ridge": make_models("ridge without network")["ridge without network"]}
+    models["prior"] = DummyClassifier()
+    evaluation = cross_validate(models, small_cohort, folds, baselines=False)
+    scores = evaluation.scores().pivot(
+        index="fold", columns="model", values="balanced_accuracy"
+    )
+    expected = corrected_t_test(scores["prior"] - scores["ridge"], 12, 12)
+    comparison = compare_models(evaluation).iloc[0]
+    assert comparison["low"] == pytest.approx(expected.low)
+    assert comparison["p_value"] == pytest.approx(expected.p_value)
+    # an evaluation saved without these numbers is taken to train on all others
+    older = replace(evaluation, fits=evaluation.fits.drop(columns="n_train_people"))
+    expected = corrected_t_test(scores["prior"] - scores["ridge"], 28, 12)
+    assert compare_models(older)["p_value"][0] == pytest.approx(expected.p_value)
 
 
 def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluation):
