@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
 from brainlsap.evaluation.metrics import (
     INTERVAL_SCORES,
     LOWER_IS_BETTER,
@@ -20,6 +21,9 @@ from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
+
+# Scores of two draws that differ by less are the same but for rounding.
+_SAME_SCORE = 1e-12
 
 
 class TTest(NamedTuple):
@@ -226,7 +230,10 @@ def bootstrap_scores(
 
     over ten bins of the highest probability, is biased upwards in every draw; its
     interval is that of the draws less their mean excess over the estimate, from 0 up.
-    Proportions of 0 or 1, of which every draw is the same, have Wilson's interval.
+    Where every draw is the same, as at perfect scores, accuracies have Wilson's
+    interval and other scores the exact bounds of Buehler (1957), those of
+    :mod:`brainlsap.evaluation.exact_bounds`. Only a model that predicts one class for
+    everybody, or gives everybody one probability, has an interval of width 0.
 
     Parameters
     ----------
@@ -245,13 +252,25 @@ def bootstrap_scores(
         score, estimate, low, high; the rows of `INTERVAL_SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
-    told, person = _predictions_of(evaluation, model)
-    found: dict[str, np.ndarray] = dict.fromkeys(INTERVAL_SCORES, np.full(2, np.nan))
-    if told is not None:
-        found = weighted_scores(told, _weights(person, n_draws, random_state))
+    predictions, person = _predictions_of(evaluation, model)
+    draws: dict[str, np.ndarray] = dict.fromkeys(INTERVAL_SCORES, np.full(2, np.nan))
+    if predictions is not None:
+        draws = weighted_scores(predictions, _weights(person, n_draws, random_state))
     n_people = len(np.unique(person))
-    rows = [(s, *_with_interval(found[s], n_people, s)) for s in INTERVAL_SCORES]
-    return pd.DataFrame(rows, columns=["score", "estimate", "low", "high"])
+    rows = [(s, *_with_interval(draws[s], n_people, s)) for s in INTERVAL_SCORES]
+    table = pd.DataFrame(rows, columns=["score", "estimate", "low", "high"])
+    is_point = (table["high"] - table["low"]) < _SAME_SCORE
+    if predictions is None or not is_point.any():
+        return table
+    bounds = bound_count_scores(predictions, person)
+    auc = table["estimate"][table["score"] == "auc"].item()
+    n_repeats = int(evaluation.settings.get("n_repeats", 1))
+    bounds["auc"] = bound_auc(predictions, person, auc, n_repeats)
+    for row in np.flatnonzero(is_point):
+        estimate = table.loc[row, "estimate"]
+        low, high = bounds.get(table.loc[row, "score"], (estimate, estimate))
+        table.loc[row, ["low", "high"]] = min(low, estimate), max(high, estimate)
+    return table
 
 
 def chance_p(
