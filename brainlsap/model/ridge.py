@@ -103,7 +103,9 @@ class Evidence:
               M = Z^\top U Z + \lambda I, \quad
               \hat v = \frac{t^\top U t - t^\top U Z M^{-1} Z^\top U t}{\nu k}
 
-    for k targets, D columns and :math:`\nu = \sum u - 1` (the intercept takes one).
+    for k independent targets, D columns and :math:`\nu = \sum u - 1` (the intercept
+    takes one). The columns of c classes without an order sum to 1, so that they hold
+    c - 1 independent targets: the evidence is that of any c - 1 orthonormal contrasts.
     Where there are fewer scans than columns, the same from the matrix of the scans.
 
     Parameters
@@ -152,6 +154,7 @@ class Evidence:
         self.t = (targets - self.center) * np.sqrt(self.weights)[:, None]
         self.squares = float((self.t**2).sum())
         self.h = np.matmul(self.X.transpose(0, 2, 1), self.t)
+        self.n_contrasts = _count_contrasts(self.t)
 
     def low_noise(self, log_ridge: Any) -> Any:
         """Return how far log ridges are below what noise is expected to be."""
@@ -203,7 +206,7 @@ class Evidence:
         self, scale: np.ndarray, ridge: float
     ) -> tuple[float, np.ndarray, float]:
         """Return minus the log evidence, and its slopes in scales and ridge."""
-        k, n_columns = self.n_targets, self.n_columns
+        k, n_columns = self.n_contrasts, self.n_columns
         if self.gram is None:
             Z, slope, _ = self.columns(scale)
             K = Z @ Z.T / ridge + np.eye(len(Z))
@@ -233,7 +236,7 @@ class Evidence:
         inverse = np.linalg.inv(A + ridge * np.eye(len(A)))
         own = ridge * (np.eye(len(A)) - ridge * inverse)
         left, both = ridge * E @ inverse, squares - E @ inverse @ E.T
-        found = self.n_targets * (own * both + left * left.T) / ridge**2
+        found = self.n_contrasts * (own * both + left * left.T) / ridge**2
         shape = (self.n_rois, self.n_features) * 2
         return found.reshape(shape).sum((1, 3)) * np.outer(scale, scale)
 
@@ -253,6 +256,7 @@ def sample_scales(
     densities are averaged, not the draws.
     """
     n_rois, n_features, k = evidence.n_rois, evidence.n_features, evidence.n_targets
+    n_contrasts = evidence.n_contrasts
     n_terms = len(evidence.X)
     common, spread = fit.common, fit.spread
     grid = np.linspace(np.log(_LEAST_SCALE), np.log(max_scale), _N_GRID)
@@ -271,13 +275,13 @@ def sample_scales(
         """Return the log evidence but for what no scale changes."""
         factor = cho_factor(A + ridge * np.eye(len(A)), lower=True)
         left = evidence.squares - float((b * cho_solve(factor, b)).sum())
-        return -half * np.log(left) - k * np.log(np.diag(factor[0])).sum()
+        return -half * np.log(left) - n_contrasts * np.log(np.diag(factor[0])).sum()
 
     state = np.abs(grid - np.log(np.maximum(fit.scales, 1e-9))[:, None]).argmin(1)
     now, A, b = at(state)
     spreads = np.geomspace(0.03, 3.0, 60)
     ridges = np.log(evidence.total / 10) + np.linspace(-4, 10, 80)
-    half, identity = 0.5 * k * evidence.n_free, np.eye(n_features)
+    half, identity = 0.5 * n_contrasts * evidence.n_free, np.eye(n_features)
     n_sweeps = n_draws // 6 + n_draws
     masses, log_ridges, kept_spreads = np.empty((n_sweeps, n_rois, _N_GRID)), [], []
 
@@ -287,7 +291,7 @@ def sample_scales(
         energy = ((vectors.T @ b) ** 2).sum(axis=1)
         left = evidence.squares - (energy / values).sum(axis=1)
         log_det = np.log(values).sum(axis=1) - len(A) * ridges
-        log_density = -half * np.log(left) - 0.5 * k * log_det
+        log_density = -half * np.log(left) - 0.5 * n_contrasts * log_det
         drawn, _ = _pick(log_density - evidence.low_noise(ridges) ** 2 / 2, rng)
         ridge = float(np.exp(ridges[drawn]))
         inverse = np.asfortranarray((vectors / values[drawn]) @ vectors.T)
@@ -323,7 +327,7 @@ def sample_scales(
             gain = (pull * (within @ pull)).sum(axis=(1, 2))
             left = evidence.squares - float(np.trace(inner[-k:, -k:]))
             log_density = log_prior - half * np.log(left - gain)
-            log_density -= 0.5 * k * np.linalg.slogdet(schur)[1]
+            log_density -= 0.5 * n_contrasts * np.linalg.slogdet(schur)[1]
             a, masses[sweep, p] = _pick(log_density, rng)
             state[p], now[:, block] = a, one[a]
             if evidence.gram is None:
@@ -702,7 +706,7 @@ def region_slopes(
     squares = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
     ridges = evidence.total * np.exp(np.linspace(-6, 10, 33))
     log_ridges, scales = np.log(ridges), np.geomspace(0.05, max_scale, 24)
-    prior = evidence.low_noise(log_ridges) ** 2 / k
+    prior = evidence.low_noise(log_ridges) ** 2 / _count_contrasts(t[:, :k])
     found = []  # log evidence of every scale, ridge and labelling
     for scale in scales:
         Z, _, _ = evidence.columns(np.full(evidence.n_rois, scale))
@@ -723,6 +727,15 @@ def region_slopes(
             sizes[place] = scale * _inverse(curvature)
         slopes.append(evidence(scale, ridge)[1] * sizes[place])
     return np.array(slopes)
+
+
+def _count_contrasts(t: np.ndarray) -> int:
+    """Return how many columns of centred targets (n_scans, k) are independent.
+
+    An orthonormal change of the columns keeps the number, as it keeps the evidence.
+    """
+    values = np.linalg.eigvalsh(t.T @ t)
+    return max(1, np.count_nonzero(values > 1e-9 * values.max(initial=0.0)))
 
 
 def _targets(codes: np.ndarray, ordered: bool) -> np.ndarray:
