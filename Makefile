@@ -37,6 +37,8 @@ bench: $(READY)
 # Slow: some hours on 2 cores. Adds dated tables to benchmarks/results/.
 study: $(READY)
 	$(BIN)/python benchmarks/bound_study.py
+	$(BIN)/python benchmarks/perfect_scores.py
+	$(BIN)/python benchmarks/spin_study.py
 	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
 	$(BIN)/python benchmarks/ridge.py coverage null bnu1 time
 	$(BIN)/python benchmarks/layers.py

@@ -104,7 +104,7 @@ def main() -> None:
                 one_run(graph, settings, moving, step, seed)
                 for seed in range(options.seeds)
             ]
-            mean, sd = np.mean(scores), np.std(scores)
+            mean, sd = np.mean(scores), np.std(scores, ddof=1)
             rows.append((who, f"{step:g}", f"{mean:.1f} ± {sd:.1f}"))
             print(*rows[-1], flush=True)
     head = ("labels in the loss that moves the scales", "step size", "test accuracy")

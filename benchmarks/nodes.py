@@ -188,7 +188,12 @@ def cell(table: pd.DataFrame, name: str, model: str) -> str:
     if mine.empty:
         return "not run" if model in NODE_MODELS.values() else "-"
     one = mine.iloc[0]
-    return f"{one['mean']:.1f} ± {one['sd']:.1f} ({one['seeds']})"
+    return f"{with_spread(one['mean'], one['sd'])} ({one['seeds']})"
+
+
+def with_spread(mean: float, sd: float) -> str:
+    """Return mean ± s.d., or the mean of one run alone."""
+    return f"{mean:.1f}" if np.isnan(sd) else f"{mean:.1f} ± {sd:.1f}"
 
 
 def comparison(table: pd.DataFrame) -> str:
@@ -261,7 +266,7 @@ def depth_table(table: pd.DataFrame) -> str:
     ]
     mine = pd.concat([first, deep])
     mine["K"] = mine["options"].str.extract(r"n_layers=(\d+)")[0].fillna("1")
-    mine["test"] = [f"{a:.1f} ± {b:.1f}" for a, b in mine[["mean", "sd"]].to_numpy()]
+    mine["test"] = [with_spread(*row) for row in mine[["mean", "sd"]].to_numpy()]
     mine = mine.sort_values(["dataset", "variant", "K"])
     columns = ["dataset", "variant", "K", "seeds", "validation", "test"]
     return table_text(mine[columns].round(2))

@@ -39,7 +39,8 @@ evaluation = cross_validate(models, cohort, cv=3, baselines=False)
 print(table_text(score_table(evaluation), "markdown"))
 
 # %% [markdown]
-# The p-values are of the corrected resampled t test, by Holm for their number:
+# Differences are model minus reference: below 0 the reference, here the first model, has
+# the higher score. The p-values are of the corrected resampled t test, by Holm for their number:
 # folds share their training people, so the usual paired test finds differences that are
 # not there.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
 from brainlsap.evaluation.metrics import (
     INTERVAL_SCORES,
     LOWER_IS_BETTER,
@@ -20,6 +21,9 @@ from brainlsap.evaluation.models import LADDER
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.splits import person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
+
+# Scores of two draws that differ by less are the same but for rounding.
+_SAME_SCORE = 1e-12
 
 
 class TTest(NamedTuple):
@@ -86,11 +90,12 @@ def compare_models(
     *,
     reference: str | None = None,
 ) -> pd.DataFrame:
-    """Compare one model with all others on the same folds.
+    """Compare all other models with one, the reference, on the same folds.
 
-    Differences over folds, the corrected resampled t test of :func:`corrected_t_test`
-    with people counted, and Holm's correction for the number of comparisons: models
-    that predicted the very same in every fold are one.
+    Differences over folds are model minus reference. The test is the corrected
+    resampled t test of :func:`corrected_t_test`, with the people that each fold was
+    really trained and tested on. Holm's correction is for the number of comparisons:
+    models that predicted the very same in every fold are one.
 
     Parameters
     ----------
@@ -99,16 +104,17 @@ def compare_models(
     score : str
         Of :data:`SCORES`.
     reference : str, optional
-        The model that is compared; by default the first.
+        The model that all others are compared with; by default the first.
 
     Returns
     -------
     DataFrame
-        model, role, difference (reference less model; above 0 the reference has the
-        higher score), low, high (95%, not corrected, and within what a difference of
-        this score can be), t, p_value, p_holm, n_comparisons (those with a p-value),
-        n_folds, better ("yes" where the reference is better and p_holm < 0.05, "no"
-        where it is worse so, else "unclear"). A model with a failed fit has NaN.
+        model, role, reference, difference (model minus reference; above 0 the model has
+        the higher score), low, high (95%, not corrected, and within what a difference
+        of this score can be), t, p_value, p_holm, n_comparisons (those with a p-value),
+        n_folds, better ("yes" where the model is better than the reference and p_holm <
+        0.05, "no" where it is worse and p_holm < 0.05, else "unclear"; of the scores
+        `LOWER_IS_BETTER` the smaller is better). A model with a failed fit has NaN.
 
     Raises
     ------
@@ -124,13 +130,16 @@ def compare_models(
     scores[list(set(fits.loc[fits["failed"] != "", "model"]))] = np.nan
     people = evaluation.predictions.groupby(["model", *folds])["participant"]
     n_test = people.nunique().mean()
-    n_train = cohort.n_participants - n_test
+    n_train = fits.get("n_train_people", pd.Series(dtype=float)).mean()
+    if np.isnan(n_train):  # evaluations saved before that number was kept
+        n_train = cohort.n_participants - n_test
     others = [name for name in models if name != reference]
-    differences = [scores[reference] - scores[name] for name in others]
+    differences = [scores[name] - scores[reference] for name in others]
     tests = [corrected_t_test(one, n_train, n_test) for one in differences]
     table = pd.DataFrame(tests, columns=TTest._fields)
     table.insert(0, "model", others)
     table.insert(1, "role", table["model"].map(fits.groupby("model")["role"].first()))
+    table.insert(2, "reference", reference)
     widest = {"brier": 2, "kappa": 2, "stage_error": len(cohort.classes) - 1}
     bounds, most = ["low", "high"], widest.get(score, 1)
     table[bounds] = table[bounds].clip(-most, most)
@@ -221,7 +230,10 @@ def bootstrap_scores(
 
     over ten bins of the highest probability, is biased upwards in every draw; its
     interval is that of the draws less their mean excess over the estimate, from 0 up.
-    Proportions of 0 or 1, of which every draw is the same, have Wilson's interval.
+    Where every draw is the same, as at perfect scores, accuracies have Wilson's
+    interval and other scores the exact bounds of Buehler (1957), those of
+    :mod:`brainlsap.evaluation.exact_bounds`. Only a model that predicts one class for
+    everybody, or gives everybody one probability, has an interval of width 0.
 
     Parameters
     ----------
@@ -240,13 +252,25 @@ def bootstrap_scores(
         score, estimate, low, high; the rows of `INTERVAL_SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
-    told, person = _predictions_of(evaluation, model)
-    found: dict[str, np.ndarray] = dict.fromkeys(INTERVAL_SCORES, np.full(2, np.nan))
-    if told is not None:
-        found = weighted_scores(told, _weights(person, n_draws, random_state))
+    predictions, person = _predictions_of(evaluation, model)
+    draws: dict[str, np.ndarray] = dict.fromkeys(INTERVAL_SCORES, np.full(2, np.nan))
+    if predictions is not None:
+        draws = weighted_scores(predictions, _weights(person, n_draws, random_state))
     n_people = len(np.unique(person))
-    rows = [(s, *_with_interval(found[s], n_people, s)) for s in INTERVAL_SCORES]
-    return pd.DataFrame(rows, columns=["score", "estimate", "low", "high"])
+    rows = [(s, *_with_interval(draws[s], n_people, s)) for s in INTERVAL_SCORES]
+    table = pd.DataFrame(rows, columns=["score", "estimate", "low", "high"])
+    is_point = (table["high"] - table["low"]) < _SAME_SCORE
+    if predictions is None or not is_point.any():
+        return table
+    bounds = bound_count_scores(predictions, person)
+    auc = table["estimate"][table["score"] == "auc"].item()
+    n_repeats = int(evaluation.settings.get("n_repeats", 1))
+    bounds["auc"] = bound_auc(predictions, person, auc, n_repeats)
+    for row in np.flatnonzero(is_point):
+        estimate = table.loc[row, "estimate"]
+        low, high = bounds.get(table.loc[row, "score"], (estimate, estimate))
+        table.loc[row, ["low", "high"]] = min(low, estimate), max(high, estimate)
+    return table
 
 
 def chance_p(

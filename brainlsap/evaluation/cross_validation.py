@@ -364,6 +364,7 @@ def _fit_fold(
             fit = {
                 "n_train": len(train),
                 "n_test": len(test),
+                "n_train_people": train["participant"].nunique(),
                 "seconds_fit": seconds,
                 "seconds_predict": time.perf_counter() - started,
                 "epochs": float(np.mean(report.get("epochs") or np.nan)),

@@ -63,9 +63,34 @@ def weighted_scores(told: Predictions, weight: np.ndarray) -> dict[str, np.ndarr
     """
     counts = weighted_counts(told, weight)
     total = counts.sum(axis=(1, 2))
+    scores = score_counts(counts, ordered=told.ordered)
+    scores |= {name: np.full(len(weight), np.nan) for name in ("auc", "brier", "ece")}
+    if told.ranking is not None:
+        folds = [told.fold == fold for fold in np.unique(told.fold)]
+        aucs = [macro_auc(told.actual[f], told.ranking[f], weight[:, f]) for f in folds]
+        scores["auc"] = mean_over(np.transpose(aucs), ~np.isnan(aucs).T)
+    if told.probability is not None:
+        error = (told.probability - np.eye(told.n_classes)[told.actual]) ** 2
+        scores["brier"] = weight @ error.sum(axis=1) / total
+        confidence = told.probability.max(axis=1)
+        gap = (told.predicted == told.actual) - confidence
+        place = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+        gaps = weight @ (np.eye(N_BINS)[place] * gap[:, None])
+        scores["ece"] = np.abs(gaps).sum(axis=1) / total
+    return scores
+
+
+def score_counts(counts: np.ndarray, *, ordered: bool) -> dict[str, np.ndarray]:
+    """Return the scores that confusion counts determine, (n_draws,) each.
+
+    `counts` (n_draws, n_true, n_predicted) may be fractions of people. Scores of
+    ordered stages are NaN where the classes have no order.
+    """
+    n_classes = counts.shape[1]
+    total = counts.sum(axis=(1, 2))
     hits, true = np.einsum("bii->bi", counts), counts.sum(axis=2)
     predicted, present = counts.sum(axis=1), true > 0
-    stage = np.arange(told.n_classes)
+    stage = np.arange(n_classes)
     step = np.abs(stage[:, None] - stage)
     expected = true[:, :, None] * predicted[:, None, :] / total[:, None, None]
     squared, chance = ((part * step**2).sum(axis=(1, 2)) for part in (counts, expected))
@@ -79,20 +104,8 @@ def weighted_scores(told: Predictions, weight: np.ndarray) -> dict[str, np.ndarr
             "stage_error": (counts * step).sum(axis=(1, 2)) / total,
             "adjacent_accuracy": (counts * (step <= 1)).sum(axis=(1, 2)) / total,
         }
-    without = {"auc", "brier", "ece"} | (set() if told.ordered else ORDINAL_SCORES)
-    scores |= {name: np.full(len(weight), np.nan) for name in without}
-    if told.ranking is not None:
-        folds = [told.fold == fold for fold in np.unique(told.fold)]
-        aucs = [macro_auc(told.actual[f], told.ranking[f], weight[:, f]) for f in folds]
-        scores["auc"] = mean_over(np.transpose(aucs), ~np.isnan(aucs).T)
-    if told.probability is not None:
-        error = (told.probability - np.eye(told.n_classes)[told.actual]) ** 2
-        scores["brier"] = weight @ error.sum(axis=1) / total
-        confidence = told.probability.max(axis=1)
-        gap = (told.predicted == told.actual) - confidence
-        place = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
-        gaps = weight @ (np.eye(N_BINS)[place] * gap[:, None])
-        scores["ece"] = np.abs(gaps).sum(axis=1) / total
+    if not ordered:
+        scores |= {name: np.full(len(counts), np.nan) for name in ORDINAL_SCORES}
     return scores
 
 

@@ -303,7 +303,7 @@ def region_importance(
     -------
     DataFrame
         One row a region, in order: importance, the mean loss of balanced accuracy, and
-        sd over the exchanges.
+        sd, its sample standard deviation over the exchanges (NaN of one).
     """
     check_at_least("n_repeats", n_repeats, 1)
     rng, packed = np.random.default_rng(random_state), np.array(X)
@@ -320,7 +320,8 @@ def region_importance(
         shuffled[:, region] = features[order, region]
         lost[region, repeat] = whole - score()
         shuffled[:, region] = features[:, region]
-    return pd.DataFrame({"importance": lost.mean(axis=1), "sd": lost.std(axis=1)})
+    losses = pd.DataFrame(lost)
+    return pd.DataFrame({"importance": losses.mean(axis=1), "sd": losses.std(axis=1)})
 
 
 def region_properties(cohort: Cohort) -> pd.DataFrame:

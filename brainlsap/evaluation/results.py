@@ -182,9 +182,10 @@ class Evaluation:
         interval), share (of the training: 1 is the end; 0, 0.25, 0.5 and 0.75 for
         "mean" only), region, scale.
     fits : DataFrame
-        model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test,
-        seconds_fit (ridges of one ladder share theirs), seconds_predict, epochs, failed
-        (why, "" where it did not), settings, warnings and report (JSON).
+        model, role ("model", "baseline", "control"), repeat, fold, n_train, n_test
+        (scans), n_train_people, seconds_fit (ridges of one ladder share theirs),
+        seconds_predict, epochs, failed (why, "" where it did not), settings, warnings
+        and report (JSON).
     cohort : CohortSummary
         Whom it is about.
     settings : dict

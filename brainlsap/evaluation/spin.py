@@ -12,6 +12,12 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.surfaces import fsaverage5
 from brainlsap.exceptions import ParameterError, check_at_least
 
+FEWEST_REGIONS = 5
+"""Maps that share fewer regions, or rotations that leave fewer, are not compared."""
+
+LEAST_USABLE = 0.5
+"""A rotation must leave this share of the regions, and this share of rotations must."""
+
 
 class SpinTest(NamedTuple):
     """A correlation, those of rotated maps, and how many are as strong.
@@ -21,17 +27,22 @@ class SpinTest(NamedTuple):
     correlation : float
         Spearman's, over the regions that both maps know.
     rotated : array of shape (n_spins,)
-        The same with the first map rotated.
+        The same with the first map rotated; NaN where the rotated map shares too few
+        regions with the second one, or does not vary there.
     p_value : float
-        Two-sided; the unrotated map counts as one of them.
+        Two-sided, among the rotations that are not NaN; the unrotated map counts as one
+        of them.
     n_regions : int
         Regions compared.
+    n_rotations : int
+        Rotations that are not NaN.
     """
 
     correlation: float
     rotated: np.ndarray
     p_value: float
     n_regions: int
+    n_rotations: int
 
 
 @threadpool_limits.wrap(limits=1)
@@ -49,6 +60,12 @@ def spin_test(
     the mirrored rotation, and every region takes the mean of what lies over it
     (Alexander-Bloch et al. 2018, NeuroImage 178:540). Subcortical regions, which have
     no surface, are permuted among themselves.
+
+    Where maps know few regions, or regions of one lobe only, most rotations bring them
+    to places that the other map does not know. A rotation counts if it leaves at least
+    half of the regions, and five; the others count neither as strong nor as weak. If
+    more than half of all rotations leave fewer, the test is refused, since the few that
+    remain hardly move the map.
 
     Parameters
     ----------
@@ -68,7 +85,8 @@ def spin_test(
     Raises
     ------
     ParameterError
-        Where the maps have fewer than five regions in common, or do not vary there.
+        Where the maps have fewer than five regions in common, or do not vary there, or
+        where most rotations leave too few of them.
     FileFormatError
         Where the atlas has no surface, or nilearn's sphere is missing.
     """
@@ -82,11 +100,13 @@ def spin_test(
         full[atlas.match(list(named))] = list(named.values())
     known = np.isfinite(one) & np.isfinite(two)
     correlation = rank_correlation(one[known], two[known])
-    if known.sum() < 5 or not np.isfinite(correlation):
+    n_regions = int(known.sum())
+    if n_regions < FEWEST_REGIONS or not np.isfinite(correlation):
         raise ParameterError(
             "two maps can be compared where both vary over at least five common "
-            f"regions, got {int(known.sum())}."
+            f"regions, got {n_regions}."
         )
+    n_needed = max(FEWEST_REGIONS, int(np.ceil(LEAST_USABLE * n_regions)))
     one[~known] = two[~known] = np.nan
     sides = []
     for side in "LR":
@@ -109,10 +129,20 @@ def spin_test(
             total = np.bincount(labels[told], moved[told], minlength=len(atlas))
             np.divide(total, count, out=spun, where=count > 0)
         spun[below] = one[rng.permutation(below)]
-        rotated[spin] = rank_correlation(spun, two)
-    beaten = int((np.abs(rotated) >= abs(correlation) - 1e-12).sum())
-    p_value = (1 + beaten) / (1 + n_spins)
-    return SpinTest(correlation, rotated, p_value, int(known.sum()))
+        n_shared = np.count_nonzero(np.isfinite(spun) & np.isfinite(two))
+        is_usable = n_shared >= n_needed
+        rotated[spin] = rank_correlation(spun, two) if is_usable else np.nan
+        n_unusable = np.count_nonzero(np.isnan(rotated[: spin + 1]))
+        if n_unusable > (1 - LEAST_USABLE) * n_spins:
+            raise ParameterError(
+                f"{n_unusable} of the first {spin + 1} rotations leave fewer than "
+                f"{n_needed} of the {n_regions} regions that both maps know, which is "
+                "too few to compare. Give maps of more of the cortex."
+            )
+    n_rotations = int(np.isfinite(rotated).sum())
+    n_as_strong = int((np.abs(rotated) >= abs(correlation) - 1e-12).sum())
+    p_value = (1 + n_as_strong) / (1 + n_rotations)
+    return SpinTest(correlation, rotated, p_value, n_regions, n_rotations)
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:

@@ -109,9 +109,11 @@ def covariance_connectome(
     """Return how regions' features go together over people, as a network.
 
     The weight of two regions is the correlation of their values over people, 0 where
-    it is negative; the mean over features. A person's value is the mean over their
-    visits. Regions measured together in fewer than three people, and regions that do
-    not vary, have no link. Of thickness this is the structural covariance network.
+    it is negative, then the mean over features: a feature that is anticorrelated is no
+    link, and takes nothing from the link of another feature. A person's value is the
+    mean over their visits. Regions measured together in fewer than three people, and
+    regions that do not vary, have no link. Of thickness this is the structural
+    covariance network.
 
     Of all scans of a cohort it has seen the people who are tested later. Inside folds
     it is the models' parameter `connectome="covariance"`.
@@ -152,7 +154,7 @@ def covariance_connectome(
         # means over visits leave a constant region a spread of rounding
         varies = values.std() > 1e-9 * values.mean().abs()
         known = values.where(varies, axis=1).corr(min_periods=3).fillna(0.0)
-        network += known.to_numpy()
-    network = np.clip(network / features.shape[2], 0.0, 1.0)
+        network += known.clip(0.0, 1.0).to_numpy()
+    network /= features.shape[2]
     np.fill_diagonal(network, 0.0)
     return network

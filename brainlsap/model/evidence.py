@@ -103,8 +103,10 @@ class Evidence:
               M = Z^\top U Z + \lambda I, \quad
               \hat v = \frac{t^\top U t - t^\top U Z M^{-1} Z^\top U t}{\nu k}
 
-    for k targets, D columns and :math:`\nu = \sum u - 1` degrees of freedom (the
-    intercept takes one). With fewer scans than columns the same is computed from the
+    for k independent targets, D columns and :math:`\nu = \sum u - 1` degrees of freedom
+    (the intercept takes one). The columns of c classes without an order sum to 1, so
+    that they hold c - 1 independent targets: the evidence is that of any c - 1
+    orthonormal contrasts. With fewer scans than columns the same is computed from the
     matrix of the scans.
 
     Parameters
@@ -156,6 +158,7 @@ class Evidence:
         self.t = (targets - self.target_means) * np.sqrt(self.weights)[:, None]
         self.ttt = float((self.t**2).sum())  # trace of t't
         self.Xtt = np.matmul(self.X.transpose(0, 2, 1), self.t)
+        self.n_contrasts = count_contrasts(self.t)
 
     def noise_prior_excess(self, log_ridge: Any) -> Any:
         """Return max(0, bound - log_ridge): the argument of the half-normal prior."""
@@ -213,7 +216,7 @@ class Evidence:
         self, scale: np.ndarray, ridge: float
     ) -> tuple[float, np.ndarray, float]:
         """Return minus the log evidence, and its derivatives in scales and ridge."""
-        k, n_columns = self.n_targets, self.n_columns
+        k, n_columns = self.n_contrasts, self.n_columns
         if self.gram is None:
             Z, dZ, _ = self.standardized_columns(scale)
             K = Z @ Z.T / ridge + np.eye(len(Z))
@@ -251,9 +254,19 @@ class Evidence:
         within = ridge * (identity - ridge * M_inverse)
         within = within * (dZtdZ - dZtZ @ M_inverse @ dZtZ.T)
         between = ridge * dZtZ @ M_inverse
-        by_column = self.n_targets * (within + between * between.T) / ridge**2
+        by_column = self.n_contrasts * (within + between * between.T) / ridge**2
         shape = (self.n_rois, self.n_features) * 2
         return by_column.reshape(shape).sum((1, 3)) * np.outer(scale, scale)
+
+
+def count_contrasts(t: np.ndarray) -> int:
+    """Return how many columns of centred targets (n_scans, k) are independent.
+
+    An orthonormal change of the columns keeps the number, as it keeps the evidence.
+    """
+    eigenvalues = np.linalg.eigvalsh(t.T @ t)
+    is_positive = eigenvalues > 1e-9 * eigenvalues.max(initial=0.0)
+    return max(1, np.count_nonzero(is_positive))
 
 
 def class_targets(codes: np.ndarray, is_ordered: bool) -> np.ndarray:
@@ -281,7 +294,8 @@ def region_slopes(
     ttt = (t**2).sum(axis=0).reshape(-1, k).sum(axis=1)
     ridges = evidence.n_people * np.exp(np.linspace(-6, 10, 33))
     log_ridges, scales = np.log(ridges), np.geomspace(0.05, max_scale, 24)
-    noise_penalty = evidence.noise_prior_excess(log_ridges) ** 2 / k
+    excess = evidence.noise_prior_excess(log_ridges)
+    noise_penalty = excess**2 / count_contrasts(t[:, :k])
     log_evidence = []  # for every scale, ridge and labelling
     for scale in scales:
         Z, _, _ = evidence.standardized_columns(np.full(evidence.n_rois, scale))

@@ -106,7 +106,7 @@ class ScaleSampler:
         self.grid = np.linspace(np.log(MIN_SCALE), np.log(max_scale), _N_GRID)
         self.spread_grid = np.geomspace(0.03, 3.0, 60)
         self.log_ridge_grid = np.log(evidence.n_people / 10) + np.linspace(-4, 10, 80)
-        self._half_dof = 0.5 * evidence.n_targets * evidence.dof
+        self._half_dof = 0.5 * evidence.n_contrasts * evidence.dof
         n_features = evidence.n_features
         self.blocks = [
             slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
@@ -168,13 +168,13 @@ class ScaleSampler:
 
     def draw_ridge(self) -> None:
         """Draw the ridge on its grid given all scales; compute the inverse of M."""
-        k = self.evidence.n_targets
+        n_contrasts = self.evidence.n_contrasts
         eigenvalues, vectors = np.linalg.eigh(self.ZtZ)
         shifted = np.maximum(eigenvalues, 0.0) + np.exp(self.log_ridge_grid)[:, None]
         energy = ((vectors.T @ self.Ztt) ** 2).sum(axis=1)
         rss = self.evidence.ttt - (energy / shifted).sum(axis=1)
         log_det = np.log(shifted).sum(axis=1) - len(self.ZtZ) * self.log_ridge_grid
-        log_likelihood = -self._half_dof * np.log(rss) - 0.5 * k * log_det
+        log_likelihood = -self._half_dof * np.log(rss) - 0.5 * n_contrasts * log_det
         excess = self.evidence.noise_prior_excess(self.log_ridge_grid)
         position, _ = draw_from_grid(log_likelihood - excess**2 / 2, self.rng)
         self.log_ridge = self.log_ridge_grid[position]
@@ -217,7 +217,7 @@ class ScaleSampler:
         rss = evidence.ttt - float(np.trace(products[-k:, -k:])) - reduction
         log_prior = -(((self.grid - self.log_common) / self.spread) ** 2) / 2
         log_density = log_prior - self._half_dof * np.log(rss)
-        log_density -= 0.5 * k * np.linalg.slogdet(schur)[1]
+        log_density -= 0.5 * evidence.n_contrasts * np.linalg.slogdet(schur)[1]
         a, density = draw_from_grid(log_density, self.rng)
         # move to the drawn scale
         self.grid_index[p], self.g[:, block] = a, coefs[a]
@@ -308,7 +308,7 @@ class ScaleSampler:
         factor = cho_factor(ZtZ + self.ridge * np.eye(len(ZtZ)), lower=True)
         rss = self.evidence.ttt - float((Ztt * cho_solve(factor, Ztt)).sum())
         log_det = np.log(np.diag(factor[0])).sum()
-        return -self._half_dof * np.log(rss) - self.evidence.n_targets * log_det
+        return -self._half_dof * np.log(rss) - self.evidence.n_contrasts * log_det
 
 
 def _coefficients_on_grid(

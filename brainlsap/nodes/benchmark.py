@@ -114,7 +114,7 @@ def run_nodes(
 
 
 def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return mean, standard deviation and maximum of runs over seeds.
+    """Return mean, sample standard deviation and maximum of runs over seeds.
 
     Parameters
     ----------
@@ -124,14 +124,14 @@ def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a data set, split, model, variant and options.
+        One row a data set, split, model, variant and options; sd is NaN of one seed.
     """
     groups = runs.groupby(_ABOUT[:-1], sort=False)
     return groups.agg(
         seeds=("test", "size"),
         validation=("validation", "mean"),
         mean=("test", "mean"),
-        sd=("test", lambda scores: scores.std(ddof=0)),
+        sd=("test", "std"),
         maximum=("test", "max"),
         seconds=("seconds", "mean"),
     ).reset_index()

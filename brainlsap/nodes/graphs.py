@@ -384,9 +384,18 @@ def split_per_class(
     Raises
     ------
     SplitError
-        Where no node is left for a set.
+        Where a class has fewer nodes than asked for, or no node is left for a set.
     """
     rng, members = np.random.default_rng(random_state), _members(labels)
+    n_nodes = {int(labels[nodes[0]]): len(nodes) for nodes in members}
+    too_small = [f"{code}: {n}" for code, n in n_nodes.items() if n < n_per_class]
+    if too_small:
+        raise SplitError(
+            f"{n_per_class} training nodes of every class were asked for, but classes "
+            f"have fewer nodes (class: nodes): {', '.join(too_small)}. Take at most "
+            f"n_per_class={min(n_nodes.values())}, or give nodes of small classes the "
+            "label -1."
+        )
     train = np.concatenate(
         [rng.choice(nodes, n_per_class, replace=False) for nodes in members]
     )

@@ -302,23 +302,23 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return how the first model compares with every other, in balanced accuracy.
+    """Return how every other model compares with the first, in balanced accuracy.
 
     Returns
     -------
     DataFrame
-        One row per other model: its name, the first model's difference from it with
-        the 95% interval, Holm p (of how many comparisons: models of the very same
-        predictions are one), and whether the first is better ("unclear": p is 0.05 or
-        more, also where the interval, which is not corrected, leaves out 0); empty
-        where there is one model. Tests are those of
+        One row per other model: its name, its score minus that of the first with the
+        95% interval, Holm p (of how many comparisons: models of the very same
+        predictions are one), and whether it is better than the first ("unclear": p is
+        0.05 or more, also where the interval, which is not corrected, leaves out 0);
+        empty where there is one model. Tests are those of
         :func:`brainlsap.evaluation.compare_models`.
     """
     first, found = evaluation.models[0], comparison.compare_models(evaluation)
-    titles = {"model": "model", "difference": f"{first} minus model [95%]"}
+    titles = {"model": "model", "difference": f"model minus {first} [95%]"}
     n = found["n_comparisons"].max()
     titles["p_holm"] = f"Holm p ({n} comparisons)" if n > 1 else "p"
-    titles["better"] = f"{first} is better"
+    titles["better"] = f"better than {first}"
     return _marked(number_texts(found, titles), evaluation)
 
 

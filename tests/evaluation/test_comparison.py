@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
+from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import GroupShuffleSplit
 
 from brainlsap.evaluation import (
     bootstrap_scores,
@@ -14,9 +16,13 @@ from brainlsap.evaluation import (
     class_table,
     compare_models,
     corrected_t_test,
+    cross_validate,
     ladder_table,
+    make_models,
 )
 from brainlsap.evaluation.comparison import adjust_p_values, wilson_interval
+from brainlsap.evaluation.exact_bounds import bound_auc, bound_count_scores
+from brainlsap.evaluation.metrics import ORDINAL_SCORES, Predictions
 from brainlsap.evaluation.models import LADDER
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
@@ -70,7 +76,7 @@ def test_one_test_compares_a_model_with_others_by_people(example_evaluation):
         row = compare_models(one).set_index("model").loc["linear SVM"]
         told = scores.pivot(index=["repeat", "fold"], columns="model")
         told = told["balanced_accuracy"]
-        difference = told["LSAP-C"] - told["linear SVM"]
+        difference = told["linear SVM"] - told["LSAP-C"]
         # half of forty people on each side, whatever their number of scans
         wanted = corrected_t_test(difference, 20, 20)
         assert row["p_value"] == pytest.approx(wanted.p_value)
@@ -79,12 +85,57 @@ def test_one_test_compares_a_model_with_others_by_people(example_evaluation):
         assert -1 <= row["low"] < row["high"] <= 1
         held = [(x.low <= can_be) & (can_be <= x.high) for x in (row, wanted)]
         np.testing.assert_array_equal(*held)
-        beyond += wanted.high > 1
+        beyond += wanted.low < -1 or wanted.high > 1
         scores["balanced_accuracy"] = rng.uniform(size=len(scores))
         one.__dict__["_scores"] = scores
     assert beyond
     with pytest.raises(ParameterError, match="reference must be one of"):
         compare_models(example_evaluation, reference="nobody")
+
+
+@pytest.mark.parametrize("score", ["balanced_accuracy", "brier"])
+def test_differences_are_model_minus_the_reference_of_the_table(
+    example_evaluation, score
+):
+    predictions = example_evaluation.predictions.copy()
+    is_exact = predictions["model"] == "logistic regression"
+    probabilities = predictions.filter(regex="^p_").columns
+    for column in probabilities:
+        is_class = predictions["truth"] == column.removeprefix("p_")
+        predictions.loc[is_exact, column] = is_class[is_exact].astype(float)
+    predictions["predicted"] = predictions["predicted"].mask(
+        is_exact, predictions["truth"]
+    )
+    names = ["ridge without network", "logistic regression"]
+    fits = example_evaluation.fits.query("model in @names")
+    evaluation = replace(example_evaluation, predictions=predictions, fits=fits)
+    means = evaluation.scores().groupby("model")[score].mean()
+    for reference, verdict in zip(names, ("yes", "no"), strict=True):
+        (row,) = compare_models(evaluation, score, reference=reference).itertuples()
+        assert {row.model, row.reference} == {*names}
+        assert row.reference == reference
+        expected = means[row.model] - means[reference]
+        assert row.difference == pytest.approx(expected)
+        assert row.better == verdict
+
+
+def test_the_t_test_counts_the_people_who_were_trained_on(small_cohort):
+    # 12 people of 40 are trained on in each fold, and 12 others are tested
+    folds = GroupShuffleSplit(6, train_size=0.3, test_size=0.3, random_state=0)
+    models = {"ridge": make_models("ridge without network")["ridge without network"]}
+    models["prior"] = DummyClassifier()
+    evaluation = cross_validate(models, small_cohort, folds, baselines=False)
+    scores = evaluation.scores().pivot(
+        index="fold", columns="model", values="balanced_accuracy"
+    )
+    expected = corrected_t_test(scores["prior"] - scores["ridge"], 12, 12)
+    comparison = compare_models(evaluation).iloc[0]
+    assert comparison["low"] == pytest.approx(expected.low)
+    assert comparison["p_value"] == pytest.approx(expected.p_value)
+    # an evaluation saved without these numbers is taken to train on all others
+    older = replace(evaluation, fits=evaluation.fits.drop(columns="n_train_people"))
+    expected = corrected_t_test(scores["prior"] - scores["ridge"], 28, 12)
+    assert compare_models(older)["p_value"][0] == pytest.approx(expected.p_value)
 
 
 def test_a_choice_that_fell_on_one_ridge_throughout_counts_once(example_evaluation):
@@ -169,6 +220,88 @@ def test_guessing_has_an_auc_of_half_and_intervals_of_some_width(example_evaluat
     assert never["sensitivity_high"] == pytest.approx(wilson_interval(0, n)[1])
     assert wilson_interval(0, 14)[1] == pytest.approx(0.215, abs=1e-3)
     assert wilson_interval(14, 14)[0] == pytest.approx(1 - 0.215, abs=1e-3)
+
+
+CODES = {
+    "two classes": [0] * 6 + [1] * 9,
+    "a class of two people": [0] * 12 + [1] * 2,
+    "five stages": [0] * 4 + [1] * 5 + [2] * 6 + [3] * 4 + [4] * 3,
+}
+
+
+def answer(codes, predicted, values=None, ordered=True, n_visits=1):
+    """Return predictions in two folds, with certain probabilities, and their people."""
+    codes, predicted = np.repeat([codes, predicted], n_visits, axis=1)
+    probability = np.eye(codes.max() + 1)[predicted] if values is None else values
+    person = np.repeat(np.arange(len(codes) // n_visits), n_visits)
+    about = codes, predicted, probability, probability, person % 2
+    return Predictions(*about, int(codes.max()) + 1, ordered), person
+
+
+@pytest.mark.parametrize("codes", CODES.values(), ids=CODES)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
+    codes, ordered
+):
+    predictions, person = answer(codes, codes, ordered=ordered)
+    bounds = bound_count_scores(predictions, person)
+    known = {"balanced_accuracy", "accuracy", "precision", "f1", "brier", "ece"}
+    assert {*bounds} == known | (ORDINAL_SCORES if ordered else set())
+    # nothing else is known of a class than its own people: Clopper and Pearson
+    n_people = np.bincount(codes)
+    rarest = n_people.argmin()
+    error_rate = 1 - 0.025 ** (1 / n_people[rarest])
+    assert bounds["balanced_accuracy"][0] <= 1 - error_rate / len(n_people) + 1e-12
+    # a truth with the same errors in all classes under which 2.5 % are perfect
+    together = 1 - 0.025 ** (1 / len(codes))
+    assert bounds["balanced_accuracy"][0] <= 1 - together + 1e-12
+    assert bounds["f1"][0] <= 1 - together + 1e-12
+    assert bounds["accuracy"] == pytest.approx((1 - together, 1))
+    assert 0 < bounds["balanced_accuracy"][0] < 1 == bounds["balanced_accuracy"][1]
+    if ordered:
+        assert bounds["stage_error"][0] == 0
+        assert bounds["stage_error"][1] >= together - 1e-12
+        assert bounds["kappa"][0] < 1 - together
+    low, high = bound_auc(predictions, person, 1.0, 1)
+    assert 0 < low < 1 == high
+    # visits tell nothing more of people
+    again = answer(codes, codes, ordered=ordered, n_visits=3)
+    of_visits = pd.DataFrame(bound_count_scores(*again))
+    pd.testing.assert_frame_equal(of_visits, pd.DataFrame(bounds))
+    assert bound_auc(*again, 1.0, 1) == (low, high)
+
+
+def test_only_scores_that_no_sample_could_change_have_no_width():
+    codes = np.array([0] * 6 + [1] * 6)
+    # all are wrong: as unsure as where all are right
+    wrong = bound_count_scores(*answer(codes, 1 - codes))
+    right = bound_count_scores(*answer(codes, codes))
+    assert wrong["balanced_accuracy"][0] == 0
+    width = 1 - right["balanced_accuracy"][0]
+    assert wrong["balanced_accuracy"][1] == pytest.approx(width)
+    # one of three classes is always taken for the next
+    codes = np.arange(12) % 3
+    bounds = bound_count_scores(*answer(codes, np.minimum(codes, 1)))
+    low, high = bounds["balanced_accuracy"]
+    assert low < 2 / 3 < high
+    constant, person = answer(codes, codes * 0, np.full((12, 3), 1 / 3))
+    assert bound_count_scores(constant, person) == {}
+    assert bound_auc(constant, person, 0.5, 1) == (0.5, 0.5)
+
+
+def test_a_perfect_model_has_no_interval_of_width_zero(example_evaluation):
+    predictions = example_evaluation.predictions.copy()
+    predictions["predicted"] = predictions["truth"]
+    for column in predictions.filter(regex="^p_").columns:
+        is_class = predictions["truth"] == column.removeprefix("p_")
+        predictions[column] = is_class.astype(float)
+    perfect = replace(example_evaluation, predictions=predictions)
+    table = bootstrap_scores(perfect, "logistic regression", 50).set_index("score")
+    assert (table["high"] - table["low"] > 0.05).all()
+    best = table.index.isin(["brier", "ece", "stage_error"])
+    assert (table["estimate"] == np.where(best, 0, 1)).all()
+    assert (table.loc[best, "low"] == 0).all()
+    assert (table.loc[~best, "high"] == 1).all()
 
 
 def test_a_failed_model_has_no_score_and_no_comparison(example_evaluation):

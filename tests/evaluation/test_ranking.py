@@ -149,6 +149,25 @@ def test_only_the_region_that_tells_the_label_is_important():
     assert 0.2 < found["importance"][7] <= 1
 
 
+def test_the_spread_of_an_importance_is_a_sample_standard_deviation():
+    cohort = make_cohort(20, atlas="desikan82", shares={"CN": 0.5, "AD": 0.5})
+    X, y = cohort.to_array(), cohort.y
+    X[:, 0, -1] = y == "AD"
+
+    class Reader:
+        def predict(self, X):
+            return np.where(X[:, 0, -1] > 0.5, "AD", "CN")
+
+    # the first exchange of the first region is the same
+    (one, two) = (
+        region_importance(Reader(), X, y, cohort.groups, n, 5).loc[0] for n in (1, 2)
+    )
+    expected = np.sqrt(2) * abs(one["importance"] - two["importance"])
+    assert expected > 0
+    assert two["sd"] == pytest.approx(expected)
+    assert np.isnan(one["sd"])
+
+
 def test_labels_move_between_people_with_all_visits():
     y = np.array(["CN", "CN", "AD", "MCI", "AD", "AD"], dtype=object)
     people = np.array(["a", "a", "b", "b", "c", "c"])

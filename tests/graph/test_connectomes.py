@@ -67,12 +67,22 @@ def test_covariance_is_correlation_over_people(features):
         for i, j in np.ndindex(N_ROIS, N_ROIS):
             known = table[[i, j]].dropna().to_numpy()
             if i != j and len(known) > 2 and (known.std(axis=0) > 1e-9).all():
-                expected[i, j] += np.corrcoef(known.T)[0, 1] / N_FEATURES
+                correlation = np.corrcoef(known.T)[0, 1]
+                expected[i, j] += max(correlation, 0) / N_FEATURES
     got = covariance_connectome(features, PEOPLE)
-    assert_allclose(got, np.clip(expected, 0, None), atol=1e-10)
+    assert_allclose(got, expected, atol=1e-10)
     assert got.max() > 0.1
     assert not got[5].any()
     assert_array_equal(got, got.T)
+
+
+def test_features_that_go_against_each_other_do_not_cancel():
+    values = np.random.default_rng(0).normal(size=20)
+    with_first = np.stack([values, values, -values], axis=1)
+    with_second = np.stack([values, -values, -values], axis=1)
+    network = covariance_connectome(np.stack([with_first, with_second], axis=2))
+    expected = [[0, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0]]
+    assert_allclose(network, expected, atol=1e-12)
 
 
 def test_covariance_of_training_people_serves_everybody(W, features):

@@ -10,6 +10,7 @@ from brainlsap.graph import Preparation, exact_heat_kernel, normalized_laplacian
 from brainlsap.model import NESTED_MODELS, LSAPRidgeClassifier
 from brainlsap.model.evidence import Evidence, diffusion_terms, term_basis
 from brainlsap.model.nested_models import fit_nested_models
+from brainlsap.model.scale_sampler import sample_scales
 
 N_SCANS, N_ROIS, N_FEATURES, N_TARGETS = 31, 7, 2, 3
 B = term_basis(10.0)
@@ -92,6 +93,37 @@ def test_both_forms_agree(problem):
     for name, fit in fit_nested_models(forms[0], "regions", 10.0).items():
         again = fit_nested_models(forms[1], "regions", 10.0)[name]
         assert fit.log_evidence == pytest.approx(again.log_evidence, abs=1e-3)
+
+
+@pytest.mark.parametrize("by_scans", [True, False])
+@pytest.mark.parametrize("n_classes", [3, 4])
+def test_classes_without_order_count_as_often_as_contrasts_hold_them(
+    problem, rng, by_scans, n_classes
+):
+    _, _, terms, _, u, scale = problem
+    codes = np.arange(N_SCANS) % n_classes
+    columns = np.eye(n_classes)[codes]
+    # an orthonormal basis of all contrasts, and another one
+    contrasts = np.linalg.svd(np.eye(n_classes) - 1 / n_classes)[0][:, :-1]
+    rotation = np.linalg.qr(rng.normal(size=(n_classes - 1, n_classes - 1)))[0]
+    evidences = [
+        Evidence(terms, targets, u, N_FEATURES, B, by_scans)
+        for targets in (columns @ contrasts, columns @ contrasts @ rotation, columns)
+    ]
+    for one, slopes, by_ridge in (e(scale, 2.7) for e in evidences[1:]):
+        expected = evidences[0](scale, 2.7)
+        assert one == pytest.approx(expected[0], rel=1e-10)
+        np.testing.assert_allclose(slopes, expected[1], rtol=1e-7, atol=1e-9)
+        assert by_ridge == pytest.approx(expected[2])
+    information = [e.information(scale, 2.7) for e in evidences]
+    np.testing.assert_allclose(information[2], information[0], rtol=1e-8, atol=1e-10)
+    start = fit_nested_models(evidences[0], "regions", 10.0)["regions"]
+    draws = [
+        sample_scales(e, start, 3, 10.0, np.random.default_rng(0)) for e in evidences
+    ]
+    for fit in draws[1:]:
+        np.testing.assert_allclose(fit.scales, draws[0].scales, rtol=1e-6)
+        assert fit.ridge == pytest.approx(draws[0].ridge)
 
 
 def cohort(rng, n_people=60, n_rois=12, visits=2):

@@ -258,6 +258,10 @@ def test_draws_are_those_of_the_first_version():
     ("call", "said"),
     [
         (lambda _: split_per_class(LABELS, 25, 15, 9), r"sizes \(75, 15, 0\)"),
+        (
+            lambda _: split_per_class(np.repeat([-1, 0, 2, 5], [3, 10, 50, 19]), 20),
+            r"0: 10, 5: 19\. Take at most n_per_class=10",
+        ),
         (lambda _: NodeSplit(*np.eye(3, 5, 1)), "must be masks .* got float64"),
         (lambda _: NodeSplit(*np.ones((3, 2), bool)), r"share none; .* \(2, 2, 2\)"),
         (make_node_split, "split must be one of '60-20-20', 'per-class'; got 'public'"),

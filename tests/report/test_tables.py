@@ -125,15 +125,18 @@ def test_headline_and_table_have_one_test(make_evaluation, skill):
     tests = compare_models(one).set_index("model")
     table = report.comparison_table(one).set_index("model")
     holm = f"Holm p ({len(tests)} comparisons)"
-    assert list(table) == ["LSAP-C minus model [95%]", holm, "LSAP-C is better"]
+    assert list(table) == ["model minus LSAP-C [95%]", holm, "better than LSAP-C"]
     assert table[holm].tolist() == [p_text(p) for p in tests["p_holm"]]
     best = "linear SVM"  # of the baselines; "Exact" is a model of the study
     sentences = " ".join(report.headline(one))
     assert f"The best baseline on the same folds, {best}" in sentences
     p = table.loc[best, holm]
     assert f"p {p if p.startswith('<') else f'= {p}'} (" in sentences
-    told = {"yes": "is better than", "no": "is worse than"}
-    verdict = told.get(table.loc[best, "LSAP-C is better"], "No clear difference")
+    told = {"yes": "LSAP-C is worse than", "no": "LSAP-C is better than"}
+    verdict = told.get(table.loc[best, "better than LSAP-C"], "No clear difference")
+    assert (
+        f"({best} minus LSAP-C) is {tests.loc[best, 'difference']:+z.3f}" in sentences
+    )
     assert verdict in sentences
     assert "1 error: duplicate scans" in sentences
     warned = report.headline(replace(one, audit=one.audit.assign(severity="warning")))
@@ -142,7 +145,7 @@ def test_headline_and_table_have_one_test(make_evaluation, skill):
     assert len(warned) <= 7
     # one test needs no correction
     two = replace(one, fits=one.fits.query("model in ('LSAP-C', 'linear SVM')"))
-    assert list(report.comparison_table(two))[2:] == ["p", "LSAP-C is better"]
+    assert list(report.comparison_table(two))[2:] == ["p", "better than LSAP-C"]
     assert "Holm" not in " ".join(report.headline(two))
 
 
