@@ -266,7 +266,7 @@ def count_contrasts(t: np.ndarray) -> int:
     """
     eigenvalues = np.linalg.eigvalsh(t.T @ t)
     is_positive = eigenvalues > 1e-9 * eigenvalues.max(initial=0.0)
-    return max(1, np.count_nonzero(is_positive))
+    return max(1, int(np.count_nonzero(is_positive)))
 
 
 def class_targets(codes: np.ndarray, is_ordered: bool) -> np.ndarray:
