@@ -179,6 +179,9 @@ def finish(
     if measure.name == "thickness" and (values[~below] == 0).any():
         values[(values == 0) & ~below] = np.nan
         notes.append("regions of thickness 0 (not found by FreeSurfer): not measured")
+    if measure.on_surface and (n_unknown := atlas.is_unknown.sum()):
+        told = "regions that are not known to be cortex are read as cortex"
+        notes.append(f"{measure.name}: {n_unknown} {told}")
     if not measure.on_surface or not below.any():
         return values, tuple(notes)
     if subcortex == "volume" and np.isnan(values[below]).all():
