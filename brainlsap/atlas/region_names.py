@@ -26,6 +26,8 @@ _RIGHT_WORDS = (
     *("prawy", "prawa", "prawe", "правый", "правая", "правое", "右", "右侧", "右側"),
 )
 HEMISPHERE_WORDS |= dict.fromkeys(_LEFT_WORDS, "L") | dict.fromkeys(_RIGHT_WORDS, "R")
+# Cells of a column of sides that say neither.
+MIDLINE_WORDS = ("m", "midline", "both", "bilateral", "n/a", "none")
 # Chinese and Japanese names have no separator behind the word.
 _SIDE_WITHOUT_GAP = re.compile("^([左右][侧側]?)(?=.)|(?<=.)([左右][侧側]?)$")
 _APOSTROPHES = str.maketrans("", "", "'\u2019\u02bc`")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions, find_sides
-from brainlsap.atlas.region_names import HEMISPHERE_WORDS, is_outside, split_name
+from brainlsap.atlas.region_names import find_side, is_outside, split_name
 from brainlsap.atlas.surfaces import fsaverage5, read_annotation
 from brainlsap.data.row_order import read_labels
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, listed, write_tsv
@@ -104,7 +104,7 @@ def make_atlas(  # noqa: C901 (step by step)
     if "hemisphere" not in table:
         table["hemisphere"] = find_sides(table)
     if table["name"].duplicated().any():
-        side = table["hemisphere"].str.lower().map(HEMISPHERE_WORDS)
+        side = table["hemisphere"].map(find_side, na_action="ignore")
         sided = side.str.lower() + "h_" + table["name"]  # one name serves both sides
         is_bare = table["name"].map(split_name).str[0].isna() & side.notna()
         table["name"] = table["name"].mask(is_bare, sided)

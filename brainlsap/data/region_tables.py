@@ -16,7 +16,7 @@ the average over frames divided by that of a reference region.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,7 +27,9 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
+    MIDLINE_WORDS,
     are_counts,
+    find_side,
     is_outside,
     split_name,
 )
@@ -304,24 +306,120 @@ def _read_plain(
                 f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
             )
     names = [name or "" for name in table[name_column]]
-    side_column = find_column(table, SIDE_COLUMNS)
-    words = table[side_column] if side_column else [side] * len(names)
-    sides = [HEMISPHERE_WORDS.get((word or "").lower()) for word in words]
-    names = [
-        # a name that says another side becomes unknown
+    others = {h: c for h, c in table.items() if h not in (name_column, column)}
+    return _add_sides(path, names, others, atlas, side), list(table[column])
+
+
+def _add_sides(
+    path: Path,
+    names: list[str],
+    columns: Mapping[str, Sequence[str | None]],
+    atlas: Atlas,
+    side: str | None,
+) -> list[str]:
+    """Return names of regions with the sides that columns, or the file, say of them.
+
+    `side` is that of the file. Of names that come twice, a column that tells the two
+    apart must say which is left; without one only Clinica's order is known. A name
+    that says another side than its column becomes unknown.
+    """
+    is_bare = [
+        not split_name(name)[0] and atlas.find(name, "L") is not None for name in names
+    ]
+    counts = Counter(name for name, bare in zip(names, is_bare, strict=True) if bare)
+    doubled = [
+        row for row, name in enumerate(names) if is_bare[row] and counts[name] == 2
+    ]
+    found = {h: [find_side(cell or "") for cell in columns[h]] for h in columns}
+    known = [head for head in columns if find_column([head], SIDE_COLUMNS)]
+    for head in known:
+        unread = [
+            repr(cell)
+            for row, cell in enumerate(columns[head])
+            if is_bare[row] and cell and not (found[head][row] or _is_middle(cell))
+        ]
+        if unread:
+            raise FileFormatError(
+                f"{path}: the column {head!r} has {listed(dict.fromkeys(unread), 5)}, "
+                "which are no known words for left and right. Write left and right "
+                "(or L and R, lh and rh) there."
+            )
+    by_name: dict[str, list[int]] = {}
+    for row in doubled:
+        by_name.setdefault(names[row], []).append(row)
+    pairs = [*by_name.values()]
+    telling = [
+        head
+        for head in columns
+        if doubled
+        and all({found[head][row] for row in one} == {*"LR"} for one in pairs)
+    ]
+    if doubled and not telling:
+        _refuse_halves(path, columns, pairs)
+        if side is None and _is_clinica(path, columns):
+            return _add_sides_of_clinica(names, is_bare)
+        raise FileFormatError(
+            f"{path}: {len(pairs)} regions, such as {names[doubled[0]]!r}, come twice, "
+            "and nothing says which is left and which is right. Write the sides into "
+            "the names (lh_, rh_), or into a column hemisphere (left, right)."
+        )
+    heads = dict.fromkeys([*telling, *known])
+    sides = [side] * len(names)
+    for head in heads:
+        for row, of_column in enumerate(found[head]):
+            if of_column and sides[row] not in (None, of_column):
+                where = "the name of the file" if len(heads) == 1 else "another column"
+                raise FileFormatError(
+                    f"{path}: the column {head!r} says {columns[head][row]!r} of "
+                    f"{names[row]!r}, and {where} says the other side. Correct it."
+                )
+            sides[row] = of_column or sides[row]
+    return [
         name if side in (None, split_name(name)[0]) else f"{side.lower()}h_{name}"
         for name, side in zip(names, sides, strict=True)
     ]
-    bare = [n for n in names if not split_name(n)[0] and atlas.find(n, "L") is not None]
+
+
+def _refuse_halves(
+    path: Path, columns: Mapping[str, Sequence[str | None]], pairs: list[list[int]]
+) -> None:
+    """Raise where a column has two values that tell regions of one name apart."""
+    for head, cells in columns.items():
+        values = dict.fromkeys(cells[row] for one in pairs for row in one)
+        splits = all(len({cells[row] for row in one}) == 2 for one in pairs)
+        if splits and len(values) == 2:
+            told = " and ".join(repr(value or "n/a") for value in values)
+            raise FileFormatError(
+                f"{path}: the column {head!r} tells regions of one name apart by "
+                f"{told}, which may be left and right, or right and left. Write left "
+                "and right there."
+            )
+
+
+def _is_middle(cell: str) -> bool:
+    """Return whether a cell of sides says the midline, or both sides."""
+    return cell.strip().lower() in MIDLINE_WORDS
+
+
+def _is_clinica(path: Path, columns: Iterable[str]) -> bool:
+    """Return whether a table has the form of Clinica's t1-freesurfer, both sides in it.
+
+    Their files are `*_parcellation-<atlas>_<measure>.tsv` with two columns.
+    """
+    return "_parcellation-" in path.name and not [*columns]
+
+
+def _add_sides_of_clinica(names: list[str], is_bare: list[bool]) -> list[str]:
+    """Return names of Clinica's tables, which are sums, then left, then right."""
+    bare = [name for name, is_one in zip(names, is_bare, strict=True) if is_one]
     half = len(bare) // 2
-    if half > 1 and bare[:half] == bare[half:] and len(set(bare)) == half:
-        # Clinica writes left, then right, and sums of the cortex before them
-        sided = iter([f"{'lr'[i >= half]}h_{name}" for i, name in enumerate(bare)])
-        names = [
-            next(sided) if name in bare else name if split_name(name)[0] else "none"
-            for name in names
-        ]
-    return names, list(table[column])
+    if bare[:half] != bare[half:] or len(set(bare)) != half:
+        return names  # unknown without a side
+    sided = iter([f"{'lr'[i >= half]}h_{name}" for i, name in enumerate(bare)])
+    return [
+        next(sided) if is_one else name if split_name(name)[0] else "none"
+        for name, is_one in zip(names, is_bare, strict=True)
+    ]
 
 
 def _split_head(head: str, atlas: Atlas, side: str | None = None) -> tuple[str, str]:

@@ -340,13 +340,53 @@ def test_a_column_says_the_sides(read, rows, head, words):
         read(text.replace("c\tR", "lh_c\tR"))
 
 
+@pytest.mark.parametrize(
+    ("head", "right", "left"),
+    [
+        ("hemi", "right hemisphere", "left hemisphere"),
+        ("Seite", "rechts", "links"),
+        ("h", "R", "L"),
+        ("part", "ctx-rh", "ctx-lh"),
+        ("côté", "droit", "gauche"),
+        ("latéralité", "D (droite)", "G (gauche)"),
+        ("HEMISPHERE", "Right (R)", "Left (L)"),
+    ],
+)
+def test_a_column_of_words_tells_regions_of_one_name_apart(read, head, right, left):
+    """The right half stood first and was read as the left, whatever a column said."""
+    words = [right, left]
+    lines = [[BARE[i], words[SIDES[i] == "L"], VALUES[i]] for i in [3, 4, 5, 0, 1, 2]]
+    text = lines_of([["region", head, "suvr"], *lines], "\t")
+    np.testing.assert_array_equal(read(text)[:6], VALUES[:6])
+    with pytest.raises(FileFormatError, match=rf"'{head}' .*, and .* says the other"):
+        read(text, name="sub-01_hemi-L_suvr.tsv")
+    lines = [[*line, "RL"[k > 2]] for k, line in enumerate(lines)]
+    same = lines_of([["region", head, "suvr", "side"], *lines], "\t")
+    np.testing.assert_array_equal(read(same)[:6], VALUES[:6])
+    other = same.replace("\tR\n", "\tL\n", 1)
+    with pytest.raises(FileFormatError, match="another column says the other side"):
+        read(other)
+
+
+@pytest.mark.parametrize("head", ["hemisphere", "network", "Seite", "code"])
+@pytest.mark.parametrize(
+    "values", [("2", "1"), ("0", "1"), ("G", "D"), ("a", "b"), ("R", "")]
+)
+def test_a_column_whose_words_are_not_known_is_named(read, head, values):
+    lines = [[name, values[k], k] for k in (0, 1) for name in "abc"]
+    text = lines_of([["region", head, "suvr"], *lines], "\t")
+    with pytest.raises(FileFormatError, match=rf"the column '{head}' .*'{values[0]}'"):
+        read(text)
+
+
 @pytest.mark.parametrize("head", ["session_id", "subject"])
 def test_a_second_scan_is_not_the_other_side(read, head):
     rows = [[scan, name, k] for k, scan in enumerate("12") for name in "abc"]
     text = lines_of([[head, "region", "suvr"], *rows], "\t")
     with pytest.raises(FileFormatError, match=f"'{head}' has 2 values, such as '1' an"):
         read(text)
-    assert read(text.replace("\n2\t", "\n1\t"))[3] == 1
+    with pytest.raises(FileFormatError, match="3 regions, such as 'a', come twice"):
+        read(text.replace("\n2\t", "\n1\t"))  # nor is the first half the left
 
 
 @pytest.mark.parametrize(
