@@ -32,6 +32,7 @@ from brainlsap.atlas.region_names import (
     find_side,
     is_outside,
     split_name,
+    split_words,
 )
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
 from brainlsap.data.measures import TRACERS, WORDS, Measure
@@ -70,6 +71,9 @@ _SUFFIX = re.compile(f"(.+?)[-_. ]{_ANY_WORD}", re.IGNORECASE)
 _IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_WORD}(?![a-z0-9])")
 # Share of the regions by whose columns a word of one's own is known, or a number.
 _ENOUGH = 1 / 4
+# Words that change no measure, and how many stand around a region's name at most.
+_MEANS = {"mean", "avg", "average", "value", "values"}
+_MOST_WORDS = 5
 _UCSF = re.compile(r"(ST\d{1,3})(TA|SA|CV|SV|TS|HS)", re.IGNORECASE)
 _UCSF_MEASURES = {"TA": "thickness", "SA": "area", "CV": "volume", "SV": "volume"}
 _COPY = re.compile(r"\.\d+$")
@@ -452,15 +456,47 @@ def _own_heads(
         return {number: ("", labels[number]) for number in numbers}
     for head in heads:
         is_known = atlas.find(_split_head(head, atlas, side)[1], side) is not None
-        cuts = () if is_known or is_outside(head) else re.finditer("[-_. ]", head)
-        for cut in cuts:
-            before, after = head[: cut.start()], head[cut.end() :]
-            for name, word in ((before, after.lower()), (after, before.lower())):
-                is_word = not (word.isdecimal() or word in HEMISPHERE_WORDS)
-                if is_word and atlas.find(name, side) is not None:
-                    found[head] = _WORDS.get(word, word), name
+        if is_known or is_outside(head):
+            continue
+        if (region := _find_region(head, atlas, side)) is not None:
+            found[head] = region
     counts = Counter(word for word, _ in found.values())
     return {head: one for head, one in found.items() if counts[one[0]] > enough}
+
+
+def _find_region(head: str, atlas: Atlas, side: str | None) -> tuple[str, str] | None:
+    """Return the measure and the longest name of a region in a head, None if none.
+
+    Other words stand before the name, behind it, or on both sides of it
+    (`FDG_ctx-lh-insula_SUVR`); none of them may say a side.
+    """
+    gaps = [*re.finditer("[-_. :]+", head)]
+    starts = [0, *(gap.end() for gap in gaps)]
+    ends = [len(head), *(gap.start() for gap in gaps[::-1])]
+    for n_outside in range(1, min(len(starts), _MOST_WORDS + 1)):
+        for n_before in range(n_outside, -1, -1):
+            start, end = starts[n_before], ends[n_outside - n_before]
+            before, behind = head[:start].rstrip("-_. :"), head[end:].lstrip("-_. :")
+            words = split_words(f"{before} {behind}")
+            if not HEMISPHERE_WORDS.keys().isdisjoint(words):
+                continue
+            is_word = not (before.isdecimal() or behind.isdecimal())
+            if is_word and atlas.find(head[start:end], side) is not None:
+                return _name_measure(before, behind), head[start:end]
+    return None
+
+
+def _name_measure(before: str, behind: str) -> str:
+    """Return the measure that words around a region's name say.
+
+    A word that is known, beside a tracer's ratio or a mean; else the words themselves.
+    """
+    text = "_".join(filter(None, (before.lower(), behind.lower())))
+    words = {*split_words(text)} - _MEANS
+    measures = {_WORDS.get(word, word) for word in words}
+    measures = measures - {"suvr"} or measures
+    is_known = len(measures) == 1 and measures <= {*_WORDS.values()}
+    return measures.pop() if is_known else text
 
 
 def unknown_names(names: Sequence[str], atlas: Atlas) -> str:

@@ -457,3 +457,38 @@ def test_clinica_pet_surface_interleaves_the_sides(tmp_path):
     found = read_region_values(path, ATLAS, get_measure("fdg"))[0]
     np.testing.assert_allclose(found[:148], values[:148])
     assert np.isnan(found[148:]).all()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "feature"),
+    [
+        ("FDG_{}", "fdg"),
+        ("Mean.{}", "mean"),
+        ("SUVR {}", "fdg"),
+        ("FDG-SUVR_{}", "fdg"),
+        ("FDG_{}_SUVR", "fdg"),
+        ("mean_{}_suvr", "fdg"),
+        ("thickness.{}", "thickness"),
+        ("gm_vol_{}", "gm_vol"),
+        ("{}_w.score", "w.score"),
+        ("thickness_std_{}", "thickness_std"),
+    ],
+)
+@pytest.mark.parametrize("dotted", [False, True])
+def test_words_around_full_names_are_a_measure(write, pattern, feature, dotted):
+    """`FDG_ctx-lh-insula` was of "fdg_ctx", `Mean.Left.Thalamus` was no region."""
+    names = [name.replace("-", ".") if dotted else name for name in DESIKAN.names]
+    rows = [[f"sub-0{i}", *np.arange(82) + i] for i in (1, 2)]
+    heads = ["participant_id", *map(pattern.format, names)]
+    path = write("scans_fdg.csv", lines_of([heads, *rows], ","))
+    table = read_scan_table(path, DESIKAN)
+    assert {word for word, _ in table.values} == {feature}
+    assert [table.values[feature, i][0] for i in range(82)] == [*range(1, 83)]
+    assert table.is_exact
+
+
+def test_a_word_that_says_a_side_is_no_measure(write):
+    rows = [["sub-01", *range(68)]]
+    heads = ["lh.aparc.thickness", *(f"rh_x_{n}" for n in DESIKAN.names[:68])]
+    table = read_scan_table(write("t.csv", lines_of([heads, *rows], ",")), DESIKAN)
+    assert not table.values
