@@ -34,8 +34,17 @@ from brainlsap.atlas.region_names import (
     split_name,
     split_words,
 )
+from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
-from brainlsap.data.measures import TRACERS, WORDS, Measure
+from brainlsap.data.measures import (
+    PET_FEATURES,
+    TRACERS,
+    WORDS,
+    Measure,
+    Tracer,
+    find_tracers,
+    wrong_tracer,
+)
 from brainlsap.data.row_order import are_numbers
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
@@ -169,12 +178,61 @@ def read_scan_table(path: str | Path, atlas: Atlas, sheet: str = "") -> ScanTabl
     # what is said of the table names its sheet, which may say the measure, too
     path = Path(f"{path}, sheet {sheet!r}" if sheet else path)
     of_file = {_WORDS[word] for word in _IN_FILE_NAME.findall(path.name.lower())}
+    of_file |= {tracer.feature for tracer in find_tracers(path.name)}
     of_file = of_file - {"suvr"} or of_file  # suvr_fdg.csv is of FDG
     side, said = None, of_file.pop() if len(of_file) == 1 else ""
+    if said in ("", "suvr"):
+        of_cells = find_tracer_features(table)
+        said = of_cells.pop() if len(of_cells) == 1 else said
     if found := FREESURFER_HEAD.fullmatch(table.columns.name):
         side = found[1].upper() if found[1] else None
         said = WORDS.get(found[2].lower(), "other")
     return _sort_columns(path, names, table, atlas, side, said)
+
+
+def find_tracer_columns(table: Mapping[str, Sequence[str | None]]) -> list[str]:
+    """Return the columns whose cells name tracers, or that are headed so.
+
+    A head that names one itself (`amyloid_tracer`) speaks of other values.
+    """
+    columns = list[str]()
+    for head in table:
+        cells = {cell for cell in table[head] if cell}
+        if find_tracers(head) or not any(map(str.isalpha, min(cells, default=""))):
+            continue
+        is_said = (any(map(_is_exact, find_tracers(cell))) for cell in cells)
+        if kind_of(head) == "tracer" or all(is_said):
+            columns.append(head)
+    return columns
+
+
+def _is_exact(tracer: Tracer) -> bool:
+    """Return whether a tracer is one, and not a word for a kind of tracers."""
+    return tracer.name != tracer.feature
+
+
+def find_tracer_features(table: Mapping[str, Sequence[str | None]]) -> set[str]:
+    """Return the features (fdg, amyloid, tau) of the tracers in a table's cells."""
+    cells = {c for head in find_tracer_columns(table) for c in table[head] if c}
+    return {tracer.feature for cell in cells for tracer in find_tracers(cell)}
+
+
+def _check_tracer(
+    path: Path, table: Mapping[str, Sequence[str | None]], measure: str
+) -> None:
+    """Raise where the name or the cells of one scan's table say another tracer."""
+    of_name = wrong_tracer(path.name, measure)
+    if of_name is not None and find_tracers(of_name):
+        raise FileFormatError(
+            f"{path}: is of {of_name}, not of {measure}. Name its measure by feature=."
+        )
+    others = find_tracer_features(table) - {measure}
+    if others and measure in PET_FEATURES:
+        heads = listed(map(repr, find_tracer_columns(table)))
+        raise FileFormatError(
+            f"{path}: the column {heads} names a tracer of {listed(sorted(others))}, "
+            f"not of {measure}. Name its measure by feature=."
+        )
 
 
 def _sort_columns(
@@ -193,7 +251,7 @@ def _sort_columns(
     bare = {head: name if name in table else head for head, name in bare.items()}
     own = _own_heads([*bare.values()], atlas, side)
     # a ratio is of the tracer that the file's name says
-    unsaid = ("", "suvr") if said in {one.feature for one in TRACERS} else ("",)
+    unsaid = ("", "suvr") if said in PET_FEATURES else ("",)
     for head, original in bare.items():
         measure, name = own.get(original) or _split_head(original, atlas, side)
         place = atlas.find(name, side)
@@ -290,6 +348,7 @@ def _read_plain(
     name_column = find_region_column(texts, NAME_COLUMNS)
     name_column = name_column or find_region_column(table, NAME_COLUMNS)
     if name_column is None and len(next(iter(table.values()))) == 1:
+        _check_tracer(path, table, measure.name)
         row = _sort_columns(path, [], pd.DataFrame(table, dtype=object), atlas, side)
         best: dict[str, str | float | None] = dict.fromkeys(row.strangers)
         # the measure's own columns count most
@@ -309,6 +368,7 @@ def _read_plain(
                 f"{path}: the column {head!r} has {len(said)} values, such as "
                 f"{said[0]!r} and {said[1]!r}; expected the regions of one scan."
             )
+    _check_tracer(path, table, measure.name)
     names = [name or "" for name in table[name_column]]
     others = {h: c for h, c in table.items() if h not in (name_column, column)}
     return _add_sides(path, names, others, atlas, side), list(table[column])
